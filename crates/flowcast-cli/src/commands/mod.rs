@@ -1,0 +1,33 @@
+//! One file for each subcommand.
+
+mod completions;
+mod networks;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Measure, model, predict, place and schedule the communication of message-passing programs.
+#[derive(Debug, Parser)]
+#[command(name = "flowcast", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Networks(networks::Networks),
+    Completions(completions::Completions),
+    Man(completions::Man),
+}
+
+impl Cli {
+    /// Runs the chosen command.
+    pub fn run(self) -> Result<()> {
+        match self.command {
+            Command::Networks(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Exit codes: 0 done, 1 a finding, 2 wrong usage or bad input, 3 the environment lacks something.
+
+use std::io;
+use std::process::ExitCode;
+
+use thiserror::Error;
+
+/// The command did its work and found something that a script should stop at. Exit code 1.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct Finding(pub String);
+
+/// Something outside the input is missing: a port, a right, a program. Exit code 3.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct EnvironmentLacks(pub String);
+
+/// Prints the error once, with its causes, and gives the exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("flowcast: {error:#}");
+    if error.downcast_ref::<Finding>().is_some() {
+        ExitCode::from(1)
+    } else if error.downcast_ref::<EnvironmentLacks>().is_some() {
+        ExitCode::from(3)
+    } else {
+        ExitCode::from(2)
+    }
+}

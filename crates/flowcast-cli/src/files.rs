@@ -1,0 +1,40 @@
+//! Reading inputs and writing results whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tempfile::NamedTempFile;
+
+/// Reads a text file.
+pub fn read_text(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))
+}
+
+/// Writes a file under a temporary name beside its place and renames it there when it is whole.
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let cannot = || format!("cannot write {}", path.display());
+    let file = NamedTempFile::new_in(folder).with_context(cannot)?;
+    let mut out = BufWriter::with_capacity(1 << 18, file.as_file());
+    write(&mut out)?;
+    out.flush().with_context(cannot)?;
+    drop(out);
+    let temporary = file.into_temp_path();
+    set_usual_mode(&temporary)?;
+    temporary.persist(path).with_context(cannot)
+}
+
+/// Temporary files are private; results are not.
+fn set_usual_mode(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! The `flowcast` command.
+
+mod commands;
+mod exit;
+mod files;
+mod network_args;
+mod provenance;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match commands::Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit::report(&error),
+    }
+}

@@ -1,0 +1,54 @@
+//! Where a result comes from: written into every artefact that holds a measurement.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Host, kernel, version, command line and date (UTC) of this run.
+pub fn of_this_run() -> BTreeMap<String, String> {
+    let read =
+        |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_else(|_| "unknown".into());
+    BTreeMap::from([
+        ("flowcast".into(), env!("CARGO_PKG_VERSION").into()),
+        ("host".into(), read("/proc/sys/kernel/hostname")),
+        ("kernel".into(), read("/proc/sys/kernel/osrelease")),
+        ("command".into(), std::env::args().collect::<Vec<_>>().join(" ")),
+        ("date".into(), utc_now()),
+    ])
+}
+
+fn utc_now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let (year, month, day) = civil_date(seconds / 86_400);
+    let of_day = seconds % 86_400;
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)
+}
+
+/// Gregorian date of a day counted from 1970-01-01.
+fn civil_date(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    (year, month as u64 + 1, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil_date;
+
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(civil_date(0), (1970, 1, 1));
+        assert_eq!(civil_date(19_782), (2024, 2, 29));
+        assert_eq!(civil_date(20_454), (2026, 1, 1));
+    }
+}

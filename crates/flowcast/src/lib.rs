@@ -1,0 +1,9 @@
+//! The pure part of Flowcast: what messages cost, what a program sends, when it all happens.
+//!
+//! No clock, socket, path, environment variable or global is touched here; callers hand in bytes and get values.
+//! The stages stand in the order in which they may import each other, leftward only:
+//!
+//! `units` < `stats` < `cluster` < `model` < `fit` < `trace` < `simulate` < `place`, `rails` < `report`
+
+pub mod model;
+pub mod units;

@@ -1,0 +1,7 @@
+//! What one message costs, and what several at once leave each other.
+
+pub mod builtin;
+pub mod collective;
+pub mod machine;
+pub mod network;
+pub mod sharing;

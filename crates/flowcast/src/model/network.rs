@@ -1,0 +1,262 @@
+//! The network file: one TOML document that says what a message costs on a network.
+//!
+//! Each section belongs to one part of the model and every field carries its unit. A file that has a field nobody
+//! reads is an error, so that a misspelt parameter cannot go unnoticed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::collective::Collectives;
+use super::machine::Machine;
+use super::sharing::Sharing;
+use crate::units::{Bytes, Rate, Time, TimePerByte};
+
+/// The schema that this version reads and writes.
+pub const SCHEMA: &str = "flowcast/network/1";
+
+/// Why a network file or an override was refused.
+#[derive(Debug, Error)]
+pub enum NetworkError {
+    /// The text is not a network file; the message names line, column and field.
+    #[error("{0}")]
+    Malformed(#[from] Box<toml::de::Error>),
+    /// Another schema.
+    #[error("schema: found `{0}`, expected `{SCHEMA}`")]
+    Schema(String),
+    /// Two fields that exclude each other, or neither of two of which one is needed.
+    #[error("{field}: {problem}")]
+    Field {
+        /// Dotted name, as in `--set`.
+        field: String,
+        /// What was found and what was expected.
+        problem: String,
+    },
+    /// No built-in network of that name.
+    #[error("no network is named `{0}`; built in are: {1}")]
+    Unknown(String, String),
+}
+
+/// A network as the models see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Short name, as given to `--network`.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// Where the numbers come from.
+    #[serde(default)]
+    pub source: String,
+    /// What a single message costs.
+    pub point_to_point: PointToPoint,
+    /// The network interface of a node.
+    pub nic: Nic,
+    /// The links between racks, if they are slower than the sum of what they join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backbone: Option<Backbone>,
+    /// What messages do to each other while they are under way together.
+    #[serde(default, skip_serializing_if = "Sharing::is_default")]
+    pub sharing: Sharing,
+    /// Nodes, links and buses, in Dimemas' terms.
+    #[serde(default, skip_serializing_if = "Machine::is_default")]
+    pub machine: Machine,
+    /// What a collective operation costs.
+    #[serde(default, skip_serializing_if = "Collectives::is_default")]
+    pub collectives: Collectives,
+    /// Confidence intervals of fitted fields, by dotted field name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
+    /// How the numbers were obtained: host, kernel, versions, command, date, seed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provenance: BTreeMap<String, String>,
+}
+
+/// Which rule a message follows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointToPoint {
+    /// The rule.
+    pub rule: Rule,
+    /// From this size on a sender waits for its receiver, whatever the trace says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendezvous_from: Option<Bytes>,
+}
+
+/// The rules for a single message (`docs/models.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// `T = L + size/bandwidth`, no processor time (seed of every other rule; RR-5910 section 3).
+    Hockney,
+    /// Hockney with the latency spent on the processors of both sides (Dimemas).
+    Dimemas,
+    /// Overhead on both processors, gap and gap per byte at the sending interface (LogGOPS).
+    Loggops,
+}
+
+/// A node's network interface. Exactly one of `bandwidth` and `gap_per_byte` is given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nic {
+    /// `L`: from the sender's last instruction to the receiver's first.
+    pub latency: Time,
+    /// Bytes per second of one flow alone; 0 is infinite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Rate>,
+    /// `G` of LogGP, the inverse of the bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_per_byte: Option<TimePerByte>,
+    /// `o`: processor time for each message on each side.
+    #[serde(default)]
+    pub overhead: Time,
+    /// `g`: shortest time between two messages at an interface.
+    #[serde(default)]
+    pub gap: Time,
+}
+
+impl Nic {
+    /// Time per byte, whichever way it was given.
+    pub fn per_byte(&self) -> TimePerByte {
+        match (self.gap_per_byte, self.bandwidth) {
+            (Some(gap), _) => gap,
+            (None, Some(rate)) => TimePerByte::from_rate(rate),
+            (None, None) => TimePerByte::from_nanos(0.0),
+        }
+    }
+
+    /// Bytes per second, whichever way it was given; 0 is infinite.
+    pub fn rate(&self) -> Rate {
+        self.bandwidth.unwrap_or_else(|| self.per_byte().rate())
+    }
+}
+
+/// The links between racks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backbone {
+    /// Bytes per second in each direction.
+    pub bandwidth: Rate,
+}
+
+/// A confidence interval, in the unit of its field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// Lower end, with unit.
+    pub low: String,
+    /// Upper end, with unit.
+    pub high: String,
+    /// Confidence level, such as 0.95.
+    pub level: f64,
+}
+
+impl Network {
+    /// Reads a network file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
+    ///
+    /// # Errors
+    /// Malformed TOML, an unknown field, a value without its unit, or fields that exclude each other.
+    pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
+        let network: Network = if overrides.is_empty() {
+            toml::from_str(text).map_err(Box::new)?
+        } else {
+            let mut table: toml::Table = toml::from_str(text).map_err(Box::new)?;
+            for (key, value) in overrides {
+                set_field(&mut table, key, value)?;
+            }
+            // Through text again, because only the text form reports the name of a refused field.
+            let merged = table.to_string();
+            toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?
+        };
+        network.validate()?;
+        Ok(network)
+    }
+
+    /// The same network with fields replaced.
+    ///
+    /// # Errors
+    /// As [`Network::from_toml`].
+    pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
+        if overrides.is_empty() { Ok(self.clone()) } else { Network::from_toml(&self.to_toml(), overrides) }
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a network has only tables, texts and numbers")
+    }
+
+    fn validate(&self) -> Result<(), NetworkError> {
+        if self.schema != SCHEMA {
+            return Err(NetworkError::Schema(self.schema.clone()));
+        }
+        if self.nic.bandwidth.is_some() == self.nic.gap_per_byte.is_some() {
+            return Err(NetworkError::Field {
+                field: "nic.bandwidth".into(),
+                problem: "expected exactly one of nic.bandwidth and nic.gap_per_byte".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn set_field(table: &mut toml::Table, key: &str, value: &str) -> Result<(), NetworkError> {
+    match key {
+        "nic.bandwidth" => remove_field(table, "nic", "gap_per_byte"),
+        "nic.gap_per_byte" => remove_field(table, "nic", "bandwidth"),
+        _ => {}
+    }
+    let mut parts: Vec<&str> = key.split('.').collect();
+    let last = parts.pop().filter(|name| !name.is_empty());
+    let mut section = table;
+    for part in parts {
+        section = section
+            .entry(part)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()))
+            .as_table_mut()
+            .ok_or_else(|| field_error(key, format!("`{part}` is not a section")))?;
+    }
+    let last = last.ok_or_else(|| field_error(key, "expected a dotted field name such as nic.latency".into()))?;
+    section.insert(last.to_owned(), literal(value));
+    Ok(())
+}
+
+fn remove_field(table: &mut toml::Table, section: &str, field: &str) {
+    if let Some(section) = table.get_mut(section).and_then(toml::Value::as_table_mut) {
+        section.remove(field);
+    }
+}
+
+/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`.
+fn literal(value: &str) -> toml::Value {
+    if let Ok(integer) = value.parse::<i64>() {
+        toml::Value::Integer(integer)
+    } else if let Ok(number) = value.parse::<f64>() {
+        toml::Value::Float(number)
+    } else if let Ok(truth) = value.parse::<bool>() {
+        toml::Value::Boolean(truth)
+    } else {
+        toml::Value::String(value.to_owned())
+    }
+}
+
+fn field_error(field: &str, problem: String) -> NetworkError {
+    NetworkError::Field { field: field.to_owned(), problem }
+}
+
+/// Names the override at fault instead of a line of a text that the user never wrote.
+fn override_error(error: toml::de::Error, merged: &str, overrides: &[(String, String)]) -> NetworkError {
+    let line = error.span().and_then(|span| merged.get(..span.start)).map_or("", |before| {
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        merged[start..].lines().next().unwrap_or("")
+    });
+    let name = line.split('=').next().unwrap_or("").trim();
+    let culprit = overrides.iter().find(|(key, _)| !name.is_empty() && key.rsplit('.').next() == Some(name));
+    match culprit.or(if overrides.len() == 1 { overrides.first() } else { None }) {
+        Some((key, value)) => field_error(&format!("--set {key}={value}"), error.message().to_owned()),
+        None => NetworkError::Malformed(Box::new(error)),
+    }
+}
