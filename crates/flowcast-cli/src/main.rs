@@ -5,6 +5,7 @@ mod exit;
 mod files;
 mod network_args;
 mod provenance;
+mod tables;
 
 use std::process::ExitCode;
 

@@ -5,5 +5,13 @@
 //!
 //! `units` < `stats` < `cluster` < `model` < `fit` < `trace` < `simulate` < `place`, `rails` < `report`
 
+pub mod cluster;
+pub mod fit;
 pub mod model;
+pub mod place;
+pub mod rails;
+pub mod report;
+pub mod simulate;
+pub mod stats;
+pub mod trace;
 pub mod units;

@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::units::Rounded;
 
 use crate::network_args::{load, parse_overrides};
+use crate::tables::table;
 
 /// List the built-in networks, or print one as a file
 #[derive(Debug, Args)]
@@ -56,9 +56,7 @@ fn print_json(networks: &[Network]) -> Result<()> {
 }
 
 fn print_table(networks: &[Network]) {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["name", "latency", "bandwidth", "what", "source"]);
+    let mut table = table(&["name", ">latency", ">bandwidth", "what", "source"]);
     for network in networks {
         let megabytes = network.nic.rate().as_bytes_per_second() / 1e6;
         let latency = Rounded(network.nic.latency).to_string();

@@ -1,0 +1,1 @@
+//! Nodes, racks and the flows between them.

@@ -1,0 +1,1 @@
+//! Which of several networks carries the next message.

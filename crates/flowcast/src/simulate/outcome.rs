@@ -1,0 +1,34 @@
+//! What a replay gives: the times of the ranks and of the whole.
+
+use crate::units::{Bytes, Time};
+
+/// One rank's share of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RankOutcome {
+    /// When its last record was done.
+    pub end: Time,
+    /// Time in the program's own computation.
+    pub compute: Time,
+    /// Time spent waiting for others.
+    pub blocked: Time,
+    /// Processor time spent on messages.
+    pub overhead: Time,
+}
+
+/// A replay's result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// By rank.
+    pub ranks: Vec<RankOutcome>,
+    /// Point-to-point messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+impl Outcome {
+    /// When the last rank ended.
+    pub fn makespan(&self) -> Time {
+        self.ranks.iter().map(|rank| rank.end).fold(Time::ZERO, Time::max)
+    }
+}

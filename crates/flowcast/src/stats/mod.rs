@@ -1,0 +1,1 @@
+//! Statistics: medians, intervals, regression, error measures.

@@ -1,0 +1,1 @@
+//! What a message-passing program does: readers, the compiled form, writers, generators.
