@@ -6,6 +6,7 @@ mod files;
 mod network_args;
 mod provenance;
 mod tables;
+mod trace_args;
 
 use std::process::ExitCode;
 

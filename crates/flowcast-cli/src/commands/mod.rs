@@ -2,6 +2,8 @@
 
 mod completions;
 mod networks;
+mod predict;
+mod predict_trace;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -16,6 +18,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Predict(predict::Predict),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -25,6 +28,7 @@ impl Cli {
     /// Runs the chosen command.
     pub fn run(self) -> Result<()> {
         match self.command {
+            Command::Predict(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

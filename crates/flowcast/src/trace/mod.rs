@@ -1,1 +1,101 @@
-//! What a message-passing program does: readers, the compiled form, writers, generators.
+//! What a message-passing program does: readers, the compiled form, writers and generators.
+//!
+//! Two forms hold every trace. A [`Program`] has one sequence of instructions for each rank; sends and receives are
+//! matched when it is made, so that a replay looks nothing up. A [`schedule::Schedule`] is a graph of operations for
+//! each rank, as LogGOPSim's GOAL has it, and matches while it runs because its receives may name any source.
+//! [`read`] tells the formats apart by content; a packed text (gzip, zstd) is unpacked first.
+
+pub mod build;
+pub mod compiled;
+//GEN
+mod key_map;
+pub mod link;
+mod parallel;
+pub mod program;
+pub mod read;
+pub mod schedule;
+pub mod words;
+//WR
+
+use thiserror::Error;
+
+pub use program::{Program, SharedBytes};
+pub use read::read;
+
+/// Why a trace was refused.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// One place holds something else than it must.
+    #[error("{place}: found {found}, expected {expected}")]
+    At {
+        /// `file:line`, or rank and record where there is no text.
+        place: String,
+        /// What stands there.
+        found: String,
+        /// What could stand there.
+        expected: String,
+    },
+    /// No reader knows the content.
+    #[error(
+        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, or a compiled trace (.fct)"
+    )]
+    Unrecognised {
+        /// The file.
+        name: String,
+        /// How it begins.
+        found: String,
+    },
+    /// A packed or compiled file is damaged.
+    #[error("{name}: {problem}")]
+    Damaged {
+        /// The file.
+        name: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// A file that the trace names cannot be read.
+    #[error("{place}: cannot read {file}: {error}")]
+    Part {
+        /// Where it is named.
+        place: String,
+        /// Its name.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Larger than the form can hold.
+    #[error("found {0}")]
+    Limit(&'static str),
+}
+
+/// How to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Threads that parse; the result does not depend on it.
+    pub threads: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions { threads: 1 }
+    }
+}
+
+/// Any trace.
+#[derive(Debug, Clone)]
+pub enum Trace {
+    /// Sequences of instructions.
+    Program(Program),
+    /// Graphs of operations.
+    Schedule(schedule::Schedule),
+}
+
+impl Trace {
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        match self {
+            Trace::Program(program) => program.ranks(),
+            Trace::Schedule(schedule) => schedule.ranks(),
+        }
+    }
+}

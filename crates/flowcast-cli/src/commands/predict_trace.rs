@@ -1,0 +1,167 @@
+//! `flowcast predict` on a trace: when each rank ends, and where its time goes.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use comfy_table::Table;
+use flowcast::model::machine::Mapping;
+use flowcast::model::network::Network;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::loggops::{self, Loggops};
+use flowcast::simulate::outcome::Outcome;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::replay::Replay;
+use flowcast::trace::Trace;
+use flowcast::trace::program::Program;
+use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
+use serde_json::json;
+
+use crate::tables::table;
+
+/// Options that only a trace takes.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// Where ranks run: fill, round-robin, N-per-node, or a file with the node of each rank
+    #[arg(long, value_name = "MAP")]
+    pub mapping: Option<String>,
+    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
+    #[arg(long, value_name = "BYTES")]
+    pub rendezvous_from: Option<Bytes>,
+    /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
+    #[arg(long, value_name = "L,o,g,G,S")]
+    pub goal_params: Option<String>,
+}
+
+/// Predicts and prints.
+pub fn run(trace: &Trace, network: Option<&Network>, options: &TraceArgs, json: bool) -> Result<()> {
+    let outcome = predict(trace, network, options)?;
+    if json {
+        println!("{}", to_json(&outcome));
+    } else {
+        print_table(trace, network, &outcome);
+    }
+    Ok(())
+}
+
+fn predict(trace: &Trace, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
+    match trace {
+        Trace::Schedule(schedule) => {
+            let parameters = match (&options.goal_params, network) {
+                (Some(text), _) => goal_params(text)?,
+                (None, Some(network)) => Loggops::from_network(network),
+                (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
+            };
+            Ok(loggops::run(schedule, parameters)?)
+        }
+        Trace::Program(program) => {
+            if options.goal_params.is_some() {
+                bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
+            }
+            let Some(network) = network else { bail!("found no network, expected --network NET") };
+            let mapping = options.mapping.as_deref().map(parse_mapping).transpose()?;
+            let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
+            print_notes(program, network, &placement);
+            let rendezvous = Rendezvous::of(network, options.rendezvous_from);
+            Ok(Replay::new(program, network, placement, rendezvous)?.run()?)
+        }
+    }
+}
+
+/// `L,o,g,G,S` as LogGOPSim takes them.
+fn goal_params(text: &str) -> Result<Loggops> {
+    let wrong = || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|value| *value >= 0.0 && value.is_finite());
+    let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
+    match numbers.as_deref() {
+        Some([latency, overhead, gap, per_byte, eager]) => Ok(Loggops {
+            latency: Time::from_nanos(*latency),
+            overhead: Time::from_nanos(*overhead),
+            gap: Time::from_nanos(*gap),
+            gap_per_byte: TimePerByte::from_nanos(*per_byte),
+            eager_up_to: Some(Bytes(*eager as u64)),
+        }),
+        _ => bail!(wrong()),
+    }
+}
+
+fn parse_mapping(text: &str) -> Result<Mapping> {
+    let per_node = text.strip_suffix("-per-node").map(str::parse::<u32>);
+    Ok(match (text, per_node) {
+        ("fill", _) => Mapping::Fill,
+        ("round-robin", _) => Mapping::RoundRobin,
+        (_, Some(Ok(ranks))) if ranks > 0 => Mapping::PerNode(ranks),
+        _ => {
+            let path = std::path::Path::new(text);
+            let lines = crate::files::read_text(path)?;
+            let node = |(index, line): (usize, &str)| {
+                let node = line.trim().parse::<u32>();
+                node.map_err(|_| {
+                    anyhow::anyhow!("{text}:{}: found `{}`, expected a node number", index + 1, line.trim())
+                })
+            };
+            let content = lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+            Mapping::List(content.map(node).collect::<Result<_>>()?)
+        }
+    })
+}
+
+/// What the trace or the network has that this replay does not model: said, never silent.
+fn print_notes(program: &Program, network: &Network, placement: &Placement) {
+    for ignored in program.ignored() {
+        eprintln!("flowcast: note: {} {} left out of the replay", ignored.count, ignored.kind);
+    }
+    let limits = network.machine.nodes.iter().any(|group| {
+        [group.in_links, group.out_links, group.intra_buses, group.intra_in_links, group.intra_out_links] != [0; 5]
+    });
+    if limits || network.machine.buses > 0 {
+        eprintln!(
+            "flowcast: note: limits on links and buses do not delay messages yet (only collectives know the buses)"
+        );
+    }
+    if placement.oversubscribed() > 0 {
+        let nodes = placement.oversubscribed();
+        eprintln!("flowcast: note: {nodes} nodes have more ranks than processors; taking turns is not modelled yet");
+    }
+}
+
+fn to_json(outcome: &Outcome) -> serde_json::Value {
+    let ranks = outcome.ranks.iter().enumerate().map(|(rank, times)| {
+        json!({
+            "rank": rank,
+            "end_s": times.end.as_seconds(),
+            "compute_s": times.compute.as_seconds(),
+            "blocked_s": times.blocked.as_seconds(),
+            "overhead_s": times.overhead.as_seconds(),
+        })
+    });
+    json!({
+        "schema": "flowcast/replay/1",
+        "makespan_s": outcome.makespan().as_seconds(),
+        "messages": outcome.messages,
+        "bytes": outcome.bytes.0,
+        "ranks": ranks.collect::<Vec<_>>(),
+    })
+}
+
+/// More ranks than this are summed up: slowest, fastest and the middle.
+const ROWS: usize = 32;
+
+fn print_table(trace: &Trace, network: Option<&Network>, outcome: &Outcome) {
+    let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
+    println!("predicted time{on}: {}", Rounded(outcome.makespan()));
+    println!("{} ranks, {} messages, {} bytes", trace.ranks(), outcome.messages, outcome.bytes.0);
+    let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
+    if rows.len() > ROWS {
+        rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
+        println!("the {ROWS} slowest ranks (all of them with --json):");
+        rows.truncate(ROWS);
+    }
+    let mut table = table(&[">rank", ">end", ">compute", ">blocked", ">overhead"]);
+    rows.iter().for_each(|rank| add_row(&mut table, Rank(*rank as u32), outcome));
+    println!("{table}");
+}
+
+fn add_row(table: &mut Table, rank: Rank, outcome: &Outcome) {
+    let times = &outcome.ranks[rank.index()];
+    let cells = [times.end, times.compute, times.blocked, times.overhead].map(|time| Rounded(time).to_string());
+    table.add_row(std::iter::once(rank.to_string()).chain(cells));
+}

@@ -1,0 +1,420 @@
+//! Schedules under LogGOPS, event by event, with the rules of LogGOPSim (Hoefler, Schneider, Lumsdaine).
+//!
+//! Each rank has processors, and interfaces for sending and for receiving. An operation starts when its processor
+//! (and interface) is free:
+//! - `calc d` keeps the processor for `d`.
+//! - `send s` keeps the processor for `o` and the sending interface for `g + (s-1)G`; the first byte is at the
+//!   receiver `o + L` after the start.
+//! - A message that has arrived keeps the receiver's processor for `o + (s-1)G` and its receiving interface for
+//!   `g + (s-1)G`, whether or not a receive is posted.
+//! - A send is done at its start, or, if its size is above `S`, when message and receive have met (rendezvous).
+//!
+//! Operations that may start are taken in the order of their time, then of their creation; a blocked one keeps its
+//! place among those of equal time. Sizes of 0 cost as much as sizes of 1, where the original wraps around.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::SimulateError;
+use super::deadlock::{Wait, deadlock};
+use super::matching::{MatchQueue, Pattern};
+use super::outcome::{Outcome, RankOutcome};
+use crate::model::network::Network;
+use crate::trace::schedule::{Node, Operation, Schedule};
+use crate::units::{Bytes, Rank, Time, TimePerByte};
+
+/// The parameters of the model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loggops {
+    /// `L`
+    pub latency: Time,
+    /// `o`
+    pub overhead: Time,
+    /// `g`
+    pub gap: Time,
+    /// `G`
+    pub gap_per_byte: TimePerByte,
+    /// `S`: larger messages wait for their receiver.
+    pub eager_up_to: Option<Bytes>,
+}
+
+impl Loggops {
+    /// The parameters that a network gives, whatever its own rule.
+    pub fn from_network(network: &Network) -> Loggops {
+        Loggops {
+            latency: network.nic.latency,
+            overhead: network.nic.overhead,
+            gap: network.nic.gap,
+            gap_per_byte: network.nic.per_byte(),
+            eager_up_to: network.point_to_point.rendezvous_from.map(|from| Bytes(from.0.saturating_sub(1))),
+        }
+    }
+
+    fn bytes_time(&self, size: Bytes) -> Time {
+        self.gap_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
+    }
+
+    fn is_rendezvous(&self, size: Bytes) -> bool {
+        self.eager_up_to.is_some_and(|limit| size > limit)
+    }
+}
+
+/// Runs a schedule.
+///
+/// # Errors
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
+pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
+    let mut engine = Engine::new(schedule, parameters);
+    engine.run();
+    engine.finish()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Operation { rank: u32, node: u32 },
+    Message(Message),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Message {
+    to: u32,
+    from: u32,
+    node: u32,
+    size: Bytes,
+    tag: Option<u32>,
+    cpu: u8,
+    nic: u8,
+}
+
+/// An entry of the queue: time, then creation.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    time: Time,
+    created: u64,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.created == other.created
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        (self.time, self.created).cmp(&(other.time, other.created))
+    }
+}
+
+/// A rank's clocks and queues.
+#[derive(Default, Clone)]
+struct Host {
+    cpus: Vec<Time>,
+    sending: Vec<Time>,
+    receiving: Vec<Time>,
+    /// Posted receives, by operation.
+    posted: MatchQueue<u32>,
+    /// Messages that nobody has asked for.
+    unexpected: MatchQueue<Message>,
+    /// Dependencies that each operation still waits for.
+    open: Vec<u32>,
+    free: Vec<u32>,
+    done: usize,
+    outcome: RankOutcome,
+}
+
+struct Engine<'a> {
+    schedule: &'a Schedule,
+    parameters: Loggops,
+    hosts: Vec<Host>,
+    queue: BinaryHeap<Reverse<Entry>>,
+    created: u64,
+    messages: u64,
+    bytes: u64,
+}
+
+impl<'a> Engine<'a> {
+    fn new(schedule: &'a Schedule, parameters: Loggops) -> Engine<'a> {
+        let (cpus, nics) = (schedule.cpus(), schedule.nics());
+        let host = |graph: &crate::trace::schedule::Graph| Host {
+            cpus: vec![Time::ZERO; cpus],
+            sending: vec![Time::ZERO; nics],
+            receiving: vec![Time::ZERO; nics],
+            open: graph.nodes.iter().map(|node| node.dependencies).collect(),
+            ..Host::default()
+        };
+        let hosts = schedule.graphs.iter().map(host).collect();
+        Engine { schedule, parameters, hosts, queue: BinaryHeap::new(), created: 0, messages: 0, bytes: 0 }
+    }
+
+    fn run(&mut self) {
+        for rank in 0..self.hosts.len() as u32 {
+            let open = &self.hosts[rank as usize].open;
+            let roots = (0..open.len() as u32).filter(|node| open[*node as usize] == 0).collect();
+            self.hosts[rank as usize].free = roots;
+            self.queue_free(rank);
+        }
+        while let Some(Reverse(entry)) = self.queue.pop() {
+            match entry.event {
+                Event::Operation { rank, node } => self.start(entry, rank, node),
+                Event::Message(message) => self.arrive(entry, message),
+            }
+        }
+    }
+
+    fn node(&self, rank: u32, node: u32) -> &'a Node {
+        &self.schedule.graphs[rank as usize].nodes[node as usize]
+    }
+
+    fn start(&mut self, entry: Entry, rank: u32, index: u32) {
+        let node = self.node(rank, index);
+        let (cpu, nic) = (usize::from(node.cpu), usize::from(node.nic));
+        match node.operation {
+            Operation::Calc(time) => {
+                let host = &mut self.hosts[rank as usize];
+                if host.cpus[cpu] > entry.time {
+                    return self.requeue(entry, self.hosts[rank as usize].cpus[cpu]);
+                }
+                host.cpus[cpu] = entry.time + time;
+                host.outcome.compute += time;
+                self.mark_started(rank, index);
+                self.mark_done(rank, index);
+                self.queue_free(rank);
+            }
+            Operation::Send { to, size, tag } => {
+                let host = &self.hosts[rank as usize];
+                let free = host.cpus[cpu].max(host.sending[nic]);
+                if free > entry.time {
+                    return self.requeue(entry, free);
+                }
+                let message = Message { to: to.0, from: rank, node: index, size, tag, cpu: node.cpu, nic: node.nic };
+                self.send(entry.time, message);
+            }
+            Operation::Recv { from, size, tag } => {
+                let pattern = Pattern { peer: from.map(|from| from.0), tag };
+                self.post(entry.time, rank, index, size, pattern);
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time, message: Message) {
+        let Loggops { overhead, latency, gap, .. } = self.parameters;
+        let bytes_time = self.parameters.bytes_time(message.size);
+        let host = &mut self.hosts[message.from as usize];
+        host.cpus[usize::from(message.cpu)] = now + overhead;
+        host.sending[usize::from(message.nic)] = now + gap + bytes_time;
+        host.outcome.overhead += overhead;
+        self.messages += 1;
+        self.bytes += message.size.0;
+        self.mark_started(message.from, message.node);
+        self.push(now + overhead + latency, Event::Message(message));
+        if !self.parameters.is_rendezvous(message.size) {
+            self.mark_done(message.from, message.node);
+        }
+        self.queue_free(message.from);
+    }
+
+    fn post(&mut self, now: Time, rank: u32, index: u32, size: Bytes, pattern: Pattern) {
+        let node = self.node(rank, index);
+        self.mark_started(rank, index);
+        let mut touched = [rank, rank];
+        match self.hosts[rank as usize].unexpected.take(pattern) {
+            Some(message) => {
+                if self.parameters.is_rendezvous(size) {
+                    self.release_sender(now, message, node.cpu, node.nic);
+                    touched[0] = message.from;
+                }
+                self.mark_done(rank, index);
+            }
+            None => self.hosts[rank as usize].posted.push(pattern, index),
+        }
+        self.queue_touched(touched);
+    }
+
+    fn arrive(&mut self, entry: Entry, message: Message) {
+        let Loggops { overhead, gap, .. } = self.parameters;
+        let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
+        let bytes_time = self.parameters.bytes_time(message.size);
+        let host = &mut self.hosts[message.to as usize];
+        let free = host.cpus[cpu].max(host.receiving[nic]);
+        if free > entry.time {
+            return self.requeue(entry, free);
+        }
+        host.cpus[cpu] = entry.time + overhead + bytes_time;
+        host.receiving[nic] = entry.time + gap + bytes_time;
+        host.outcome.overhead += overhead;
+        let pattern = Pattern { peer: Some(message.from), tag: message.tag };
+        let mut touched = [message.to, message.to];
+        match host.posted.take(pattern) {
+            Some(recv) => {
+                if self.parameters.is_rendezvous(message.size) {
+                    self.release_sender(entry.time, message, message.cpu, message.nic);
+                    touched[0] = message.from;
+                }
+                self.mark_done(message.to, recv);
+            }
+            None => host.unexpected.push(pattern, message),
+        }
+        self.queue_touched(touched);
+    }
+
+    /// The sender of a rendezvous message goes on now.
+    fn release_sender(&mut self, now: Time, message: Message, cpu: u8, nic: u8) {
+        self.mark_done(message.from, message.node);
+        let sender = &mut self.hosts[message.from as usize];
+        let (cpu, nic) = (&mut sender.cpus[usize::from(cpu)], &mut sender.sending[usize::from(nic)]);
+        *cpu = now.max(*cpu);
+        *nic = now.max(*nic);
+    }
+
+    fn mark_started(&mut self, rank: u32, node: u32) {
+        let graph = &self.schedule.graphs[rank as usize];
+        self.hosts[rank as usize].release(graph.released_by_start(node));
+    }
+
+    fn mark_done(&mut self, rank: u32, node: u32) {
+        let graph = &self.schedule.graphs[rank as usize];
+        let host = &mut self.hosts[rank as usize];
+        host.done += 1;
+        host.release(graph.released_by_end(node));
+    }
+
+    fn queue_touched(&mut self, mut ranks: [u32; 2]) {
+        ranks.sort_unstable();
+        self.queue_free(ranks[0]);
+        self.queue_free(ranks[1]);
+    }
+
+    /// Queues the operations of a rank that have become free: sends, then receives, then computations.
+    fn queue_free(&mut self, rank: u32) {
+        let mut free = std::mem::take(&mut self.hosts[rank as usize].free);
+        free.sort_by_key(|node| match self.node(rank, *node).operation {
+            Operation::Send { .. } => 0,
+            Operation::Recv { .. } => 1,
+            Operation::Calc(_) => 2,
+        });
+        for index in free.drain(..) {
+            let node = self.node(rank, index);
+            let host = &self.hosts[rank as usize];
+            let cpu = host.cpus[usize::from(node.cpu)];
+            let time = match node.operation {
+                Operation::Send { .. } => cpu.max(host.sending[usize::from(node.nic)]),
+                _ => cpu,
+            };
+            self.push(time, Event::Operation { rank, node: index });
+        }
+        self.hosts[rank as usize].free = free;
+    }
+
+    fn push(&mut self, time: Time, event: Event) {
+        self.queue.push(Reverse(Entry { time, created: self.created, event }));
+        self.created += 1;
+    }
+
+    fn requeue(&mut self, entry: Entry, time: Time) {
+        self.queue.push(Reverse(Entry { time, ..entry }));
+    }
+
+    fn finish(self) -> Result<Outcome, SimulateError> {
+        if self.hosts.iter().zip(&self.schedule.graphs).any(|(host, graph)| host.done < graph.nodes.len()) {
+            return Err(self.explain_stop());
+        }
+        if let Some(message) = self.hosts.iter().find_map(|host| host.unexpected.first()) {
+            return Err(self.unmatched_message(message));
+        }
+        let finish = |mut host: Host| {
+            let end = host.cpus.iter().copied().fold(Time::ZERO, Time::max);
+            host.outcome.end = end;
+            host.outcome.blocked = Time::ZERO.max(end - host.outcome.compute - host.outcome.overhead);
+            host.outcome
+        };
+        let ranks = self.hosts.into_iter().map(finish).collect();
+        Ok(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes) })
+    }
+
+    fn unmatched_message(&self, message: Message) -> SimulateError {
+        SimulateError::Unmatched {
+            place: self.schedule.place(message.from as usize, message.node),
+            found: format!("a send from rank {} to rank {} that nobody receives", message.from, message.to),
+            expected: "a receive with its source and tag".to_owned(),
+        }
+    }
+
+    /// Some operations never ran: a receive without a message, or operations that wait for each other.
+    fn explain_stop(&self) -> SimulateError {
+        let mut waits = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            if let Some((pattern, node)) = host.posted.first_entry() {
+                waits.push(self.recv_wait(index, pattern, node));
+            } else if host.done < self.schedule.graphs[index].nodes.len() {
+                waits.push(self.other_wait(index, host));
+            }
+        }
+        // A receive from a rank that has done everything will never be served: that is the fault to name.
+        let finished = |rank: Rank| {
+            let host = &self.hosts[rank.index()];
+            host.done == self.schedule.graphs[rank.index()].nodes.len()
+        };
+        if let Some(wait) = waits.iter().find(|wait| wait.on.iter().all(|on| finished(*on)) && !wait.on.is_empty()) {
+            return SimulateError::Unmatched {
+                place: wait.place.clone(),
+                found: format!("a receive of rank {} from rank {} that nobody sends", wait.rank, wait.on[0]),
+                expected: "a send with its destination and tag".to_owned(),
+            };
+        }
+        deadlock(&waits)
+    }
+
+    fn recv_wait(&self, rank: usize, pattern: Pattern, node: u32) -> Wait {
+        let tag = pattern.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
+        let from = pattern.peer.map_or("any rank".to_owned(), |peer| format!("rank {peer}"));
+        Wait {
+            rank: Rank(rank as u32),
+            place: self.schedule.place(rank, node),
+            what: format!("a message from {from} ({tag})"),
+            on: pattern.peer.map(Rank).into_iter().collect(),
+        }
+    }
+
+    /// A rank whose operations wait for a rendezvous or for each other.
+    fn other_wait(&self, rank: usize, host: &Host) -> Wait {
+        let rank_id = Rank(rank as u32);
+        let sent = |message: &Message| message.from == rank as u32;
+        let waiting = self.hosts.iter().find_map(|other| other.unexpected.iter().find(|message| sent(message)));
+        if let Some(message) = waiting.filter(|message| self.parameters.is_rendezvous(message.size)) {
+            return Wait {
+                rank: rank_id,
+                place: self.schedule.place(rank, message.node),
+                what: format!("rank {} to receive its message", message.to),
+                on: vec![Rank(message.to)],
+            };
+        }
+        let stuck = host.open.iter().position(|open| *open > 0).unwrap_or(0);
+        Wait {
+            rank: rank_id,
+            place: self.schedule.place(rank, stuck as u32),
+            what: "operations of its own that require it in turn".to_owned(),
+            on: vec![rank_id],
+        }
+    }
+}
+
+impl Host {
+    fn release(&mut self, dependents: &[u32]) {
+        for dependent in dependents {
+            let open = &mut self.open[*dependent as usize];
+            *open -= 1;
+            if *open == 0 {
+                self.free.push(*dependent);
+            }
+        }
+    }
+}

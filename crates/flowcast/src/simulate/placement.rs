@@ -1,0 +1,137 @@
+//! Which node each rank runs on, and what that node is like.
+
+use super::SimulateError;
+use crate::model::machine::{Machine, Mapping, NodeGroup};
+use crate::units::{Node, Rank};
+
+/// Ranks on nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placement {
+    node_of: Vec<Node>,
+    /// Index of each node's group.
+    group_of: Vec<u32>,
+    groups: Vec<NodeGroup>,
+}
+
+impl Placement {
+    /// Places `ranks` on a machine; without a mapping of its own the machine's holds, without either one rank a node.
+    ///
+    /// # Errors
+    /// [`SimulateError::Placement`] if the mapping names other ranks or nodes than there are.
+    pub fn new(machine: &Machine, mapping: Option<&Mapping>, ranks: usize) -> Result<Placement, SimulateError> {
+        let groups = if machine.nodes.is_empty() {
+            vec![NodeGroup { count: 0, ..NodeGroup::default() }]
+        } else {
+            machine.nodes.clone()
+        };
+        let mut group_of = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            // A count of 0 stands for as many nodes as there are ranks.
+            let count = if group.count == 0 { ranks } else { group.count as usize };
+            group_of.extend(std::iter::repeat_n(index as u32, count));
+        }
+        let mapping = mapping.or(machine.mapping.as_ref()).unwrap_or(&Mapping::RoundRobin);
+        let node_of = nodes_of_ranks(mapping, ranks, &group_of, &groups)?;
+        Ok(Placement { node_of, group_of, groups })
+    }
+
+    /// The node of a rank.
+    pub fn node(&self, rank: Rank) -> Node {
+        self.node_of[rank.index()]
+    }
+
+    /// Index of the group of a node.
+    pub fn group_index(&self, node: Node) -> usize {
+        self.group_of[node.index()] as usize
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> &[NodeGroup] {
+        &self.groups
+    }
+
+    /// What a rank's node is like.
+    pub fn group(&self, rank: Rank) -> &NodeGroup {
+        &self.groups[self.group_index(self.node(rank))]
+    }
+
+    /// How many nodes the machine has.
+    pub fn nodes(&self) -> usize {
+        self.group_of.len()
+    }
+
+    /// Whether two ranks share a node anywhere.
+    pub fn is_shared(&self) -> bool {
+        let mut used = vec![false; self.nodes()];
+        self.node_of.iter().any(|node| std::mem::replace(&mut used[node.index()], true))
+    }
+
+    /// Nodes with more ranks than processors, which take turns in reality.
+    pub fn oversubscribed(&self) -> usize {
+        let mut ranks = vec![0u32; self.nodes()];
+        self.node_of.iter().for_each(|node| ranks[node.index()] += 1);
+        let more = |(node, ranks): (usize, &u32)| *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1);
+        ranks.iter().enumerate().filter(|entry| more(*entry)).count()
+    }
+}
+
+fn nodes_of_ranks(
+    mapping: &Mapping,
+    ranks: usize,
+    group_of: &[u32],
+    groups: &[NodeGroup],
+) -> Result<Vec<Node>, SimulateError> {
+    let nodes = group_of.len();
+    let found: Vec<u64> = match mapping {
+        Mapping::RoundRobin => (0..ranks as u64).map(|rank| rank % nodes.max(1) as u64).collect(),
+        Mapping::PerNode(each) => (0..ranks as u64).map(|rank| rank / u64::from((*each).max(1))).collect(),
+        Mapping::Fill => {
+            let cpus = |node: usize| groups[group_of[node] as usize].cpus.max(1) as usize;
+            (0..nodes).flat_map(|node| std::iter::repeat_n(node as u64, cpus(node))).take(ranks).collect()
+        }
+        Mapping::List(list) => list.iter().map(|node| u64::from(*node)).collect(),
+    };
+    if found.len() != ranks {
+        let problem = format!("mapping: found places for {} ranks, expected {ranks}, as in the trace", found.len());
+        return Err(SimulateError::Placement(problem));
+    }
+    if let Some(rank) = found.iter().position(|node| *node >= nodes as u64) {
+        let node = found[rank];
+        let problem =
+            format!("mapping: found node {node} for rank {rank}, expected a node below {nodes}, as in the network");
+        return Err(SimulateError::Placement(problem));
+    }
+    Ok(found.into_iter().map(|node| Node(node as u32)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(counts: &[(u32, u32)]) -> Machine {
+        let group = |(count, cpus): &(u32, u32)| NodeGroup { count: *count, cpus: *cpus, ..NodeGroup::default() };
+        Machine { nodes: counts.iter().map(group).collect(), ..Machine::default() }
+    }
+
+    fn nodes(machine: &Machine, mapping: Mapping, ranks: usize) -> Vec<u32> {
+        let placement = Placement::new(machine, Some(&mapping), ranks).unwrap();
+        (0..ranks as u32).map(|rank| placement.node(Rank(rank)).0).collect()
+    }
+
+    #[test]
+    fn mappings_place_ranks_as_their_names_say() {
+        let machine = machine(&[(2, 2), (1, 1)]);
+        assert_eq!(nodes(&machine, Mapping::Fill, 5), [0, 0, 1, 1, 2]);
+        assert_eq!(nodes(&machine, Mapping::RoundRobin, 5), [0, 1, 2, 0, 1]);
+        assert_eq!(nodes(&machine, Mapping::PerNode(2), 5), [0, 0, 1, 1, 2]);
+        assert_eq!(nodes(&machine, Mapping::List(vec![2, 2, 0]), 3), [2, 2, 0]);
+    }
+
+    #[test]
+    fn places_that_do_not_exist_are_refused() {
+        let machine = machine(&[(2, 1)]);
+        for mapping in [Mapping::PerNode(1), Mapping::Fill, Mapping::List(vec![0, 1, 2]), Mapping::List(vec![0])] {
+            assert!(Placement::new(&machine, Some(&mapping), 3).is_err(), "{mapping:?}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a replay tells about itself while it runs, and the timeline that is made of it.
+
+use super::timeline::{Activity, MessageSpan, Segment, Timeline};
+use crate::trace::program::Program;
+use crate::units::{Rank, Time};
+
+/// Told of everything that takes time; all times in nanoseconds. The default is to take no notice, at no cost.
+pub trait Observer {
+    /// A computation.
+    #[inline(always)]
+    fn computed(&mut self, _rank: u32, _start: f64, _end: f64) {}
+    /// A send call: overhead from `start` to `end`; the last byte arrives at `arrival` unless that is not known yet.
+    #[inline(always)]
+    fn sent(&mut self, _rank: u32, _slot: u32, _sent: Sent) {}
+    /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
+    #[inline(always)]
+    fn moved(&mut self, _slot: u32, _start: f64, _arrival: f64) {}
+    /// A sender waited for its receiver.
+    #[inline(always)]
+    fn held(&mut self, _rank: u32, _slot: u32, _start: f64, _end: f64) {}
+    /// A receive or wait: called at `call`, processor time up to `before`, returned at `end` with `after` of overhead.
+    #[inline(always)]
+    fn received(&mut self, _rank: u32, _slot: u32, _received: Received) {}
+    /// A collective: called, last of all arrived, done.
+    #[inline(always)]
+    fn gathered(&mut self, _rank: u32, _gathered: Gathered) {}
+}
+
+/// A send.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// Message class.
+    pub class: u32,
+    /// When the program called.
+    pub call: f64,
+    /// When the overhead began (later than the call if the interface was busy).
+    pub start: f64,
+    /// When the overhead ended.
+    pub end: f64,
+    /// When the last byte arrives; infinite while unknown.
+    pub arrival: f64,
+}
+
+/// A receive or wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Received {
+    /// When the program called.
+    pub call: f64,
+    /// When the processor time before the message ended.
+    pub before: f64,
+    /// When the processor time on the message began.
+    pub taken: f64,
+    /// When the call returned.
+    pub end: f64,
+}
+
+/// A collective as one rank sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Gathered {
+    /// Which execution.
+    pub instance: u32,
+    /// When the rank called.
+    pub call: f64,
+    /// When the last rank came.
+    pub last: f64,
+    /// The rank that came last.
+    pub last_rank: u32,
+    /// When the rank went on.
+    pub end: f64,
+}
+
+/// Takes no notice.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}
+
+/// Why a rank waited until the end of a stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The rank itself was busy.
+    Own,
+    /// A message from another rank, by slot.
+    Message(u32),
+    /// A rendezvous message whose receiver came late, by slot.
+    Receiver(u32),
+    /// The rank that reached a collective last.
+    LastOf(Rank),
+}
+
+/// A stretch of a rank's time with the reason for its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// The stretch.
+    pub segment: Segment,
+    /// Why it ended when it did.
+    pub cause: Cause,
+}
+
+/// A message's whereabouts.
+#[derive(Debug, Clone, Copy)]
+pub struct Flight {
+    /// Sender.
+    pub from: u32,
+    /// Message class.
+    pub class: u32,
+    /// When the program called.
+    pub call: f64,
+    /// When it began to move.
+    pub start: f64,
+    /// When the last byte arrived.
+    pub arrival: f64,
+    /// When the receiver's call returned.
+    pub received: f64,
+}
+
+const NOWHERE: Flight =
+    Flight { from: u32::MAX, class: 0, call: f64::NAN, start: f64::NAN, arrival: f64::NAN, received: f64::NAN };
+
+/// Keeps everything.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    /// Stretches by rank, in time order.
+    pub ranks: Vec<Vec<Stretch>>,
+    /// Messages by slot.
+    pub flights: Vec<Flight>,
+}
+
+impl Recorder {
+    /// For the replay of this program.
+    pub fn new(program: &Program) -> Recorder {
+        Recorder { ranks: vec![Vec::new(); program.ranks()], flights: vec![NOWHERE; program.messages() as usize] }
+    }
+
+    fn push(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
+        if end > start {
+            let segment = Segment { start: Time::from_nanos(start), end: Time::from_nanos(end), activity };
+            self.ranks[rank as usize].push(Stretch { segment, cause });
+        }
+    }
+
+    /// The timeline of what was recorded: neighbouring stretches of the same activity become one.
+    pub fn timeline(&self, program: &Program) -> Timeline {
+        let ranks = self.ranks.iter().map(|stretches| merged(stretches)).collect();
+        let flights = self.flights.iter().enumerate().filter(|(_, flight)| flight.from != u32::MAX);
+        let message = |(slot, flight): (usize, &Flight)| {
+            let class = &program.classes()[flight.class as usize];
+            MessageSpan {
+                src: Rank(flight.from),
+                dst: program.receiver(slot as u32),
+                size: class.size,
+                tag: class.tag,
+                sent: Time::from_nanos(flight.call),
+                arrived: Time::from_nanos(flight.arrival),
+                received: Time::from_nanos(if flight.received.is_nan() { flight.arrival } else { flight.received }),
+            }
+        };
+        Timeline { ranks, messages: flights.map(message).collect() }
+    }
+}
+
+fn merged(stretches: &[Stretch]) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::with_capacity(stretches.len());
+    for Stretch { segment, .. } in stretches {
+        match segments.last_mut() {
+            Some(last) if last.activity == segment.activity && last.end == segment.start => last.end = segment.end,
+            _ => segments.push(*segment),
+        }
+    }
+    segments
+}
+
+impl Observer for Recorder {
+    fn computed(&mut self, rank: u32, start: f64, end: f64) {
+        self.push(rank, (start, end), Activity::Compute, Cause::Own);
+    }
+
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+        let Sent { class, call, start, end, arrival } = sent;
+        // An interface that is still busy with the messages before holds the sender as overhead does.
+        self.push(rank, (call, end), Activity::Overhead, Cause::Own);
+        let flight = &mut self.flights[slot as usize];
+        *flight = Flight { from: rank, class, call, start: end.max(start), arrival, received: f64::NAN };
+    }
+
+    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+        let flight = &mut self.flights[slot as usize];
+        flight.start = start;
+        flight.arrival = arrival;
+    }
+
+    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+        let begun = self.flights[slot as usize].start.clamp(start, end);
+        self.push(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
+        self.push(rank, (begun, end), Activity::Transfer, Cause::Own);
+    }
+
+    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+        let Received { call, before, taken, end } = received;
+        self.push(rank, (call, before), Activity::Overhead, Cause::Own);
+        let sent = self.flights[slot as usize].start.clamp(before, taken.max(before));
+        self.push(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
+        self.push(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
+        self.push(rank, (taken, end), Activity::Overhead, Cause::Own);
+        self.flights[slot as usize].received = end;
+    }
+
+    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+        let Gathered { call, last, last_rank, end, .. } = gathered;
+        let last = last.clamp(call, end);
+        self.push(rank, (call, last), Activity::CollectiveWait, Cause::LastOf(Rank(last_rank)));
+        self.push(rank, (last, end), Activity::Collective, Cause::LastOf(Rank(last_rank)));
+    }
+}

@@ -1,0 +1,555 @@
+//! Replay of a program without contention: a walk over the ranks' streams, no event queue.
+//!
+//! Where messages do not compete for links, what happens to a rank depends only on its own past and on the arrival
+//! times of the messages that it receives. So each rank runs as far as it can; when it needs a message that has not
+//! been sent, the sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time,
+//! and the result is that of an event-driven simulation, at the cost of reading the streams once.
+
+use super::SimulateError;
+use super::collectives::{Collectives, Entry};
+use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
+use super::deadlock::{Wait, deadlock};
+use super::outcome::{Outcome, RankOutcome};
+use super::placement::Placement;
+use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
+use crate::model::network::Network;
+use crate::trace::program::{CollectiveMode, Program};
+use crate::trace::words::{self, Op};
+use crate::units::{Bytes, Rank, Time};
+
+/// A program on a network, ready to run.
+pub struct Replay<'a> {
+    program: &'a Program,
+    placement: Placement,
+    costs: Costs,
+    /// The kind of way of each message; empty if all messages go the same kind of way.
+    ways: Vec<u16>,
+}
+
+impl<'a> Replay<'a> {
+    /// Computes the costs of all messages.
+    ///
+    /// # Errors
+    /// [`SimulateError::Placement`] if the network has more kinds of nodes than ways can be numbered.
+    pub fn new(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+    ) -> Result<Replay<'a>, SimulateError> {
+        let costs = Costs::new(program, network, &placement, rendezvous);
+        if costs.paths.len() > usize::from(u16::MAX) {
+            return Err(SimulateError::Placement("found more than 32,767 groups of nodes".to_owned()));
+        }
+        let uniform = placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages();
+        let ways = if uniform { Vec::new() } else { ways_of(program, &placement) };
+        Ok(Replay { program, placement, costs, ways })
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`].
+    pub fn run(&self) -> Result<Outcome, SimulateError> {
+        self.observed(&mut Unobserved)
+    }
+
+    /// Runs and keeps what happened.
+    ///
+    /// # Errors
+    /// As [`Replay::run`].
+    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
+        let mut recorder = Recorder::new(self.program);
+        let outcome = self.observed(&mut recorder)?;
+        Ok((outcome, recorder))
+    }
+
+    /// The costs in use.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        match (self.costs.has_rendezvous(), self.ways.is_empty()) {
+            (false, true) => Engine::<O, false, false>::new(self, observer).run(),
+            (false, false) => Engine::<O, false, true>::new(self, observer).run(),
+            (true, true) => Engine::<O, true, false>::new(self, observer).run(),
+            (true, false) => Engine::<O, true, true>::new(self, observer).run(),
+        }
+    }
+}
+
+/// Two kinds of way for each group of nodes: to another node, and inside the node.
+fn ways_of(program: &Program, placement: &Placement) -> Vec<u16> {
+    let mut ways = vec![0; program.messages() as usize];
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        let node = placement.node(rank);
+        let group = placement.group_index(node) * 2;
+        for (_, op) in program.ops(rank) {
+            if let Op::Send { slot, .. } = op {
+                let inside = placement.node(program.receiver(slot)) == node;
+                ways[slot as usize] = (group + usize::from(inside)) as u16;
+            }
+        }
+    }
+    ways
+}
+
+/// A slot of a table of times: a time that is not negative, or one of these.
+mod mark {
+    /// Nothing is known yet.
+    pub const EMPTY: u64 = 1 << 63 | 0xFFFF_FFFF;
+
+    /// Rank (or pending send) number `index` waits for the time.
+    pub const fn waiting(index: u32) -> u64 {
+        1 << 63 | index as u64
+    }
+
+    /// Whether this is a time.
+    #[inline(always)]
+    pub const fn is_time(bits: u64) -> bool {
+        bits >> 63 == 0
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct RankState {
+    /// The next instruction.
+    at: usize,
+    time: f64,
+    /// When the sending interface may start the next message.
+    interface_free: f64,
+    /// The slot of the next receive to post.
+    next_slot: u32,
+    /// Whether the instruction was begun and waits for others.
+    entered: bool,
+    done: bool,
+    compute: f64,
+    blocked: f64,
+    overhead: f64,
+}
+
+/// A rendezvous send whose receiver has not come.
+#[derive(Debug, Clone, Copy)]
+struct PendingSend {
+    ready: f64,
+    cost: ClassCost,
+}
+
+enum Step {
+    GoOn,
+    Wait,
+}
+
+struct Engine<'a, O, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
+    program: &'a Program,
+    placement: &'a Placement,
+    costs: &'a Costs,
+    ways: &'a [u16],
+    observer: &'a mut O,
+    ranks: Vec<RankState>,
+    ready: Vec<u32>,
+    /// By slot: when the message arrives.
+    arrivals: Vec<u64>,
+    /// By slot, with rendezvous only: when the receiver came; or the pending send.
+    posted: Vec<u64>,
+    /// By slot, with rendezvous only: when the sender may go on.
+    released: Vec<u64>,
+    pending: Vec<PendingSend>,
+    /// By rank, with rendezvous only: the slots of its sends.
+    sends: Vec<Vec<u32>>,
+    collectives: Collectives<'a>,
+}
+
+impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, RENDEZVOUS, MANY_WAYS> {
+    fn new(replay: &'a Replay<'_>, observer: &'a mut O) -> Self {
+        let program = replay.program;
+        let slots = program.messages() as usize;
+        let ranks = program.ranks() as u32;
+        let state = |rank| RankState { next_slot: program.first_slot(Rank(rank)), ..RankState::default() };
+        let with_rendezvous = if RENDEZVOUS { slots } else { 0 };
+        Engine {
+            program,
+            placement: &replay.placement,
+            costs: &replay.costs,
+            ways: &replay.ways,
+            observer,
+            ranks: (0..ranks).map(state).collect(),
+            ready: (0..ranks).rev().collect(),
+            arrivals: vec![mark::EMPTY; slots],
+            posted: vec![mark::EMPTY; with_rendezvous],
+            released: vec![mark::EMPTY; with_rendezvous],
+            pending: Vec::new(),
+            sends: vec![Vec::new(); if RENDEZVOUS { ranks as usize } else { 0 }],
+            collectives: Collectives::new(program),
+        }
+    }
+
+    fn run(mut self) -> Result<Outcome, SimulateError> {
+        while let Some(rank) = self.ready.pop() {
+            self.advance(rank);
+        }
+        if self.ranks.iter().any(|state| !state.done) {
+            return Err(self.explain_stop());
+        }
+        let outcome = |state: &RankState| RankOutcome {
+            end: Time::from_nanos(state.time),
+            compute: Time::from_nanos(state.compute),
+            blocked: Time::from_nanos(state.blocked),
+            overhead: Time::from_nanos(state.overhead),
+        };
+        Ok(Outcome {
+            ranks: self.ranks.iter().map(outcome).collect(),
+            messages: u64::from(self.program.messages()),
+            bytes: self.program.bytes(),
+        })
+    }
+
+    /// Runs a rank until it waits or ends.
+    fn advance(&mut self, rank: u32) {
+        let program = self.program;
+        let words = program.words(Rank(rank));
+        let mut state = self.ranks[rank as usize];
+        while let Some((op, next)) = words::decode(words, state.at) {
+            let step = match op {
+                Op::Compute(time) => {
+                    self.compute(rank, &mut state, time.as_nanos());
+                    Step::GoOn
+                }
+                Op::Send { class, slot } => self.send(rank, &mut state, class, slot),
+                Op::Recv => {
+                    let slot = state.next_slot;
+                    let step = self.receive(rank, &mut state, slot, true);
+                    if let Step::GoOn = step {
+                        state.next_slot += 1;
+                    }
+                    step
+                }
+                Op::Irecv => {
+                    if RENDEZVOUS {
+                        self.post(state.next_slot, state.time);
+                    }
+                    state.next_slot += 1;
+                    Step::GoOn
+                }
+                Op::WaitRecv(own) => {
+                    let slot = program.first_slot(Rank(rank)) + own;
+                    self.receive(rank, &mut state, slot, false)
+                }
+                Op::WaitSend(ago) => self.wait_send(rank, &mut state, ago),
+                Op::Collective { call, instance } => self.collective(rank, &mut state, call, instance),
+                Op::WaitCollective(instance) => self.wait_collective(rank, &mut state, instance),
+                Op::Accelerator(_) | Op::Nothing | Op::Event(_) | Op::Ignored(_) => Step::GoOn,
+            };
+            if let Step::Wait = step {
+                self.ranks[rank as usize] = state;
+                return;
+            }
+            state.at = next;
+        }
+        state.done = state.at == words.len();
+        self.ranks[rank as usize] = state;
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, rank: u32, state: &mut RankState, nanos: f64) {
+        let speed = self.costs.speeds[rank as usize];
+        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+        let start = state.time;
+        state.time += nanos;
+        state.compute += nanos;
+        self.observer.computed(rank, start, state.time);
+    }
+
+    #[inline(always)]
+    fn path(&self, slot: u32) -> &'a PathCosts {
+        let way = if MANY_WAYS { usize::from(self.ways[slot as usize]) } else { 0 };
+        &self.costs.paths[way]
+    }
+
+    #[inline(always)]
+    fn send(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) -> Step {
+        let path = self.path(slot);
+        let cost = &path.classes[class as usize];
+        if RENDEZVOUS && (cost.rendezvous || state.entered) {
+            return self.send_rendezvous(rank, state, class, slot);
+        }
+        let call = state.time;
+        let start = if state.interface_free > call { state.interface_free } else { call };
+        let end = start + path.send_overhead;
+        state.blocked += start - call;
+        state.overhead += path.send_overhead;
+        state.interface_free = start + cost.busy;
+        state.time = end;
+        let arrival = end + cost.delay;
+        self.observer.sent(rank, slot, Sent { class, call, start, end, arrival });
+        self.fill(slot, arrival);
+        if RENDEZVOUS {
+            self.released[slot as usize] = end.to_bits();
+            self.sends[rank as usize].push(slot);
+        }
+        Step::GoOn
+    }
+
+    /// Notes when the message of a slot arrives; whoever waits for it may go on.
+    #[inline(always)]
+    fn fill(&mut self, slot: u32, arrival: f64) {
+        let before = std::mem::replace(&mut self.arrivals[slot as usize], arrival.to_bits());
+        if before != mark::EMPTY {
+            self.ready.push(before as u32);
+        }
+    }
+
+    /// A receive (which posts itself) or a wait for one posted before.
+    #[inline(always)]
+    fn receive(&mut self, rank: u32, state: &mut RankState, slot: u32, posts: bool) -> Step {
+        let path = self.path(slot);
+        let before = state.time + path.recv_before;
+        if RENDEZVOUS && posts && !state.entered {
+            self.post(slot, before);
+            state.entered = true;
+        }
+        let bits = self.arrivals[slot as usize];
+        if !mark::is_time(bits) {
+            self.arrivals[slot as usize] = mark::waiting(rank);
+            return Step::Wait;
+        }
+        let arrival = f64::from_bits(bits);
+        let taken = if arrival > before { arrival } else { before };
+        let end = taken + path.recv_after;
+        self.observer.received(rank, slot, Received { call: state.time, before, taken, end });
+        state.overhead += path.recv_before + path.recv_after;
+        state.blocked += taken - before;
+        state.time = end;
+        if RENDEZVOUS {
+            state.entered = false;
+        }
+        Step::GoOn
+    }
+
+    /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
+    fn post(&mut self, slot: u32, time: f64) {
+        let before = self.posted[slot as usize];
+        self.posted[slot as usize] = time.to_bits();
+        if before != mark::EMPTY {
+            let PendingSend { ready, cost } = self.pending[before as u32 as usize];
+            self.transfer(slot, if ready > time { ready } else { time }, cost);
+        }
+    }
+
+    /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
+    fn transfer(&mut self, slot: u32, start: f64, cost: ClassCost) {
+        let arrival = start + cost.delay;
+        self.observer.moved(slot, start, arrival);
+        self.fill(slot, arrival);
+        let before = std::mem::replace(&mut self.released[slot as usize], (start + cost.held).to_bits());
+        if before != mark::EMPTY {
+            self.ready.push(before as u32);
+        }
+    }
+
+    #[inline(never)]
+    fn send_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) -> Step {
+        let immediate = self.program.classes()[class as usize].mode.immediate;
+        if !state.entered {
+            self.start_rendezvous(rank, state, class, slot);
+            if immediate {
+                return Step::GoOn;
+            }
+            state.entered = true;
+        }
+        let step = self.until_released(rank, state, slot);
+        state.entered = matches!(step, Step::Wait);
+        step
+    }
+
+    fn start_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) {
+        let path = self.path(slot);
+        let cost = path.classes[class as usize];
+        let call = state.time;
+        let start = if state.interface_free > call { state.interface_free } else { call };
+        let ready = start + path.send_overhead;
+        state.blocked += start - call;
+        state.overhead += path.send_overhead;
+        state.interface_free = start + cost.busy;
+        state.time = ready;
+        self.sends[rank as usize].push(slot);
+        self.observer.sent(rank, slot, Sent { class, call, start, end: ready, arrival: f64::INFINITY });
+        let posted = self.posted[slot as usize];
+        if mark::is_time(posted) {
+            let posted = f64::from_bits(posted);
+            self.transfer(slot, if ready > posted { ready } else { posted }, cost);
+        } else {
+            self.posted[slot as usize] = mark::waiting(self.pending.len() as u32);
+            self.pending.push(PendingSend { ready, cost });
+        }
+    }
+
+    /// Waits until the sender of a slot may go on.
+    fn until_released(&mut self, rank: u32, state: &mut RankState, slot: u32) -> Step {
+        let bits = self.released[slot as usize];
+        if !mark::is_time(bits) {
+            self.released[slot as usize] = mark::waiting(rank);
+            return Step::Wait;
+        }
+        let release = f64::from_bits(bits);
+        if release > state.time {
+            self.observer.held(rank, slot, state.time, release);
+            state.blocked += release - state.time;
+            state.time = release;
+        }
+        Step::GoOn
+    }
+
+    fn wait_send(&mut self, rank: u32, state: &mut RankState, ago: u32) -> Step {
+        if !RENDEZVOUS {
+            return Step::GoOn;
+        }
+        let sends = &self.sends[rank as usize];
+        match (sends.len() as u32).checked_sub(ago + 1) {
+            Some(index) => self.until_released(rank, state, sends[index as usize]),
+            None => Step::GoOn,
+        }
+    }
+
+    fn collective(&mut self, rank: u32, state: &mut RankState, call: u32, instance: u32) -> Step {
+        let made = &self.program.calls()[call as usize];
+        let startup = match made.mode {
+            CollectiveMode::Blocking => 0.0,
+            _ => self.costs.collective_startup(made.communicator, Rank(rank)),
+        };
+        let came = state.time + startup;
+        if !state.entered {
+            state.entered = true;
+            let entry = Entry { rank, call, came, own_end: self.own_end(rank, call, came) };
+            self.collectives.enter(instance, entry, self.costs, &mut self.ready);
+        }
+        let end = match made.mode {
+            CollectiveMode::Immediate => Some(came),
+            CollectiveMode::RootSynchronous if !made.is_root => Some(self.own_end(rank, call, came)),
+            _ => self.collectives.finish(instance).map(|finish| finish.max(came)),
+        };
+        let Some(end) = end else {
+            self.collectives.wait(instance, rank);
+            return Step::Wait;
+        };
+        state.entered = false;
+        state.overhead += startup;
+        self.leave_collective(rank, state, instance, (came, end));
+        Step::GoOn
+    }
+
+    /// When a rank's own data has reached the root of a root-synchronous collective.
+    fn own_end(&self, rank: u32, call: u32, came: f64) -> f64 {
+        let made = &self.program.calls()[call as usize];
+        if made.mode != CollectiveMode::RootSynchronous || made.is_root {
+            return came;
+        }
+        let root = made.root.unwrap_or(Rank(rank));
+        let same_node = self.placement.node(root) == self.placement.node(Rank(rank));
+        came + self.costs.to_root(same_node, Rank(rank), made.send)
+    }
+
+    fn leave_collective(&mut self, rank: u32, state: &mut RankState, instance: u32, (came, end): (f64, f64)) {
+        let (last, last_rank) = self.collectives.last(instance, came, rank);
+        self.observer.gathered(rank, Gathered { instance, call: state.time, last, last_rank, end });
+        state.blocked += end - came;
+        state.time = end;
+    }
+
+    fn wait_collective(&mut self, rank: u32, state: &mut RankState, instance: u32) -> Step {
+        let communicator = self.program.instances()[instance as usize];
+        let startup = self.costs.collective_startup(communicator, Rank(rank));
+        let came = state.time + startup;
+        let Some(finish) = self.collectives.finish(instance) else {
+            self.collectives.wait(instance, rank);
+            return Step::Wait;
+        };
+        state.overhead += startup;
+        self.leave_collective(rank, state, instance, (came, finish.max(came)));
+        Step::GoOn
+    }
+
+    fn explain_stop(&self) -> SimulateError {
+        let stopped = self.ranks.iter().enumerate().filter(|(_, state)| !state.done);
+        let waits: Vec<Wait> = stopped.map(|(rank, state)| self.explain_wait(rank as u32, state)).collect();
+        deadlock(&waits)
+    }
+
+    fn explain_wait(&self, rank: u32, state: &RankState) -> Wait {
+        let words = self.program.words(Rank(rank));
+        let record = 1 + (0..).scan(0, |at, _| next_begin(words, at, state.at)).count() as u32;
+        let (what, on) = match words::decode(words, state.at).map(|(op, _)| op) {
+            Some(Op::Recv) => self.explain_message(state.next_slot),
+            Some(Op::WaitRecv(own)) => self.explain_message(self.program.first_slot(Rank(rank)) + own),
+            Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
+            Some(Op::WaitSend(ago)) => {
+                let sends = &self.sends[rank as usize];
+                self.explain_receiver(0, sends[sends.len() - 1 - ago as usize])
+            }
+            Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
+            _ => ("an instruction that can be read (the compiled trace is damaged)".to_owned(), Vec::new()),
+        };
+        Wait { rank: Rank(rank), place: self.program.place(Rank(rank), record), what, on }
+    }
+
+    fn explain_message(&self, slot: u32) -> (String, Vec<Rank>) {
+        let found = (0..self.program.ranks() as u32).map(Rank).find_map(|rank| {
+            let send = self.program.ops(rank).find_map(|(_, op)| match op {
+                Op::Send { class, slot: filled } if filled == slot => Some(class),
+                _ => None,
+            });
+            send.map(|class| (rank, self.program.classes()[class as usize]))
+        });
+        match found {
+            Some((rank, class)) => {
+                let text =
+                    format!("a message from rank {rank} (tag {}, communicator {})", class.tag, class.communicator);
+                (text, vec![rank])
+            }
+            None => ("a message that nobody sends".to_owned(), Vec::new()),
+        }
+    }
+
+    fn explain_receiver(&self, class: u32, slot: u32) -> (String, Vec<Rank>) {
+        let receiver = self.program.receiver(slot);
+        let Bytes(size) = self.program.classes()[class as usize].size;
+        (format!("rank {receiver} to receive its message ({size} bytes, synchronous)"), vec![receiver])
+    }
+
+    fn explain_collective(&self, instance: u32) -> (String, Vec<Rank>) {
+        let communicator = &self.program.communicators()[self.program.instances()[instance as usize] as usize];
+        let members = communicator.members.iter().copied();
+        let missing: Vec<Rank> = members.filter(|member| self.has_yet_to_call(*member, instance)).collect();
+        let names: Vec<String> = missing.iter().take(8).map(Rank::to_string).collect();
+        (format!("rank {} in a collective on communicator {}", names.join(", "), communicator.id), missing)
+    }
+
+    /// Whether a rank still has this execution of a collective before it.
+    fn has_yet_to_call(&self, rank: Rank, instance: u32) -> bool {
+        let words = self.program.words(rank);
+        let state = &self.ranks[rank.index()];
+        let mut at = state.at;
+        while let Some((op, next)) = words::decode(words, at) {
+            if matches!(op, Op::Collective { instance: own, .. } if own == instance) {
+                return at != state.at || !state.entered;
+            }
+            at = next;
+        }
+        false
+    }
+}
+
+/// The start of the record after the one at `at`, if it is not behind `end`; advances `at`.
+fn next_begin(words: &[u32], at: &mut usize, end: usize) -> Option<()> {
+    loop {
+        let (_, next) = words::decode(words, *at)?;
+        *at = next;
+        if next > end || next >= words.len() {
+            return None;
+        }
+        if !words::continues(words, next) {
+            return Some(());
+        }
+    }
+}

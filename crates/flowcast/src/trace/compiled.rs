@@ -1,0 +1,243 @@
+//! The compiled form of a trace (`.fct`): what a reader makes, as bytes that a memory map can serve.
+//!
+//! Little endian throughout. Header: magic `FLOWCAST`, version, kind, length of the tables, checksum (CRC-32) of
+//! everything behind the header. Then the tables as JSON (names, classes, communicators: small against the streams),
+//! padded to eight bytes, then the streams of all ranks, one behind the other, as 32-bit words.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::program::{
+    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
+    StreamWords,
+};
+use super::words;
+use super::{Trace, TraceError};
+use crate::model::collective::CollectiveOp;
+use crate::units::{Bytes, Rank};
+
+/// How a compiled trace begins.
+pub const MAGIC: &[u8; 8] = b"FLOWCAST";
+
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 32;
+
+/// The tables as they stand in the file.
+#[derive(Serialize, Deserialize)]
+struct Tables {
+    schema: String,
+    name: String,
+    /// Words and posted receives of each rank.
+    ranks: Vec<(u64, u32)>,
+    /// Size, tag, communicator, synchronous, immediate.
+    classes: Vec<(u64, i32, i32, bool, bool)>,
+    /// Operation, communicator, mode, is root, root, send, receive.
+    calls: Vec<(u8, u32, u8, bool, Option<u32>, u64, u64)>,
+    communicators: Vec<(i32, Vec<u32>)>,
+    /// Runs of executions: communicator and count.
+    instances: Vec<(u32, u32)>,
+    events: Vec<(i64, i64)>,
+    self_messages: bool,
+    bytes: u64,
+    ignored: Vec<(String, u64)>,
+}
+
+const SCHEMA: &str = "flowcast/compiled-trace/1";
+
+/// The compiled form of a program: the parts to write one behind the other.
+pub fn parts(program: &Program) -> Vec<Vec<u8>> {
+    let mut tables = serde_json::to_vec(&tables_of(program)).expect("tables hold numbers and names");
+    tables.resize(tables.len().next_multiple_of(8), b' ');
+    let mut parts = vec![Vec::new(), tables];
+    for rank in 0..program.ranks() as u32 {
+        parts.push(program.words(Rank(rank)).iter().flat_map(|word| word.to_le_bytes()).collect());
+    }
+    let mut checksum = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| checksum.update(part));
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&checksum.finalize().to_le_bytes());
+    header.extend_from_slice(&(parts[1].len() as u64).to_le_bytes());
+    header.resize(HEADER_BYTES, 0);
+    parts[0] = header;
+    parts
+}
+
+fn tables_of(program: &Program) -> Tables {
+    let class = |class: &MessageClass| {
+        let SendMode { synchronous, immediate } = class.mode;
+        (class.size.0, class.tag, class.communicator, synchronous, immediate)
+    };
+    let call = |call: &CollectiveCall| {
+        let root = call.root.map(|root| root.0);
+        (call.op as u8, call.communicator, call.mode as u8, call.is_root, root, call.send.0, call.recv.0)
+    };
+    let ranks = (0..program.ranks() as u32).map(Rank).map(|rank| {
+        let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
+        (program.words(rank).len() as u64, after - program.first_slot(rank))
+    });
+    let instances = program.instances.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32));
+    Tables {
+        schema: SCHEMA.to_owned(),
+        name: program.name.clone(),
+        ranks: ranks.collect(),
+        classes: program.classes.iter().map(class).collect(),
+        calls: program.calls.iter().map(call).collect(),
+        communicators: program.communicators.iter().map(|c| (c.id, c.members.iter().map(|r| r.0).collect())).collect(),
+        instances: instances.collect(),
+        events: program.events.clone(),
+        self_messages: program.self_messages,
+        bytes: program.bytes.0,
+        ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
+    }
+}
+
+/// Reads a compiled trace; the streams stay where they are.
+///
+/// # Errors
+/// [`TraceError::Damaged`] if version, length or checksum do not fit.
+pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
+    let damaged = |problem: &str| TraceError::Damaged { name: name.to_owned(), problem: problem.to_owned() };
+    let file = (*bytes).as_ref();
+    if file.len() < HEADER_BYTES {
+        return Err(damaged("found a part of a header, expected 32 bytes of it"));
+    }
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+    let version = word(8);
+    if version != VERSION {
+        return Err(damaged(&format!(
+            "found version {version} of the compiled form, expected {VERSION}: compile the trace again"
+        )));
+    }
+    if crc32fast::hash(&file[HEADER_BYTES..]) != word(12) {
+        return Err(damaged("found another checksum than the file's own: it is cut off or damaged"));
+    }
+    let length = u64::from_le_bytes(file[16..24].try_into().expect("eight bytes"));
+    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_BYTES));
+    let end = end.filter(|end| *end <= file.len() && end.is_multiple_of(8));
+    let end = end.ok_or_else(|| damaged("found tables longer than the file"))?;
+    let tables: Tables = serde_json::from_slice(&file[HEADER_BYTES..end])
+        .map_err(|error| damaged(&format!("found tables that cannot be read ({error})")))?;
+    program(name, &bytes, tables, end).map(Trace::Program)
+}
+
+fn program(name: &str, bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, TraceError> {
+    let damaged = |problem: &str| TraceError::Damaged { name: name.to_owned(), problem: problem.to_owned() };
+    let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
+        return Err(damaged("found a collective call of unknown kind"));
+    };
+    let class = |&(size, tag, communicator, synchronous, immediate): &(u64, i32, i32, bool, bool)| MessageClass {
+        size: Bytes(size),
+        tag,
+        communicator,
+        mode: SendMode { synchronous, immediate },
+    };
+    let instances =
+        tables.instances.iter().flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
+    let communicator =
+        |(id, members): (i32, Vec<u32>)| Communicator { id, members: members.into_iter().map(Rank).collect() };
+    let mut program = Program {
+        name: tables.name,
+        streams: Vec::with_capacity(tables.ranks.len()),
+        slots: 0,
+        classes: tables.classes.iter().map(class).collect(),
+        calls,
+        communicators: tables.communicators.into_iter().map(communicator).collect(),
+        instances: instances.collect(),
+        events: tables.events,
+        self_messages: tables.self_messages,
+        bytes: Bytes(tables.bytes),
+        ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
+        source: None,
+    };
+    let file = (**bytes).as_ref();
+    // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.
+    let aligned = (file.as_ptr() as usize).is_multiple_of(4);
+    let mut at = start;
+    for (length, posts) in tables.ranks {
+        let len = usize::try_from(length).ok().and_then(|length| length.checked_mul(4));
+        let end = len.and_then(|len| at.checked_add(len)).filter(|end| *end <= file.len());
+        let end = end.ok_or_else(|| damaged("found streams longer than the file"))?;
+        let words = if aligned {
+            StreamWords::Mapped { bytes: Arc::clone(bytes), start: at, len: end - at }
+        } else {
+            StreamWords::Owned(
+                file[at..end].chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+            )
+        };
+        program.streams.push(Stream { words, first_slot: program.slots });
+        program.slots = program.slots.checked_add(posts).ok_or_else(|| damaged("found more than 2^32 messages"))?;
+        at = end;
+    }
+    if at != file.len() {
+        return Err(damaged("found bytes behind the last stream"));
+    }
+    if check(&program).is_none() {
+        return Err(damaged("found an instruction that names something outside the tables"));
+    }
+    Ok(program)
+}
+
+fn read_call(call: (u8, u32, u8, bool, Option<u32>, u64, u64)) -> Option<CollectiveCall> {
+    let (op, communicator, mode, is_root, root, send, recv) = call;
+    let mode = match mode {
+        0 => CollectiveMode::Blocking,
+        1 => CollectiveMode::Immediate,
+        2 => CollectiveMode::RootSynchronous,
+        _ => return None,
+    };
+    let op = *CollectiveOp::ALL.get(usize::from(op))?;
+    Some(CollectiveCall { op, communicator, mode, is_root, root: root.map(Rank), send: Bytes(send), recv: Bytes(recv) })
+}
+
+/// Whether every number in the tables and streams stays inside what it counts, so that the replay need not look.
+fn check(program: &Program) -> Option<()> {
+    use words::Op;
+    let ranks = program.ranks() as u32;
+    let inside = |value: u32, limit: usize| ((value as usize) < limit).then_some(());
+    for communicator in &program.communicators {
+        communicator.members.iter().try_for_each(|rank| inside(rank.0, ranks as usize))?;
+    }
+    program.instances.iter().try_for_each(|index| inside(*index, program.communicators.len()))?;
+    for call in &program.calls {
+        inside(call.communicator, program.communicators.len())?;
+        call.root.map_or(Some(()), |root| inside(root.0, ranks as usize))?;
+    }
+    let mut filled = vec![false; program.slots as usize];
+    for rank in (0..ranks).map(Rank) {
+        let words = program.words(rank);
+        let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
+        let posts = after - program.first_slot(rank);
+        let (mut at, mut posted, mut sent) = (0, 0, 0u32);
+        while at < words.len() {
+            let (op, next) = words::decode(words, at)?;
+            match op {
+                Op::Send { class, slot } => {
+                    sent += 1;
+                    inside(class, program.classes.len())?;
+                    inside(slot, program.slots as usize)?;
+                    if std::mem::replace(&mut filled[slot as usize], true) {
+                        return None;
+                    }
+                }
+                Op::Recv | Op::Irecv => posted += 1,
+                Op::WaitRecv(slot) => inside(slot, posted as usize)?,
+                Op::WaitSend(ago) => inside(ago, sent as usize)?,
+                Op::Collective { call, instance } => {
+                    inside(call, program.calls.len())?;
+                    inside(instance, program.instances.len())?;
+                }
+                Op::WaitCollective(instance) => inside(instance, program.instances.len())?,
+                Op::Event(event) => inside(event, program.events.len())?,
+                Op::Compute(_) | Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => {}
+            }
+            at = next;
+        }
+        if posted != posts {
+            return None;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,262 @@
+//! A message-passing program as the replay sees it: for each rank a stream of instructions, and the tables they name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::words::{self, Op};
+use crate::model::collective::CollectiveOp;
+use crate::units::{Bytes, Rank};
+
+/// Bytes that several owners read, as a memory map.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// How a send behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct SendMode {
+    /// The transfer waits for the receiver (rendezvous).
+    pub synchronous: bool,
+    /// The sender goes on without waiting for the transfer.
+    pub immediate: bool,
+}
+
+/// What all sends of one kind have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageClass {
+    /// Size.
+    pub size: Bytes,
+    /// MPI tag.
+    pub tag: i32,
+    /// Communicator, by its number in the trace.
+    pub communicator: i32,
+    /// Mode.
+    pub mode: SendMode,
+}
+
+/// When the ranks of a collective call go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CollectiveMode {
+    /// When all have come and the operation is done.
+    Blocking,
+    /// At once; a later wait waits for the end.
+    Immediate,
+    /// Each sends to the root and goes on when its own data is there; the root waits for all.
+    RootSynchronous,
+}
+
+/// A collective call as one rank makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CollectiveCall {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Index of the communicator.
+    pub communicator: u32,
+    /// Mode.
+    pub mode: CollectiveMode,
+    /// Whether this rank is the root.
+    pub is_root: bool,
+    /// The root of a root-synchronous call.
+    pub root: Option<Rank>,
+    /// Bytes that this rank sends.
+    pub send: Bytes,
+    /// Bytes that this rank receives.
+    pub recv: Bytes,
+}
+
+/// A set of ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Communicator {
+    /// Its number in the trace.
+    pub id: i32,
+    /// Its ranks.
+    pub members: Vec<Rank>,
+}
+
+/// A rank's instructions and slots.
+#[derive(Clone)]
+pub(super) struct Stream {
+    pub words: StreamWords,
+    /// The first slot of the rank; the next rank's is the end.
+    pub first_slot: u32,
+}
+
+#[derive(Clone)]
+pub(super) enum StreamWords {
+    Owned(Vec<u32>),
+    /// A whole number of words inside `bytes`.
+    Mapped {
+        bytes: SharedBytes,
+        start: usize,
+        len: usize,
+    },
+}
+
+impl StreamWords {
+    pub fn get(&self) -> &[u32] {
+        match self {
+            StreamWords::Owned(words) => words,
+            StreamWords::Mapped { bytes, start, len } => {
+                bytemuck::cast_slice(&(**bytes).as_ref()[*start..*start + *len])
+            }
+        }
+    }
+}
+
+/// Records that the replay leaves out, by kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredRecords {
+    /// What they are, in the words of the trace's format.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// A whole program, sends and receives matched.
+#[derive(Clone)]
+pub struct Program {
+    /// Name of the traced application.
+    pub name: String,
+    pub(super) streams: Vec<Stream>,
+    pub(super) slots: u32,
+    pub(super) classes: Vec<MessageClass>,
+    pub(super) calls: Vec<CollectiveCall>,
+    pub(super) communicators: Vec<Communicator>,
+    /// Index of the communicator of each execution of a collective.
+    pub(super) instances: Vec<u32>,
+    /// Whether any rank sends to itself.
+    pub(super) self_messages: bool,
+    pub(super) events: Vec<(i64, i64)>,
+    pub(super) bytes: Bytes,
+    pub(super) ignored: Vec<IgnoredRecords>,
+    pub(super) source: Option<Source>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Program {{ {}: {} ranks, {} messages }}", self.name, self.streams.len(), self.slots)
+    }
+}
+
+impl Program {
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The instructions of a rank.
+    pub fn words(&self, rank: Rank) -> &[u32] {
+        self.streams[rank.index()].words.get()
+    }
+
+    /// The instructions of a rank, decoded, with the number of the record of each.
+    pub fn ops(&self, rank: Rank) -> impl Iterator<Item = (u32, Op)> + '_ {
+        words::iterate(self.words(rank))
+    }
+
+    /// The first slot of each rank.
+    pub fn first_slot(&self, rank: Rank) -> u32 {
+        self.streams[rank.index()].first_slot
+    }
+
+    /// Which rank receives into a slot.
+    pub fn receiver(&self, slot: u32) -> Rank {
+        let after = self.streams.partition_point(|stream| stream.first_slot <= slot);
+        Rank(after as u32 - 1)
+    }
+
+    /// Number of point-to-point messages.
+    pub fn messages(&self) -> u32 {
+        self.slots
+    }
+
+    /// Whether any rank sends to itself.
+    pub fn has_self_messages(&self) -> bool {
+        self.self_messages
+    }
+
+    /// Bytes of all messages.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// Message classes.
+    pub fn classes(&self) -> &[MessageClass] {
+        &self.classes
+    }
+
+    /// Collective calls.
+    pub fn calls(&self) -> &[CollectiveCall] {
+        &self.calls
+    }
+
+    /// Communicators.
+    pub fn communicators(&self) -> &[Communicator] {
+        &self.communicators
+    }
+
+    /// Index of the communicator of each execution of a collective.
+    pub fn instances(&self) -> &[u32] {
+        &self.instances
+    }
+
+    /// Types and values of the trace's events.
+    pub fn events(&self) -> &[(i64, i64)] {
+        &self.events
+    }
+
+    /// What the reader found and the replay leaves out.
+    pub fn ignored(&self) -> &[IgnoredRecords] {
+        &self.ignored
+    }
+
+    /// Bytes that the compiled form takes.
+    pub fn compiled_bytes(&self) -> usize {
+        self.streams.iter().map(|stream| stream.words.get().len() * 4).sum()
+    }
+
+    /// Where a record stands, for messages to people: `file:line` if the text is at hand.
+    pub fn place(&self, rank: Rank, record: u32) -> String {
+        match self.source.as_ref().and_then(|source| source.line(rank, record)) {
+            Some(place) => place,
+            None => format!("rank {rank}, record {record}"),
+        }
+    }
+}
+
+/// Where the records of each rank stand in the text they were read from.
+#[derive(Clone)]
+pub struct Source {
+    /// Names of the files.
+    pub names: Vec<String>,
+    /// The text of each file.
+    pub texts: Vec<SharedBytes>,
+    /// Per rank: the file, the offset of its records and whether a line is a record of the rank.
+    pub ranks: Vec<RankSource>,
+}
+
+/// Where one rank's records begin.
+#[derive(Debug, Clone, Copy)]
+pub struct RankSource {
+    /// Index of the file.
+    pub file: u32,
+    /// Byte offset of the first line to look at.
+    pub offset: usize,
+    /// Whether a line holds a record of this rank.
+    pub is_record: fn(line: &[u8], rank: Rank) -> bool,
+}
+
+impl Source {
+    /// `file:line` of a rank's record, counted from 1.
+    pub fn line(&self, rank: Rank, record: u32) -> Option<String> {
+        let start = self.ranks.get(rank.index())?;
+        let text = (*self.texts[start.file as usize]).as_ref();
+        let before = memchr::memchr_iter(b'\n', &text[..start.offset]).count();
+        let mut seen = 0;
+        for (index, line) in text[start.offset..].split(|byte| *byte == b'\n').enumerate() {
+            seen += u32::from((start.is_record)(line, rank));
+            if seen == record {
+                return Some(format!("{}:{}", self.names[start.file as usize], before + index + 1));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,467 @@
+//! Dimemas traces (`.dim`): one line for each record, grouped by task.
+//!
+//! The header's byte offsets are not needed and not trusted: where a task's records begin is found by bisection, and
+//! each line must then belong to the task whose section it stands in.
+
+use std::sync::Arc;
+
+use super::cursor::Cursor;
+use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
+use crate::model::collective::CollectiveOp;
+use crate::trace::build::{CallRecord, Channel, RankBuilder, RecordFault};
+use crate::trace::link::{Parts, link};
+use crate::trace::parallel::for_each_mut;
+use crate::trace::program::{
+    CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source,
+};
+use crate::trace::words::Record;
+use crate::trace::{ReadOptions, TraceError};
+use crate::units::{Bytes, Rank, Time};
+
+/// Reads a trace.
+pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
+    let input = Input { name, text: bytes_of(&bytes) };
+    let (header, body) = read_header(input)?;
+    let (communicators, body) = read_definitions(input, body, header.tasks)?;
+    let mut sections = find_sections(input, body, header.tasks)?;
+    for_each_mut(&mut sections, options.threads, |section| section.read(input, header.tasks));
+    let mut ranks = Vec::with_capacity(sections.len());
+    let mut starts = Vec::with_capacity(sections.len());
+    for section in sections {
+        if let Some(error) = section.error {
+            return Err(error);
+        }
+        ranks.push(section.builder);
+        starts.push(RankSource { file: 0, offset: section.start, is_record: is_record_of });
+    }
+    let source = Source { names: vec![name.to_owned()], texts: vec![Arc::clone(&bytes)], ranks: starts };
+    link(Parts { name: header.name, ranks, communicators, ignored_kind, source: Some(source) }, options)
+}
+
+struct Header {
+    name: String,
+    tasks: u32,
+}
+
+const HEADER_FORM: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
+
+fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
+    let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORM);
+    let mut cursor = Cursor { text: input.text, at: "#DIMEMAS:".len() };
+    if !cursor.eat(b'"') {
+        return Err(fault(0));
+    }
+    let name = String::from_utf8_lossy(cursor.until(b'"')).into_owned();
+    if !cursor.eat_all(b"\":") || cursor.integer().is_none() {
+        return Err(fault(0));
+    }
+    if cursor.eat(b',') && cursor.integer().is_none() || !cursor.eat(b':') {
+        return Err(fault(0));
+    }
+    let tasks = cursor.integer().filter(|tasks| (1..=1 << 24).contains(tasks)).ok_or_else(|| fault(0))?;
+    if !cursor.eat(b'(') {
+        return Err(fault(0));
+    }
+    for task in 0..tasks {
+        let threads = cursor
+            .integer()
+            .ok_or_else(|| input.fault(0, format!("threads of {task} tasks"), format!("threads of {tasks} tasks")))?;
+        if threads != 1 {
+            let found = format!("{threads} threads in task {task}");
+            return Err(input.fault(0, found, "one thread in each task (more are not replayed yet)"));
+        }
+        if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
+            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORM));
+        }
+    }
+    cursor.skip_line();
+    Ok((Header { name, tasks: tasks as u32 }, cursor.at))
+}
+
+/// Communicators (`d:1:`); files (`d:2:`) and windows (`d:3:`) have no effect on time.
+fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Communicator>, usize), TraceError> {
+    let mut cursor = Cursor { text: input.text, at };
+    let mut communicators: Vec<Communicator> = Vec::new();
+    while cursor.eat_all(b"d:") {
+        let start = cursor.at;
+        let fault = |found: String, expected: &str| input.fault(start, found, expected);
+        if !cursor.eat_all(b"1:") {
+            cursor.skip_line();
+            continue;
+        }
+        const FORM: &str = "d:1:communicator:tasks:task:task...";
+        let id = cursor.integer().and_then(|id| i32::try_from(id).ok());
+        let id = id.ok_or_else(|| fault(input.shown(start), FORM))?;
+        if communicators.iter().any(|known| known.id == id) {
+            return Err(fault(format!("communicator {id} again"), "each communicator defined once"));
+        }
+        let count = if cursor.eat(b':') { cursor.integer() } else { None };
+        let count = count.ok_or_else(|| fault(input.shown(start), FORM))?;
+        let mut members = Vec::new();
+        while cursor.eat(b':') {
+            let member = cursor.integer().ok_or_else(|| fault(input.shown(start), FORM))?;
+            if !(0..i64::from(tasks)).contains(&member) {
+                return Err(fault(format!("task {member}"), &format!("a task from 0 to {}", tasks - 1)));
+            }
+            members.push(Rank(member as u32));
+        }
+        if members.len() as i64 != count {
+            return Err(fault(format!("{} tasks in communicator {id}", members.len()), &format!("{count} tasks")));
+        }
+        let mut distinct = members.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() != members.len() {
+            return Err(fault(format!("a task twice in communicator {id}"), "each task once"));
+        }
+        if !cursor.eat_line_end() {
+            return Err(fault(input.shown(start), FORM));
+        }
+        communicators.push(Communicator { id, members });
+    }
+    Ok((communicators, cursor.at))
+}
+
+/// One task's records.
+struct Section {
+    task: u32,
+    start: usize,
+    end: usize,
+    builder: RankBuilder,
+    error: Option<TraceError>,
+}
+
+/// Splits the body by task. Records must be grouped by task in ascending order.
+fn find_sections(input: Input<'_>, body: usize, tasks: u32) -> Result<Vec<Section>, TraceError> {
+    let end = records_end(input.text, body);
+    let mut starts = vec![end; tasks as usize + 1];
+    let mut at = body;
+    for task in 0..tasks {
+        starts[task as usize] = at;
+        at = first_line_past(input.text, at..end, task);
+    }
+    if at < end {
+        let found = input.shown(at);
+        return Err(input.fault(at, found, format!("records of tasks 0 to {}, grouped by task", tasks - 1)));
+    }
+    let section = |task: u32| Section {
+        task,
+        start: starts[task as usize],
+        end: starts[task as usize + 1],
+        builder: RankBuilder::default(),
+        error: None,
+    };
+    Ok((0..tasks).map(section).collect())
+}
+
+/// Where the footer (`s:` lines) begins.
+fn records_end(text: &[u8], body: usize) -> usize {
+    let mut end = text.len();
+    while end > body {
+        let line_end = if text[end - 1] == b'\n' { end - 1 } else { end };
+        let start = memchr::memrchr(b'\n', &text[..line_end]).map_or(0, |at| at + 1).max(body);
+        let line = &text[start..line_end];
+        if !line.starts_with(b"s:") && !line.iter().all(u8::is_ascii_whitespace) {
+            break;
+        }
+        end = start;
+    }
+    end
+}
+
+/// The first line in `range` whose task is not `task` or below, by galloping and bisection over line starts.
+fn first_line_past(text: &[u8], range: std::ops::Range<usize>, task: u32) -> usize {
+    let next_line = |at: usize| {
+        let rest = &text[at..range.end];
+        memchr::memchr(b'\n', rest).map_or(range.end, |length| at + length + 1)
+    };
+    let past = |at: usize| task_of(&text[at..range.end]).is_some_and(|found| found > i64::from(task));
+    let mut low = range.start;
+    if low >= range.end || past(low) {
+        return low;
+    }
+    // Invariant: the line at `low` is not past; `high` is a line start that is, or the end.
+    let mut step = 1 << 10;
+    let mut high = range.end;
+    while low + step < range.end {
+        let probe = next_line(low + step);
+        if probe < range.end && !past(probe) {
+            low = probe;
+            step *= 2;
+        } else {
+            high = probe;
+            break;
+        }
+    }
+    while next_line(low) < high {
+        let middle = low + (high - low) / 2;
+        let probe = next_line(middle);
+        let probe = if probe >= high { next_line(low) } else { probe };
+        if past(probe) {
+            high = probe;
+        } else {
+            low = probe;
+        }
+    }
+    high
+}
+
+/// The second field of the line that begins here.
+fn task_of(line: &[u8]) -> Option<i64> {
+    let mut cursor = Cursor { text: line, at: 0 };
+    cursor.integer()?;
+    if cursor.eat(b':') { cursor.integer() } else { None }
+}
+
+fn is_record_of(line: &[u8], rank: Rank) -> bool {
+    task_of(line) == Some(i64::from(rank.0))
+}
+
+/// Why a line is refused.
+enum LineFault {
+    /// The line as a whole does not have the form of its record.
+    Form(&'static str),
+    /// A field has a value that it cannot have.
+    Value(String, String),
+}
+
+impl From<RecordFault> for LineFault {
+    fn from(fault: RecordFault) -> LineFault {
+        let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
+        LineFault::Value(found.trim_start_matches("found ").to_owned(), expected.to_owned())
+    }
+}
+
+impl Section {
+    fn read(&mut self, input: Input<'_>, tasks: u32) {
+        let text = &input.text[..self.end];
+        let prefix = format!(":{}:0:", self.task).into_bytes();
+        let mut cursor = Cursor { text, at: self.start };
+        while !cursor.finished() {
+            let start = cursor.at;
+            if cursor.eat_line_end() {
+                continue;
+            }
+            if let Err(fault) = self.read_line(&mut cursor, &prefix, tasks) {
+                let (found, expected) = match fault {
+                    LineFault::Form(expected) => (input.shown(start), expected.to_owned()),
+                    LineFault::Value(found, expected) => (found, expected),
+                };
+                self.error = Some(input.fault(start, found, expected));
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn read_line(&mut self, cursor: &mut Cursor<'_>, prefix: &[u8], tasks: u32) -> Result<(), LineFault> {
+        let kind = cursor.integer().ok_or(LineFault::Form("a record, which begins with its number"))?;
+        if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
+            self.builder.nothing();
+            return if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form(form_of(0))) };
+        }
+        if !cursor.eat_all(prefix) {
+            return Err(self.misplaced(cursor, kind));
+        }
+        match kind {
+            1 => {
+                let time = read_seconds(cursor)?;
+                self.builder.compute(time);
+            }
+            2 => self.read_send(cursor, tasks)?,
+            3 => self.read_recv(cursor, tasks)?,
+            10 => self.read_collective(cursor, tasks)?,
+            20 => {
+                const FORM: &str = "20:task:thread:type:value";
+                let [kind, value] = integers(cursor).ok_or(LineFault::Form(FORM))?;
+                self.builder.event(kind, value)?;
+            }
+            11 => {
+                let time = read_seconds(cursor)?;
+                self.builder.accelerator(time);
+            }
+            other => {
+                self.builder.ignored(u32::try_from(other).map_err(|_| LineFault::Form("a record number"))?);
+                cursor.until(b'\n');
+            }
+        }
+        if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form("the end of the record")) }
+    }
+
+    #[cold]
+    fn misplaced(&self, cursor: &Cursor<'_>, kind: i64) -> LineFault {
+        let mut cursor = *cursor;
+        let task = if cursor.eat(b':') { cursor.integer() } else { None };
+        let thread = if cursor.eat(b':') { cursor.integer() } else { None };
+        match (task, thread) {
+            (Some(task), Some(0)) if task == i64::from(self.task) => LineFault::Form(form_of(kind)),
+            (Some(task), Some(thread)) if task == i64::from(self.task) => {
+                LineFault::Value(format!("thread {thread}"), "thread 0, the only one of its task".to_owned())
+            }
+            (Some(task), Some(_)) => LineFault::Value(
+                format!("a record of task {task}"),
+                format!("records of task {}: tasks from 0 up, each in one piece", self.task),
+            ),
+            _ => LineFault::Form(form_of(kind)),
+        }
+    }
+
+    #[inline]
+    fn read_send(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<(), LineFault> {
+        let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", tasks)?;
+        let mode = match message.last {
+            0..=3 => SendMode { synchronous: message.last & 1 != 0, immediate: message.last & 2 != 0 },
+            other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
+        };
+        let Channel { peer, tag, communicator } = message.channel;
+        let class = MessageClass { size: message.size, tag, communicator, mode };
+        Ok(self.builder.send(Rank(peer), class, Record::Begins)?)
+    }
+
+    #[inline]
+    fn read_recv(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<(), LineFault> {
+        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", tasks)?;
+        match message.last {
+            0 => self.builder.recv(message.channel, Record::Begins)?,
+            1 => {
+                self.builder.irecv(message.channel)?;
+            }
+            2 => self.builder.wait_recv(message.channel)?,
+            other if (3..1000).contains(&other) => self.builder.ignored(RECEIVE_TYPES + other as u32),
+            other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
+        }
+        Ok(())
+    }
+
+    fn root_task(&self, root: i64, tasks: u32) -> Result<Rank, LineFault> {
+        let found = u32::try_from(root).ok().filter(|root| *root < tasks).map(Rank);
+        found.ok_or_else(|| LineFault::Value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
+    }
+
+    fn read_collective(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<(), LineFault> {
+        const FORM: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
+        let [op, communicator, root, _, send, recv] = integers(cursor).ok_or(LineFault::Form(FORM))?;
+        let sync = if cursor.eat(b':') { cursor.integer().ok_or(LineFault::Form(FORM))? } else { 1 };
+        let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
+        let op_found = || LineFault::Value(format!("operation {op}"), "a collective operation, 0 to 31".to_owned());
+        let operation = *known.ok_or_else(op_found)?;
+        if communicator <= 0 {
+            self.builder.ignored(NO_COMMUNICATOR);
+            return Ok(());
+        }
+        let mode = match sync {
+            0 => CollectiveMode::Immediate,
+            1 if op >= 16 => CollectiveMode::Immediate,
+            1 => CollectiveMode::Blocking,
+            2 => return Ok(self.builder.wait_collective()?),
+            3 => CollectiveMode::RootSynchronous,
+            other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
+        };
+        // With root synchronism the field holds the root's task, else whether this task is the root.
+        let is_root = if sync == 3 { root == i64::from(self.task) } else { root == 1 };
+        let root_task = if sync == 3 { Some(self.root_task(root, tasks)?) } else { None };
+        let call = CallRecord {
+            op: operation,
+            communicator: small(communicator, "a communicator")?,
+            mode,
+            is_root,
+            root: root_task,
+            send: size(send)?,
+            recv: size(recv)?,
+        };
+        Ok(self.builder.collective(call)?)
+    }
+}
+
+/// What sends and receives have in common.
+struct Message {
+    channel: Channel,
+    size: Bytes,
+    last: i64,
+}
+
+impl Message {
+    #[inline(always)]
+    fn read(cursor: &mut Cursor<'_>, form: &'static str, tasks: u32) -> Result<Message, LineFault> {
+        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(LineFault::Form(form))?;
+        // An older form has no thread behind the peer.
+        let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
+            (second, third, fourth, fifth, cursor.integer().ok_or(LineFault::Form(form))?)
+        } else {
+            (-1, second, third, fourth, fifth)
+        };
+        if !(0..i64::from(tasks)).contains(&peer) {
+            return Err(LineFault::Value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));
+        }
+        if thread > 0 {
+            return Err(LineFault::Value(
+                format!("thread {thread}"),
+                "-1 or 0, each task having one thread".to_owned(),
+            ));
+        }
+        let channel = Channel {
+            peer: peer as u32,
+            tag: small(tag, "a tag")?,
+            communicator: small(communicator, "a communicator")?,
+        };
+        Ok(Message { channel, size: size(bytes)?, last })
+    }
+}
+
+/// Whole numbers separated by colons.
+#[inline(always)]
+fn integers<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
+    let mut values = [0; N];
+    for (index, value) in values.iter_mut().enumerate() {
+        if index > 0 && !cursor.eat(b':') {
+            return None;
+        }
+        *value = cursor.integer()?;
+    }
+    Some(values)
+}
+
+#[inline]
+fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, LineFault> {
+    let text = cursor.until(b':');
+    let text = text.trim_ascii_end();
+    match seconds_as_nanos(text) {
+        Some(nanos) => Ok(Time::from_nanos(nanos)),
+        None => Err(LineFault::Value(shown(text), "a time in seconds, at least 0".to_owned())),
+    }
+}
+
+#[inline]
+fn size(bytes: i64) -> Result<Bytes, LineFault> {
+    let negative = || LineFault::Value(format!("size {bytes}"), "a size of at least 0 bytes".to_owned());
+    u64::try_from(bytes).map(Bytes).map_err(|_| negative())
+}
+
+#[inline]
+fn small(value: i64, what: &str) -> Result<i32, LineFault> {
+    i32::try_from(value).map_err(|_| LineFault::Value(format!("{what} of {value}"), "a number of 32 bits".to_owned()))
+}
+
+const RECEIVE_TYPES: u32 = 1_000_000;
+const NO_COMMUNICATOR: u32 = 2_000_000;
+
+fn ignored_kind(number: u32) -> String {
+    match number {
+        NO_COMMUNICATOR => "collectives without a communicator".to_owned(),
+        RECEIVE_TYPES.. => format!("receives of type {}", number - RECEIVE_TYPES),
+        other => format!("records of type {other}"),
+    }
+}
+
+fn form_of(kind: i64) -> &'static str {
+    match kind {
+        0 => "0:task:thread",
+        1 => "1:task:thread:seconds",
+        2 => "2:task:thread:destination:thread:size:tag:communicator:sync",
+        3 => "3:task:thread:source:thread:size:tag:communicator:type",
+        10 => "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]",
+        11 => "11:task:thread:seconds",
+        20 => "20:task:thread:type:value",
+        _ => "number:task:thread:...",
+    }
+}
