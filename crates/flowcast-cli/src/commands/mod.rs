@@ -1,6 +1,9 @@
 //! One file for each subcommand.
 
+mod bench;
+mod compile;
 mod completions;
+mod generate;
 mod networks;
 mod predict;
 mod predict_trace;
@@ -19,6 +22,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Predict(predict::Predict),
+    Compile(compile::Compile),
+    Generate(generate::Generate),
+    Bench(bench::Bench),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -29,6 +35,9 @@ impl Cli {
     pub fn run(self) -> Result<()> {
         match self.command {
             Command::Predict(command) => command.run(),
+            Command::Compile(command) => command.run(),
+            Command::Generate(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

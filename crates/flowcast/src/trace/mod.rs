@@ -7,7 +7,7 @@
 
 pub mod build;
 pub mod compiled;
-//GEN
+pub mod generate;
 mod key_map;
 pub mod link;
 mod parallel;
@@ -15,7 +15,7 @@ pub mod program;
 pub mod read;
 pub mod schedule;
 pub mod words;
-//WR
+pub mod write;
 
 use thiserror::Error;
 

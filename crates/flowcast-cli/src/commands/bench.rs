@@ -1,0 +1,94 @@
+//! `flowcast bench`: how fast this machine replays.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::replay::Replay;
+use flowcast::trace::Trace;
+use serde_json::json;
+
+use crate::network_args::NetworkArgs;
+use crate::trace_args::open_trace;
+
+/// Measure the speed of the replay itself
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp"
+)]
+pub struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Messages per second of simulation alone, loading excluded: the median of several runs
+    Replay {
+        /// Trace
+        input: PathBuf,
+        #[command(flatten)]
+        network: NetworkArgs,
+        /// Runs
+        #[arg(long, default_value_t = 11)]
+        runs: u32,
+        /// Measure from the text to the result instead
+        #[arg(long)]
+        with_load: bool,
+        /// Machine-readable output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Bench {
+    /// Measures and prints.
+    pub fn run(self) -> Result<()> {
+        let What::Replay { input, network, runs, with_load, json } = self.what;
+        if runs == 0 {
+            bail!("--runs: found 0, expected at least 1");
+        }
+        let network = network.load()?;
+        let mut trace = open_trace(&input)?;
+        let mut seconds = Vec::new();
+        for _ in 0..runs {
+            let begin = Instant::now();
+            if with_load {
+                trace = open_trace(&input)?;
+            }
+            let Trace::Program(program) = &trace else {
+                bail!("{}: found a GOAL schedule, expected a trace", input.display())
+            };
+            let placement = Placement::new(&network.machine, None, program.ranks())?;
+            let replay = Replay::new(program, &network, placement, Rendezvous::of(&network, None))?;
+            std::hint::black_box(replay.run()?);
+            seconds.push(begin.elapsed().as_secs_f64());
+        }
+        let Trace::Program(program) = &trace else { unreachable!("a schedule was refused above") };
+        seconds.sort_by(f64::total_cmp);
+        let rate = |seconds: f64| f64::from(program.messages()) / seconds;
+        let (slow, middle, fast) =
+            (rate(seconds[seconds.len() - 1]), rate(seconds[seconds.len() / 2]), rate(seconds[0]));
+        if json {
+            println!(
+                "{}",
+                json!({
+                    "schema": "flowcast/bench-replay/1", "messages": program.messages(), "runs": runs,
+                    "messages_per_s": middle, "messages_per_s_min": slow, "messages_per_s_max": fast,
+                })
+            );
+        } else {
+            let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
+            println!(
+                "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}), {each:.1} bytes a message",
+                middle / 1e6,
+                slow / 1e6,
+                fast / 1e6
+            );
+        }
+        Ok(())
+    }
+}

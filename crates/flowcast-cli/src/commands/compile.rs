@@ -1,0 +1,57 @@
+//! `flowcast compile`: from any trace to the compiled form.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use flowcast::trace::{Trace, compiled};
+use serde_json::json;
+
+use crate::files::write_whole;
+use crate::trace_args::open_trace;
+
+/// Compile a trace: matched, compact, ready to replay
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  flowcast compile cg.S.4.dim -o cg.fct && flowcast predict cg.fct --network gige-tcp"
+)]
+pub struct Compile {
+    /// Trace of any format that `predict` reads
+    input: PathBuf,
+    /// File to write
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+}
+
+impl Compile {
+    /// Writes the compiled trace.
+    pub fn run(self) -> Result<()> {
+        let Trace::Program(program) = open_trace(&self.input)? else {
+            bail!(
+                "{}: found a GOAL schedule, expected a trace with one sequence of records for each rank: schedules have no compiled form yet",
+                self.input.display()
+            );
+        };
+        write_whole(&self.output, |out| {
+            Ok(compiled::parts(&program).iter().try_for_each(|part| out.write_all(part))?)
+        })?;
+        let bytes = std::fs::metadata(&self.output)?.len();
+        let messages = program.messages();
+        if self.json {
+            let summary = json!({ "schema": "flowcast/compile/1", "ranks": program.ranks(), "messages": messages, "bytes": bytes });
+            println!("{summary}");
+        } else {
+            let each = bytes as f64 / f64::from(messages.max(1));
+            println!(
+                "{}: {} ranks, {messages} messages, {bytes} bytes ({each:.1} a message)",
+                self.output.display(),
+                program.ranks()
+            );
+        }
+        Ok(())
+    }
+}
