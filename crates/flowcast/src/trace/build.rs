@@ -3,13 +3,14 @@
 use super::key_map::KeyMap;
 use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use super::words::{self, MAX_PAYLOAD, Op, Record};
 use crate::model::collective::CollectiveOp;
 use crate::units::{Bytes, Rank, Time};
 
 /// A sequence of messages that MPI keeps in order: same peer, tag and communicator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Channel {
     /// The other rank.
     pub peer: u32,
@@ -19,11 +20,30 @@ pub struct Channel {
     pub communicator: i32,
 }
 
+// Two words to hash instead of one for each field: this is looked up for each record of a trace.
+impl Hash for Channel {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.peer) | u64::from(self.tag as u32) << 32);
+        state.write_u32(self.communicator as u32);
+    }
+}
+
 /// A send's channel and class together, so that one look-up finds both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Route {
     pub peer: u32,
     pub class: MessageClass,
+}
+
+impl Hash for Route {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let MessageClass { size, tag, communicator, mode } = self.class;
+        let mode = u64::from(mode.synchronous) | u64::from(mode.immediate) << 1;
+        state.write_u64(u64::from(self.peer) | u64::from(tag as u32) << 32);
+        state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 62));
+    }
 }
 
 impl Route {
@@ -303,7 +323,7 @@ impl RankBuilder {
 
     /// Executions of collectives on each communicator.
     pub(super) fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
-        self.collectives_on.keys().iter().copied().zip(self.collective_counts.iter().copied())
+        self.collectives_on.keys().zip(self.collective_counts.iter().copied())
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::build::{Channel, RankBuilder};
+use super::build::{CallRecord, Channel, RankBuilder};
 use super::key_map::KeyMap;
 use super::parallel::for_each_mut;
 use super::program::{
@@ -42,12 +42,12 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         ignored: ignored_records(&parts.ranks, parts.ignored_kind),
         streams: Vec::with_capacity(parts.ranks.len()),
         slots: tables.slots,
-        classes: tables.classes.into_keys(),
-        calls: tables.calls.into_keys(),
+        classes: tables.classes.keys().collect(),
+        calls: tables.calls.keys().collect(),
         communicators: parts.communicators,
         instances: tables.instances,
         self_messages: tables.self_messages,
-        events: tables.events.into_keys(),
+        events: tables.events.keys().collect(),
         source: parts.source,
     };
     let mut words: Vec<Vec<u32>> = Vec::with_capacity(parts.ranks.len());
@@ -56,7 +56,8 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         words.push(std::mem::take(&mut rank.words));
     }
     let mut jobs: Vec<(usize, Vec<u32>)> = words.into_iter().enumerate().collect();
-    for_each_mut(&mut jobs, options.threads, |(rank, words)| tables.patches[*rank].apply(words));
+    let (patches, posted) = (&tables.patches, &tables.posted);
+    for_each_mut(&mut jobs, options.threads, |(rank, words)| patches[*rank].apply(posted, words));
     for ((_, words), first_slot) in jobs.into_iter().zip(tables.first_slots) {
         program.streams.push(Stream { words: StreamWords::Owned(words), first_slot });
     }
@@ -73,6 +74,7 @@ struct Tables {
     slots: u32,
     self_messages: bool,
     first_slots: Vec<u32>,
+    posted: Vec<PostedSlots>,
     patches: Vec<Patch>,
 }
 
@@ -80,19 +82,34 @@ struct Tables {
 struct Patch {
     /// Class and sending channel of each route.
     routes: Vec<(u32, u32)>,
-    /// The slots that the sends of each channel fill: a range of `slots`.
-    starts: Vec<usize>,
-    slots: Vec<u32>,
+    /// Where the slots stand that the sends of each channel fill.
+    targets: Vec<Target>,
     calls: Vec<(u32, u32)>,
     /// First instance of the communicator of each of the rank's collective counters.
     first_instances: Vec<u32>,
     events: Vec<u32>,
 }
 
+/// A position in the posted slots of a receiver.
+#[derive(Debug, Clone, Copy, Default)]
+struct Target {
+    receiver: u32,
+    next: u32,
+}
+
+/// A sender's channel, seen from its receiver.
+struct Incoming {
+    sender: u32,
+    /// The channel's number at the sender.
+    number: u32,
+    channel: Channel,
+    sends: u32,
+}
+
 impl Tables {
     fn new(parts: &Parts) -> Result<Tables, TraceError> {
         let ranks = &parts.ranks;
-        let place = |rank: usize, record: u32| record_place(parts, rank, record);
+        let instances = Instances::new(parts, &|rank, record| record_place(parts, rank, record))?;
         let mut tables = Tables {
             classes: KeyMap::default(),
             calls: KeyMap::default(),
@@ -101,69 +118,81 @@ impl Tables {
             slots: 0,
             self_messages: false,
             first_slots: Vec::with_capacity(ranks.len()),
+            posted: Vec::with_capacity(ranks.len()),
             patches: Vec::with_capacity(ranks.len()),
         };
         for rank in ranks {
             tables.first_slots.push(tables.slots);
+            tables.posted.push(PostedSlots::new(rank, tables.slots));
             let posts = u32::try_from(rank.posts.len()).ok();
             tables.slots = posts.and_then(|posts| tables.slots.checked_add(posts)).ok_or_else(too_many_messages)?;
         }
-        let posted: Vec<PostedSlots> =
-            ranks.iter().zip(&tables.first_slots).map(|(rank, first)| PostedSlots::new(rank, *first)).collect();
-        let instances = Instances::new(parts, &place)?;
-        tables.instances.clone_from(&instances.communicator);
-        let mut received = posted.iter().map(|slots| vec![false; slots.starts.len() - 1]).collect::<Vec<_>>();
+        let mut incoming: Vec<Vec<Incoming>> = ranks.iter().map(|_| Vec::new()).collect();
         for (index, rank) in ranks.iter().enumerate() {
             let (routes, channels) = number_routes(rank, &mut tables.classes)?;
-            let counts = count_sends(rank, &routes, channels.len());
-            let mut starts = Vec::with_capacity(channels.len() + 1);
-            let mut slots = Vec::with_capacity(rank.sends as usize);
-            for (channel, count) in channels.iter().zip(&counts) {
-                starts.push(slots.len());
-                let receiver = channel.peer as usize;
-                if receiver >= ranks.len() {
-                    return Err(peer_out_of_range(parts, index, *channel));
-                }
-                tables.self_messages |= receiver == index;
-                let wanted = Channel { peer: index as u32, ..*channel };
-                let number = ranks[receiver].channels.get(&wanted);
-                let filled = number.map_or(&[][..], |number| posted[receiver].of(number));
-                match filled.len().cmp(count) {
-                    Ordering::Less => return Err(unmatched_send(parts, index, *channel, (*count, filled.len()))),
-                    Ordering::Greater => return Err(unmatched_recv(parts, receiver, wanted, (*count, filled.len()))),
-                    Ordering::Equal => slots.extend_from_slice(filled),
-                }
-                if let Some(number) = number {
-                    received[receiver][number as usize] = true;
-                }
+            let sends = count_sends(rank, &routes, channels.len());
+            for ((number, channel), sends) in channels.keys().enumerate().zip(sends) {
+                let to =
+                    incoming.get_mut(channel.peer as usize).ok_or_else(|| peer_out_of_range(parts, index, channel))?;
+                to.push(Incoming { sender: index as u32, number: number as u32, channel, sends });
+                tables.self_messages |= channel.peer as usize == index;
             }
             tables.patches.push(Patch {
                 routes,
-                starts,
-                slots,
+                targets: vec![Target::default(); channels.len()],
                 calls: number_calls(rank, &instances.index, &mut tables.calls),
                 first_instances: rank.collective_counts().map(|(id, _)| instances.first(id)).collect(),
-                events: rank.events.keys().iter().map(|event| tables.events.number(*event)).collect(),
+                events: rank.events.keys().map(|event| tables.events.number(event)).collect(),
             });
         }
-        check_all_received(parts, &received)?;
-        if tables.events.keys().len().max(tables.calls.keys().len()) > MAX_PAYLOAD as usize {
+        for (receiver, incoming) in incoming.iter().enumerate() {
+            tables.match_receiver(parts, receiver, incoming)?;
+        }
+        tables.instances = instances.communicator;
+        if tables.events.len().max(tables.calls.len()) > MAX_PAYLOAD as usize {
             return Err(too_many_messages());
         }
         Ok(tables)
     }
+
+    /// Finds for each channel into a receiver the slots posted for it. Receiver by receiver, because then one
+    /// receiver's table stays in the cache while all its senders look into it.
+    fn match_receiver(&mut self, parts: &Parts, receiver: usize, incoming: &[Incoming]) -> Result<(), TraceError> {
+        let rank = &parts.ranks[receiver];
+        let mut matched = vec![false; rank.channels.len()];
+        for Incoming { sender, number, channel, sends } in incoming {
+            let wanted = Channel { peer: *sender, ..*channel };
+            let own = rank.channels.get(&wanted);
+            let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver].of(own));
+            let counts = (*sends as usize, posts as usize);
+            match posts.cmp(sends) {
+                Ordering::Less => return Err(unmatched_send(parts, *sender as usize, *channel, counts)),
+                Ordering::Greater => return Err(unmatched_recv(parts, receiver, wanted, counts)),
+                Ordering::Equal => {}
+            }
+            self.patches[*sender as usize].targets[*number as usize] = Target { receiver: receiver as u32, next };
+            if let Some(own) = own {
+                matched[own as usize] = true;
+            }
+        }
+        match matched.iter().position(|matched| !matched) {
+            Some(own) => Err(never_sent(parts, receiver, own as u32)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Patch {
-    fn apply(&self, words: &mut [u32]) {
-        let mut next = self.starts.clone();
+    fn apply(&self, posted: &[PostedSlots], words: &mut [u32]) {
+        let mut targets = self.targets.clone();
         let mut at = 0;
         while let Some((op, after)) = words::decode(words, at) {
             match op {
                 Op::Send { class: route, .. } => {
                     let (class, channel) = self.routes[route as usize];
-                    let slot = self.slots[next[channel as usize]];
-                    next[channel as usize] += 1;
+                    let target = &mut targets[channel as usize];
+                    let slot = posted[target.receiver as usize].slots[target.next as usize];
+                    target.next += 1;
                     words::patch_send(words, at, class, slot);
                 }
                 Op::Collective { call, instance } => {
@@ -184,13 +213,13 @@ impl Patch {
 
 /// The slots of a receiver, channel by channel in posting order.
 struct PostedSlots {
-    starts: Vec<usize>,
+    starts: Vec<u32>,
     slots: Vec<u32>,
 }
 
 impl PostedSlots {
     fn new(rank: &RankBuilder, first_slot: u32) -> PostedSlots {
-        let channels = rank.channels.keys().len();
+        let channels = rank.channels.len();
         let mut starts = vec![0; channels + 1];
         for channel in &rank.posts {
             starts[*channel as usize + 1] += 1;
@@ -201,22 +230,24 @@ impl PostedSlots {
         let mut next = starts.clone();
         let mut slots = vec![0; rank.posts.len()];
         for (post, channel) in rank.posts.iter().enumerate() {
-            slots[next[*channel as usize]] = first_slot + post as u32;
+            slots[next[*channel as usize] as usize] = first_slot.wrapping_add(post as u32);
             next[*channel as usize] += 1;
         }
         PostedSlots { starts, slots }
     }
 
-    fn of(&self, channel: u32) -> &[u32] {
-        &self.slots[self.starts[channel as usize]..self.starts[channel as usize + 1]]
+    /// Where a channel's slots begin, and how many there are.
+    fn of(&self, channel: u32) -> (u32, u32) {
+        let (start, end) = (self.starts[channel as usize], self.starts[channel as usize + 1]);
+        (start, end - start)
     }
 }
 
-type NumberedRoutes = (Vec<(u32, u32)>, Vec<Channel>);
+type NumberedRoutes = (Vec<(u32, u32)>, KeyMap<Channel>);
 
 fn number_routes(rank: &RankBuilder, classes: &mut KeyMap<MessageClass>) -> Result<NumberedRoutes, TraceError> {
     let mut channels = KeyMap::default();
-    let mut routes = Vec::with_capacity(rank.routes.keys().len());
+    let mut routes = Vec::with_capacity(rank.routes.len());
     for route in rank.routes.keys() {
         let class = classes.number(route.class);
         if class > MAX_PAYLOAD {
@@ -224,14 +255,14 @@ fn number_routes(rank: &RankBuilder, classes: &mut KeyMap<MessageClass>) -> Resu
         }
         routes.push((class, channels.number(route.channel())));
     }
-    Ok((routes, channels.into_keys()))
+    Ok((routes, channels))
 }
 
 /// How many sends each channel has.
-fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Vec<usize> {
+fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Vec<u32> {
     let mut counts = vec![0; channels];
     for ((_, channel), sends) in routes.iter().zip(&rank.route_sends) {
-        counts[*channel as usize] += *sends as usize;
+        counts[*channel as usize] += sends;
     }
     counts
 }
@@ -328,9 +359,8 @@ fn check_members(
 
 /// The record of the n-th collective (from 0) of a rank on a communicator.
 fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
-    let calls = builder.calls.keys();
     let found = words::iterate(&builder.words).find(|(_, op)| match op {
-        Op::Collective { call, instance } => calls[*call as usize].communicator == id && *instance == n,
+        Op::Collective { call, instance } => builder.calls.key(*call).communicator == id && *instance == n,
         _ => false,
     });
     found.map_or(0, |(record, _)| record)
@@ -338,12 +368,12 @@ fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
 
 fn number_calls(rank: &RankBuilder, index: &KeyMap<i32>, calls: &mut KeyMap<CollectiveCall>) -> Vec<(u32, u32)> {
     let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
-    let number = |call: &super::build::CallRecord| {
+    let number = |call: CallRecord| {
         let communicator = index.get(&call.communicator).expect("counted communicators are defined");
         let counter = counters.iter().position(|id| *id == call.communicator).expect("a call is counted");
         (calls.number(call.resolved(communicator)), counter as u32)
     };
-    rank.calls.keys().iter().map(number).collect()
+    rank.calls.keys().map(number).collect()
 }
 
 /// All members of a communicator must call the same operation at the same turn.
@@ -373,18 +403,14 @@ fn check_collectives(program: &Program) -> Result<(), TraceError> {
     Ok(())
 }
 
-fn check_all_received(parts: &Parts, received: &[Vec<bool>]) -> Result<(), TraceError> {
-    for (rank, channels) in received.iter().enumerate() {
-        if let Some(number) = channels.iter().position(|matched| !matched) {
-            let channel = parts.ranks[rank].channels.keys()[number];
-            if channel.peer as usize >= parts.ranks.len() {
-                return Err(peer_out_of_range(parts, rank, channel));
-            }
-            let posted = parts.ranks[rank].posts.iter().filter(|post| **post == number as u32).count();
-            return Err(unmatched_recv(parts, rank, channel, (0, posted)));
-        }
+/// The error for a channel on which a rank receives and nobody sends.
+fn never_sent(parts: &Parts, rank: usize, number: u32) -> TraceError {
+    let channel = parts.ranks[rank].channels.key(number);
+    if channel.peer as usize >= parts.ranks.len() {
+        return peer_out_of_range(parts, rank, channel);
     }
-    Ok(())
+    let posted = parts.ranks[rank].posts.iter().filter(|post| **post == number).count();
+    unmatched_recv(parts, rank, channel, (0, posted))
 }
 
 fn record_place(parts: &Parts, rank: usize, record: u32) -> String {
@@ -395,9 +421,8 @@ fn record_place(parts: &Parts, rank: usize, record: u32) -> String {
 
 /// The record of the n-th send of a rank on a channel.
 fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
-    let routes = builder.routes.keys();
     let sends = words::iterate(&builder.words).filter(|(_, op)| match op {
-        Op::Send { class: route, .. } => routes[*route as usize].channel() == channel,
+        Op::Send { class: route, .. } => builder.routes.key(*route).channel() == channel,
         _ => false,
     });
     sends.map(|(record, _)| record).nth(n).unwrap_or(0)
