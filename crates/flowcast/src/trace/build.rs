@@ -127,29 +127,28 @@ pub struct RankBuilder {
     collective_counts: Vec<u32>,
     pub(super) events: KeyMap<(i64, i64)>,
     pub(super) ignored: Vec<(u32, u64)>,
-    pub(super) bytes: u64,
 }
 
-/// A queue that most of the time holds one element.
+/// A queue that most of the time holds one slot, and then needs no memory of its own.
 #[derive(Debug, Default, Clone)]
 struct Pending {
-    slots: Vec<u32>,
-    taken: usize,
+    first: Option<u32>,
+    rest: VecDeque<u32>,
 }
 
 impl Pending {
+    #[inline]
     fn push(&mut self, slot: u32) {
-        self.slots.push(slot);
+        match self.first {
+            None => self.first = Some(slot),
+            Some(_) => self.rest.push_back(slot),
+        }
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<u32> {
-        let slot = *self.slots.get(self.taken)?;
-        self.taken += 1;
-        if self.taken == self.slots.len() {
-            self.slots.clear();
-            self.taken = 0;
-        }
-        Some(slot)
+        let next = self.rest.pop_front();
+        std::mem::replace(&mut self.first, next)
     }
 }
 
@@ -176,12 +175,12 @@ impl RankBuilder {
         words::push(&mut self.words, Op::Nothing, Record::Begins);
     }
 
-    /// A send.
+    /// A send; gives its route, by which [`RankBuilder::send_again`] repeats it.
     ///
     /// # Errors
     /// [`RecordFault::TooMany`].
     #[inline]
-    pub fn send(&mut self, to: Rank, class: MessageClass, record: Record) -> Result<(), RecordFault> {
+    pub fn send(&mut self, to: Rank, class: MessageClass, record: Record) -> Result<u32, RecordFault> {
         let route = self.routes.number(Route { peer: to.0, class });
         if route > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
@@ -189,49 +188,58 @@ impl RankBuilder {
         if route as usize == self.route_sends.len() {
             self.route_sends.push(0);
         }
-        self.route_sends[route as usize] += 1;
-        words::push(&mut self.words, Op::Send { class: route, slot: 0 }, record);
-        self.sends += 1;
-        self.bytes += class.size.0;
-        Ok(())
+        self.send_again(route, record);
+        Ok(route)
     }
 
-    /// A blocking receive.
+    /// A send by a known route.
     #[inline]
-    pub fn recv(&mut self, channel: Channel, record: Record) -> Result<(), RecordFault> {
+    pub fn send_again(&mut self, route: u32, record: Record) {
+        self.route_sends[route as usize] += 1;
+        self.sends += 1;
+        words::push(&mut self.words, Op::Send { class: route, slot: 0 }, record);
+    }
+
+    /// The number of a channel, new or known.
+    #[inline]
+    pub fn channel(&mut self, channel: Channel) -> u32 {
+        self.channels.number(channel)
+    }
+
+    /// A blocking receive on a channel.
+    #[inline]
+    pub fn recv(&mut self, channel: u32, record: Record) -> Result<(), RecordFault> {
         self.post(channel)?;
         words::push(&mut self.words, Op::Recv, record);
         Ok(())
     }
 
-    /// An immediate receive; gives the slot to wait for.
+    /// An immediate receive, which [`RankBuilder::wait_recv`] on the same channel waits for.
     #[inline]
-    pub fn irecv(&mut self, channel: Channel) -> Result<u32, RecordFault> {
+    pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self.irecv_waited_by_slot(channel)?;
-        let number = self.posts[slot as usize] as usize;
-        if self.pending.len() <= number {
-            self.pending.resize_with(number + 1, Pending::default);
+        if self.pending.len() <= channel as usize {
+            self.pending.resize_with(channel as usize + 1, Pending::default);
         }
-        self.pending[number].push(slot);
-        Ok(slot)
+        self.pending[channel as usize].push(slot);
+        Ok(())
     }
 
     /// An immediate receive that the caller waits for by its slot.
     #[inline]
-    pub fn irecv_waited_by_slot(&mut self, channel: Channel) -> Result<u32, RecordFault> {
+    pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
         words::push(&mut self.words, Op::Irecv, Record::Begins);
         Ok(slot)
     }
 
     #[inline]
-    fn post(&mut self, channel: Channel) -> Result<u32, RecordFault> {
-        let number = self.channels.number(channel);
+    fn post(&mut self, channel: u32) -> Result<u32, RecordFault> {
         let slot = self.posts.len() as u32;
         if slot > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        self.posts.push(number);
+        self.posts.push(channel);
         Ok(slot)
     }
 
@@ -240,9 +248,9 @@ impl RankBuilder {
     /// # Errors
     /// [`RecordFault::WaitWithoutReceive`].
     #[inline]
-    pub fn wait_recv(&mut self, channel: Channel) -> Result<(), RecordFault> {
-        let number = self.channels.number(channel) as usize;
-        let slot = self.pending.get_mut(number).and_then(Pending::pop).ok_or(RecordFault::WaitWithoutReceive)?;
+    pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
+        let slot =
+            self.pending.get_mut(channel as usize).and_then(Pending::pop).ok_or(RecordFault::WaitWithoutReceive)?;
         words::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
         Ok(())
     }
@@ -319,6 +327,15 @@ impl RankBuilder {
             Some((_, count)) => *count += 1,
             None => self.ignored.push((kind, 1)),
         }
+    }
+
+    /// Bytes of all sends.
+    pub(super) fn bytes(&self) -> u64 {
+        self.routes
+            .keys()
+            .zip(&self.route_sends)
+            .map(|(route, sends)| route.class.size.0.saturating_mul(u64::from(*sends)))
+            .sum()
     }
 
     /// Executions of collectives on each communicator.

@@ -78,7 +78,7 @@ pub enum Record {
 }
 
 /// Appends an instruction. Payloads above [`MAX_PAYLOAD`] are the caller's to prevent.
-#[inline]
+#[inline(always)]
 pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
     let mark = if record == Record::Continues { CONTINUES } else { 0 };
     let word = |kind: u32, payload: u32| {

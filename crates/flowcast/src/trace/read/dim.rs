@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
+use super::known_lines::{KnownLines, Line, Repeat};
 use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
 use crate::model::collective::CollectiveOp;
 use crate::trace::build::{CallRecord, Channel, RankBuilder, RecordFault};
@@ -236,13 +237,14 @@ impl Section {
     fn read(&mut self, input: Input<'_>, tasks: u32) {
         let text = &input.text[..self.end];
         let prefix = format!(":{}:0:", self.task).into_bytes();
+        let mut known = KnownLines::default();
         let mut cursor = Cursor { text, at: self.start };
         while !cursor.finished() {
             let start = cursor.at;
-            if cursor.eat_line_end() {
+            if cursor.eat_line_end() || self.read_known(&mut cursor, &mut known) {
                 continue;
             }
-            if let Err(fault) = self.read_line(&mut cursor, &prefix, tasks) {
+            if let Err(fault) = self.read_line(&mut cursor, &prefix, tasks, &mut known) {
                 let (found, expected) = match fault {
                     LineFault::Form(expected) => (input.shown(start), expected.to_owned()),
                     LineFault::Value(found, expected) => (found, expected),
@@ -253,8 +255,35 @@ impl Section {
         }
     }
 
+    /// Repeats what the same line did before, if it is a message that was met lately.
     #[inline]
-    fn read_line(&mut self, cursor: &mut Cursor<'_>, prefix: &[u8], tasks: u32) -> Result<(), LineFault> {
+    fn read_known(&mut self, cursor: &mut Cursor<'_>, known: &mut KnownLines) -> bool {
+        if !matches!(cursor.peek(), b'2' | b'3') || !known.pays() {
+            return false;
+        }
+        let Some(line) = Line::at(cursor) else { return false };
+        let done = match known.find(&line) {
+            Some(Repeat::Send(route)) => {
+                self.builder.send_again(route, Record::Begins);
+                true
+            }
+            Some(Repeat::Recv(channel)) => self.builder.recv(channel, Record::Begins).is_ok(),
+            Some(Repeat::Irecv(channel)) => self.builder.irecv(channel).is_ok(),
+            Some(Repeat::Wait(channel)) => self.builder.wait_recv(channel).is_ok(),
+            None => false,
+        };
+        cursor.at += if done { usize::from(line.length) } else { 0 };
+        done
+    }
+
+    #[inline]
+    fn read_line(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        prefix: &[u8],
+        tasks: u32,
+        known: &mut KnownLines,
+    ) -> Result<(), LineFault> {
         let kind = cursor.integer().ok_or(LineFault::Form("a record, which begins with its number"))?;
         if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
             self.builder.nothing();
@@ -268,8 +297,12 @@ impl Section {
                 let time = read_seconds(cursor)?;
                 self.builder.compute(time);
             }
-            2 => self.read_send(cursor, tasks)?,
-            3 => self.read_recv(cursor, tasks)?,
+            2 => known.learn(self.read_send(cursor, tasks)?),
+            3 => {
+                if let Some(repeat) = self.read_recv(cursor, tasks)? {
+                    known.learn(repeat);
+                }
+            }
             10 => self.read_collective(cursor, tasks)?,
             20 => {
                 const FORM: &str = "20:task:thread:type:value";
@@ -307,7 +340,7 @@ impl Section {
     }
 
     #[inline]
-    fn read_send(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<(), LineFault> {
+    fn read_send(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<Repeat, LineFault> {
         let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", tasks)?;
         let mode = match message.last {
             0..=3 => SendMode { synchronous: message.last & 1 != 0, immediate: message.last & 2 != 0 },
@@ -315,22 +348,32 @@ impl Section {
         };
         let Channel { peer, tag, communicator } = message.channel;
         let class = MessageClass { size: message.size, tag, communicator, mode };
-        Ok(self.builder.send(Rank(peer), class, Record::Begins)?)
+        Ok(Repeat::Send(self.builder.send(Rank(peer), class, Record::Begins)?))
     }
 
     #[inline]
-    fn read_recv(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<(), LineFault> {
+    fn read_recv(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<Option<Repeat>, LineFault> {
         let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", tasks)?;
-        match message.last {
-            0 => self.builder.recv(message.channel, Record::Begins)?,
-            1 => {
-                self.builder.irecv(message.channel)?;
+        let channel = self.builder.channel(message.channel);
+        Ok(match message.last {
+            0 => {
+                self.builder.recv(channel, Record::Begins)?;
+                Some(Repeat::Recv(channel))
             }
-            2 => self.builder.wait_recv(message.channel)?,
-            other if (3..1000).contains(&other) => self.builder.ignored(RECEIVE_TYPES + other as u32),
+            1 => {
+                self.builder.irecv(channel)?;
+                Some(Repeat::Irecv(channel))
+            }
+            2 => {
+                self.builder.wait_recv(channel)?;
+                Some(Repeat::Wait(channel))
+            }
+            other if (3..1000).contains(&other) => {
+                self.builder.ignored(RECEIVE_TYPES + other as u32);
+                None
+            }
             other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
-        }
-        Ok(())
+        })
     }
 
     fn root_task(&self, root: i64, tasks: u32) -> Result<Rank, LineFault> {
@@ -421,10 +464,22 @@ fn integers<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
     Some(values)
 }
 
-#[inline]
+/// Seconds, most often written with nine decimals, which are read as whole nanoseconds.
+#[inline(always)]
 fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, LineFault> {
-    let text = cursor.until(b':');
-    let text = text.trim_ascii_end();
+    let start = cursor.at;
+    if let Some(seconds @ 0..1_000_000) = cursor.integer()
+        && cursor.eat(b'.')
+        && let Some(digits) = cursor.text.get(cursor.at..cursor.at + 9)
+        && digits.iter().all(u8::is_ascii_digit)
+        && matches!(cursor.text.get(cursor.at + 9), None | Some(b'\n' | b'\r' | b' '))
+    {
+        let fraction = digits.iter().fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0'));
+        cursor.at += 9;
+        return Ok(Time::from_nanos((seconds as u64 * 1_000_000_000 + fraction) as f64));
+    }
+    cursor.at = start;
+    let text = cursor.until(b':').trim_ascii_end();
     match seconds_as_nanos(text) {
         Some(nanos) => Ok(Time::from_nanos(nanos)),
         None => Err(LineFault::Value(shown(text), "a time in seconds, at least 0".to_owned())),

@@ -3,6 +3,7 @@
 mod cursor;
 mod dim;
 mod goal;
+mod known_lines;
 mod scan;
 mod simgrid;
 

@@ -330,7 +330,7 @@ impl RankReader {
             return Err(LineFault::Form("recv SOURCE TAG COUNT [DATATYPE]"));
         }
         self.unit(arguments, 3)?;
-        let channel = Channel { peer, tag, communicator: WORLD };
+        let channel = self.builder.channel(Channel { peer, tag, communicator: WORLD });
         if immediate {
             let slot = self.builder.irecv_waited_by_slot(channel)?;
             self.requests.push_back(Request::Recv { peer, tag, slot });
@@ -386,7 +386,7 @@ impl RankReader {
         let mode = SendMode { immediate: true, ..EAGER };
         let class = MessageClass { size, tag: SENDRECV_TAG, communicator: WORLD, mode };
         self.builder.send(Rank(to), class, Record::Begins)?;
-        let channel = Channel { peer: from, tag: SENDRECV_TAG, communicator: WORLD };
+        let channel = self.builder.channel(Channel { peer: from, tag: SENDRECV_TAG, communicator: WORLD });
         self.builder.recv(channel, Record::Continues)?;
         Ok(self.builder.wait_send(number, Record::Continues)?)
     }
