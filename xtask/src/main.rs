@@ -1,1 +1,48 @@
-fn main() {}
+//! Development tasks: `cargo xtask test` and `cargo xtask golden`.
+
+mod golden;
+mod suite;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Development tasks of Flowcast
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the test suite
+    Test(suite::Options),
+    /// Run every golden case under a folder
+    #[command(after_help = "Example:\n  cargo xtask golden tests/golden")]
+    Golden {
+        /// Folder with *.json files of cases and tables of results
+        folder: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Test(options) => suite::run(&options),
+        Task::Golden { folder } => golden::run(&folder).map(|report| {
+            print!("{report}");
+            println!("{}", report.closing_line());
+            report.failed() == 0
+        }),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("cargo xtask: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -133,6 +133,11 @@ impl Nic {
     pub fn rate(&self) -> Rate {
         self.bandwidth.unwrap_or_else(|| self.per_byte().rate())
     }
+
+    /// How long a message takes that meets no other: `T = L + size/bandwidth` (Hockney).
+    pub fn lone_message(&self, size: Bytes) -> Time {
+        self.latency + self.rate().time_for(size)
+    }
 }
 
 /// The links between racks.

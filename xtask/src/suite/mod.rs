@@ -1,0 +1,155 @@
+//! `cargo xtask test`: the whole test suite, step by step.
+//!
+//! A step that cannot run here is skipped by name with its reason; it is never counted as passed.
+
+mod browser;
+mod cargo;
+mod layers;
+mod licences;
+mod links;
+mod packages;
+mod programs;
+mod steps;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use steps::{STEPS, Step};
+
+/// What to run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --quick\n  cargo xtask test lint links")]
+pub struct Options {
+    /// Leave out the steps that need a release build of the command
+    #[arg(long)]
+    quick: bool,
+    /// List the steps and stop
+    #[arg(long)]
+    list: bool,
+    /// Run only these steps
+    #[arg(value_name = "STEP")]
+    only: Vec<String>,
+}
+
+/// How a step ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// All that it checks holds.
+    Passed,
+    /// Something does not hold.
+    Failed(String),
+    /// It could not run here.
+    Skipped(String),
+}
+
+impl From<Result<()>> for Outcome {
+    fn from(result: Result<()>) -> Outcome {
+        match result {
+            Ok(()) => Outcome::Passed,
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Passed => f.write_str("passed"),
+            Outcome::Failed(why) => write!(f, "FAILED: {why}"),
+            Outcome::Skipped(why) => write!(f, "skipped: {why}"),
+        }
+    }
+}
+
+struct Finished {
+    name: &'static str,
+    took: Duration,
+    outcome: Outcome,
+}
+
+/// Runs the chosen steps; false if one failed.
+///
+/// # Errors
+/// An unknown step, or no workspace to test.
+pub fn run(options: &Options) -> Result<bool> {
+    let chosen = chosen(&options.only)?;
+    if options.list {
+        chosen.iter().for_each(|step| println!("{:<14} {}", step.name, step.what));
+        return Ok(true);
+    }
+    std::env::set_current_dir(workspace_root()?)?;
+    let running: Vec<&str> = chosen.iter().filter(|step| !left_out(step, options)).map(|step| step.name).collect();
+    packages::provide(&running);
+    let finished: Vec<Finished> = chosen.into_iter().map(|step| run_step(step, options)).collect();
+    Ok(summarise(&finished))
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
+    for name in names {
+        let known = || STEPS.iter().map(|step| step.name).collect::<Vec<_>>().join(", ");
+        ensure!(STEPS.iter().any(|step| step.name == name), "found no step `{name}`, expected one of {}", known());
+    }
+    Ok(STEPS.iter().filter(|step| names.is_empty() || names.iter().any(|name| name == step.name)).collect())
+}
+
+/// Cargo tells where this package is; the workspace is the folder above.
+fn workspace_root() -> Result<PathBuf> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").context("expected to be run as `cargo xtask`")?;
+    Ok(PathBuf::from(package).join(".."))
+}
+
+fn left_out(step: &Step, options: &Options) -> bool {
+    options.quick && step.needs_release
+}
+
+fn run_step(step: &'static Step, options: &Options) -> Finished {
+    println!("\n== {}: {}", step.name, step.what);
+    let start = Instant::now();
+    let outcome = if left_out(step, options) { Outcome::Skipped("left out by --quick".into()) } else { (step.run)() };
+    let took = start.elapsed();
+    println!("== {}: {outcome} ({:.1} s)", step.name, took.as_secs_f64());
+    Finished { name: step.name, took, outcome }
+}
+
+/// Prints the table and the closing line; whether nothing failed.
+fn summarise(finished: &[Finished]) -> bool {
+    println!("\nSummary");
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for step in finished {
+        println!("  {:<14} {:>7.1} s  {}", step.name, step.took.as_secs_f64(), step.outcome);
+        match step.outcome {
+            Outcome::Passed => passed += 1,
+            Outcome::Failed(_) => failed += 1,
+            Outcome::Skipped(_) => skipped += 1,
+        }
+    }
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    failed == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_step_is_refused_and_known_ones_keep_their_order() {
+        assert!(chosen(&["astrology".into()]).is_err());
+        let names = |names: &[&str]| -> Vec<&str> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            chosen(&names).unwrap().iter().map(|step| step.name).collect()
+        };
+        assert_eq!(names(&["links", "format"]), ["format", "links"]);
+        assert_eq!(names(&[]).len(), STEPS.len());
+    }
+
+    #[test]
+    fn only_a_failed_step_fails_the_suite() {
+        let step = |outcome| Finished { name: "x", took: Duration::ZERO, outcome };
+        assert!(summarise(&[step(Outcome::Passed), step(Outcome::Skipped("no network".into()))]));
+        assert!(!summarise(&[step(Outcome::Passed), step(Outcome::Failed("1 case".into()))]));
+    }
+}

@@ -1,0 +1,78 @@
+//! Debian packages that the suite needs beyond Rust, gcc, Python and git.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::programs::{find, is_root, output};
+
+/// A package and the step that needs it.
+#[derive(Debug)]
+struct Package {
+    name: &'static str,
+    program: &'static str,
+    needed_by: &'static str,
+}
+
+const PACKAGES: &[Package] = &[Package { name: "chromium", program: "chromium", needed_by: "report-page" }];
+
+/// Installs what the running steps need and what is missing, or says what is missing.
+///
+/// A step that still lacks its program afterwards is skipped by itself, so nothing here can fail.
+pub fn provide(steps: &[&str]) {
+    let needed = PACKAGES.iter().filter(|package| steps.contains(&package.needed_by));
+    let missing: Vec<&Package> = needed.filter(|package| find(package.program).is_none()).collect();
+    if missing.is_empty() {
+        return;
+    }
+    for package in &missing {
+        println!("missing: {} (package {}), needed by the step {}", package.program, package.name, package.needed_by);
+    }
+    let names: Vec<&str> = missing.iter().map(|package| package.name).filter(|name| !is_installed(name)).collect();
+    match may_install() {
+        Ok(()) => install(&names),
+        Err(why) => println!("not installed: {why}"),
+    }
+}
+
+fn is_installed(package: &str) -> bool {
+    output("dpkg", &["-s", package]).is_ok_and(|text| text.contains("Status: install ok installed"))
+}
+
+fn may_install() -> Result<(), &'static str> {
+    if !Path::new("/etc/debian_version").exists() || find("apt-get").is_none() {
+        Err("this is not Debian")
+    } else if !is_root() {
+        Err("only root may install packages")
+    } else {
+        Ok(())
+    }
+}
+
+/// The package lists of a fresh machine are empty or old: they are fetched when the first attempt fails.
+fn install(names: &[&str]) {
+    let arguments = [&["install", "-y", "-q", "--no-install-recommends"], names].concat();
+    let installed = names.is_empty() || apt_get(&arguments) || (apt_get(&["update", "-q"]) && apt_get(&arguments));
+    if !installed {
+        println!("could not install {}", names.join(" "));
+    }
+}
+
+fn apt_get(arguments: &[&str]) -> bool {
+    println!("+ apt-get {}", arguments.join(" "));
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::steps::STEPS;
+    use super::*;
+
+    #[test]
+    fn each_package_belongs_to_a_step_that_there_is() {
+        for package in PACKAGES {
+            assert!(STEPS.iter().any(|step| step.name == package.needed_by), "{}", package.name);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Other programs: whether they are there, and running them with a time limit.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// The program's place, if it is on the search path.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Whether this process may install packages and must not use a browser's sandbox.
+pub fn is_root() -> bool {
+    output("id", &["-u"]).is_ok_and(|text| text.trim() == "0")
+}
+
+/// What a program prints, if it succeeds.
+///
+/// # Errors
+/// It cannot be run or fails; its last words are in the message.
+pub fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let result = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let result = result.with_context(|| format!("cannot run {program}"))?;
+    if !result.status.success() {
+        let words = String::from_utf8_lossy(&result.stderr);
+        bail!("{program} {}: {}: {}", arguments.join(" "), result.status, words.trim());
+    }
+    Ok(String::from_utf8_lossy(&result.stdout).into_owned())
+}
+
+/// Runs a program, ending it when `limit` is over.
+///
+/// # Errors
+/// It cannot be run or does not end in time.
+pub fn run_within(limit: Duration, command: &mut Command) -> Result<ExitStatus> {
+    let name = Path::new(command.get_program()).display().to_string();
+    let mut child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {name}"))?;
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if start.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            bail!("{name} did not end within {} s", limit.as_secs());
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let limit = Duration::from_millis(100);
+        let error = run_within(limit, Command::new("sleep").arg("60")).unwrap_err();
+        assert!(error.to_string().contains("did not end"), "{error}");
+        assert!(run_within(Duration::from_secs(20), &mut Command::new("true")).unwrap().success());
+    }
+
+    #[test]
+    fn a_failing_program_says_why() {
+        assert!(find("sh").is_some() && find("no-such-program-here").is_none());
+        let error = output("sh", &["-c", "echo reason >&2; exit 3"]).unwrap_err();
+        assert!(error.to_string().contains("reason"), "{error}");
+    }
+}

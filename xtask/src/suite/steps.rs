@@ -1,0 +1,61 @@
+//! The steps of the suite, in the order in which they run: what is quick and often wrong comes first.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::{Outcome, browser, cargo, layers, licences, links};
+use crate::golden;
+
+/// One step.
+#[derive(Debug)]
+pub struct Step {
+    /// Its name on the command line and in the summary.
+    pub name: &'static str,
+    /// What it checks, for people.
+    pub what: &'static str,
+    /// Whether it needs a release build of the command.
+    pub needs_release: bool,
+    /// Runs it.
+    pub run: fn() -> Outcome,
+}
+
+/// All steps.
+pub const STEPS: &[Step] = &[
+    step("format", "the source is formatted", || cargo::run(&["fmt", "--all", "--check"])),
+    step("layers", "the library imports leftward only and touches no file, socket, clock or environment", || {
+        layers::check(Path::new("crates/flowcast/src")).into()
+    }),
+    step("links", "relative links in *.md lead somewhere", || links::check(Path::new(".")).into()),
+    step("lint", "clippy has nothing to say", || {
+        cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    }),
+    step("tests", "unit, integration, property and command line tests", || {
+        cargo::run(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+    }),
+    step("doc-tests", "examples in the documentation of the code", || cargo::run(&["test", "--workspace", "--doc"])),
+    step("documentation", "the documentation of the code builds without a warning", || {
+        cargo::run_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+    }),
+    step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
+    step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
+    step("deny", "cargo-deny: licences, bans, sources", cargo::deny),
+    step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories),
+    Step {
+        name: "report-page",
+        what: "the demo's page opens in a browser without an error or an outside request",
+        needs_release: true,
+        run: browser::check,
+    },
+];
+
+const fn step(name: &'static str, what: &'static str, run: fn() -> Outcome) -> Step {
+    Step { name, what, needs_release: false, run }
+}
+
+fn golden_cases() -> Result<()> {
+    let report = golden::run(Path::new("tests/golden"))?;
+    print!("{report}");
+    anyhow::ensure!(report.failed() == 0, "{}", report.closing_line());
+    Ok(())
+}
