@@ -14,7 +14,7 @@ use crate::tables::table;
 #[command(after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml")]
 pub struct Networks {
     /// Machine-readable output
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
     action: Option<Action>,
@@ -37,7 +37,12 @@ impl Networks {
     pub fn run(self) -> Result<()> {
         match self.action {
             Some(Action::Show { name, overrides }) => {
-                print!("{}", load(&name, &parse_overrides(&overrides)?)?.to_toml())
+                let network = load(&name, &parse_overrides(&overrides)?)?;
+                if self.json {
+                    println!("{}", serde_json::to_string(&network)?)
+                } else {
+                    print!("{}", network.to_toml())
+                }
             }
             None => {
                 let networks: Vec<Network> =

@@ -4,6 +4,7 @@
 //! reads is an error, so that a misspelt parameter cannot go unnoticed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -204,7 +205,23 @@ impl Network {
                 problem: "expected exactly one of nic.bandwidth and nic.gap_per_byte".into(),
             });
         }
-        Ok(())
+        let table = toml::Table::try_from(self).expect("a network has only tables, texts and numbers");
+        refuse_impossible_numbers("", &toml::Value::Table(table))
+    }
+}
+
+/// No field of any section may be negative, infinite or NaN.
+fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
+    let below = |part: &dyn fmt::Display| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
+    match value {
+        toml::Value::Table(table) => table.iter().try_for_each(|(key, v)| refuse_impossible_numbers(&below(key), v)),
+        toml::Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(at, v)| refuse_impossible_numbers(&below(&at), v))
+        }
+        toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => {
+            Err(field_error(name, format!("found `{number}`, expected a number that is finite and not negative")))
+        }
+        _ => Ok(()),
     }
 }
 
