@@ -149,3 +149,31 @@ fn impossible_numbers_are_refused_by_field_wherever_they_stand() {
         assert!(error.contains("machine.nodes.0.speed"), "{value}: {error}");
     }
 }
+
+const PAGE: &str = include_str!("../../../docs/network-file.md");
+
+/// The blocks of the page that explains the network file; the first is a whole file, the others are sections.
+fn examples() -> Vec<&'static str> {
+    PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn each_example_of_the_documentation_is_accepted() {
+    let examples = examples();
+    assert!(examples.len() > 3, "{}", examples.len());
+    Network::from_toml(examples[0], &[]).unwrap();
+    for section in &examples[1..] {
+        let file = format!("{}\n{section}", examples[0]);
+        let network = Network::from_toml(&file, &[]).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        assert_ne!(network, Network::from_toml(examples[0], &[]).unwrap(), "{section}");
+    }
+}
+
+#[test]
+fn each_field_of_the_built_in_networks_is_documented() {
+    for (name, text) in builtin::NETWORKS {
+        for field in text.lines().filter_map(|line| line.split_once(" = ")).map(|(field, _)| field) {
+            assert!(PAGE.contains(&format!("`{field}`")), "{name}: {field}");
+        }
+    }
+}

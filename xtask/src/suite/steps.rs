@@ -35,7 +35,7 @@ pub const STEPS: &[Step] = &[
     }),
     step("doc-tests", "examples in the documentation of the code", || cargo::run(&["test", "--workspace", "--doc"])),
     step("documentation", "the documentation of the code builds without a warning", || {
-        cargo::run_with(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+        cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
     step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
     step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
