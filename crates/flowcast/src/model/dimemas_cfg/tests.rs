@@ -124,6 +124,19 @@ fn every_record_has_its_effect() {
 }
 
 #[test]
+fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
+    let network = read(&golden("every-record.cfg")).unwrap().network;
+    let set = |key: &str, value: &str| network.with_overrides(&[(key.to_owned(), value.to_owned())]);
+    assert_eq!(set("machine.nodes.1.in_links", "7").unwrap().machine.nodes[1].in_links, 7);
+    assert_eq!(set("machine.mapping", "fill").unwrap().machine.mapping, Some(Mapping::Fill));
+    assert_eq!(set("collectives.rows.Scan", "NULL | CT RECV").unwrap().collectives.rows.len(), 5);
+    for key in ["machine.nodes.3.in_links", "machine.nodes.x.in_links", "machine.nodes.in_links"] {
+        let error = set(key, "7").unwrap_err().to_string();
+        assert_eq!(error, format!("{key}: expected a place in the list, nodes.0 to nodes.2"));
+    }
+}
+
+#[test]
 fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
     let notes = read(&golden("every-record.cfg")).unwrap().not_modelled;
     let expected = [
