@@ -37,7 +37,7 @@ impl Networks {
     pub fn run(self) -> Result<()> {
         match self.action {
             Some(Action::Show { name, overrides }) => {
-                print!("{}", load(&name, &parse_overrides(&overrides)?)?.to_toml())
+                print!("{}", load(&name, &parse_overrides(&overrides)?)?.announced().to_toml())
             }
             None => {
                 let networks: Vec<Network> =
