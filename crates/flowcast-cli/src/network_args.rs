@@ -1,17 +1,17 @@
 //! `--network` and `--set`, the same for every command that needs a network.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use flowcast::model::dimemas_cfg::{DimemasConfig, is_dimemas_cfg};
 use flowcast::model::{builtin, network::Network};
-
-use crate::files::read_text;
 
 /// Which network.
 #[derive(Debug, Clone, Args)]
 pub struct NetworkArgs {
-    /// Built-in network (see `flowcast networks`) or network file (TOML)
+    /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
     #[arg(short, long, value_name = "NET")]
     pub network: String,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
@@ -20,9 +20,9 @@ pub struct NetworkArgs {
 }
 
 impl NetworkArgs {
-    /// Reads the network.
+    /// Reads the network; what of it is not modelled goes to standard error.
     pub fn load(&self) -> Result<Network> {
-        load(&self.network, &parse_overrides(&self.overrides)?)
+        Ok(load(&self.network, &parse_overrides(&self.overrides)?)?.announced())
     }
 }
 
@@ -37,15 +37,95 @@ pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
     texts.iter().map(split).collect()
 }
 
+/// A network and what its file says beyond it.
+#[derive(Debug)]
+pub struct LoadedNetwork {
+    /// The network, overrides applied.
+    pub network: Network,
+    /// What is set in the file and not modelled.
+    pub warnings: Vec<String>,
+}
+
+impl LoadedNetwork {
+    /// Prints the warnings and gives the network.
+    pub fn announced(self) -> Network {
+        for warning in &self.warnings {
+            eprintln!("flowcast: note: {warning}");
+        }
+        self.network
+    }
+}
+
+impl From<Network> for LoadedNetwork {
+    fn from(network: Network) -> LoadedNetwork {
+        LoadedNetwork { network, warnings: Vec::new() }
+    }
+}
+
 /// A file if there is one of that name, else a built-in network.
-pub fn load(name: &str, overrides: &[(String, String)]) -> Result<Network> {
+pub fn load(name: &str, overrides: &[(String, String)]) -> Result<LoadedNetwork> {
     let path = Path::new(name);
     if path.is_file() {
-        let text = read_text(path)?;
-        Network::from_toml(&text, overrides).with_context(|| path.display().to_string())
+        load_file(path, overrides).with_context(|| path.display().to_string())
     } else if name.contains(['/', '.']) {
         Err(anyhow!("cannot read the network file {name}: no such file"))
     } else {
-        Ok(builtin::network(name)?.with_overrides(overrides)?)
+        Ok(builtin::network(name)?.with_overrides(overrides)?.into())
+    }
+}
+
+fn load_file(path: &Path, overrides: &[(String, String)]) -> Result<LoadedNetwork> {
+    let bytes = fs::read(path).context("cannot be read")?;
+    if is_dimemas_cfg(&bytes) {
+        return load_dimemas_cfg(path, &bytes, overrides);
+    }
+    let text = String::from_utf8(bytes).ok().context("found bytes that are not UTF-8, expected text")?;
+    Ok(Network::from_toml(&text, overrides)?.into())
+}
+
+/// Files that the configuration names are looked for beside it.
+fn load_dimemas_cfg(path: &Path, bytes: &[u8], overrides: &[(String, String)]) -> Result<LoadedNetwork> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let DimemasConfig { mut network, not_modelled } =
+        DimemasConfig::read(bytes, &mut |name| fs::read(folder.join(name)))?;
+    if network.name.is_empty() {
+        network.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    let warnings = not_modelled.into_iter().map(|note| format!("{}: {note}", path.display())).collect();
+    Ok(LoadedNetwork { network: network.with_overrides(overrides)?, warnings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cfg(name: &str) -> String {
+        format!("{}/../../tests/data/dimemas-cfg/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    fn set(key: &str, value: &str) -> Vec<(String, String)> {
+        vec![(key.to_owned(), value.to_owned())]
+    }
+
+    #[test]
+    fn a_dimemas_configuration_is_a_network_named_after_its_file_with_fields_that_can_be_set() {
+        let loaded = load(&cfg("m_n4.cfg"), &set("machine.buses", "3")).unwrap();
+        assert_eq!(loaded.network.name, "m_n4");
+        assert_eq!(loaded.network.machine.buses, 3);
+        assert_eq!(loaded.network.machine.nodes[0].count, 4);
+        assert_eq!(loaded.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn files_that_a_configuration_names_are_found_beside_it_and_notes_bear_its_name() {
+        let loaded = load(&cfg("every-record.cfg"), &[]).unwrap();
+        assert!(loaded.warnings.iter().all(|warning| warning.contains("every-record.cfg: ")));
+        assert!(loaded.warnings.iter().any(|warning| warning.contains("every-record.comms: line 2")));
+    }
+
+    #[test]
+    fn a_wrong_override_of_a_configuration_is_named_with_its_file() {
+        let error = format!("{:#}", load(&cfg("m_n4.cfg"), &set("nic.latency", "5")).unwrap_err());
+        assert!(error.contains("m_n4.cfg: --set nic.latency=5"), "{error}");
     }
 }

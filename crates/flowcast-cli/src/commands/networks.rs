@@ -37,7 +37,7 @@ impl Networks {
     pub fn run(self) -> Result<()> {
         match self.action {
             Some(Action::Show { name, overrides }) => {
-                let network = load(&name, &parse_overrides(&overrides)?)?;
+                let network = load(&name, &parse_overrides(&overrides)?)?.announced();
                 if self.json {
                     println!("{}", serde_json::to_string(&network)?)
                 } else {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::predict_trace::{self, TraceArgs};
-use crate::network_args::{load, parse_overrides};
+use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::trace_args::open_trace;
 
 /// Predict how long a program's communication takes
@@ -34,7 +34,7 @@ impl Predict {
     /// Predicts and prints.
     pub fn run(self) -> Result<()> {
         let overrides = parse_overrides(&self.overrides)?;
-        let network = self.network.as_deref().map(|name| load(name, &overrides)).transpose()?;
+        let network = self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
         let trace = open_trace(&self.input)?;
         predict_trace::run(&trace, network.as_ref(), &self.trace, self.json)
     }

@@ -119,6 +119,10 @@ pub enum PhaseSize {
     TwiceMax,
     /// The sum.
     Sum,
+    /// What it sends.
+    Send,
+    /// What it receives.
+    Recv,
 }
 
 impl PhaseSize {
@@ -130,6 +134,8 @@ impl PhaseSize {
             PhaseSize::Mean => send.0.saturating_add(recv.0) / 2,
             PhaseSize::TwiceMax => send.0.max(recv.0).saturating_mul(2),
             PhaseSize::Sum => send.0.saturating_add(recv.0),
+            PhaseSize::Send => send.0,
+            PhaseSize::Recv => recv.0,
         })
     }
 }
@@ -260,8 +266,8 @@ impl Default for Collectives {
     }
 }
 
-const ROW_FORM: &str =
-    "a fan-in and a fan-out phase such as `LOG 2MAX | LOG MAX`: models NULL CT LIN LOG, sizes MIN MAX MEAN 2MAX S+R";
+const ROW_FORM: &str = "a fan-in and a fan-out phase such as `LOG 2MAX | LOG MAX`: models NULL CT LIN LOG, sizes MIN MAX MEAN 2MAX S+R \
+     SEND RECV";
 
 impl FromStr for Row {
     type Err = String;
@@ -298,7 +304,7 @@ impl Repeats {
 }
 
 impl PhaseSize {
-    /// `MIN`, `MAX`, `MEAN`, `2MAX`, `S+R`.
+    /// `MIN`, `MAX`, `MEAN`, `2MAX`, `S+R`, `SEND`, `RECV`.
     pub fn from_name(name: &str) -> Option<PhaseSize> {
         Some(match name {
             "MIN" => PhaseSize::Min,
@@ -306,6 +312,8 @@ impl PhaseSize {
             "MEAN" => PhaseSize::Mean,
             "2MAX" => PhaseSize::TwiceMax,
             "S+R" => PhaseSize::Sum,
+            "SEND" => PhaseSize::Send,
+            "RECV" => PhaseSize::Recv,
             _ => return None,
         })
     }
@@ -325,6 +333,8 @@ impl fmt::Display for Phase {
             PhaseSize::Mean => "MEAN",
             PhaseSize::TwiceMax => "2MAX",
             PhaseSize::Sum => "S+R",
+            PhaseSize::Send => "SEND",
+            PhaseSize::Recv => "RECV",
         };
         write!(f, "{repeats} {size}")
     }
@@ -352,6 +362,20 @@ mod tests {
         assert_eq!(stage_messages(8).collect::<Vec<_>>(), [4, 2, 1]);
         assert_eq!((steps(8, 0), steps(8, 1), steps(8, 2)), (3, 7, 4));
         assert_eq!((steps(1, 0), steps(1, 3)), (0, 0));
+    }
+
+    #[test]
+    fn a_lone_process_pays_for_a_constant_phase_only() {
+        let message = PhaseMessage {
+            latency: Time::from_nanos(2000.0),
+            bandwidth: Rate::from_bytes_per_second(1e9),
+            send: Bytes(8),
+            recv: Bytes(16),
+        };
+        let time = |row: &str, processes| row.parse::<Row>().unwrap().time(message, processes, 0).as_nanos();
+        assert_eq!(time("CT SEND | CT RECV", 1), 2008.0 + 2016.0);
+        assert_eq!((time("LIN SEND | LIN RECV", 1), time("LOG SEND | LOG RECV", 1)), (0.0, 0.0));
+        assert_eq!(time("LOG SEND | NULL", 8), 3.0 * 2008.0);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct NodeGroup {
     pub count: u32,
     /// Processors in each.
     pub cpus: u32,
-    /// Divides every computation.
+    /// Divides every computation; at 0 computation takes no time.
     pub speed: f64,
     /// Links into the node.
     pub in_links: u32,

@@ -234,12 +234,19 @@ fn set_field(table: &mut toml::Table, key: &str, value: &str) -> Result<(), Netw
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().filter(|name| !name.is_empty());
     let mut section = table;
-    for part in parts {
-        section = section
-            .entry(part)
-            .or_insert_with(|| toml::Value::Table(toml::Table::new()))
-            .as_table_mut()
-            .ok_or_else(|| field_error(key, format!("`{part}` is not a section")))?;
+    let mut parts = parts.into_iter();
+    while let Some(part) = parts.next() {
+        let entry = section.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        section = match entry {
+            toml::Value::Table(table) => table,
+            toml::Value::Array(items) => {
+                let problem =
+                    format!("expected a place in the list, {part}.0 to {part}.{}", items.len().saturating_sub(1));
+                let item = parts.next().and_then(|index| items.get_mut(index.parse::<usize>().ok()?)?.as_table_mut());
+                item.ok_or_else(|| field_error(key, problem))?
+            }
+            _ => return Err(field_error(key, format!("`{part}` is not a section"))),
+        };
     }
     let last = last.ok_or_else(|| field_error(key, "expected a dotted field name such as nic.latency".into()))?;
     section.insert(last.to_owned(), literal(value));

@@ -1,1 +1,3 @@
 //! Which rank should run where.
+
+pub mod mapping_file;

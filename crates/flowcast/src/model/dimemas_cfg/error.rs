@@ -1,0 +1,81 @@
+//! What can be wrong with a `.cfg` or a file that it names.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+/// Why a `.cfg` was refused.
+#[derive(Debug, Error)]
+pub enum DimemasConfigError {
+    /// A field that is not what it should be.
+    #[error("{place}: found `{found}`, expected {expected}")]
+    Field {
+        /// Where.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// The type or the choices.
+        expected: String,
+    },
+    /// A line that is no record, or a record that is not complete.
+    #[error("line {line}: found `{found}`, expected {expected}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// A record that every `.cfg` has.
+    #[error("found no \"{0}\" record, expected at least one")]
+    Missing(&'static str),
+    /// A file that is named but cannot be had.
+    #[error("{place}: cannot read {name}: {source}")]
+    Open {
+        /// Where it is named.
+        place: Place,
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Something wrong in a named file.
+    #[error("{name}: {error}")]
+    InFile {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        error: Box<DimemasConfigError>,
+    },
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Counted from 1.
+    pub line: usize,
+    /// The record's name.
+    pub record: String,
+    /// The field's place in the record, counted from 1.
+    pub number: usize,
+    /// The field's name.
+    pub field: &'static str,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, \"{}\", field {} ({})", self.line, self.record, self.number, self.field)
+    }
+}
+
+/// The beginning of a text, enough to find it by.
+pub(super) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut short: String = text.chars().take(LONGEST).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    short
+}

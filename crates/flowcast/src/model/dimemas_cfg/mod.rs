@@ -1,0 +1,150 @@
+//! Dimemas' machine description, the `.cfg` file, as a [`Network`].
+//!
+//! A `.cfg` says what a message costs (`T = L + S/BW`, Girona, Labarta and Badia, EuroPVM/MPI 2000), what limits
+//! messages (links of a node, buses of the network), what a collective operation costs and where ranks run. All of
+//! that has a place in the network file; `docs/dimemas-cfg.md` names it field by field. What has none yet is not
+//! dropped in silence: it comes back in [`DimemasConfig::not_modelled`].
+//!
+//! Files that a `.cfg` names are asked of the caller, because this library opens none.
+
+mod collectives;
+mod error;
+mod fields;
+mod machine;
+mod records;
+mod tuning;
+mod wide_area;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use self::machine::{Environment, NodeRecord, PlacedMapping};
+use self::records::{Record, Records};
+use self::tuning::{NamedFiles, Tuned};
+use self::wide_area::WideArea;
+use super::collective::{CollectiveOp, Row};
+use super::machine::{Machine, Mapping};
+use super::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
+use super::sharing::Sharing;
+use crate::units::Time;
+
+pub use self::error::DimemasConfigError;
+
+/// Opens the files that a `.cfg` names; called with each name as it is written there, never with an empty one.
+pub type Open<'a> = &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>;
+
+/// A `.cfg` and all files that it names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DimemasConfig {
+    /// What the models read.
+    pub network: Network,
+    /// What is set in the files, would change the result in Dimemas, and does not here: line, field, value, reason.
+    pub not_modelled: Vec<String>,
+}
+
+impl DimemasConfig {
+    /// Reads a `.cfg` of any version; the files that it names come through `open`.
+    ///
+    /// # Errors
+    /// A wrong or missing field or record, named by line and field; a file that cannot be opened or read.
+    pub fn read(bytes: &[u8], open: Open) -> Result<DimemasConfig, DimemasConfigError> {
+        let text = String::from_utf8_lossy(bytes);
+        let records = Records::of(&text)?;
+        let mut parts = Parts { not_modelled: records.skipped.clone(), ..Parts::default() };
+        for line in &records.lines {
+            parts.take(&line.record()?)?;
+        }
+        parts.finish(open)
+    }
+}
+
+/// Whether these are the bytes of a `.cfg`: by its first line, or by its first record.
+pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    bytes.starts_with(b"#DIMEMAS_CONFIGURATION")
+        || Records::of(&String::from_utf8_lossy(bytes))
+            .is_ok_and(|records| records.lines.first().is_some_and(|line| line.text.starts_with(WIDE_AREA_QUOTED)))
+}
+
+const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";
+
+/// The records, sorted by kind.
+#[derive(Default)]
+struct Parts {
+    wide_area: Option<WideArea>,
+    environments: Vec<Environment>,
+    nodes: Vec<NodeRecord>,
+    mappings: Vec<PlacedMapping>,
+    files: Option<NamedFiles>,
+    /// Notes that hold only when there is more than one machine.
+    between_machines: Vec<String>,
+    not_modelled: Vec<String>,
+}
+
+impl Parts {
+    fn take(&mut self, record: &Record) -> Result<(), DimemasConfigError> {
+        match record.name {
+            "wide area network information" => record.put_once(&mut self.wide_area, WideArea::read(record)?)?,
+            "environment information" => self.environments.push(Environment::read(record)?),
+            "node information" => self.nodes.push(NodeRecord::read(record)?),
+            "multi node information" => self.nodes.push(NodeRecord::read_multiple(record)?),
+            "mapping information" => self.mappings.push(PlacedMapping::read(record)?),
+            "predefined mapping information" => self.mappings.push(PlacedMapping::read_predefined(record)?),
+            "configuration files" => record.put_once(&mut self.files, NamedFiles::read(record)?)?,
+            "dedicated connection information" => self.between_machines.push(wide_area::dedicated_connection(record)?),
+            "accelerator node information" => self.not_modelled.extend(wide_area::accelerator(record)?),
+            "modules information" => self.not_modelled.extend(tuning::module(record)?),
+            "file system parameters" => self.not_modelled.extend(tuning::file_system(record)?),
+            _ => return Err(record.unknown()),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, open: Open) -> Result<DimemasConfig, DimemasConfigError> {
+        machine::check_machines(self.wide_area.as_ref(), &self.environments, &self.nodes)?;
+        let machines = self.wide_area.as_ref().map_or(1, |wide_area| wide_area.machines);
+        let tuned = match &self.files {
+            Some(files) => files.load(open, machines)?,
+            None => Tuned::default(),
+        };
+        if let Some(wide_area) = self.wide_area.as_ref().filter(|_| machines > 1) {
+            self.not_modelled.push(wide_area.note.clone());
+            self.not_modelled.append(&mut self.between_machines);
+        }
+        self.not_modelled.extend(tuned.not_modelled);
+        let mapping = machine::mapping(std::mem::take(&mut self.mappings), &self.nodes, &mut self.not_modelled)?;
+        let not_modelled = std::mem::take(&mut self.not_modelled);
+        Ok(DimemasConfig { network: self.network(mapping, tuned.rows), not_modelled })
+    }
+
+    /// What is left, once it was checked.
+    fn network(self, mapping: Option<Mapping>, rows: BTreeMap<CollectiveOp, Row>) -> Network {
+        let (latency, nodes) = machine::node_groups(&self.nodes);
+        let environment = self.environments.into_iter().min_by_key(|environment| environment.machine);
+        let environment = environment.expect("the check wants an environment for each machine");
+        let names = [environment.name, self.wide_area.map_or(String::new(), |wide_area| wide_area.name)];
+        Network {
+            schema: SCHEMA.to_owned(),
+            name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+            title: "Dimemas configuration".to_owned(),
+            source: String::new(),
+            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from: None },
+            nic: Nic {
+                latency,
+                bandwidth: Some(environment.bandwidth),
+                gap_per_byte: None,
+                overhead: Time::ZERO,
+                gap: Time::ZERO,
+            },
+            backbone: None,
+            sharing: Sharing::default(),
+            machine: Machine { buses: environment.buses, mapping, nodes },
+            collectives: collectives::table(environment.model, rows),
+            intervals: BTreeMap::new(),
+            provenance: BTreeMap::new(),
+        }
+    }
+}
