@@ -2,6 +2,7 @@
 
 pub mod builtin;
 pub mod collective;
+pub mod loggp;
 pub mod machine;
 pub mod network;
 pub mod sharing;
