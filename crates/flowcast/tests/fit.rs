@@ -150,6 +150,25 @@ fn a_negative_gap_is_held_at_zero_and_said() {
 }
 
 #[test]
+fn messages_in_a_row_that_are_cheaper_than_one_alone_keep_every_size_and_are_said() {
+    let truth = network(2.0, 0.0001, 1.5, 20.0);
+    let (mut samples, _) = exact_round_trips(&truth);
+    let point = PrttPoint::new(16, Time::from_micros(30.0), Bytes(1));
+    // After a pause each send costs 7 us.
+    samples.push(point, prtt(&truth, PrttPoint::round_trip(Bytes(1))) + Time::from_micros(15.0 * 37.0));
+    let only_late: PrttSamples = {
+        let mut kept = PrttSamples::default();
+        let wanted = samples.points().filter(|(at, _)| at.delay == Time::ZERO || *at == point);
+        wanted.for_each(|(at, times)| kept.push(at, times[0]));
+        kept
+    };
+    let fit = fit_loggp(&only_late, &few_replicates()).unwrap();
+    assert!((fit.parameters.gap.as_micros() - 2.0).abs() < 1e-6 && fit.points_excluded == 0, "{fit:?}");
+    assert!((fit.parameters.overhead.as_micros() - 7.0).abs() < 1e-6, "{fit:?}");
+    assert!(fit.warnings.iter().any(|warning| matches!(warning, FitWarning::OverheadAboveSpacing { .. })), "{fit:?}");
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let myrinet = network(3.4, 0.00409, 1.9, 24.3);
     let (full, delay) = exact_round_trips(&myrinet);

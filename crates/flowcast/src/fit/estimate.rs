@@ -15,6 +15,9 @@ use crate::units::Time;
 /// A delay is clearly above the gap from this multiple on; nearer, the two disturb each other (section 3.5.2).
 const CLEAR_DELAY: f64 = 2.0;
 
+/// A spacing or a knee that differs by this little from another is the same.
+const ROUNDING: f64 = 1e-9;
+
 /// Which points belong together, and the samples of each.
 pub(super) struct Design {
     points: Vec<PrttPoint>,
@@ -102,6 +105,8 @@ pub(super) struct Estimate {
     pub latency: f64,
     /// Bytes beyond the first from which the gap and not the overhead spaces messages, if that is above 0.
     pub knee: Option<f64>,
+    /// Shortest time between two sends in a row.
+    pub shortest_spacing: f64,
     /// Points that g and G rest on.
     pub gap_points: usize,
     /// The overhead rests on a delay that is only little above the gap.
@@ -109,23 +114,7 @@ pub(super) struct Estimate {
 }
 
 pub(super) fn estimate(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Estimate, FitError> {
-    let mut points = design.gap_points_of(medians);
-    require_sizes(points.iter().map(|point| point.0), "g and G", "n > 1 and d_us = 0")?;
-    let mut line = line_at_least_zero(&points, options.line)?;
-    let mut overhead = overhead(design, medians, line)?;
-    // Sizes below a knee stay out. Without noise the line through a set that still has points left of the true knee
-    // meets the overhead left of it, so this ends at the true knee and drops no point beyond.
-    while options.sizes == SizeChoice::AboveKnee {
-        let knee = knee(line, overhead.value.max(0.0));
-        let before = points.len();
-        points.retain(|point| point.0 > knee);
-        if points.len() == before {
-            break;
-        }
-        require_two_above(&points, knee)?;
-        line = line_at_least_zero(&points, options.line)?;
-        overhead = self::overhead(design, medians, line)?;
-    }
+    let Sending { points, line, overhead, knee, shortest_spacing } = sending(design, medians, options)?;
     let held_overhead = overhead.value.max(0.0);
     let free_latency = latency(design, medians, held_overhead, options.line)?;
     Ok(Estimate {
@@ -135,10 +124,46 @@ pub(super) fn estimate(design: &Design, medians: &[f64], options: &FitOptions) -
         overhead: held_overhead,
         free_latency,
         latency: free_latency.max(0.0),
-        knee: Some(knee(line, held_overhead)).filter(|knee| *knee > 0.0 && knee.is_finite()),
+        knee: Some(knee).filter(|knee| *knee > ROUNDING && knee.is_finite()),
+        shortest_spacing,
         gap_points: points.len(),
         short_delay: overhead.short_delay,
     })
+}
+
+/// What spaces messages: the line of g and G with its points, and the overhead.
+struct Sending {
+    points: Vec<(f64, f64)>,
+    line: Line,
+    overhead: Overhead,
+    knee: f64,
+    shortest_spacing: f64,
+}
+
+/// Fits, drops the sizes left of the knee, and fits again until none is left to drop. Sizes once dropped stay out.
+/// Without noise a line through points on both sides of the true knee meets the overhead left of it, so this ends at
+/// the true knee and drops no point beyond.
+///
+/// Under LogGP no spacing is below the overhead. Where a network breaks this, because a message after a pause costs
+/// its sender more than one in a row (over TCP it wakes the receiver), the shortest spacing stands for the overhead
+/// in the knee: no more than that can have hidden the gap.
+fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sending, FitError> {
+    let mut points = design.gap_points_of(medians);
+    require_sizes(points.iter().map(|point| point.0), "g and G", "n > 1 and d_us = 0")?;
+    let shortest_spacing = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min).max(0.0);
+    loop {
+        let line = line_at_least_zero(&points, options.line)?;
+        let overhead = overhead(design, medians, line)?;
+        let hiding = overhead.value.clamp(0.0, shortest_spacing);
+        let knee = knee(line, hiding);
+        let kept: Vec<(f64, f64)> =
+            points.iter().copied().filter(|point| line.at(point.0) >= hiding * (1.0 - ROUNDING)).collect();
+        if options.sizes == SizeChoice::Every || kept.len() == points.len() {
+            return Ok(Sending { points, line, overhead, knee, shortest_spacing });
+        }
+        require_two_above(&kept, knee)?;
+        points = kept;
+    }
 }
 
 /// The line `y = g + (s-1)·G` through every size, for choosing a delay before there is an overhead.

@@ -59,10 +59,10 @@ fn tidy(value: f64) -> f64 {
     format!("{value:.9e}").parse().expect("a printed number is a number")
 }
 
-pub(super) fn tidy_time(time: Time) -> Time {
+fn tidy_time(time: Time) -> Time {
     Time::from_nanos(tidy(time.as_nanos()))
 }
 
-pub(super) fn tidy_per_byte(time: TimePerByte) -> TimePerByte {
+fn tidy_per_byte(time: TimePerByte) -> TimePerByte {
     TimePerByte::from_nanos(tidy(time.as_nanos()))
 }

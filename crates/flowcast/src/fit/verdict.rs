@@ -5,7 +5,6 @@ use std::fmt;
 use thiserror::Error;
 
 use super::estimate::{Design, Estimate};
-use super::network::{tidy_per_byte, tidy_time};
 use super::prtt::PrttPoint;
 use crate::stats::StatsError;
 use crate::units::{Bytes, Time, TimePerByte};
@@ -14,6 +13,8 @@ use crate::units::{Bytes, Time, TimePerByte};
 const FEW_SAMPLES: usize = 6;
 /// A model that misses the medians by more than this share on average is worth a warning.
 const POOR_MODEL: f64 = 0.1;
+/// An overhead above this multiple of the shortest spacing contradicts the model.
+const CLEARLY_ABOVE: f64 = 1.1;
 /// A parameter that is 0 comes out of rounded sums as this much or less (nanoseconds).
 const ROUNDING: f64 = 1e-6;
 
@@ -73,6 +74,14 @@ pub enum FitWarning {
     },
     /// The overhead rests on a delay less than twice the gap, which disturbs it.
     ShortDelay,
+    /// Sends in a row follow each other faster than one overhead, which LogGP does not allow: the overhead, measured
+    /// with pauses, holds for messages on their own.
+    OverheadAboveSpacing {
+        /// The overhead.
+        overhead: Time,
+        /// The shortest time between two sends in a row.
+        spacing: Time,
+    },
     /// Points left out because their size has no plain round trip.
     Unpaired(usize),
     /// Points with few samples: intervals say less than they seem to.
@@ -93,6 +102,11 @@ impl fmt::Display for FitWarning {
         match self {
             FitWarning::Negative { parameter, found } => write!(f, "{parameter} came out as {found} and is held at 0"),
             FitWarning::ShortDelay => write!(f, "o rests on a delay of less than twice the gap"),
+            FitWarning::OverheadAboveSpacing { overhead, spacing } => write!(
+                f,
+                "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after \
+                 a pause: o holds for messages on their own"
+            ),
             FitWarning::Unpaired(count) => write!(f, "{count} points have no n = 1 at their size and are not used"),
             FitWarning::FewSamples(fewest) => {
                 write!(f, "a point has only {fewest} samples (below {FEW_SAMPLES}): the intervals are too narrow")
@@ -123,8 +137,9 @@ pub struct ModelError {
 
 /// What a reader of the fit should know; `failed` replicates out of all.
 pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, failed: (usize, usize)) -> Vec<FitWarning> {
-    let time = |nanos| tidy_time(Time::from_nanos(nanos)).to_string();
-    let per_byte = |nanos| tidy_per_byte(TimePerByte::from_nanos(nanos)).to_string();
+    let rounded = |nanos| Time::from_nanos(four_digits(nanos));
+    let time = |nanos| rounded(nanos).to_string();
+    let per_byte = |nanos| TimePerByte::from_nanos(four_digits(nanos)).to_string();
     let values = [
         ("g", best.free_line.intercept, time(best.free_line.intercept)),
         ("G", best.free_line.slope, per_byte(best.free_line.slope)),
@@ -135,7 +150,9 @@ pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, fail
     let mut warnings: Vec<FitWarning> =
         negative.map(|(parameter, _, found)| FitWarning::Negative { parameter, found }).collect();
     let fewest = design.fewest_samples();
+    let (overhead, spacing) = (rounded(best.overhead), rounded(best.shortest_spacing));
     let others = [
+        (best.overhead > CLEARLY_ABOVE * best.shortest_spacing, FitWarning::OverheadAboveSpacing { overhead, spacing }),
         (best.short_delay, FitWarning::ShortDelay),
         (design.unpaired > 0, FitWarning::Unpaired(design.unpaired)),
         (fewest < FEW_SAMPLES, FitWarning::FewSamples(fewest)),
@@ -144,4 +161,8 @@ pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, fail
     ];
     warnings.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning));
     warnings
+}
+
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().expect("a printed number is a number")
 }
