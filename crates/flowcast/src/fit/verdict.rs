@@ -109,7 +109,7 @@ impl fmt::Display for FitWarning {
             ),
             FitWarning::Unpaired(count) => write!(f, "{count} points have no n = 1 at their size and are not used"),
             FitWarning::FewSamples(fewest) => {
-                write!(f, "a point has only {fewest} samples (below {FEW_SAMPLES}): the intervals are too narrow")
+                write!(f, "a point has fewer than {FEW_SAMPLES} samples ({fewest}): the intervals are too narrow")
             }
             FitWarning::FailedReplicates { failed, of } => {
                 write!(f, "{failed} of {of} bootstrap replicates gave no parameters: the intervals are too narrow")
