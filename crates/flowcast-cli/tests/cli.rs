@@ -1,6 +1,14 @@
-//! The command's outputs as recorded in `cmd/`.
+//! Sessions with the `flowcast` command: what is typed, what is printed, how it exits.
+//!
+//! `tests/cmd` holds the sessions; the `console` blocks of the pages under `docs` are run as well, so that no page shows
+//! what the command does not print. After an intended change: `TRYCMD=overwrite cargo test -p flowcast-cli --test cli`.
 
 #[test]
-fn outputs_are_as_recorded() {
-    trycmd::TestCases::new().case("tests/cmd/*.trycmd").case("tests/cmd/*.toml");
+fn sessions_go_as_written() {
+    trycmd::TestCases::new()
+        .case("tests/cmd/*.toml")
+        .case("tests/cmd/*.md")
+        .case("../../docs/*.md")
+        .register_bin("flowcast", trycmd::cargo::cargo_bin!("flowcast"))
+        .run();
 }
