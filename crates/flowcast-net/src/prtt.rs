@@ -16,6 +16,7 @@ use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::verdict::FitError;
 use flowcast::stats::interval::median_interval;
 use flowcast::stats::resampling::Resampler;
+use flowcast::stats::sample::median;
 use flowcast::units::{Bytes, Time};
 use thiserror::Error;
 
@@ -26,6 +27,8 @@ use crate::transport::{Transport, TransportError};
 
 /// Rounds between two looks at the intervals.
 const ROUNDS_PER_LOOK: u32 = 8;
+/// A chosen delay is at least this multiple of the spacing of the smallest messages.
+const CLEAR_DELAY: f64 = 4.0;
 
 /// Why an experiment failed.
 #[derive(Debug, Error)]
@@ -68,7 +71,7 @@ pub struct PrttPlan {
     pub messages: u32,
     /// `s`: at least two sizes.
     pub sizes: Vec<Bytes>,
-    /// `d`; without it the gap of half the largest size, found while warming up.
+    /// `d`; without it the gap of half the largest size or four times that of the smallest, found while warming up.
     pub delay: Option<Time>,
     /// Rounds whose samples are not kept.
     pub warm_up_rounds: u32,
@@ -91,7 +94,7 @@ impl Default for PrttPlan {
             messages: 16,
             sizes: stepped_sizes(Bytes(1 << 16), Bytes(2048)),
             delay: None,
-            warm_up_rounds: 4,
+            warm_up_rounds: 6,
             min_rounds: 20,
             max_time: Time::from_seconds(10.0),
             level: 0.95,
@@ -269,14 +272,22 @@ fn warm_up<T: Transport>(
             taken.iter().for_each(|(point, time)| samples.push(*point, *time));
         }
     }
-    match plan.delay {
-        Some(delay) => Ok(delay),
-        None => {
-            let (gap, per_byte) = preliminary_gap(&samples)?;
-            // Whole nanoseconds, as the clock counts them and as a samples file holds them.
-            Ok(Time::from_nanos(delay_for_overhead(gap, per_byte, largest(plan)).as_nanos().ceil().max(1.0)))
-        }
-    }
+    plan.delay.map_or_else(|| chosen_delay(plan, &samples), Ok)
+}
+
+/// The thesis' delay, and at least [`CLEAR_DELAY`] times what now spaces the smallest messages: on a network that is
+/// as fast for large messages as for small ones, and on a busy machine, the first alone is too near to the gap.
+fn chosen_delay(plan: &PrttPlan, samples: &PrttSamples) -> Result<Time, PrttError> {
+    let (gap, per_byte) = preliminary_gap(samples)?;
+    let [one, several] = [1, plan.messages].map(|messages| {
+        let point = PrttPoint::new(messages, Time::ZERO, plan.sizes[0]);
+        let times: Vec<f64> = samples.at(point).iter().map(|time| time.as_nanos()).collect();
+        median(&times).map_err(FitError::from)
+    });
+    let spacing = Time::from_nanos((several? - one?) / f64::from(plan.messages - 1));
+    let delay = delay_for_overhead(gap, per_byte, largest(plan)).max(spacing.max(gap) * CLEAR_DELAY);
+    // Whole nanoseconds, as the clock counts them and as a samples file holds them.
+    Ok(Time::from_nanos(delay.as_nanos().ceil().max(1.0)))
 }
 
 fn widest_interval(samples: &PrttSamples, points: &[PrttPoint], level: f64) -> f64 {

@@ -86,7 +86,7 @@ struct P2p {
     /// Messages before an answer; keep it small, the network must not be saturated
     #[arg(long, default_value_t = 16, value_name = "COUNT")]
     messages: u32,
-    /// Computing between two messages when the overhead is measured [default: the gap of half the largest size]
+    /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
     /// Stop when half the 95 % interval of every median is at most this share of it
