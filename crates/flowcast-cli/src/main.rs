@@ -3,7 +3,9 @@
 mod commands;
 mod exit;
 mod files;
+mod launcher;
 mod network_args;
+mod partial;
 mod provenance;
 mod tables;
 mod trace_args;

@@ -6,15 +6,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Host, kernel, version, command line and date (UTC) of this run.
 pub fn of_this_run() -> BTreeMap<String, String> {
-    let read =
-        |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_else(|_| "unknown".into());
     BTreeMap::from([
         ("flowcast".into(), env!("CARGO_PKG_VERSION").into()),
-        ("host".into(), read("/proc/sys/kernel/hostname")),
+        ("host".into(), host()),
         ("kernel".into(), read("/proc/sys/kernel/osrelease")),
         ("command".into(), std::env::args().collect::<Vec<_>>().join(" ")),
         ("date".into(), utc_now()),
     ])
+}
+
+/// This machine's name.
+pub fn host() -> String {
+    read("/proc/sys/kernel/hostname")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_else(|_| "unknown".into())
 }
 
 fn utc_now() -> String {

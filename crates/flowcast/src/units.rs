@@ -145,13 +145,10 @@ impl Sum for Time {
 impl fmt::Display for Time {
     /// In the unit that fits the magnitude; reading the text back gives the same time.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const STEPS: [(&str, i32); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
-        let fits = |exponent: i32| self.0.abs() >= 10f64.powi(exponent) || (self.0 == 0.0 && exponent == 3);
-        let shown = STEPS.iter().find(|(_, exponent)| fits(*exponent));
-        match shown.and_then(|(unit, exponent)| Some((decimal_text(self.0, *exponent)?, unit))) {
-            Some((text, unit)) => write!(f, "{text}{unit}"),
-            None => write!(f, "{}ns", self.0),
-        }
+        const STEPS: [(&str, usize); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
+        let fits = |exponent: usize| self.0.abs() >= 10f64.powi(exponent as i32) || (self.0 == 0.0 && exponent == 3);
+        let (unit, exponent) = STEPS.into_iter().find(|(_, exponent)| fits(*exponent)).unwrap_or(("ns", 0));
+        write!(f, "{}{unit}", decimal_text(self.0, exponent))
     }
 }
 
@@ -265,10 +262,7 @@ impl Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match decimal_text(self.0, 6) {
-            Some(text) => write!(f, "{text}MB/s"),
-            None => write!(f, "{}B/s", self.0),
-        }
+        write!(f, "{}MB/s", decimal_text(self.0, 6))
     }
 }
 
@@ -401,10 +395,17 @@ fn scaled_decimal(number: &str, exponent: i32) -> Option<f64> {
     format!("{mantissa}e{}", own.checked_add(exponent)?).parse().ok()
 }
 
-/// `value` / 10^`exponent` as text, if that text reads back to `value`.
-fn decimal_text(value: f64, exponent: i32) -> Option<String> {
-    let text = (value / 10f64.powi(exponent)).to_string();
-    (scaled_decimal(&text, exponent) == Some(value)).then_some(text)
+/// `value` / 10^`exponent` as text that reads back to `value`: the shortest digits of the value itself with the point
+/// moved, because a division would add digits of its own.
+fn decimal_text(value: f64, exponent: usize) -> String {
+    let text = value.abs().to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let padded = format!("{whole:0>width$}", width = exponent + 1);
+    let (whole, moved) = padded.split_at(padded.len() - exponent);
+    let digits = format!("{moved}{fraction}");
+    let fraction = digits.trim_end_matches('0');
+    let sign = if value < 0.0 { "-" } else { "" };
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
 macro_rules! serde_as_text {
@@ -467,6 +468,17 @@ mod tests {
             assert!(Bytes::parse(text).is_err(), "{text}");
         }
         assert!(Rate::parse("100Mb").is_err());
+    }
+
+    #[test]
+    fn printed_quantities_have_no_digits_of_their_own() {
+        assert_eq!(Time::from_nanos(3370.058385).to_string(), "3.370058385us");
+        assert_eq!(Time::from_nanos(4165.475).to_string(), "4.165475us");
+        assert_eq!(Time::from_nanos(-1_200_000.0).to_string(), "-1.2ms");
+        assert_eq!(Time::from_nanos(0.25).to_string(), "0.25ns");
+        assert_eq!(Time::ZERO.to_string(), "0us");
+        assert_eq!(Rate::from_bytes_per_second(112_200_000.0).to_string(), "112.2MB/s");
+        assert_eq!(Rate::from_bytes_per_second(1500.0).to_string(), "0.0015MB/s");
     }
 
     proptest! {

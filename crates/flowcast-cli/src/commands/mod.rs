@@ -3,7 +3,9 @@
 mod bench;
 mod compile;
 mod completions;
+mod fit;
 mod generate;
+mod measure;
 mod networks;
 mod predict;
 mod predict_trace;
@@ -25,6 +27,8 @@ enum Command {
     Compile(compile::Compile),
     Generate(generate::Generate),
     Bench(bench::Bench),
+    Measure(measure::Measure),
+    Fit(fit::Fit),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -38,6 +42,8 @@ impl Cli {
             Command::Compile(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Bench(command) => command.run(),
+            Command::Measure(command) => command.run(),
+            Command::Fit(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

@@ -1,0 +1,190 @@
+//! `flowcast fit`: from samples to a network.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp};
+use flowcast::fit::samples::PrttSamples;
+use flowcast::units::{Rounded, Time};
+use serde::Serialize;
+
+use crate::files::{read_text, write_whole};
+use crate::provenance;
+use crate::tables::table;
+
+/// Fit the parameters of a network to measured samples
+///
+/// The median of each point stands for its samples. g and G come from a line through the spacing of messages sent in
+/// a row, without the sizes where the overhead hides the gap; o from messages with computing between them; L from
+/// plain round trips. Intervals are bootstrap percentiles.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
+                        flowcast fit --prtt round-trips.csv --json")]
+pub struct Fit {
+    /// Samples written by `flowcast measure`
+    #[arg(required_unless_present = "prtt", conflicts_with = "prtt")]
+    samples: Option<PathBuf>,
+    /// Round trips from elsewhere: a CSV with the columns n,d_us,size_B,prtt_us
+    #[arg(long, value_name = "FILE.csv")]
+    prtt: Option<PathBuf>,
+    /// Write the network file
+    #[arg(short, long, value_name = "NET.toml")]
+    output: Option<PathBuf>,
+    /// Name of the network [default: the output file's name, or "measured"]
+    #[arg(long)]
+    name: Option<String>,
+    /// Fit g and G to every size, also where the overhead hides the gap
+    #[arg(long)]
+    all_sizes: bool,
+    /// Theil and Sen's line instead of least squares: wild points do not bend it
+    #[arg(long)]
+    robust: bool,
+    /// Bootstrap replicates
+    #[arg(long, default_value_t = 500, value_name = "COUNT")]
+    replicates: usize,
+    /// Confidence level of the intervals
+    #[arg(long, default_value_t = 0.95)]
+    level: f64,
+    /// Seed of the bootstrap
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+}
+
+impl Fit {
+    /// Fits, writes the network file if asked, and prints the parameters.
+    pub fn run(self) -> Result<()> {
+        let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of both");
+        let place = || path.display().to_string();
+        let samples = PrttSamples::from_csv(&read_text(path)?).with_context(place)?;
+        let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
+        if let Some(output) = &self.output {
+            let network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
+            write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
+        }
+        if self.json {
+            println!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
+        } else {
+            print_table(&fit);
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> FitOptions {
+        FitOptions {
+            sizes: if self.all_sizes { SizeChoice::Every } else { SizeChoice::AboveKnee },
+            line: if self.robust { LineMethod::TheilSen } else { LineMethod::LeastSquares },
+            replicates: self.replicates,
+            level: self.level,
+            seed: self.seed,
+        }
+    }
+
+    fn network_name(&self) -> String {
+        let stem = || self.output.as_ref()?.file_stem()?.to_str().map(str::to_owned);
+        self.name.clone().or_else(stem).unwrap_or_else(|| "measured".into())
+    }
+}
+
+/// This run's provenance, and that of the samples under `samples.`.
+fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, String> {
+    let mut all = provenance::of_this_run();
+    all.insert("seed".into(), fit.options.seed.to_string());
+    all.insert("bootstrap_replicates".into(), fit.options.replicates.to_string());
+    all.extend(samples.provenance.iter().map(|(key, value)| (format!("samples.{key}"), value.clone())));
+    all.extend(
+        fit.warnings.iter().enumerate().map(|(at, warning)| (format!("warning.{}", at + 1), warning.to_string())),
+    );
+    all
+}
+
+#[allow(non_snake_case, reason = "the field names are LogGP's symbols with their units")]
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    g_us: f64,
+    g_us_interval: [f64; 2],
+    G_us_per_B: f64,
+    G_us_per_B_interval: [f64; 2],
+    o_us: f64,
+    o_us_interval: [f64; 2],
+    L_us: f64,
+    L_us_interval: [f64; 2],
+    level: f64,
+    knee_size_B: Option<f64>,
+    points_used: usize,
+    points_excluded: usize,
+    samples: usize,
+    replicates: usize,
+    seed: u64,
+    model_error_mean: f64,
+    model_error_worst: f64,
+    warnings: Vec<String>,
+    samples_provenance: &'a BTreeMap<String, String>,
+}
+
+impl Report<'_> {
+    fn new<'a>(fit: &LogGpFit, samples: &'a PrttSamples) -> Report<'a> {
+        let micros = |(low, high): (Time, Time)| [low.as_micros(), high.as_micros()];
+        let (low, high) = fit.intervals.gap_per_byte;
+        Report {
+            schema: "flowcast/fit/1",
+            g_us: fit.parameters.gap.as_micros(),
+            g_us_interval: micros(fit.intervals.gap),
+            G_us_per_B: fit.parameters.gap_per_byte.as_micros(),
+            G_us_per_B_interval: [low.as_micros(), high.as_micros()],
+            o_us: fit.parameters.overhead.as_micros(),
+            o_us_interval: micros(fit.intervals.overhead),
+            L_us: fit.parameters.latency.as_micros(),
+            L_us_interval: micros(fit.intervals.latency),
+            level: fit.options.level,
+            knee_size_B: fit.knee_size,
+            points_used: fit.points_used,
+            points_excluded: fit.points_excluded,
+            samples: fit.samples,
+            replicates: fit.options.replicates,
+            seed: fit.options.seed,
+            model_error_mean: fit.model_error.mean_absolute,
+            model_error_worst: fit.model_error.worst,
+            warnings: fit.warnings.iter().map(ToString::to_string).collect(),
+            samples_provenance: &samples.provenance,
+        }
+    }
+}
+
+fn print_table(fit: &LogGpFit) {
+    let percent = format!("{} % interval", fit.options.level * 100.0);
+    let mut table = table(&["parameter", ">value", &format!(">{percent}")]);
+    let times = |(low, high): (Time, Time)| format!("{} .. {}", Rounded(low), Rounded(high));
+    let parameters = &fit.parameters;
+    for (name, value, interval) in [
+        ("g, gap", parameters.gap, fit.intervals.gap),
+        ("o, overhead", parameters.overhead, fit.intervals.overhead),
+        ("L, latency", parameters.latency, fit.intervals.latency),
+    ] {
+        table.add_row([name, &Rounded(value).to_string(), &times(interval)]);
+    }
+    let (low, high) = fit.intervals.gap_per_byte;
+    let per_byte = format!("{:.4} ns/B", parameters.gap_per_byte.as_nanos());
+    let interval = format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos());
+    table.add_row(["G, gap per byte", &per_byte, &interval]);
+    println!("{table}");
+    let used = format!("{} of {} points", fit.points_used, fit.points_used + fit.points_excluded);
+    let knee = fit.knee_size.map_or(String::new(), |knee| format!("; the overhead hides the gap below {knee:.0} B"));
+    println!("g and G rest on {used}{knee}.");
+    let error = &fit.model_error;
+    println!(
+        "The parameters miss the medians by {:.1} % on average, {:.1} % at worst (n = {}, d = {}, {} B).",
+        error.mean_absolute * 100.0,
+        error.worst * 100.0,
+        error.worst_point.messages,
+        error.worst_point.delay,
+        error.worst_point.size.0,
+    );
+    fit.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+}

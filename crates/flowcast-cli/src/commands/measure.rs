@@ -1,0 +1,341 @@
+//! `flowcast measure`: samples from a real network.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, Subcommand};
+use flowcast::fit::prtt::PrttPoint;
+use flowcast::fit::samples::PrttSamples;
+use flowcast::stats::interval::median_interval;
+use flowcast::stats::sample::median;
+use flowcast::units::{Bytes, Rounded, Time};
+use flowcast_net::loopback::measure_loopback;
+use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use flowcast_net::tcp::{TcpDoor, TcpTransport};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::exit::EnvironmentLacks;
+use crate::launcher;
+use crate::partial::Partial;
+use crate::provenance;
+use crate::tables::table;
+
+/// Measure a network
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flowcast measure p2p -o samples.csv")]
+pub struct Measure {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    P2p(P2p),
+}
+
+impl Measure {
+    /// Runs the chosen measurement.
+    pub fn run(self) -> Result<()> {
+        match self.action {
+            Action::P2p(command) => command.run(),
+        }
+    }
+}
+
+/// Measure parametrised round trips between two processes over TCP
+///
+/// Alone it measures loopback with both ends in this process. Between two machines, start it with --listen on one and
+/// with --connect on the other. Under mpirun ranks 0 and 1 find each other by --rendezvous. `flowcast fit` turns the
+/// samples into a network.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  \
+                        node1$ flowcast measure p2p --listen 0.0.0.0:7070\n  \
+                        node2$ flowcast measure p2p --connect node1:7070 -o samples.csv\n  \
+                        mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
+struct P2p {
+    /// Be the answering end of one measurement, at this address
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
+    listen: Option<String>,
+    /// Measure against the answering end at this address
+    #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous")]
+    connect: Option<String>,
+    /// Under mpirun: a file that both ranks can reach, by which they find each other
+    #[arg(long, value_name = "FILE")]
+    rendezvous: Option<PathBuf>,
+    /// Write the samples here; without it they go to the standard output
+    #[arg(short, long, value_name = "FILE.csv")]
+    output: Option<PathBuf>,
+    /// Go on with an interrupted measurement (FILE.csv.partial)
+    #[arg(long, requires = "output")]
+    resume: bool,
+    /// Stop after this time at the latest
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    max_time: Time,
+    /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
+    #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["max_size", "step"])]
+    sizes: Option<Vec<Bytes>>,
+    /// Largest size
+    #[arg(long, default_value = "64KiB", value_name = "SIZE")]
+    max_size: Bytes,
+    /// Step from one size to the next, starting at 1B
+    #[arg(long, default_value = "2KiB", value_name = "SIZE")]
+    step: Bytes,
+    /// Messages before an answer; keep it small, the network must not be saturated
+    #[arg(long, default_value_t = 16, value_name = "COUNT")]
+    messages: u32,
+    /// Computing between two messages when the overhead is measured [default: the gap of half the largest size, or four times that of the smallest]
+    #[arg(long, value_name = "TIME")]
+    delay: Option<Time>,
+    /// Stop when half the 95 % interval of every median is at most this share of it
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
+    precision: f64,
+    /// Seed of the order in which points are measured
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Machine-readable summary on the standard output
+    #[arg(long, requires = "output")]
+    json: bool,
+}
+
+/// Which end this process is, and how it reaches the other.
+enum Role {
+    Loopback,
+    Connect(TcpTransport, String),
+    Answer(TcpTransport),
+    Bystander,
+}
+
+impl P2p {
+    fn run(self) -> Result<()> {
+        match self.role()? {
+            Role::Bystander => Ok(()),
+            Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
+            Role::Connect(transport, peer) => self.measure(Some(transport), format!("tcp to {peer}")),
+            Role::Loopback => self.measure(None, "tcp over loopback, two threads".into()),
+        }
+    }
+
+    fn role(&self) -> Result<Role> {
+        if let Some(address) = &self.listen {
+            let door = TcpDoor::open(address).map_err(|error| explained(error.into()))?;
+            eprintln!("listening at {}", door.address()?);
+            return Ok(Role::Answer(door.accept()?));
+        }
+        if let Some(address) = &self.connect {
+            let transport = TcpTransport::connect(address).map_err(|error| explained(error.into()))?;
+            return Ok(Role::Connect(transport, address.clone()));
+        }
+        let Some(place) = launcher::place().filter(|place| place.size > 1) else { return Ok(Role::Loopback) };
+        let Some(file) = &self.rendezvous else {
+            bail!(EnvironmentLacks(format!(
+                "started by an MPI launcher as rank {} of {}, and the ranks cannot find each other: give --rendezvous \
+                 FILE, a file that both can reach",
+                place.rank, place.size
+            )));
+        };
+        match place.rank {
+            0 => Ok(Role::Connect(launcher::meet_at(file)?, "rank 1".into())),
+            1 => Ok(Role::Answer(launcher::wait_at(file)?)),
+            _ => Ok(Role::Bystander),
+        }
+    }
+
+    fn measure(self, transport: Option<TcpTransport>, path: String) -> Result<()> {
+        let mut plan = self.plan();
+        let provenance = provenance_of(&plan, path);
+        let (mut partial, previous) = self.open_partial(&provenance)?;
+        plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
+        let bar = progress_bar(plan.max_time);
+        let (mut taken, mut failure) = (previous.len(), None);
+        let mut observe = |round: &Round| {
+            show(&bar, round);
+            taken += round.samples.len();
+            match partial.as_mut().map_or(Ok(()), |partial| partial.append(round.samples)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        };
+        let measured = match transport {
+            Some(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
+            None => measure_loopback(&plan, previous, &mut observe),
+        };
+        bar.finish_and_clear();
+        match (measured, failure) {
+            (Ok(measured), None) => self.deliver(measured, partial, provenance),
+            (Ok(_), Some(failure)) => Err(failure),
+            (Err(error), _) => {
+                partial.into_iter().for_each(|partial| partial.abandon_if_empty(taken));
+                Err(explained(error))
+            }
+        }
+    }
+
+    fn plan(&self) -> PrttPlan {
+        PrttPlan {
+            messages: self.messages,
+            sizes: self.sizes.clone().unwrap_or_else(|| stepped_sizes(self.max_size, self.step)),
+            delay: self.delay,
+            max_time: self.max_time,
+            relative_half_width: self.precision,
+            seed: self.seed,
+            ..PrttPlan::default()
+        }
+    }
+
+    fn open_partial(&self, provenance: &BTreeMap<String, String>) -> Result<(Option<Partial>, PrttSamples)> {
+        match &self.output {
+            None => Ok((None, PrttSamples::default())),
+            Some(output) if self.resume => {
+                let (partial, samples) = Partial::resume(output, provenance)?;
+                Ok((Some(partial), samples))
+            }
+            Some(output) => Ok((Some(Partial::start(output, provenance)?), PrttSamples::default())),
+        }
+    }
+
+    fn deliver(
+        self,
+        mut measured: Measured,
+        partial: Option<Partial>,
+        mut provenance: BTreeMap<String, String>,
+    ) -> Result<()> {
+        provenance.insert("rounds".into(), measured.rounds.to_string());
+        provenance.insert("stopped".into(), stop_text(measured.stop).into());
+        measured.samples.provenance = provenance;
+        let Some(partial) = partial else {
+            print!("{}", measured.samples.to_csv());
+            return Ok(());
+        };
+        partial.finish(&measured.samples)?;
+        if self.json {
+            println!("{}", summary(&measured)?);
+        } else {
+            print_table(&measured, self.messages)?;
+        }
+        Ok(())
+    }
+}
+
+/// The delay of resumed samples. They must have been taken by the same plan.
+fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>> {
+    let foreign = |point: &PrttPoint| {
+        let messages = point.messages == 1 || point.messages == plan.messages;
+        let delay = point.delay == Time::ZERO || plan.delay.is_none_or(|delay| delay == point.delay);
+        !(messages && delay && plan.sizes.contains(&point.size))
+    };
+    if let Some((point, _)) = previous.points().find(|(point, _)| foreign(point)) {
+        bail!(
+            "--resume: found samples of n = {}, d = {}, {} B, which this measurement does not take; expected the same \
+             --messages, --delay and sizes as before",
+            point.messages,
+            point.delay,
+            point.size.0
+        );
+    }
+    Ok(previous.points().map(|(point, _)| point.delay).find(|delay| *delay > Time::ZERO))
+}
+
+fn provenance_of(plan: &PrttPlan, path: String) -> BTreeMap<String, String> {
+    let mut all = provenance::of_this_run();
+    let (first, last) = (plan.sizes.first(), plan.sizes.last());
+    let sizes = format!("{} sizes from {} to {}", plan.sizes.len(), bytes(first), bytes(last));
+    all.extend([
+        ("path".into(), path),
+        ("sizes".into(), sizes),
+        ("seed".into(), plan.seed.to_string()),
+        ("precision".into(), plan.relative_half_width.to_string()),
+    ]);
+    all
+}
+
+fn bytes(size: Option<&Bytes>) -> String {
+    format!("{} B", size.map_or(0, |size| size.0))
+}
+
+/// A failed connection is the environment's fault, a wrong plan the user's.
+fn explained(error: PrttError) -> anyhow::Error {
+    match error {
+        PrttError::Transport(_) | PrttError::Stranger(_) => EnvironmentLacks(error.to_string()).into(),
+        _ => anyhow!(error),
+    }
+}
+
+fn progress_bar(max_time: Time) -> ProgressBar {
+    let style = ProgressStyle::with_template("measuring {wide_bar} {msg}").expect("the template is well-formed");
+    ProgressBar::new((max_time.as_seconds() * 1e3) as u64).with_style(style)
+}
+
+fn show(bar: &ProgressBar, round: &Round) {
+    bar.set_position((round.elapsed.as_seconds() * 1e3) as u64);
+    let known = round.widest.filter(|width| width.is_finite());
+    let precision = known.map_or(String::new(), |width| format!(", medians within {:.1} %", width * 100.0));
+    bar.set_message(format!("round {}{precision}", round.number));
+}
+
+fn stop_text(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Precise => "precise",
+        Stop::TimeOver => "time over",
+        Stop::Asked => "asked",
+    }
+}
+
+fn summary(measured: &Measured) -> Result<Value> {
+    let point = |(point, times): (PrttPoint, &[Time])| {
+        let micros: Vec<f64> = times.iter().map(|time| time.as_micros()).collect();
+        let interval = median_interval(&micros, 0.95)?.map(|interval| [interval.low, interval.high]);
+        Ok(json!({
+            "n": point.messages, "d_us": point.delay.as_micros(), "size_B": point.size.0, "samples": times.len(),
+            "median_us": median(&micros)?, "median_us_interval": interval,
+        }))
+    };
+    let points: Vec<Value> = measured.samples.points().map(point).collect::<Result<_>>()?;
+    Ok(json!({
+        "schema": "flowcast/measurement/1", "rounds": measured.rounds, "samples": measured.samples.len(),
+        "elapsed_s": measured.elapsed.as_seconds(), "delay_us": measured.delay.as_micros(),
+        "stopped": stop_text(measured.stop), "relative_half_width": finite(measured.widest), "level": 0.95,
+        "points": points, "provenance": measured.samples.provenance,
+    }))
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn print_table(measured: &Measured, messages: u32) -> Result<()> {
+    let mut table = table(&[">size", ">round trip", &format!(">{messages} in a row"), ">time between two"]);
+    let median_of = |point: PrttPoint| -> Result<Time> {
+        let nanos: Vec<f64> = measured.samples.at(point).iter().map(|time| time.as_nanos()).collect();
+        Ok(Time::from_nanos(median(&nanos)?))
+    };
+    let sizes = measured.samples.points().map(|(point, _)| point).filter(|point| point.messages == 1);
+    for PrttPoint { size, .. } in sizes {
+        let one = median_of(PrttPoint::round_trip(size))?;
+        let many = median_of(PrttPoint::new(messages, Time::ZERO, size))?;
+        let spacing = (many - one) * (1.0 / f64::from(messages - 1));
+        table.add_row([
+            format!("{} B", size.0),
+            Rounded(one).to_string(),
+            Rounded(many).to_string(),
+            Rounded(spacing).to_string(),
+        ]);
+    }
+    println!("{table}");
+    let precision = finite(measured.widest).map_or(String::new(), |width| {
+        format!(" Half the widest 95 % interval of a median is {:.1} % of it.", width * 100.0)
+    });
+    println!(
+        "{} samples in {} rounds and {} ({}).{precision}",
+        measured.samples.len(),
+        measured.rounds,
+        Rounded(measured.elapsed),
+        stop_text(measured.stop),
+    );
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Which of several processes this one is, when an MPI launcher has started it.
+//!
+//! The two measuring processes find each other by a rendezvous file: rank 1 listens and writes where, rank 0 reads it.
+//! No MPI library is needed.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use flowcast_net::tcp::{TcpDoor, TcpTransport};
+
+use crate::exit::EnvironmentLacks;
+use crate::files::write_whole;
+use crate::provenance;
+
+/// How long rank 0 waits for rank 1.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Rank and number of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub rank: u32,
+    pub size: u32,
+}
+
+/// What Open MPI or a PMI launcher (MPICH, Intel MPI, srun) says about this process.
+pub fn place() -> Option<Place> {
+    place_from(|name| env::var(name).ok())
+}
+
+fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
+    let number = |name: &str| read(name)?.parse().ok();
+    let pair = |rank, size| Some(Place { rank: number(rank)?, size: number(size)? });
+    pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE").or_else(|| pair("PMI_RANK", "PMI_SIZE"))
+}
+
+/// Rank 1: listens on every interface and writes this host's name and the port into the file.
+pub fn wait_at(file: &Path) -> Result<TcpTransport> {
+    let door = TcpDoor::open("0.0.0.0:0")?;
+    let port = door.address()?.port();
+    let host = provenance::host();
+    write_whole(file, |out| Ok(std::io::Write::write_all(out, format!("{host}:{port}\n").as_bytes())?))?;
+    let transport = door.accept()?;
+    // Removed as soon as it is used, so that a later run does not find it.
+    fs::remove_file(file)?;
+    Ok(transport)
+}
+
+/// Rank 0: waits for the file and connects to what it says.
+pub fn meet_at(file: &Path) -> Result<TcpTransport> {
+    let start = Instant::now();
+    loop {
+        let attempt = connect_to(file);
+        match attempt {
+            Ok(transport) => return Ok(transport),
+            Err(error) if start.elapsed() > PATIENCE => {
+                let problem = format!("rank 0 waited 30 s for rank 1 at {}: {error:#}", file.display());
+                return Err(EnvironmentLacks(problem).into());
+            }
+            Err(_) => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn connect_to(file: &Path) -> Result<TcpTransport> {
+    let text = fs::read_to_string(file)?;
+    let (host, port) = text.trim().rsplit_once(':').ok_or_else(|| anyhow!("found `{text}`, expected HOST:PORT"))?;
+    // A machine need not know its own name.
+    let host = if host == provenance::host() { "127.0.0.1" } else { host };
+    Ok(TcpTransport::connect(&format!("{host}:{port}"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_launchers_are_recognised() {
+        let environment = |pairs: &'static [(&str, &str)]| {
+            place_from(move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        };
+        let open_mpi = environment(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")]);
+        assert_eq!(open_mpi, Some(Place { rank: 1, size: 2 }));
+        assert_eq!(environment(&[("PMI_RANK", "0"), ("PMI_SIZE", "4")]), Some(Place { rank: 0, size: 4 }));
+        assert_eq!(environment(&[("PMI_RANK", "0")]), None);
+    }
+
+    #[test]
+    fn two_ranks_meet_at_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("meet");
+        thread::scope(|scope| {
+            scope.spawn(|| wait_at(&file).unwrap());
+            meet_at(&file).unwrap();
+        });
+        assert!(!file.exists());
+    }
+}

@@ -1,0 +1,144 @@
+//! The command measures over loopback, between processes, and after an interruption.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn flowcast(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    command.args(arguments.split_whitespace()).current_dir(folder);
+    for name in ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(folder: &Path, arguments: &str) -> Output {
+    flowcast(folder, arguments).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const SHORT: &str = "--max-time 300ms --max-size 32KiB --step 8KiB";
+
+#[test]
+fn loopback_is_measured_fitted_and_usable_as_a_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let measured = json(&run(folder.path(), &format!("measure p2p {SHORT} -o samples.csv --json")));
+    assert_eq!(measured["schema"], "flowcast/measurement/1");
+    // 4 sizes, n = 1 and n = 16, and the delayed point.
+    assert_eq!(measured["points"].as_array().unwrap().len(), 9);
+    assert!(!folder.path().join("samples.csv.partial").exists());
+
+    let fit = json(&run(folder.path(), "fit samples.csv -o mine.toml --json"));
+    for symbol in ["g_us", "G_us_per_B", "o_us", "L_us"] {
+        let (value, interval) = (fit[symbol].as_f64().unwrap(), &fit[format!("{symbol}_interval")]);
+        assert!(value.is_finite() && value >= 0.0, "{fit}");
+        assert!(interval[0].as_f64().unwrap() <= interval[1].as_f64().unwrap(), "{fit}");
+    }
+    let shown = run(folder.path(), "networks show ./mine.toml");
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("name = \"mine\"") && text.contains("[intervals.\"nic.gap\"]"), "{text}");
+    assert!(text.contains("\"samples.path\" = \"tcp over loopback, two threads\""), "{text}");
+}
+
+#[test]
+fn without_an_output_file_the_samples_go_to_the_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &format!("measure p2p {SHORT}"));
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("# schema: flowcast/prtt-samples/1\n") && text.contains("\nn,d_us,size_B,prtt_us\n"));
+}
+
+/// Starts the answering end and reads from its log where it listens.
+fn listener(folder: &Path) -> (Child, String) {
+    let mut child = flowcast(folder, "measure p2p --listen 127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening at ").expect("the log names the address").to_owned();
+    (child, address)
+}
+
+#[test]
+fn two_processes_measure_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut answering, address) = listener(folder.path());
+    let measured = json(&run(folder.path(), &format!("measure p2p --connect {address} {SHORT} -o samples.csv --json")));
+    assert!(measured["rounds"].as_u64().unwrap() >= 1);
+    assert_eq!(measured["provenance"]["path"], format!("tcp to {address}"));
+    assert!(answering.wait().unwrap().success());
+}
+
+#[test]
+fn ranks_of_an_mpi_launcher_meet_at_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let rank = |rank: &str| {
+        let mut command = flowcast(folder.path(), &format!("measure p2p --rendezvous meet {SHORT} -o samples.csv"));
+        command.env("PMI_RANK", rank).env("PMI_SIZE", "3").stdout(Stdio::null());
+        command
+    };
+    let mut second = rank("1").spawn().unwrap();
+    assert!(rank("0").status().unwrap().success());
+    assert!(second.wait().unwrap().success());
+    assert!(rank("2").status().unwrap().success());
+    assert!(folder.path().join("samples.csv").exists() && !folder.path().join("meet").exists());
+}
+
+#[test]
+fn ranks_that_cannot_meet_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = flowcast(folder.path(), "measure p2p");
+    let output = command.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "2").output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--rendezvous FILE"));
+}
+
+#[test]
+fn an_interrupted_measurement_goes_on_where_it_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let partial = folder.path().join("samples.csv.partial");
+    let mut rows = "n,d_us,size_B,prtt_us\n".to_owned();
+    for size in [1, 8193, 16385, 24577] {
+        rows += &format!("1,0,{size},50\n16,0,{size},90\n");
+    }
+    rows += "16,20,1,400\n16,20,1,4";
+    fs::write(&partial, &rows).unwrap();
+
+    let refused = run(folder.path(), &format!("measure p2p {SHORT} -o samples.csv"));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--resume goes on"));
+    let foreign = run(folder.path(), &format!("measure p2p {SHORT} --messages 8 -o samples.csv --resume"));
+    assert_eq!(foreign.status.code(), Some(2));
+
+    let measured = json(&run(folder.path(), &format!("measure p2p {SHORT} -o samples.csv --resume --json")));
+    assert_eq!(measured["delay_us"], 20.0);
+    let rounds = measured["rounds"].as_u64().unwrap();
+    assert!(measured["points"].as_array().unwrap().iter().all(|point| point["samples"] == rounds + 1), "{measured}");
+    assert!(!partial.exists());
+}
+
+#[test]
+fn nobody_listening_is_told_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nothing listens at the reserved port 1.
+    let output = run(folder.path(), "measure p2p --connect 127.0.0.1:1 -o samples.csv");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot connect to 127.0.0.1:1"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_wrong_plan_is_told_by_its_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), "measure p2p --sizes 1B -o samples.csv");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("sizes: found 1 sizes, expected 2 to 10000"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,112 @@
+//! What the two ends of a round-trip experiment tell each other besides the messages they measure.
+//!
+//! A greeting, then scripts: a list of exchanges, (messages, size) each, that both ends go through without a further
+//! word, so that no talk stands between two measurements. The answering end says one byte when it is ready for the
+//! script. An empty script ends the session.
+
+use flowcast::units::Bytes;
+
+use crate::prtt::PrttError;
+use crate::transport::Transport;
+
+/// Largest message that the answering end provides memory for.
+pub const MAX_SIZE: Bytes = Bytes(1 << 26);
+/// Most messages before an answer.
+pub const MAX_MESSAGES: u32 = 1 << 12;
+/// Most exchanges in a script.
+const MAX_EXCHANGES: u32 = 1 << 16;
+
+const GREETING: [u8; 16] = *b"flowcast-prtt/1\n";
+
+/// Messages before the answer, and the size of all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    pub messages: u32,
+    pub size: Bytes,
+}
+
+/// Greets and expects the same greeting.
+pub fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
+    transport.send(&GREETING)?;
+    expect_greeting(transport)
+}
+
+/// Answers a greeting.
+pub fn answer_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
+    expect_greeting(transport)?;
+    Ok(transport.send(&GREETING)?)
+}
+
+/// Sends a script and waits until the other end is ready for it.
+pub fn send_script(transport: &mut impl Transport, exchanges: &[Exchange]) -> Result<(), PrttError> {
+    transport.send(&(exchanges.len() as u32).to_le_bytes())?;
+    if exchanges.is_empty() {
+        return Ok(());
+    }
+    let pairs = exchanges.iter().flat_map(|exchange| [exchange.messages, exchange.size.0 as u32]);
+    transport.send(&pairs.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())?;
+    Ok(transport.receive(&mut [0; 1])?)
+}
+
+/// Receives a script; an empty one says that the session is over.
+pub fn receive_script(transport: &mut impl Transport) -> Result<Vec<Exchange>, PrttError> {
+    let mut count = [0; 4];
+    transport.receive(&mut count)?;
+    let count = within("exchanges", u32::from_le_bytes(count), 0..=MAX_EXCHANGES)?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let mut bytes = vec![0; count as usize * 8];
+    transport.receive(&mut bytes)?;
+    let (pairs, _) = bytes.as_chunks::<8>();
+    let script = pairs.iter().map(read_exchange).collect::<Result<_, _>>()?;
+    transport.send(&[1])?;
+    Ok(script)
+}
+
+fn read_exchange(pair: &[u8; 8]) -> Result<Exchange, PrttError> {
+    let [a, b, c, d, e, f, g, h] = *pair;
+    let messages = within("messages", u32::from_le_bytes([a, b, c, d]), 1..=MAX_MESSAGES)?;
+    let size = within("bytes", u32::from_le_bytes([e, f, g, h]), 1..=MAX_SIZE.0 as u32)?;
+    Ok(Exchange { messages, size: Bytes(size.into()) })
+}
+
+fn within(what: &'static str, found: u32, allowed: std::ops::RangeInclusive<u32>) -> Result<u32, PrttError> {
+    if allowed.contains(&found) { Ok(found) } else { Err(PrttError::Script { what, found, most: *allowed.end() }) }
+}
+
+fn expect_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
+    let mut found = [0; GREETING.len()];
+    transport.receive(&mut found)?;
+    if found == GREETING { Ok(()) } else { Err(PrttError::Stranger(String::from_utf8_lossy(&found).into_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::virtual_network::connect;
+    use flowcast::model::loggp::LogGp;
+
+    #[test]
+    fn a_script_arrives_as_it_was_sent() {
+        let (mut client, mut server) = connect(LogGp::default());
+        let script = [Exchange { messages: 16, size: Bytes(2049) }, Exchange { messages: 1, size: Bytes(1) }];
+        let received = std::thread::scope(|scope| {
+            let received = scope.spawn(move || receive_script(&mut server));
+            send_script(&mut client, &script).unwrap();
+            received.join().unwrap().unwrap()
+        });
+        assert_eq!(received, script);
+    }
+
+    #[test]
+    fn a_script_that_asks_too_much_and_a_stranger_are_refused() {
+        let (mut client, mut server) = connect(LogGp::default());
+        client.send(&1u32.to_le_bytes()).unwrap();
+        client.send(&[1, 0, 0, 0, 255, 255, 255, 255]).unwrap();
+        let error = receive_script(&mut server).unwrap_err().to_string();
+        assert_eq!(error, "the other end asked for 4294967295 bytes, expected at most 67108864");
+        client.send(b"GET / HTTP/1.1\r\n").unwrap();
+        assert!(matches!(answer_greeting(&mut server), Err(PrttError::Stranger(_))));
+    }
+}

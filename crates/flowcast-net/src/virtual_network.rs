@@ -1,0 +1,115 @@
+//! A network made of LogGP parameters, for two ends in two threads, with virtual time.
+//!
+//! Each end has its own clock. A message carries the time at which it arrives, and receiving it moves the receiver's
+//! clock there: with two ends that only wait for each other's messages this is exact, and independent of how the
+//! threads are scheduled.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use flowcast::model::loggp::LogGp;
+use flowcast::units::{Bytes, Time};
+
+use crate::transport::{Transport, TransportError};
+
+/// One end.
+#[derive(Debug)]
+pub struct VirtualEnd {
+    network: LogGp,
+    clock: Time,
+    /// Earliest start of the next message: the previous start and its gap.
+    interface_free: Time,
+    outgoing: Sender<Message>,
+    incoming: Receiver<Message>,
+}
+
+#[derive(Debug)]
+struct Message {
+    bytes: Vec<u8>,
+    arrival: Time,
+}
+
+/// Both ends of a connection over `network`; both clocks start at 0.
+pub fn connect(network: LogGp) -> (VirtualEnd, VirtualEnd) {
+    let (to_second, from_first) = channel();
+    let (to_first, from_second) = channel();
+    let end =
+        |outgoing, incoming| VirtualEnd { network, clock: Time::ZERO, interface_free: Time::ZERO, outgoing, incoming };
+    (end(to_second, from_second), end(to_first, from_first))
+}
+
+impl Transport for VirtualEnd {
+    fn now(&self) -> Time {
+        self.clock
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
+        let size = Bytes(message.len() as u64);
+        let start = self.clock.max(self.interface_free);
+        self.clock = start + self.network.overhead;
+        self.interface_free = start + self.network.spacing(size);
+        let arrival = self.clock + self.network.latency + self.network.transfer(size);
+        self.outgoing.send(Message { bytes: message.to_vec(), arrival }).map_err(|_| TransportError::Closed)
+    }
+
+    fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
+        let Message { bytes, arrival } = self.incoming.recv().map_err(|_| TransportError::Closed)?;
+        if bytes.len() != message.len() {
+            return Err(TransportError::Size { found: bytes.len(), expected: message.len() });
+        }
+        message.copy_from_slice(&bytes);
+        self.clock = self.clock.max(arrival) + self.network.overhead;
+        Ok(())
+    }
+
+    fn compute(&mut self, duration: Time) {
+        self.clock += duration;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::units::TimePerByte;
+
+    fn network() -> LogGp {
+        LogGp {
+            latency: Time::from_nanos(1000.0),
+            overhead: Time::from_nanos(100.0),
+            gap: Time::from_nanos(300.0),
+            gap_per_byte: TimePerByte::from_nanos(2.0),
+        }
+    }
+
+    #[test]
+    fn a_message_arrives_after_two_overheads_the_latency_and_its_bytes() {
+        let (mut first, mut second) = connect(network());
+        first.send(&[7; 11]).unwrap();
+        let mut message = [0; 11];
+        second.receive(&mut message).unwrap();
+        assert_eq!((message, first.now(), second.now()), ([7; 11], Time::from_nanos(100.0), Time::from_nanos(1220.0)));
+    }
+
+    #[test]
+    fn messages_in_a_row_start_a_gap_apart() {
+        let (mut first, mut second) = connect(network());
+        first.send(&[1; 11]).unwrap();
+        first.send(&[2; 11]).unwrap();
+        // The second starts at 300 + 10·2 and keeps the processor for 100.
+        assert_eq!(first.now(), Time::from_nanos(420.0));
+        let mut message = [0; 11];
+        second.receive(&mut message).unwrap();
+        second.receive(&mut message).unwrap();
+        assert_eq!(second.now(), Time::from_nanos(1540.0));
+    }
+
+    #[test]
+    fn a_lost_end_and_a_wrong_size_are_errors() {
+        let (mut first, mut second) = connect(network());
+        first.send(&[1; 3]).unwrap();
+        let error = second.receive(&mut [0; 4]).unwrap_err().to_string();
+        assert_eq!(error, "found a message of 3 bytes, expected 4");
+        drop(first);
+        assert!(matches!(second.receive(&mut [0; 1]), Err(TransportError::Closed)));
+        assert!(matches!(second.send(&[0; 1]), Err(TransportError::Closed)));
+    }
+}
