@@ -14,6 +14,13 @@ function duration(nanos) {
   return (nanos / size).toFixed(size === 1 ? 0 : digits(nanos / size)) + " " + name;
 }
 
+// A duration, to two or three digits.
+function brief(nanos) {
+  const [name, size] = unitFor(nanos);
+  const value = nanos / size;
+  return value.toFixed(value < 10 && size > 1 ? 1 : 0) + " " + name;
+}
+
 // A point in time, exact enough to tell neighbours `step` apart.
 function moment(nanos, step) {
   const [name, size] = unitFor(Math.max(Math.abs(nanos), step));

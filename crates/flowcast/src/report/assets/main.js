@@ -18,7 +18,7 @@ const app = {
     drawOverview();
     const { from, to } = this.view;
     const step = ticks(from, to, 100).step;
-    byId("in-view").textContent = this.panels.length ? `In view: ${moment(from, step)} to ${moment(to, step)} (${duration(to - from)})` : "Nothing to draw.";
+    byId("in-view").textContent = this.panels.length ? `In view: ${duration(to - from)} from ${from === 0 ? "the start" : moment(from, step)}` : "Nothing to draw.";
   },
   overlays() {
     for (const panel of this.panels) drawOverlay(panel);
@@ -167,7 +167,7 @@ function start() {
     byId("shown").append(element("button", { type: "button", textContent: net.name, onclick: () => toggle(index) }));
     byId("messages-network").append(element("option", { value: index, textContent: net.name }));
   });
-  byId("messages-toolbar").hidden = app.nets.length < 2;
+  byId("messages-toolbar").hidden = byId("shown").hidden = app.nets.length < 2;
   byId("messages-network").onchange = (event) => showMessages(app, app.nets[(app.longestFor = Number(event.target.value))]);
   byId("arrows").onchange = (event) => {
     app.mode = event.target.value;

@@ -4,6 +4,7 @@ const TABLE_ROWS = 10;
 function showMessages(app, net) {
   showTiles(net);
   showSizes(net);
+  showFlights(net);
   showMatrix(app, net);
   showLongest(app, net);
 }
@@ -20,14 +21,34 @@ function showTiles(net) {
 }
 
 function showSizes(net) {
-  const most = Math.max(1, ...net.sizes.map((size) => size.messages));
-  const rows = net.sizes.map(({ from, messages, bytes: total }) => {
-    const name = from < 2 ? `${from} B` : `${bytes(from)} – ${bytes(2 * from)}`;
+  const name = (from) => (from < 2 ? `${from} B` : `${bytes(from)} – ${bytes(2 * from)}`);
+  showBars("sizes", net.sizes.map(({ from, messages, bytes: total }) => [name(from), messages, " · " + bytes(total)]));
+}
+
+// Rows of [name, number, remark] as bars on one scale.
+function showBars(id, rows) {
+  const most = rows.reduce((most, row) => Math.max(most, row[1]), 1);
+  const made = rows.map(([name, number, remark]) => {
     const bar = element("i");
-    bar.style.width = (messages / most) * 100 + "%";
-    return element("div", { className: "size" }, element("span", {}, name), element("span", {}, bar, count(messages), element("em", {}, " · " + bytes(total))));
+    bar.style.width = (number / most) * 100 + "%";
+    return element("div", { className: "size" }, element("span", {}, name), element("span", {}, bar, count(number), element("em", {}, remark)));
   });
-  document.getElementById("sizes").replaceChildren(...(rows.length ? rows : ["No messages."]));
+  document.getElementById(id).replaceChildren(...(made.length ? made : ["No messages."]));
+}
+
+// Times under way in classes that double, or quadruple when there are many.
+function showFlights(net) {
+  const { n, sent, arrived } = net.messages;
+  const logs = Array.from({ length: n }, (_, i) => Math.log2(Math.max(1, arrived[i] - sent[i])));
+  const [low, high] = logs.reduce(([low, high], log) => [Math.min(low, log), Math.max(high, log)], [Infinity, 0]);
+  const width = Math.max(0.25, 2 ** Math.ceil(Math.log2((high - low) / 9)));
+  const classes = new Map();
+  for (const log of logs) classes.set(Math.floor(log / width), (classes.get(Math.floor(log / width)) || 0) + 1);
+  const rows = [];
+  for (let k = Math.floor(low / width); k <= Math.floor(high / width) && n; k++) {
+    rows.push([`${brief(2 ** (k * width))} – ${brief(2 ** ((k + 1) * width))}`, classes.get(k) || 0, ""]);
+  }
+  showBars("flights", rows);
 }
 
 function mixed(palette, share) {
@@ -50,10 +71,15 @@ function showMatrix(app, net) {
     context.fillStyle = mixed(app.palette, 0.15 + 0.85 * (size / most));
     context.fillRect(gutter + dst * cell, gutter + src * cell, Math.max(1, cell - (cell > 5 ? 1 : 0)), Math.max(1, cell - (cell > 5 ? 1 : 0)));
   }
+  showHeat(cells.length ? most : 0);
   const known = new Map(cells.map((one) => [one[0] * side + one[1], one]));
   canvas.setAttribute("aria-label", `${cells.length} of ${side * side} pairs exchange messages; the most bytes between one pair are ${bytes(cells.length ? most : 0)}`);
   canvas.onpointermove = (event) => pointCell(app, canvas, grid, known, event);
   canvas.onpointerleave = () => app.tip(null);
+}
+
+function showHeat(most) {
+  document.getElementById("heat").replaceChildren(...(most ? ["few", element("i"), `${bytes(most)} between one pair`] : []));
 }
 
 function drawGrid(palette, context, { gutter, cell, side, block }) {

@@ -152,6 +152,7 @@ function drawOverlay(panel) {
     context.fillRect(g.x(app.cross), AXIS, 1, g.height);
     context.globalAlpha = 1;
   }
+  if (hover?.ends) for (const one of hover.ends) drawArrow(context, one, g, app.palette.ink, app.palette.card, 1.4);
   if (hover?.stretch) outlineStretch(panel, g, context);
   if (hover?.message) drawArrow(context, hover.message, g, app.palette.ink, app.palette.card, 2.5);
 }
@@ -168,7 +169,8 @@ function outlineStretch(panel, g, context) {
 // What a point is on; a stretch that waits brings the message that ends it.
 function pointAt(panel, x, y) {
   const { g, net } = panel;
-  if (x < GUTTER || y < AXIS || y > AXIS + g.height) return null;
+  if (y < AXIS || y > AXIS + g.height) return null;
+  if (x < GUTTER) return net.ranks[g.rank(y)] ? wholeRank(panel, g.rank(y)) : null;
   const near = arrowAt(net, panel.drawn, g, x, y);
   if (near) return { message: near };
   const rank = g.rank(y);
@@ -178,15 +180,39 @@ function pointAt(panel, x, y) {
   return { rank, stretch, message: waits ? messageEnding(net, rank, stretch) : null };
 }
 
+// A rank as a whole: its time in view by activity, and its messages there.
+function wholeRank(panel, rank) {
+  const { net, app } = panel;
+  const { edge, code, n } = net.ranks[rank];
+  const times = new Float64Array(IDLE + 1);
+  for (let i = bisect(n, (k) => edge[k + 1] > app.view.from); i < n && edge[i] < app.view.to; i++) {
+    times[code[i]] += Math.min(edge[i + 1], app.view.to) - Math.max(edge[i], app.view.from);
+  }
+  const mine = messagesIn(net, app.view.from, app.view.to, ALL).found.map((i) => message(net, i));
+  const ends = mine.filter((one) => one.src === rank || one.dst === rank);
+  return { rank, times, ends: ends.length <= FEW ? ends : [], messages: ends.length };
+}
+
+function swatch(app, code) {
+  const made = element("i");
+  made.style.background = app.palette.colours[code];
+  return made;
+}
+
 function describe(panel, hover) {
   const { app } = panel;
   const lines = [];
+  if (hover.times) {
+    lines.push(element("b", {}, `rank ${hover.rank} in this view`));
+    app.activities.forEach((name, code) => {
+      if (hover.times[code]) lines.push(swatch(app, code), `${name} ${duration(hover.times[code])}`, element("br"));
+    });
+    lines.push(`${count(hover.messages)} messages sent or received`);
+  }
   if (hover.stretch) {
     const { code, start, end } = hover.stretch;
-    const swatch = element("i");
-    swatch.style.background = app.palette.colours[code];
     const name = code === IDLE ? "idle" : app.activities[code];
-    lines.push(element("b", {}, swatch, `rank ${hover.rank}: ${name}, ${duration(end - start)}`), `from ${exactly(start)} to ${exactly(end)}`);
+    lines.push(element("b", {}, swatch(app, code), `rank ${hover.rank}: ${name}, ${duration(end - start)}`), `from ${exactly(start)} to ${exactly(end)}`);
   }
   if (hover.message) {
     const { src, dst, size, tag, sent, arrived, received } = hover.message;
