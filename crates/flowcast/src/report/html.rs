@@ -110,7 +110,7 @@ fn bar(page: &Page, network: &NetworkView) -> String {
         if share > 0.0 {
             let of_rank = shown(makespan * share);
             let label = format!("{} {of_rank}, {:.1} %", activity.name(), share * 100.0);
-            let inside = if share * length > 5.0 { format!("{:.0} %", share * 100.0) } else { String::new() };
+            let inside = if share * length > 6.0 { format!("{:.0} %", share * 100.0) } else { String::new() };
             let (width, code) = (share * 100.0, activity as u8);
             let _ = write!(pieces, "<i class=\"a{code}\" style=\"width:{width:.3}%\" title=\"{label}\">{inside}</i>");
             spoken.push(label);
