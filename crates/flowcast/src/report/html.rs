@@ -86,7 +86,8 @@ fn limits(limits: &Limits) -> String {
     if limits.parts.is_empty() && limits.sentence.is_empty() {
         return "not looked at".into();
     }
-    let mut parts: Vec<_> = limits.parts.iter().collect();
+    // Parts that would be shown as 0.0 % say nothing.
+    let mut parts: Vec<_> = limits.parts.iter().filter(|part| part.share >= 5e-4).collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     let entry = |part: &&LimitPart| {
         let (percent, label) = ((part.share * 100.0).clamp(0.0, 100.0), escape(&part.label));

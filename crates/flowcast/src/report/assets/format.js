@@ -21,9 +21,9 @@ function brief(nanos) {
   return value.toFixed(value < 10 && size > 1 ? 1 : 0) + " " + name;
 }
 
-// A point in time, exact enough to tell neighbours `step` apart.
-function moment(nanos, step) {
-  const [name, size] = unitFor(Math.max(Math.abs(nanos), step));
+// A point in time, exact enough to tell neighbours `step` apart, in the unit that suits `largest`.
+function moment(nanos, step, largest = nanos) {
+  const [name, size] = unitFor(Math.max(Math.abs(largest), step));
   const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / size) - 1e-9)));
   return (nanos / size).toFixed(size === 1 ? 0 : places) + " " + name;
 }

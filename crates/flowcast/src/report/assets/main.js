@@ -2,6 +2,8 @@
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 const SHOWN_AT_FIRST = 48;
+// The page opens on the communicating part if that is shorter than this share of the run.
+const WORTH_A_ZOOM = 0.75;
 
 const app = {
   activities: data.activities, nets: data.networks.map(decode), shown: [], panels: [], view: { from: 0, to: 1 }, full: 1,
@@ -18,7 +20,8 @@ const app = {
     drawOverview();
     const { from, to } = this.view;
     const step = ticks(from, to, 100).step;
-    byId("in-view").textContent = this.panels.length ? `In view: ${duration(to - from)} from ${from === 0 ? "the start" : moment(from, step)}` : "Nothing to draw.";
+    const where = to - from >= this.full ? "the whole run" : `${duration(to - from)} of ${duration(this.full)}, from ${moment(from, step)}`;
+    byId("in-view").textContent = this.panels.length ? "In view: " + where : "Nothing to draw.";
   },
   overlays() {
     for (const panel of this.panels) drawOverlay(panel);
@@ -42,6 +45,13 @@ const app = {
   },
   whole() {
     this.look(0, this.full);
+  },
+  // From the first to the last communication of the networks shown, with a little room.
+  communicating() {
+    const spans = this.panels.map((panel) => panel.net.busy).filter(Boolean);
+    if (!spans.length) return this.whole();
+    const [from, to] = [Math.min(...spans.map((span) => span.from)), Math.max(...spans.map((span) => span.to))];
+    this.look(from - (to - from) * 0.02, to + (to - from) * 0.02);
   },
   // Writes the view into the address once it rests.
   settle() {
@@ -159,7 +169,9 @@ function readAddress() {
   show(indices);
   if (!app.shown.length) show([0]);
   const [from, to] = [readTime(wanted.get("from")), readTime(wanted.get("to"))];
-  app.look(from >= 0 ? from : 0, to > 0 ? to : app.full);
+  if (from >= 0 || to > 0) return app.look(from >= 0 ? from : 0, to > 0 ? to : app.full);
+  app.communicating();
+  if (app.view.to - app.view.from > WORTH_A_ZOOM * app.full) app.whole();
 }
 
 function start() {
@@ -176,6 +188,7 @@ function start() {
   };
   byId("zoom-in").onclick = () => app.zoom(0.5);
   byId("zoom-out").onclick = () => app.zoom(2);
+  byId("busy").onclick = () => app.communicating();
   byId("reset").onclick = () => app.whole();
   listenToOverview();
   sayWhatWasLeftOut();

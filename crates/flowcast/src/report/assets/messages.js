@@ -13,9 +13,12 @@ function showTiles(net) {
   const { n, sent, arrived } = net.messages;
   const number = net.sizes.reduce((sum, size) => sum + size.messages, 0);
   const total = net.sizes.reduce((sum, size) => sum + size.bytes, 0);
+  // Of a thinned replay only the messages longest under way are here, so nothing is said on all of them.
+  const all = net.left_out.messages === 0;
   const flights = Array.from({ length: n }, (_, i) => arrived[i] - sent[i]).sort((a, b) => a - b);
   const tiles = [["messages", count(number)], ["sent in all", bytes(total)], ["mean size", number ? bytes(Math.round(total / number)) : "–"]];
-  if (n) tiles.push(["median time under way", duration(flights[n >> 1])], ["longest", duration(flights[n - 1])]);
+  if (n && all) tiles.push(["median time under way", duration(flights[n >> 1])]);
+  if (n) tiles.push(["longest", duration(flights[n - 1])]);
   const tile = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
   document.getElementById("tiles").replaceChildren(...tiles.map(tile));
 }
@@ -36,19 +39,23 @@ function showBars(id, rows) {
   document.getElementById(id).replaceChildren(...(made.length ? made : ["No messages."]));
 }
 
-// Times under way in classes that double, or quadruple when there are many.
+// Times under way in classes of one width on a logarithmic scale, about nine of them.
 function showFlights(net) {
   const { n, sent, arrived } = net.messages;
-  const logs = Array.from({ length: n }, (_, i) => Math.log2(Math.max(1, arrived[i] - sent[i])));
+  const times = Array.from({ length: n }, (_, i) => arrived[i] - sent[i]);
+  const logs = times.filter((time) => time > 0).map(Math.log2);
   const [low, high] = logs.reduce(([low, high], log) => [Math.min(low, log), Math.max(high, log)], [Infinity, 0]);
   const width = Math.max(0.25, 2 ** Math.ceil(Math.log2((high - low) / 9)));
   const classes = new Map();
   for (const log of logs) classes.set(Math.floor(log / width), (classes.get(Math.floor(log / width)) || 0) + 1);
-  const rows = [];
-  for (let k = Math.floor(low / width); k <= Math.floor(high / width) && n; k++) {
+  const rows = logs.length < n ? [["no time", n - logs.length, ""]] : [];
+  for (let k = Math.floor(low / width); k <= Math.floor(high / width) && logs.length; k++) {
     rows.push([`${brief(2 ** (k * width))} – ${brief(2 ** ((k + 1) * width))}`, classes.get(k) || 0, ""]);
   }
   showBars("flights", rows);
+  document.getElementById("flights-of").textContent = net.left_out.messages
+    ? `the ${count(n)} messages longest under way, by time from sending to arrival`
+    : "messages by time from sending to arrival";
 }
 
 function mixed(palette, share) {

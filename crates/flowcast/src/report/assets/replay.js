@@ -32,11 +32,29 @@ function decodeMessages(net) {
 function decode(net) {
   const ranks = net.ranks.map(decodeRank);
   const messages = decodeMessages(net);
-  const to = ranks.map(() => []);
-  for (let i = 0; i < messages.n; i++) to[net.kinds[messages.kind[i]][1]]?.push(i);
+  const [from, to] = [ranks.map(() => []), ranks.map(() => [])];
+  for (let i = 0; i < messages.n; i++) {
+    const [src, dst] = net.kinds[messages.kind[i]];
+    from[src]?.push(i);
+    to[dst]?.push(i);
+  }
   const ends = ranks.map((rank) => rank.edge[rank.n]);
   const end = ends.reduce((a, b) => Math.max(a, b), Math.max(net.makespan_ns, 0));
-  return { ...net, ranks, messages, to, end };
+  return { ...net, ranks, messages, from, to, end, busy: communicating(ranks) };
+}
+
+// From the first stretch that is not computation to the end of the last one; null if all is computation.
+function communicating(ranks) {
+  let [from, to] = [Infinity, -Infinity];
+  for (const { edge, code, n } of ranks) {
+    const counts = (i) => code[i] !== 0 && code[i] !== IDLE;
+    let first = 0;
+    let last = n - 1;
+    while (first < n && !counts(first)) first++;
+    while (last > first && !counts(last)) last--;
+    if (first < n) [from, to] = [Math.min(from, edge[first]), Math.max(to, edge[last + 1])];
+  }
+  return from < to ? { from, to } : null;
 }
 
 // First index in [0, n) for which `holds`, which is false and then true; n if none.
@@ -74,6 +92,17 @@ function messagesIn(net, from, to, most) {
     found.push(i);
   }
   return { found, more: false };
+}
+
+// The message that holds its sender during a stretch, or null.
+function messageHolding(net, rank, stretch) {
+  let best = null;
+  for (const i of net.from[rank]) {
+    const { sent, arrived } = net.messages;
+    if (sent[i] > stretch.start + 1) break;
+    if (arrived[i] >= stretch.end - 1) best = message(net, i);
+  }
+  return best;
 }
 
 // The message whose arrival ends a wait of `rank`, or null.

@@ -20,7 +20,7 @@ function makePanel(app, net) {
 function geometry(panel) {
   const most = panel.app.panels.length > 1 ? 400 : 560;
   const ranks = Math.max(1, panel.net.ranks.length);
-  const lane = Math.max(5, Math.min(30, Math.floor(most / ranks)));
+  const lane = Math.max(5, Math.min(ranks > 8 ? 30 : 46, Math.floor(most / ranks)));
   const height = Math.min(most, lane * ranks);
   const width = Math.max(40, panel.drawing.clientWidth - GUTTER);
   panel.scroll = Math.max(0, Math.min(panel.scroll, lane * ranks - height));
@@ -80,7 +80,7 @@ function drawAxis(panel, g, context) {
     context.stroke();
     context.globalAlpha = 1;
     context.textAlign = x > GUTTER + g.width - 40 ? "right" : x < GUTTER + 20 ? "left" : "center";
-    context.fillText(time === 0 ? "0" : moment(time, step), x, AXIS - 14);
+    context.fillText(time === 0 ? "0" : moment(time, step, view.to), x, AXIS - 14);
   }
 }
 
@@ -98,14 +98,16 @@ function drawLabels(panel, g, context) {
 // Where the run ends, if another in view takes longer.
 function drawEnd(panel, g, context) {
   const x = g.x(panel.net.end);
-  if (x < GUTTER || x > GUTTER + g.width - 2) return;
+  if (x > GUTTER + g.width - 2) return;
+  const left = Math.max(GUTTER, x);
   context.fillStyle = panel.app.palette.card;
-  context.fillRect(x + 1, AXIS, GUTTER + g.width - x, g.height + 2);
+  context.fillRect(left + 1, AXIS, GUTTER + g.width - left, g.height + 2);
   context.fillStyle = panel.app.palette.ink;
-  context.fillRect(x, AXIS - 4, 1.5, g.height + 4);
+  if (x >= GUTTER) context.fillRect(x, AXIS - 4, 1.5, g.height + 4);
   context.textAlign = "left";
   context.font = "600 13px system-ui, sans-serif";
-  if (x < GUTTER + g.width - 110) context.fillText("ends at " + duration(panel.net.end), x + 10, AXIS + g.height / 2);
+  const text = `${x < GUTTER ? "ended" : "ends"} at ${duration(panel.net.end)}`;
+  if (left < GUTTER + g.width - 110) context.fillText(text, left + 10, AXIS + g.height / 2);
 }
 
 function drawMessages(panel, g, context) {
@@ -176,8 +178,9 @@ function pointAt(panel, x, y) {
   const rank = g.rank(y);
   const stretch = net.ranks[rank] && stretchAt(net.ranks[rank], g.time(x));
   if (!stretch) return null;
-  const waits = stretch.code === 2 || stretch.code === 3;
-  return { rank, stretch, message: waits ? messageEnding(net, rank, stretch) : null };
+  const arriving = stretch.code === 2 || stretch.code === 3 ? messageEnding(net, rank, stretch) : null;
+  const leaving = !arriving && (stretch.code === 3 || stretch.code === 4) ? messageHolding(net, rank, stretch) : null;
+  return { rank, stretch, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
 }
 
 // A rank as a whole: its time in view by activity, and its messages there.
@@ -216,7 +219,7 @@ function describe(panel, hover) {
   }
   if (hover.message) {
     const { src, dst, size, tag, sent, arrived, received } = hover.message;
-    lines.push(element("b", {}, `${hover.stretch ? "waits for message " : "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`));
+    lines.push(element("b", {}, `${hover.said || "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`));
     lines.push(`sent ${exactly(sent)}`, element("br"), `arrived ${exactly(arrived)} (+${duration(arrived - sent)})`, element("br"));
     lines.push(`received ${exactly(received)} (+${duration(received - arrived)})`);
   }
@@ -302,7 +305,7 @@ function key(panel, event) {
   };
   const keys = {
     ArrowLeft: () => app.pan(-0.15), ArrowRight: () => app.pan(0.15), ArrowUp: () => scrollBy(-4), ArrowDown: () => scrollBy(4),
-    "+": () => app.zoom(0.6), "=": () => app.zoom(0.6), "-": () => app.zoom(1 / 0.6), 0: () => app.whole(), Home: () => app.whole(),
+    "+": () => app.zoom(0.6), "=": () => app.zoom(0.6), "-": () => app.zoom(1 / 0.6), 0: () => app.whole(), Home: () => app.whole(), c: () => app.communicating(),
   };
   if (!keys[event.key]) return;
   event.preventDefault();
