@@ -1,0 +1,65 @@
+// Numbers as text.
+const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+
+const unitFor = (nanos) => UNITS.find(([, size]) => Math.abs(nanos) >= size) || UNITS[3];
+
+function digits(value) {
+  const size = Math.abs(value);
+  return size >= 1000 || size === 0 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+}
+
+// A duration, to four digits.
+function duration(nanos) {
+  const [name, size] = unitFor(nanos);
+  return (nanos / size).toFixed(size === 1 ? 0 : digits(nanos / size)) + " " + name;
+}
+
+// A duration, to two or three digits.
+function brief(nanos) {
+  const [name, size] = unitFor(nanos);
+  const value = nanos / size;
+  return value.toFixed(value < 10 && size > 1 ? 1 : 0) + " " + name;
+}
+
+// A point in time, exact enough to tell neighbours `step` apart, in the unit that suits `largest`.
+function moment(nanos, step, largest = nanos) {
+  const [name, size] = unitFor(Math.max(Math.abs(largest), step));
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / size) - 1e-9)));
+  return (nanos / size).toFixed(size === 1 ? 0 : places) + " " + name;
+}
+
+// To the nanosecond.
+const exactly = (nanos) => moment(nanos, 1);
+
+const count = (number) => number.toLocaleString("en");
+
+function bytes(size) {
+  const steps = [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 1024]];
+  const [name, unit] = steps.find(([, unit]) => size >= unit) || ["B", 1];
+  const value = size / unit;
+  return (Number.isInteger(value) ? value : value.toFixed(digits(value) > 2 ? 2 : 1)) + " " + name;
+}
+
+const percent = (share) => (share * 100).toFixed(1) + " %";
+
+// Nanoseconds of a text such as 1.5ms; NaN without a unit.
+function readTime(text) {
+  const found = /^([0-9.]+(?:e[+-]?[0-9]+)?)(ns|us|µs|ms|s)$/i.exec(text || "");
+  return found ? Number(found[1]) * { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 }[found[2].toLowerCase()] : NaN;
+}
+
+// The times of an axis: a round step of which about `most` fit into the span.
+function ticks(from, to, most) {
+  const rough = Math.max(1, (to - from) / Math.max(1, most));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+  const times = [];
+  for (let time = Math.ceil(from / step) * step; time <= to; time += step) times.push(time);
+  return { step, times };
+}
+
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}

@@ -1,0 +1,209 @@
+// The page's state, and what ties its parts together.
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
+const SHOWN_AT_FIRST = 48;
+// The page opens on the communicating part if that is shorter than this share of the run.
+const WORTH_A_ZOOM = 0.75;
+
+const app = {
+  activities: data.activities, nets: data.networks.map(decode), shown: [], panels: [], view: { from: 0, to: 1 }, full: 1,
+  mode: "auto", palette: readPalette(), cross: null, marked: null, pending: false, longestFor: 0,
+
+  redraw() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => this.drawNow());
+  },
+  drawNow() {
+    this.pending = false;
+    for (const panel of this.panels) drawPanel(panel);
+    drawOverview();
+    const { from, to } = this.view;
+    const step = ticks(from, to, 100).step;
+    const where = to - from >= this.full ? "the whole run" : `${duration(to - from)} of ${duration(this.full)}, from ${moment(from, step)}`;
+    byId("in-view").textContent = this.panels.length ? "In view: " + where : "Nothing to draw.";
+  },
+  overlays() {
+    for (const panel of this.panels) drawOverlay(panel);
+  },
+  // Shows a span, kept inside the run and at least 10 ns long.
+  look(from, to) {
+    const span = Math.max(Math.min(10, this.full), Math.min(this.full, to - from));
+    const start = Math.max(0, Math.min(this.full - span, from));
+    this.view = { from: start, to: start + span };
+    this.redraw();
+    this.settle();
+  },
+  zoom(factor, around) {
+    const { from, to } = this.view;
+    const centre = around ?? (from + to) / 2;
+    this.look(centre - (centre - from) * factor, centre + (to - centre) * factor);
+  },
+  pan(share) {
+    const shift = (this.view.to - this.view.from) * share;
+    this.look(this.view.from + shift, this.view.to + shift);
+  },
+  whole() {
+    this.look(0, this.full);
+  },
+  // From the first to the last communication of the networks shown, with a little room.
+  communicating() {
+    const spans = this.panels.map((panel) => panel.net.busy).filter(Boolean);
+    if (!spans.length) return this.whole();
+    const [from, to] = [Math.min(...spans.map((span) => span.from)), Math.max(...spans.map((span) => span.to))];
+    this.look(from - (to - from) * 0.02, to + (to - from) * 0.02);
+  },
+  // Writes the view into the address once it rests.
+  settle() {
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => history.replaceState(null, "", addressOf(this)), 200);
+  },
+  tip(event, lines) {
+    const tip = byId("tip");
+    tip.hidden = !event;
+    if (!event) return;
+    tip.replaceChildren(...lines);
+    const { width, height } = tip.getBoundingClientRect();
+    tip.style.left = Math.max(4, event.clientX + 16 + width > innerWidth ? event.clientX - width - 12 : event.clientX + 16) + "px";
+    tip.style.top = Math.max(4, event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18) + "px";
+  },
+  showMessage(net, one) {
+    const index = this.nets.indexOf(net);
+    if (!this.shown.includes(index)) show([...this.shown, index]);
+    const margin = Math.max(20, (one.received - one.sent) * 0.6);
+    this.look(one.sent - margin, one.received + margin);
+    const panel = this.panels.find((candidate) => candidate.net === net);
+    panel.scroll = one.src * panel.g.lane - panel.g.height / 2;
+    panel.hover = { message: one };
+    panel.box.scrollIntoView({ block: "center", behavior: "smooth" });
+  },
+};
+
+function addressOf({ shown, view, mode }) {
+  return `#net=${shown.join(",")}&from=${Math.round(view.from)}ns&to=${Math.round(view.to)}ns&messages=${mode}`;
+}
+
+// Shows networks by index, one below another on one time scale.
+function show(indices) {
+  app.shown = indices.filter((index) => app.nets[index]).sort((a, b) => a - b);
+  app.panels = app.shown.map((index) => makePanel(app, app.nets[index]));
+  app.full = Math.max(1, ...app.shown.map((index) => app.nets[index].end));
+  byId("panels").replaceChildren(...app.panels.map((panel) => panel.box));
+  [...byId("shown").children].forEach((chip, index) => chip.setAttribute("aria-pressed", app.shown.includes(index)));
+  for (const panel of app.panels) panel.g = geometry(panel);
+  app.redraw();
+}
+
+function toggle(index) {
+  const wasWhole = app.view.from === 0 && app.view.to === app.full;
+  const others = app.shown.filter((shown) => shown !== index);
+  if (others.length === app.shown.length || others.length) show(others.length === app.shown.length ? [...others, index] : others);
+  if (wasWhole) app.whole();
+  else app.look(app.view.from, app.view.to);
+}
+
+// The first network in view at a glance, and the span in view.
+function drawOverview() {
+  const canvas = byId("overview");
+  const net = app.panels[0]?.net;
+  const width = canvas.clientWidth;
+  const { context, ratio, w, h } = sized(canvas, width, 44);
+  if (!net) return;
+  const image = context.createImageData(w, h);
+  const words = new Uint32Array(image.data.buffer);
+  paintBox(words, w, 0, w, 0, h, app.palette.lane);
+  const key = `${w} ${app.full} ${app.shown[0]}`;
+  if (app.overview?.key !== key) app.overview = { key, shares: shareOverTime(net, app.full, w) };
+  for (let x = 0; x < w; x++) paintShares(words, w, x, 0, h, app.overview.shares, x * 8, app.palette.pixels);
+  context.putImageData(image, 0, 0);
+  context.scale(ratio, ratio);
+  const [x0, x1] = [app.view.from, app.view.to].map((time) => (time / app.full) * width);
+  context.globalAlpha = 0.72;
+  context.fillStyle = app.palette.card;
+  context.fillRect(0, 0, x0, 44);
+  context.fillRect(x1, 0, width - x1, 44);
+  context.globalAlpha = 1;
+  context.strokeStyle = app.palette.ink;
+  context.lineWidth = 2;
+  context.strokeRect(x0 + 1, 1, Math.max(2, x1 - x0 - 2), 42);
+}
+
+// Dragging an edge of the span in view resizes it; dragging elsewhere moves it.
+function listenToOverview() {
+  const canvas = byId("overview");
+  let drag = null;
+  const time = (event) => ((event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth) * app.full;
+  canvas.addEventListener("pointerdown", (event) => {
+    const { from, to } = app.view;
+    const near = (7 / canvas.clientWidth) * app.full;
+    const now = time(event);
+    drag = Math.abs(now - from) < near ? "from" : Math.abs(now - to) < near ? "to" : "both";
+    if (drag === "both" && (now < from || now > to)) app.look(now - (to - from) / 2, now + (to - from) / 2);
+    canvas.setPointerCapture(event.pointerId);
+    app.grip = time(event) - app.view.from;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const { from, to } = app.view;
+    const now = time(event);
+    if (drag === "from") app.look(Math.min(now, to - 10), to);
+    if (drag === "to") app.look(from, Math.max(now, from + 10));
+    if (drag === "both") app.look(now - app.grip, now - app.grip + to - from);
+  });
+  for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => (drag = null));
+}
+
+function sayWhatWasLeftOut() {
+  const said = app.nets.flatMap(({ name, left_out: out, messages }) => [
+    out.joined_below_ns === null ? "" : `${name}: ${count(out.segments_before)} stretches were too many to draw, so neighbours shorter than ${duration(out.joined_below_ns)} were joined, each run shown as the activity that holds most of it (${count(out.segments)} stretches are drawn).`,
+    out.messages === 0 ? "" : `${name}: the ${count(messages.n)} messages longest under way are drawn and ${count(out.messages)} others left out.`,
+  ]).filter(Boolean);
+  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, sizes and the matrix count everything." : "Nothing was left out: every stretch and every message of the replay is in this file.";
+}
+
+function readAddress() {
+  const wanted = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
+  const few = app.nets.reduce((sum, net) => sum + net.ranks.length, 0) <= SHOWN_AT_FIRST;
+  const indices = wanted.has("net") ? wanted.get("net").split(",").map(Number) : app.nets.map((_, index) => index).slice(0, few ? 3 : 1);
+  const mode = wanted.get("messages");
+  if ([...byId("arrows").options].some((option) => option.value === mode)) byId("arrows").value = app.mode = mode;
+  show(indices);
+  if (!app.shown.length) show([0]);
+  const [from, to] = [readTime(wanted.get("from")), readTime(wanted.get("to"))];
+  if (from >= 0 || to > 0) return app.look(from >= 0 ? from : 0, to > 0 ? to : app.full);
+  app.communicating();
+  if (app.view.to - app.view.from > WORTH_A_ZOOM * app.full) app.whole();
+}
+
+function start() {
+  app.nets.forEach((net, index) => {
+    byId("shown").append(element("button", { type: "button", textContent: net.name, onclick: () => toggle(index) }));
+    byId("messages-network").append(element("option", { value: index, textContent: net.name }));
+  });
+  byId("messages-toolbar").hidden = byId("shown").hidden = app.nets.length < 2;
+  byId("messages-network").onchange = (event) => showMessages(app, app.nets[(app.longestFor = Number(event.target.value))]);
+  byId("arrows").onchange = (event) => {
+    app.mode = event.target.value;
+    app.redraw();
+    app.settle();
+  };
+  byId("zoom-in").onclick = () => app.zoom(0.5);
+  byId("zoom-out").onclick = () => app.zoom(2);
+  byId("busy").onclick = () => app.communicating();
+  byId("reset").onclick = () => app.whole();
+  listenToOverview();
+  sayWhatWasLeftOut();
+  readAddress();
+  const everything = () => {
+    app.palette = readPalette();
+    app.drawNow();
+    if (app.nets.length) showMessages(app, app.nets[app.longestFor]);
+  };
+  everything();
+  addEventListener("resize", everything);
+  addEventListener("hashchange", readAddress);
+  addEventListener("beforeprint", everything);
+  addEventListener("afterprint", everything);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", everything);
+}
+
+start();

@@ -1,0 +1,313 @@
+// One network's timeline: an axis, a lane for each rank, arrows, and what the pointer is on.
+const GUTTER = 58;
+const AXIS = 24;
+
+function makePanel(app, net) {
+  const base = element("canvas");
+  const overlay = element("canvas");
+  const drawing = element("div", { className: "drawing", tabIndex: 0 }, base, overlay);
+  const note = element("span", { className: "quiet" });
+  const heading = element("h3", {}, net.name, element("span", { className: "quiet", textContent: `${duration(net.end)} on ${net.ranks.length} ranks` }), note);
+  const box = element("div", { className: "panel" }, heading, drawing);
+  base.setAttribute("role", "img");
+  base.setAttribute("aria-label", `Timeline of ${net.ranks.length} ranks on ${net.name}, ${duration(net.end)} long; the tables above and below say the same in numbers`);
+  const panel = { app, net, base, overlay, drawing, note, box, scroll: 0, drawn: [], hover: null };
+  listen(panel);
+  return panel;
+}
+
+// Sizes in CSS pixels.
+function geometry(panel) {
+  const most = panel.app.panels.length > 1 ? 400 : 560;
+  const ranks = Math.max(1, panel.net.ranks.length);
+  const lane = Math.max(5, Math.min(ranks > 8 ? 30 : 46, Math.floor(most / ranks)));
+  const height = Math.min(most, lane * ranks);
+  const width = Math.max(40, panel.drawing.clientWidth - GUTTER);
+  panel.scroll = Math.max(0, Math.min(panel.scroll, lane * ranks - height));
+  const { view } = panel.app;
+  return {
+    lane, height, width, whole: lane * ranks,
+    x: (time) => GUTTER + ((time - view.from) / (view.to - view.from)) * width,
+    y: (rank) => AXIS + (rank + 0.5) * lane - panel.scroll,
+    time: (x) => view.from + ((x - GUTTER) / width) * (view.to - view.from),
+    rank: (y) => Math.floor((y - AXIS + panel.scroll) / lane),
+  };
+}
+
+function drawPanel(panel) {
+  const g = (panel.g = geometry(panel));
+  const { context, ratio, w, h } = sized(panel.base, GUTTER + g.width, AXIS + g.height + 2);
+  paintLanes(panel, g, context, ratio, w, h);
+  context.scale(ratio, ratio);
+  drawAxis(panel, g, context);
+  drawLabels(panel, g, context);
+  drawEnd(panel, g, context);
+  drawMessages(panel, g, context);
+  drawScrollbar(panel, g, context);
+  drawOverlay(panel);
+}
+
+function paintLanes(panel, g, context, ratio, w, h) {
+  const image = context.createImageData(w, h);
+  const words = new Uint32Array(image.data.buffer);
+  const x = Math.round(GUTTER * ratio);
+  const bins = new Float64Array((w - x + 1) * 8);
+  const [top, bottom] = [Math.round(AXIS * ratio), Math.min(h, Math.round((AXIS + g.height) * ratio))];
+  const between = g.lane >= 8 ? 2 : 1;
+  const gap = Math.max(1, Math.round(ratio));
+  panel.net.ranks.forEach((rank, r) => {
+    const y = AXIS + r * g.lane - panel.scroll;
+    const [y0, y1] = [Math.max(top, Math.round(y * ratio)), Math.min(bottom, Math.round((y + g.lane - between) * ratio))];
+    if (y1 > y0) paintLane(words, w, x, w - x, y0, y1, rank, panel.app.view, panel.app.palette, bins, gap);
+  });
+  context.putImageData(image, 0, 0);
+}
+
+function drawAxis(panel, g, context) {
+  const { view, palette } = panel.app;
+  const { step, times } = ticks(view.from, view.to, g.width / 110);
+  context.font = "12px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  context.fillStyle = palette.quiet;
+  context.strokeStyle = palette.ink;
+  context.lineWidth = 1;
+  for (const time of times) {
+    const x = Math.round(g.x(time)) + 0.5;
+    context.globalAlpha = 0.13;
+    context.beginPath();
+    context.moveTo(x, AXIS - 5);
+    context.lineTo(x, AXIS + g.height);
+    context.stroke();
+    context.globalAlpha = 1;
+    context.textAlign = x > GUTTER + g.width - 40 ? "right" : x < GUTTER + 20 ? "left" : "center";
+    context.fillText(time === 0 ? "0" : moment(time, step, view.to), x, AXIS - 14);
+  }
+}
+
+function drawLabels(panel, g, context) {
+  const every = [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 256].find((n) => n * g.lane >= 14) || 512;
+  context.fillStyle = panel.app.palette.quiet;
+  context.textAlign = "right";
+  for (let rank = 0; rank < panel.net.ranks.length; rank += every) {
+    const y = g.y(rank);
+    if (y < AXIS || y > AXIS + g.height) continue;
+    context.fillText(g.lane >= 14 ? "rank " + rank : String(rank), GUTTER - 8, y - 1);
+  }
+}
+
+// Where the run ends, if another in view takes longer.
+function drawEnd(panel, g, context) {
+  const x = g.x(panel.net.end);
+  if (x > GUTTER + g.width - 2) return;
+  const left = Math.max(GUTTER, x);
+  context.fillStyle = panel.app.palette.card;
+  context.fillRect(left + 1, AXIS, GUTTER + g.width - left, g.height + 2);
+  context.fillStyle = panel.app.palette.ink;
+  if (x >= GUTTER) context.fillRect(x, AXIS - 4, 1.5, g.height + 4);
+  context.textAlign = "left";
+  context.font = "600 13px system-ui, sans-serif";
+  const text = `${x < GUTTER ? "ended" : "ends"} at ${duration(panel.net.end)}`;
+  if (left < GUTTER + g.width - 110) context.fillText(text, left + 10, AXIS + g.height / 2);
+}
+
+function drawMessages(panel, g, context) {
+  const { palette, view, mode } = panel.app;
+  const { found, note } = chosenMessages(panel.net, view, mode);
+  panel.drawn = found;
+  panel.note.textContent = note;
+  context.save();
+  clipToLanes(g, context);
+  context.globalAlpha = found.length > 120 ? 0.55 : 0.9;
+  for (const i of found) drawArrow(context, message(panel.net, i), g, palette.ink, palette.card, found.length > 60 ? 1 : 1.4);
+  context.restore();
+}
+
+function clipToLanes(g, context) {
+  context.beginPath();
+  context.rect(GUTTER, AXIS, g.width, g.height);
+  context.clip();
+}
+
+function drawScrollbar(panel, g, context) {
+  if (g.whole <= g.height) return;
+  context.globalAlpha = 0.5;
+  context.fillStyle = panel.app.palette.ink;
+  context.fillRect(GUTTER + g.width - 6, AXIS + (panel.scroll / g.whole) * g.height, 4, Math.max(12, (g.height / g.whole) * g.height));
+  context.globalAlpha = 1;
+}
+
+// Crosshair, the stretch or message under the pointer, and the span being marked.
+function drawOverlay(panel) {
+  const { g, app, hover } = panel;
+  const { context, ratio } = sized(panel.overlay, GUTTER + g.width, AXIS + g.height + 2);
+  context.scale(ratio, ratio);
+  clipToLanes(g, context);
+  if (app.marked) {
+    context.fillStyle = app.palette.accent;
+    context.globalAlpha = 0.25;
+    context.fillRect(g.x(app.marked.from), AXIS, g.x(app.marked.to) - g.x(app.marked.from), g.height);
+    context.globalAlpha = 1;
+  }
+  if (app.cross !== null) {
+    context.fillStyle = app.palette.ink;
+    context.globalAlpha = 0.4;
+    context.fillRect(g.x(app.cross), AXIS, 1, g.height);
+    context.globalAlpha = 1;
+  }
+  if (hover?.ends) for (const one of hover.ends) drawArrow(context, one, g, app.palette.ink, app.palette.card, 1.4);
+  if (hover?.stretch) outlineStretch(panel, g, context);
+  if (hover?.message) drawArrow(context, hover.message, g, app.palette.ink, app.palette.card, 2.5);
+}
+
+function outlineStretch(panel, g, context) {
+  const { stretch, rank } = panel.hover;
+  const x0 = Math.max(GUTTER - 5, g.x(stretch.start));
+  const x1 = Math.min(GUTTER + g.width + 5, g.x(stretch.end));
+  context.strokeStyle = panel.app.palette.ink;
+  context.lineWidth = 2;
+  context.strokeRect(x0, g.y(rank) - g.lane / 2, Math.max(2, x1 - x0), g.lane - 1);
+}
+
+// What a point is on; a stretch that waits brings the message that ends it.
+function pointAt(panel, x, y) {
+  const { g, net } = panel;
+  if (y < AXIS || y > AXIS + g.height) return null;
+  if (x < GUTTER) return net.ranks[g.rank(y)] ? wholeRank(panel, g.rank(y)) : null;
+  const near = arrowAt(net, panel.drawn, g, x, y);
+  if (near) return { message: near };
+  const rank = g.rank(y);
+  const stretch = net.ranks[rank] && stretchAt(net.ranks[rank], g.time(x));
+  if (!stretch) return null;
+  const arriving = stretch.code === 2 || stretch.code === 3 ? messageEnding(net, rank, stretch) : null;
+  const leaving = !arriving && (stretch.code === 3 || stretch.code === 4) ? messageHolding(net, rank, stretch) : null;
+  return { rank, stretch, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
+}
+
+// A rank as a whole: its time in view by activity, and its messages there.
+function wholeRank(panel, rank) {
+  const { net, app } = panel;
+  const { edge, code, n } = net.ranks[rank];
+  const times = new Float64Array(IDLE + 1);
+  for (let i = bisect(n, (k) => edge[k + 1] > app.view.from); i < n && edge[i] < app.view.to; i++) {
+    times[code[i]] += Math.min(edge[i + 1], app.view.to) - Math.max(edge[i], app.view.from);
+  }
+  const mine = messagesIn(net, app.view.from, app.view.to, ALL).found.map((i) => message(net, i));
+  const ends = mine.filter((one) => one.src === rank || one.dst === rank);
+  return { rank, times, ends: ends.length <= FEW ? ends : [], messages: ends.length };
+}
+
+function swatch(app, code) {
+  const made = element("i");
+  made.style.background = app.palette.colours[code];
+  return made;
+}
+
+function describe(panel, hover) {
+  const { app } = panel;
+  const lines = [];
+  if (hover.times) {
+    lines.push(element("b", {}, `rank ${hover.rank} in this view`));
+    app.activities.forEach((name, code) => {
+      if (hover.times[code]) lines.push(swatch(app, code), `${name} ${duration(hover.times[code])}`, element("br"));
+    });
+    lines.push(`${count(hover.messages)} messages sent or received`);
+  }
+  if (hover.stretch) {
+    const { code, start, end } = hover.stretch;
+    const name = code === IDLE ? "idle" : app.activities[code];
+    lines.push(element("b", {}, swatch(app, code), `rank ${hover.rank}: ${name}, ${duration(end - start)}`), `from ${exactly(start)} to ${exactly(end)}`);
+  }
+  if (hover.message) {
+    const { src, dst, size, tag, sent, arrived, received } = hover.message;
+    lines.push(element("b", {}, `${hover.said || "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`));
+    lines.push(`sent ${exactly(sent)}`, element("br"), `arrived ${exactly(arrived)} (+${duration(arrived - sent)})`, element("br"));
+    lines.push(`received ${exactly(received)} (+${duration(received - arrived)})`);
+  }
+  return lines;
+}
+
+function listen(panel) {
+  const { drawing, app } = panel;
+  const at = (event) => {
+    const box = drawing.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  let drag = null;
+  drawing.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    const [x, y] = at(event);
+    drag = { x, y, view: { ...app.view }, scroll: panel.scroll, marking: event.shiftKey };
+    drawing.setPointerCapture(event.pointerId);
+  });
+  drawing.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    if (drag?.marking) {
+      const times = [panel.g.time(drag.x), panel.g.time(x)].sort((a, b) => a - b);
+      app.marked = { from: times[0], to: times[1] };
+      return app.overlays();
+    }
+    if (drag) {
+      const shift = ((drag.x - x) / panel.g.width) * (drag.view.to - drag.view.from);
+      panel.scroll = drag.scroll + drag.y - y;
+      return app.look(drag.view.from + shift, drag.view.to + shift);
+    }
+    point(panel, x, y, event);
+  });
+  const stop = () => {
+    const marked = app.marked;
+    [drag, app.marked] = [null, null];
+    if (marked && marked.to > marked.from) app.look(marked.from, marked.to);
+    app.settle();
+  };
+  drawing.addEventListener("pointerup", stop);
+  drawing.addEventListener("pointercancel", stop);
+  drawing.addEventListener("pointerleave", () => leave(panel));
+  drawing.addEventListener("dblclick", (event) => app.zoom(event.shiftKey ? 2 : 0.4, panel.g.time(at(event)[0])));
+  drawing.addEventListener("wheel", (event) => wheel(panel, event, at(event)[0]), { passive: false });
+  drawing.addEventListener("keydown", (event) => key(panel, event));
+}
+
+function point(panel, x, y, event) {
+  const { app } = panel;
+  panel.hover = pointAt(panel, x, y);
+  app.cross = x >= GUTTER ? panel.g.time(x) : null;
+  app.overlays();
+  if (panel.hover) app.tip(event, describe(panel, panel.hover));
+  else app.tip(null);
+}
+
+function leave(panel) {
+  [panel.hover, panel.app.cross] = [null, null];
+  panel.app.overlays();
+  panel.app.tip(null);
+}
+
+// The wheel moves the page unless the timeline has been clicked into or Ctrl is held.
+function wheel(panel, event, x) {
+  const { app } = panel;
+  const chosen = document.activeElement === panel.drawing;
+  if (!chosen && !event.ctrlKey && !event.metaKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;
+  event.preventDefault();
+  const unit = event.deltaMode === 1 ? 30 : 1;
+  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+    app.pan((((event.deltaX || event.deltaY) * unit) / panel.g.width));
+  } else {
+    app.zoom(2 ** ((Math.max(-240, Math.min(240, event.deltaY * unit)) / 240)), panel.g.time(Math.max(GUTTER, x)));
+  }
+}
+
+function key(panel, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { app } = panel;
+  const scrollBy = (lanes) => {
+    panel.scroll += lanes * panel.g.lane;
+    app.redraw();
+  };
+  const keys = {
+    ArrowLeft: () => app.pan(-0.15), ArrowRight: () => app.pan(0.15), ArrowUp: () => scrollBy(-4), ArrowDown: () => scrollBy(4),
+    "+": () => app.zoom(0.6), "=": () => app.zoom(0.6), "-": () => app.zoom(1 / 0.6), 0: () => app.whole(), Home: () => app.whole(), c: () => app.communicating(),
+  };
+  if (!keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+}
