@@ -25,12 +25,15 @@ struct Gathering {
     last: Option<Entry>,
     /// The last to come among those that call themselves the root.
     root: Option<Entry>,
-    /// When the last part of a root-synchronous operation is done.
-    parts_end: f64,
-    finish: Option<f64>,
+    /// The one whose part of a root-synchronous operation is done last.
+    last_part: Option<Entry>,
+    finish: Option<Done>,
     /// The rank that came to wait last; the others follow through `next_waiting`.
     waiting: u32,
 }
+
+/// When an operation is done, and who decided that by coming when.
+pub type Done = (f64, (f64, u32));
 
 const NOBODY: u32 = u32::MAX;
 
@@ -44,7 +47,8 @@ pub struct Collectives<'a> {
 impl<'a> Collectives<'a> {
     /// None has begun.
     pub fn new(program: &'a Program) -> Collectives<'a> {
-        let gathering = Gathering { entered: 0, last: None, root: None, parts_end: 0.0, finish: None, waiting: NOBODY };
+        let gathering =
+            Gathering { entered: 0, last: None, root: None, last_part: None, finish: None, waiting: NOBODY };
         Collectives {
             program,
             gatherings: vec![gathering; program.instances().len()],
@@ -58,10 +62,10 @@ impl<'a> Collectives<'a> {
         let members = self.program.communicators()[call.communicator as usize].members.len() as u32;
         let gathering = &mut self.gatherings[instance as usize];
         gathering.entered += 1;
-        gathering.parts_end = gathering.parts_end.max(entry.own_end);
-        replace_if_later(&mut gathering.last, entry);
+        replace_if_later(&mut gathering.last_part, entry, |entry| entry.own_end);
+        replace_if_later(&mut gathering.last, entry, |entry| entry.came);
         if call.is_root {
-            replace_if_later(&mut gathering.root, entry);
+            replace_if_later(&mut gathering.root, entry, |entry| entry.came);
         }
         if gathering.entered < members {
             return;
@@ -70,15 +74,14 @@ impl<'a> Collectives<'a> {
         let deciding = gathering.root.unwrap_or(last);
         let decides = &self.program.calls()[deciding.call as usize];
         gathering.finish = Some(match decides.mode {
-            CollectiveMode::RootSynchronous => gathering.parts_end,
+            CollectiveMode::RootSynchronous => {
+                let part = gathering.last_part.expect("someone has entered");
+                (part.own_end, (part.came, part.rank))
+            }
             _ => {
-                last.came
-                    + costs.collective(
-                        decides.op,
-                        decides.communicator,
-                        Rank(deciding.rank),
-                        (decides.send, decides.recv),
-                    )
+                let sizes = (decides.send, decides.recv);
+                let cost = costs.collective(decides.op, decides.communicator, Rank(deciding.rank), sizes);
+                (last.came + cost, (last.came, last.rank))
             }
         });
         let mut waiting = std::mem::replace(&mut gathering.waiting, NOBODY);
@@ -89,7 +92,7 @@ impl<'a> Collectives<'a> {
     }
 
     /// When the operation is done, once all have come.
-    pub fn finish(&self, instance: u32) -> Option<f64> {
+    pub fn finish(&self, instance: u32) -> Option<Done> {
         self.gatherings[instance as usize].finish
     }
 
@@ -98,19 +101,10 @@ impl<'a> Collectives<'a> {
         let gathering = &mut self.gatherings[instance as usize];
         self.next_waiting[rank as usize] = std::mem::replace(&mut gathering.waiting, rank);
     }
-
-    /// When the last rank came and which; the asking rank itself while others are missing.
-    pub fn last(&self, instance: u32, came: f64, rank: u32) -> (f64, u32) {
-        let gathering = &self.gatherings[instance as usize];
-        match (gathering.finish, gathering.last) {
-            (Some(_), Some(last)) => (last.came, last.rank),
-            _ => (came, rank),
-        }
-    }
 }
 
-fn replace_if_later(kept: &mut Option<Entry>, entry: Entry) {
-    if kept.is_none_or(|kept| (entry.came, entry.rank) > (kept.came, kept.rank)) {
+fn replace_if_later(kept: &mut Option<Entry>, entry: Entry, time: impl Fn(&Entry) -> f64) {
+    if kept.is_none_or(|kept| (time(&entry), entry.rank) > (time(&kept), kept.rank)) {
         *kept = Some(entry);
     }
 }

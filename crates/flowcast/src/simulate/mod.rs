@@ -1,8 +1,8 @@
 //! When everything happens: replay of traces, and the stepping of concurrent flows.
 
-//CP
 mod collectives;
 pub mod costs;
+pub mod critical_path;
 mod deadlock;
 pub mod loggops;
 mod matching;

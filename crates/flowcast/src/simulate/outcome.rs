@@ -1,6 +1,6 @@
 //! What a replay gives: the times of the ranks and of the whole.
 
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Rank, Time};
 
 /// One rank's share of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -13,6 +13,13 @@ pub struct RankOutcome {
     pub blocked: Time,
     /// Processor time spent on messages.
     pub overhead: Time,
+}
+
+impl RankOutcome {
+    /// Time in communication: all that is not the program's own computation.
+    pub fn communication(&self) -> Time {
+        self.end - self.compute
+    }
 }
 
 /// A replay's result.
@@ -30,5 +37,11 @@ impl Outcome {
     /// When the last rank ended.
     pub fn makespan(&self) -> Time {
         self.ranks.iter().map(|rank| rank.end).fold(Time::ZERO, Time::max)
+    }
+
+    /// The rank that ended last, the first of them if several did; `None` without ranks.
+    pub fn slowest(&self) -> Option<Rank> {
+        let last = self.makespan();
+        self.ranks.iter().position(|rank| rank.end == last).map(|rank| Rank(rank as u32))
     }
 }

@@ -21,7 +21,7 @@ pub trait Observer {
     /// A receive or wait: called at `call`, processor time up to `before`, returned at `end` with `after` of overhead.
     #[inline(always)]
     fn received(&mut self, _rank: u32, _slot: u32, _received: Received) {}
-    /// A collective: called, last of all arrived, done.
+    /// A collective: called, start-up over, last of all arrived, done.
     #[inline(always)]
     fn gathered(&mut self, _rank: u32, _gathered: Gathered) {}
 }
@@ -61,9 +61,11 @@ pub struct Gathered {
     pub instance: u32,
     /// When the rank called.
     pub call: f64,
-    /// When the last rank came.
+    /// When the rank's start-up was over.
+    pub came: f64,
+    /// When the rank came that decided the end.
     pub last: f64,
-    /// The rank that came last.
+    /// That rank: the last to come, or the one whose data was last at the root.
     pub last_rank: u32,
     /// When the rank went on.
     pub end: f64,
@@ -84,8 +86,12 @@ pub enum Cause {
     Message(u32),
     /// A rendezvous message whose receiver came late, by slot.
     Receiver(u32),
-    /// The rank that reached a collective last.
-    LastOf(Rank),
+    /// The rank's own rendezvous message, which had left, by slot.
+    Release(u32),
+    /// The sending interface, which rested after the message before, by that message's slot.
+    Interface(u32),
+    /// The rank that decided the end of a collective, and when it came.
+    LastOf(Rank, Time),
 }
 
 /// A stretch of a rank's time with the reason for its end.
@@ -106,7 +112,11 @@ pub struct Flight {
     pub class: u32,
     /// When the program called.
     pub call: f64,
-    /// When it began to move.
+    /// When the sender's overhead began.
+    pub begun: f64,
+    /// When the sender's overhead ended.
+    pub ready: f64,
+    /// When it began to move: as soon as it was ready, or later if a rendezvous waited for its receiver.
     pub start: f64,
     /// When the last byte arrived.
     pub arrival: f64,
@@ -114,8 +124,19 @@ pub struct Flight {
     pub received: f64,
 }
 
-const NOWHERE: Flight =
-    Flight { from: u32::MAX, class: 0, call: f64::NAN, start: f64::NAN, arrival: f64::NAN, received: f64::NAN };
+/// Names no message and no rank.
+const NONE: u32 = u32::MAX;
+
+const NOWHERE: Flight = Flight {
+    from: NONE,
+    class: 0,
+    call: f64::NAN,
+    begun: f64::NAN,
+    ready: f64::NAN,
+    start: f64::NAN,
+    arrival: f64::NAN,
+    received: f64::NAN,
+};
 
 /// Keeps everything.
 #[derive(Debug, Clone)]
@@ -124,12 +145,19 @@ pub struct Recorder {
     pub ranks: Vec<Vec<Stretch>>,
     /// Messages by slot.
     pub flights: Vec<Flight>,
+    /// The slot of each rank's last send.
+    last_sends: Vec<u32>,
 }
 
 impl Recorder {
     /// For the replay of this program.
     pub fn new(program: &Program) -> Recorder {
-        Recorder { ranks: vec![Vec::new(); program.ranks()], flights: vec![NOWHERE; program.messages() as usize] }
+        let ranks = program.ranks();
+        Recorder {
+            ranks: vec![Vec::new(); ranks],
+            flights: vec![NOWHERE; program.messages() as usize],
+            last_sends: vec![NONE; ranks],
+        }
     }
 
     fn push(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
@@ -142,7 +170,7 @@ impl Recorder {
     /// The timeline of what was recorded: neighbouring stretches of the same activity become one.
     pub fn timeline(&self, program: &Program) -> Timeline {
         let ranks = self.ranks.iter().map(|stretches| merged(stretches)).collect();
-        let flights = self.flights.iter().enumerate().filter(|(_, flight)| flight.from != u32::MAX);
+        let flights = self.flights.iter().enumerate().filter(|(_, flight)| flight.from != NONE);
         let message = |(slot, flight): (usize, &Flight)| {
             let class = &program.classes()[flight.class as usize];
             MessageSpan {
@@ -177,10 +205,12 @@ impl Observer for Recorder {
 
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
         let Sent { class, call, start, end, arrival } = sent;
+        let before = std::mem::replace(&mut self.last_sends[rank as usize], slot);
         // An interface that is still busy with the messages before holds the sender as overhead does.
-        self.push(rank, (call, end), Activity::Overhead, Cause::Own);
+        self.push(rank, (call, start), Activity::Overhead, Cause::Interface(before));
+        self.push(rank, (start, end), Activity::Overhead, Cause::Own);
         let flight = &mut self.flights[slot as usize];
-        *flight = Flight { from: rank, class, call, start: end.max(start), arrival, received: f64::NAN };
+        *flight = Flight { from: rank, class, call, begun: start, ready: end, start: end, arrival, received: f64::NAN };
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
@@ -192,7 +222,7 @@ impl Observer for Recorder {
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
         let begun = self.flights[slot as usize].start.clamp(start, end);
         self.push(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
-        self.push(rank, (begun, end), Activity::Transfer, Cause::Own);
+        self.push(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
     }
 
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
@@ -206,9 +236,11 @@ impl Observer for Recorder {
     }
 
     fn gathered(&mut self, rank: u32, gathered: Gathered) {
-        let Gathered { call, last, last_rank, end, .. } = gathered;
-        let last = last.clamp(call, end);
-        self.push(rank, (call, last), Activity::CollectiveWait, Cause::LastOf(Rank(last_rank)));
-        self.push(rank, (last, end), Activity::Collective, Cause::LastOf(Rank(last_rank)));
+        let Gathered { call, came, last, last_rank, end, .. } = gathered;
+        let cause = Cause::LastOf(Rank(last_rank), Time::from_nanos(last));
+        let last = last.clamp(came, end);
+        self.push(rank, (call, came), Activity::Overhead, Cause::Own);
+        self.push(rank, (came, last), Activity::CollectiveWait, cause);
+        self.push(rank, (last, end), Activity::Collective, cause);
     }
 }

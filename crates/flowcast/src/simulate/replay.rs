@@ -6,8 +6,9 @@
 //! and the result is that of an event-driven simulation, at the cost of reading the streams once.
 
 use super::SimulateError;
-use super::collectives::{Collectives, Entry};
+use super::collectives::{Collectives, Done, Entry};
 use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
+use super::critical_path::{self, CriticalPath};
 use super::deadlock::{Wait, deadlock};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
@@ -67,6 +68,12 @@ impl<'a> Replay<'a> {
     /// The costs in use.
     pub fn costs(&self) -> &Costs {
         &self.costs
+    }
+
+    /// Which chain of causes made the replay that was recorded take as long as it did.
+    pub fn critical_path(&self, recorder: &Recorder) -> CriticalPath {
+        let way = |slot: u32| self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
+        critical_path::walk_back(self.program, recorder, |slot| &self.costs.paths[way(slot)])
     }
 
     fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
@@ -424,18 +431,18 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
             let entry = Entry { rank, call, came, own_end: self.own_end(rank, call, came) };
             self.collectives.enter(instance, entry, self.costs, &mut self.ready);
         }
-        let end = match made.mode {
-            CollectiveMode::Immediate => Some(came),
-            CollectiveMode::RootSynchronous if !made.is_root => Some(self.own_end(rank, call, came)),
-            _ => self.collectives.finish(instance).map(|finish| finish.max(came)),
+        let own = (came, rank);
+        let left = match made.mode {
+            CollectiveMode::Immediate => Some((came, own)),
+            CollectiveMode::RootSynchronous if !made.is_root => Some((self.own_end(rank, call, came), own)),
+            _ => self.collectives.finish(instance),
         };
-        let Some(end) = end else {
+        let Some((end, last)) = left else {
             self.collectives.wait(instance, rank);
             return Step::Wait;
         };
         state.entered = false;
-        state.overhead += startup;
-        self.leave_collective(rank, state, instance, (came, end));
+        self.leave_collective(rank, state, instance, came, (end.max(came), last));
         Step::GoOn
     }
 
@@ -450,9 +457,10 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
         came + self.costs.to_root(same_node, Rank(rank), made.send)
     }
 
-    fn leave_collective(&mut self, rank: u32, state: &mut RankState, instance: u32, (came, end): (f64, f64)) {
-        let (last, last_rank) = self.collectives.last(instance, came, rank);
-        self.observer.gathered(rank, Gathered { instance, call: state.time, last, last_rank, end });
+    fn leave_collective(&mut self, rank: u32, state: &mut RankState, instance: u32, came: f64, done: Done) {
+        let (end, (last, last_rank)) = done;
+        self.observer.gathered(rank, Gathered { instance, call: state.time, came, last, last_rank, end });
+        state.overhead += came - state.time;
         state.blocked += end - came;
         state.time = end;
     }
@@ -461,12 +469,11 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
         let communicator = self.program.instances()[instance as usize];
         let startup = self.costs.collective_startup(communicator, Rank(rank));
         let came = state.time + startup;
-        let Some(finish) = self.collectives.finish(instance) else {
+        let Some((finish, last)) = self.collectives.finish(instance) else {
             self.collectives.wait(instance, rank);
             return Step::Wait;
         };
-        state.overhead += startup;
-        self.leave_collective(rank, state, instance, (came, finish.max(came)));
+        self.leave_collective(rank, state, instance, came, (finish.max(came), last));
         Step::GoOn
     }
 

@@ -1,0 +1,260 @@
+//! What limits a replay: the chain of causes that ends where the last rank ends.
+//!
+//! The walk begins at the end of the rank that ends last and goes back in time. A stretch of the rank's own work
+//! leads to its start; a wait leads to what ended it: for a message to its sender at the moment when it began to move
+//! (or, if a rendezvous had to wait, to the receiver when it asked), for a late receiver to that receiver, for a
+//! collective to the rank that came last. Every nanosecond on the way belongs to one [`Limit`], so the shares add up
+//! to the makespan. The time of a replay is a maximum over such chains (max-plus algebra), hence each share is also
+//! a lower bound of what the makespan grows by when the parameter behind it grows.
+
+mod words;
+
+use super::costs::PathCosts;
+use super::record::{Cause, Flight, Recorder, Stretch};
+use super::timeline::Activity;
+use crate::trace::program::Program;
+use crate::units::{Bytes, Rank, Time};
+
+/// What a part of the critical path is spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limit {
+    /// The program's own computation.
+    Compute,
+    /// Processor time for messages (`o` of LogGP, the start-up of Dimemas).
+    Overhead,
+    /// The rest that an interface takes between two messages (`g` of LogGP).
+    Gap,
+    /// The part of a message's way that no bandwidth would shorten.
+    Latency,
+    /// The part of a message's way that grows with its size.
+    Bandwidth,
+    /// Collective operations after all have come.
+    Collective,
+    /// Anything else; a complete record leaves nothing here.
+    Other,
+}
+
+impl Limit {
+    /// All of them, in the order in which equal shares are shown.
+    pub const ALL: [Limit; 7] = [
+        Limit::Compute,
+        Limit::Overhead,
+        Limit::Gap,
+        Limit::Latency,
+        Limit::Bandwidth,
+        Limit::Collective,
+        Limit::Other,
+    ];
+
+    /// Name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Limit::Compute => "compute",
+            Limit::Overhead => "overhead",
+            Limit::Gap => "gap",
+            Limit::Latency => "latency",
+            Limit::Bandwidth => "bandwidth",
+            Limit::Collective => "collective",
+            Limit::Other => "other",
+        }
+    }
+}
+
+/// A piece of the critical path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// The rank that works or waits.
+    pub rank: Rank,
+    /// Its beginning: the end of the step before.
+    pub start: Time,
+    /// Its end.
+    pub end: Time,
+    /// What it is spent on.
+    pub limit: Limit,
+}
+
+/// One limit's part of the makespan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// What the time is spent on.
+    pub limit: Limit,
+    /// How much of it.
+    pub time: Time,
+    /// Of the makespan, from 0 to 1.
+    pub fraction: f64,
+}
+
+/// What is counted along the critical path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Messages whose latency is on it.
+    pub messages: u64,
+    /// Bytes whose transfer is on it.
+    pub bytes: Bytes,
+    /// Times that a processor handled a message.
+    pub overheads: u64,
+    /// Times that an interface rested.
+    pub gaps: u64,
+    /// Collective operations.
+    pub collectives: u64,
+}
+
+/// The chain of causes behind a makespan.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CriticalPath {
+    /// When the last rank ended.
+    pub makespan: Time,
+    /// From the beginning to the makespan without gaps.
+    pub steps: Vec<Step>,
+    /// What lies on it.
+    pub counts: Counts,
+}
+
+/// Follows the causes back from the end of the last rank; `path_of` gives what the way of a message (by slot) costs.
+pub fn walk_back<'a>(program: &Program, recorder: &Recorder, path_of: impl Fn(u32) -> &'a PathCosts) -> CriticalPath {
+    let ends = recorder.ranks.iter().map(|stretches| stretches.last().map_or(Time::ZERO, |last| last.segment.end));
+    let ends: Vec<Time> = ends.collect();
+    let makespan = ends.iter().copied().fold(Time::ZERO, Time::max);
+    let last = ends.iter().position(|end| *end == makespan).unwrap_or(0);
+    let path = CriticalPath { makespan, ..CriticalPath::default() };
+    let mut walk = Walk { program, recorder, rank: last as u32, at: makespan, path };
+    // No stretch can be met twice, since each is left for something that happened before its end.
+    let mut left: usize = recorder.ranks.iter().map(Vec::len).sum();
+    while walk.at > Time::ZERO {
+        match walk.stretch().filter(|_| left > 0) {
+            Some(stretch) => walk.follow(stretch, &path_of),
+            None => walk.spend(Limit::Other, Time::ZERO),
+        }
+        left = left.saturating_sub(1);
+    }
+    walk.path.steps.reverse();
+    walk.path
+}
+
+struct Walk<'a> {
+    program: &'a Program,
+    recorder: &'a Recorder,
+    rank: u32,
+    at: Time,
+    path: CriticalPath,
+}
+
+impl<'a> Walk<'a> {
+    /// The stretch of the rank that leads to the present time.
+    fn stretch(&self) -> Option<&'a Stretch> {
+        let stretches = &self.recorder.ranks[self.rank as usize];
+        let begun = stretches.partition_point(|stretch| stretch.segment.start < self.at);
+        begun.checked_sub(1).map(|index| &stretches[index])
+    }
+
+    /// Moves back to `start`; the time between is spent on `limit`.
+    fn spend(&mut self, limit: Limit, start: Time) {
+        if start < self.at {
+            self.path.steps.push(Step { rank: Rank(self.rank), start, end: self.at, limit });
+            self.at = start;
+        }
+    }
+
+    fn follow<'b>(&mut self, stretch: &Stretch, path_of: impl Fn(u32) -> &'b PathCosts) {
+        let segment = stretch.segment;
+        if segment.end != self.at {
+            // Causes are known for the ends of stretches only.
+            let known = if segment.end < self.at { segment.end } else { segment.start };
+            return self.spend(Limit::Other, known);
+        }
+        match stretch.cause {
+            Cause::Own => self.follow_own(stretch),
+            Cause::Message(slot) => self.follow_message(slot, path_of(slot)),
+            Cause::Release(slot) => self.follow_release(slot),
+            Cause::Receiver(slot) => self.rank = self.program.receiver(slot).0,
+            Cause::Interface(slot) => self.follow_interface(slot, path_of(slot)),
+            Cause::LastOf(rank, came) => {
+                self.path.counts.collectives += u64::from(came < self.at);
+                self.spend(Limit::Collective, came);
+                self.rank = rank.0;
+            }
+        }
+    }
+
+    fn follow_own(&mut self, stretch: &Stretch) {
+        let limit = match stretch.segment.activity {
+            Activity::Compute => Limit::Compute,
+            Activity::Overhead => Limit::Overhead,
+            _ => Limit::Other,
+        };
+        self.path.counts.overheads += u64::from(limit == Limit::Overhead);
+        self.spend(limit, stretch.segment.start);
+    }
+
+    fn follow_message(&mut self, slot: u32, path: &PathCosts) {
+        let flight = self.flight(slot);
+        let start = Time::from_nanos(flight.start);
+        self.spend(Limit::Bandwidth, start + Time::from_nanos(path.latency));
+        self.spend(Limit::Latency, start);
+        self.path.counts.messages += 1;
+        self.count_bytes(flight);
+        self.go_where_it_began(slot, flight);
+    }
+
+    /// The sender of a rendezvous waited until its own message had left.
+    fn follow_release(&mut self, slot: u32) {
+        let flight = self.flight(slot);
+        self.spend(Limit::Bandwidth, Time::from_nanos(flight.start));
+        self.count_bytes(flight);
+        self.go_where_it_began(slot, flight);
+    }
+
+    /// The sender waited for its interface, which rested from the start of the message before.
+    fn follow_interface(&mut self, slot: u32, path: &PathCosts) {
+        let flight = self.flight(slot);
+        let cost = &path.classes[flight.class as usize];
+        let gap = cost.busy - (cost.delay - path.latency);
+        let begun = Time::from_nanos(flight.begun);
+        self.spend(Limit::Bandwidth, begun + Time::from_nanos(gap));
+        self.spend(Limit::Gap, begun);
+        self.path.counts.gaps += 1;
+        self.count_bytes(flight);
+    }
+
+    fn flight(&self, slot: u32) -> &'a Flight {
+        &self.recorder.flights[slot as usize]
+    }
+
+    fn count_bytes(&mut self, flight: &Flight) {
+        self.path.counts.bytes.0 += self.program.classes()[flight.class as usize].size.0;
+    }
+
+    fn go_where_it_began(&mut self, slot: u32, flight: &Flight) {
+        let waited = flight.start > flight.ready;
+        self.rank = if waited { self.program.receiver(slot).0 } else { flight.from };
+    }
+}
+
+impl CriticalPath {
+    /// What the makespan is spent on, largest share first; limits without a share are left out.
+    pub fn shares(&self) -> Vec<Share> {
+        let share = |limit: Limit| {
+            let time = self.steps.iter().filter(|step| step.limit == limit).map(|step| step.end - step.start).sum();
+            Share { limit, time, fraction: fraction(time, self.makespan) }
+        };
+        let mut shares: Vec<Share> =
+            Limit::ALL.into_iter().map(share).filter(|share| share.time > Time::ZERO).collect();
+        shares.sort_by_key(|share| std::cmp::Reverse(share.time));
+        shares
+    }
+
+    /// The ranks on the path with their time on it, longest first.
+    pub fn ranks(&self) -> Vec<(Rank, Time)> {
+        let mut times = std::collections::BTreeMap::new();
+        for step in &self.steps {
+            *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
+        }
+        let mut times: Vec<(Rank, Time)> = times.into_iter().collect();
+        times.sort_by_key(|(rank, time)| (std::cmp::Reverse(*time), *rank));
+        times
+    }
+}
+
+fn fraction(part: Time, whole: Time) -> f64 {
+    if whole > Time::ZERO { part.as_nanos() / whole.as_nanos() } else { 0.0 }
+}

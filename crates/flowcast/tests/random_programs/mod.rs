@@ -1,0 +1,379 @@
+//! Random message-passing programs that cannot deadlock.
+//!
+//! All events stand in one global order. A rank's records are its part of that order; a blocking record and its
+//! counterpart stand at the same place, an immediate receive before it and its wait behind it. So the earliest event
+//! that has not happened can always happen, whatever the network and however many sends wait for their receivers.
+
+// Each test crate uses its own part of this module.
+#![allow(dead_code)]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use flowcast::model::collective::CollectiveOp;
+use flowcast::model::machine::{Machine, Mapping, NodeGroup};
+use flowcast::model::network::{Network, Rule};
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::replay::Replay;
+use flowcast::trace::{Program, ReadOptions, Trace, TraceError, read};
+use flowcast::units::{Rate, Time, TimePerByte};
+use proptest::prelude::*;
+
+/// One record of a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    Compute(u64),
+    Send { to: usize, bytes: u64, tag: u32, comm: usize, sync: bool, immediate: bool },
+    Recv { from: usize, tag: u32, comm: usize },
+    Irecv { from: usize, tag: u32, comm: usize },
+    Wait { from: usize, tag: u32, comm: usize },
+    Collective { op: CollectiveOp, comm: usize, root: usize, send: u64, recv: u64, mode: Mode },
+    WaitCollective,
+}
+
+/// How a collective ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Blocking,
+    Immediate,
+    RootSynchronous,
+}
+
+/// Records by rank, and the communicators that collectives name (number 0 is all ranks).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    pub ranks: Vec<Vec<Record>>,
+    pub comms: Vec<Vec<usize>>,
+}
+
+/// What happens, with numbers that are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Event {
+    Compute {
+        rank: usize,
+        nanos: u64,
+    },
+    Message {
+        src: usize,
+        dst: usize,
+        bytes: u64,
+        tag: u32,
+        comm: usize,
+        mode: (bool, bool),
+        early: Option<(usize, Option<usize>)>,
+    },
+    Collective {
+        op: usize,
+        comm: usize,
+        root: usize,
+        sizes: (u64, u64),
+        mode: Mode,
+        later: usize,
+    },
+}
+
+const OPS: [CollectiveOp; 4] =
+    [CollectiveOp::Barrier, CollectiveOp::Bcast, CollectiveOp::Alltoall, CollectiveOp::Allreduce];
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let mode = prop_oneof![Just(Mode::Blocking), Just(Mode::Immediate), Just(Mode::RootSynchronous)];
+    let bytes = || prop_oneof![Just(0u64), Just(1), 2u64..5000, 5000u64..2_000_000];
+    let early = proptest::option::of((0usize..6, proptest::option::weighted(0.9, 0usize..6)));
+    prop_oneof![
+        3 => (0usize..8, prop_oneof![Just(0u64), 1u64..2_000_000]).prop_map(|(rank, nanos)| Event::Compute { rank, nanos }),
+        6 => (0usize..8, 0usize..8, bytes(), 0u32..2, 0usize..3, any::<(bool, bool)>(), early)
+            .prop_map(|(src, dst, bytes, tag, comm, mode, early)| Event::Message { src, dst, bytes, tag, comm, mode, early }),
+        1 => (0usize..4, 0usize..3, 0usize..8, (bytes(), bytes()), mode, 0usize..6)
+            .prop_map(|(op, comm, root, sizes, mode, later)| Event::Collective { op, comm, root, sizes, mode, later }),
+    ]
+}
+
+/// Programs of 1 to 7 ranks.
+pub fn any_records() -> impl Strategy<Value = Records> {
+    (1usize..8, 1u32..128, 1u32..128, proptest::collection::vec(any_event(), 0..50))
+        .prop_map(|(ranks, first, second, events)| Layout::new(ranks, [first, second]).records(&events))
+}
+
+/// Puts events at places of the global order.
+struct Layout {
+    comms: Vec<Vec<usize>>,
+    /// By rank: place and record.
+    placed: Vec<Vec<(usize, Record)>>,
+    /// The place of the last receive posted on each channel: receives are posted in the order of their messages.
+    posted: std::collections::BTreeMap<(usize, usize, u32, usize), usize>,
+}
+
+impl Layout {
+    fn new(ranks: usize, masks: [u32; 2]) -> Layout {
+        let part = |mask: u32| (0..ranks).filter(move |rank| mask >> rank & 1 == 1).collect::<Vec<_>>();
+        let mut comms = vec![(0..ranks).collect::<Vec<_>>()];
+        comms.extend(masks.into_iter().map(part).filter(|members| !members.is_empty()));
+        Layout { comms, placed: vec![Vec::new(); ranks], posted: Default::default() }
+    }
+
+    fn records(mut self, events: &[Event]) -> Records {
+        for (index, event) in events.iter().enumerate() {
+            self.put(16 * (index + 8), event);
+        }
+        let in_order = |mut placed: Vec<(usize, Record)>| {
+            placed.sort_by_key(|(place, _)| *place);
+            placed.into_iter().map(|(_, record)| record).collect()
+        };
+        Records { ranks: self.placed.into_iter().map(in_order).collect(), comms: self.comms }
+    }
+
+    fn put(&mut self, place: usize, event: &Event) {
+        let ranks = self.placed.len();
+        match *event {
+            Event::Compute { rank, nanos } => self.placed[rank % ranks].push((place, Record::Compute(nanos))),
+            Event::Message { src, dst, bytes, tag, comm, mode: (sync, immediate), early } => {
+                let (src, dst, comm) = (src % ranks, dst % ranks, comm % self.comms.len());
+                // A rank cannot wait for itself: its own messages are always asked for before.
+                let early = if src == dst { early.or(Some((0, Some(0)))) } else { early };
+                self.put_receive(place, (src, dst, tag, comm), early);
+                let record = Record::Send { to: dst, bytes, tag, comm, sync, immediate };
+                self.placed[src].push((place, record));
+                self.put_wait(place, (src, dst, tag, comm), early);
+            }
+            Event::Collective { op, comm, root, sizes, mode, later } => {
+                let comm = comm % self.comms.len();
+                let members = self.comms[comm].clone();
+                let root = members[root % members.len()];
+                let record = Record::Collective { op: OPS[op], comm, root, send: sizes.0, recv: sizes.1, mode };
+                for member in members {
+                    self.placed[member].push((place, record));
+                    if mode == Mode::Immediate {
+                        // Waits come in the order of their collectives, so that each waits for its own.
+                        self.placed[member].push((place + 16 * later + 9, Record::WaitCollective));
+                    }
+                }
+            }
+        }
+    }
+
+    fn put_receive(
+        &mut self,
+        place: usize,
+        channel: (usize, usize, u32, usize),
+        early: Option<(usize, Option<usize>)>,
+    ) {
+        let (from, dst, tag, comm) = channel;
+        let before = self.posted.get(&channel).copied().unwrap_or(0);
+        let (posted, record) = match early {
+            Some((slots, _)) => ((place - 16 * slots - 3).max(before + 1), Record::Irecv { from, tag, comm }),
+            None => (place, Record::Recv { from, tag, comm }),
+        };
+        self.posted.insert(channel, posted);
+        self.placed[dst].push((posted, record));
+    }
+
+    fn put_wait(&mut self, place: usize, channel: (usize, usize, u32, usize), early: Option<(usize, Option<usize>)>) {
+        let (from, dst, tag, comm) = channel;
+        if let Some((_, Some(slots))) = early {
+            self.placed[dst].push((place + 16 * slots + 5, Record::Wait { from, tag, comm }));
+        }
+    }
+}
+
+/// How the header of a `.dim` file names byte offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offsets {
+    Absent,
+    Present,
+}
+
+impl Records {
+    /// As a Dimemas trace.
+    pub fn to_dim(&self, offsets: Offsets) -> String {
+        let threads = vec!["1"; self.ranks.len()].join(",");
+        let tail = format!(":{}({threads}),{}\n", self.ranks.len(), self.comms.len());
+        let mut body = String::new();
+        for (number, members) in self.comms.iter().enumerate() {
+            let members: Vec<String> = members.iter().map(usize::to_string).collect();
+            writeln!(body, "d:1:{}:{}:{}", number + 1, members.len(), members.join(":")).unwrap();
+        }
+        let mut starts = Vec::new();
+        for (rank, records) in self.ranks.iter().enumerate() {
+            starts.push(body.len());
+            records.iter().for_each(|record| body.push_str(&dim_line(rank, *record)));
+        }
+        if offsets == Offsets::Absent {
+            return format!("#DIMEMAS:\"random\":0{tail}{body}");
+        }
+        let head = |footer: usize| format!("#DIMEMAS:\"random\":1,{footer:020}{tail}");
+        let length = head(0).len();
+        let footer: String =
+            starts.iter().enumerate().map(|(rank, start)| format!("s:{rank}:{}\n", length + start)).collect();
+        format!("{}{body}{footer}", head(length + body.len()))
+    }
+
+    /// The program that the reader makes of it.
+    pub fn program(&self) -> Program {
+        as_program(read_text(self.to_dim(Offsets::Absent)).unwrap())
+    }
+
+    /// The same program with rank `r` called `names[r]`.
+    pub fn renamed(&self, names: &[usize]) -> Records {
+        let renamed = |record: Record| match record {
+            Record::Send { to, bytes, tag, comm, sync, immediate } => {
+                Record::Send { to: names[to], bytes, tag, comm, sync, immediate }
+            }
+            Record::Recv { from, tag, comm } => Record::Recv { from: names[from], tag, comm },
+            Record::Irecv { from, tag, comm } => Record::Irecv { from: names[from], tag, comm },
+            Record::Wait { from, tag, comm } => Record::Wait { from: names[from], tag, comm },
+            Record::Collective { op, comm, root, send, recv, mode } => {
+                Record::Collective { op, comm, root: names[root], send, recv, mode }
+            }
+            same => same,
+        };
+        let mut ranks = vec![Vec::new(); self.ranks.len()];
+        for (rank, records) in self.ranks.iter().enumerate() {
+            ranks[names[rank]] = records.iter().copied().map(renamed).collect();
+        }
+        let comms = self.comms.iter().map(|members| members.iter().map(|rank| names[*rank]).collect()).collect();
+        Records { ranks, comms }
+    }
+
+    /// The same program with all times and sizes multiplied.
+    pub fn scaled(&self, factor: u64) -> Records {
+        let scaled = |record: &Record| match *record {
+            Record::Compute(nanos) => Record::Compute(nanos * factor),
+            Record::Send { to, bytes, tag, comm, sync, immediate } => {
+                Record::Send { to, bytes: bytes * factor, tag, comm, sync, immediate }
+            }
+            Record::Collective { op, comm, root, send, recv, mode } => {
+                Record::Collective { op, comm, root, send: send * factor, recv: recv * factor, mode }
+            }
+            same => same,
+        };
+        let ranks = self.ranks.iter().map(|records| records.iter().map(scaled).collect()).collect();
+        Records { ranks, comms: self.comms.clone() }
+    }
+}
+
+fn dim_line(rank: usize, record: Record) -> String {
+    match record {
+        Record::Compute(nanos) => format!("1:{rank}:0:{}.{:09}\n", nanos / 1_000_000_000, nanos % 1_000_000_000),
+        Record::Send { to, bytes, tag, comm, sync, immediate } => {
+            let mode = u8::from(sync) + 2 * u8::from(immediate);
+            format!("2:{rank}:0:{to}:-1:{bytes}:{tag}:{}:{mode}\n", comm + 1)
+        }
+        Record::Recv { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:0\n", comm + 1),
+        Record::Irecv { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:1\n", comm + 1),
+        Record::Wait { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:2\n", comm + 1),
+        Record::Collective { op, comm, root, send, recv, mode } => {
+            let (root, sync) = match mode {
+                Mode::Blocking => (usize::from(root == rank), 1),
+                Mode::Immediate => (usize::from(root == rank), 0),
+                Mode::RootSynchronous => (root, 3),
+            };
+            format!("10:{rank}:0:{}:{}:{root}:0:{send}:{recv}:{sync}\n", op as u8, comm + 1)
+        }
+        Record::WaitCollective => format!("10:{rank}:0:0:1:0:0:0:0:2\n"),
+    }
+}
+
+/// Reads a trace that stands in memory and names no other files.
+pub fn read_bytes(name: &str, bytes: Vec<u8>) -> Result<Trace, TraceError> {
+    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    read(name, Arc::new(bytes), &mut none, ReadOptions::default())
+}
+
+/// As [`read_bytes`], for a text.
+pub fn read_text(text: impl Into<String>) -> Result<Trace, TraceError> {
+    read_bytes("trace", text.into().into_bytes())
+}
+
+/// The program of a trace that is one.
+pub fn as_program(trace: Trace) -> Program {
+    match trace {
+        Trace::Program(program) => program,
+        Trace::Schedule(_) => panic!("expected a program"),
+    }
+}
+
+/// A network by its numbers: times in nanoseconds, rates in nanoseconds for each byte.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    pub rule: Rule,
+    pub latency: f64,
+    pub per_byte: f64,
+    pub overhead: f64,
+    pub gap: f64,
+    pub inside_latency: f64,
+    pub inside_rate: f64,
+    pub speed: f64,
+    pub ranks_per_node: usize,
+    pub rendezvous_from: Option<u64>,
+}
+
+/// Networks of all rules; one in two places several ranks on a node.
+pub fn any_numbers() -> impl Strategy<Value = Numbers> {
+    let rule = prop_oneof![Just(Rule::Hockney), Just(Rule::Dimemas), Just(Rule::Loggops)];
+    let time = || prop_oneof![1 => Just(0.0), 3 => 1.0..100_000.0f64, 2 => (1u32..100_000).prop_map(f64::from)];
+    let between = (time(), prop_oneof![1 => Just(0.0), 4 => 0.01..20.0f64], time(), time());
+    let inside = (time(), prop_oneof![1 => Just(0.0), 4 => 1e8..1e11f64]);
+    let rendezvous = prop_oneof![Just(None), Just(Some(0)), Just(Some(4000))];
+    (rule, between, inside, prop_oneof![Just(1.0), 0.5..4.0f64], 1usize..5, rendezvous).prop_map(
+        |(
+            rule,
+            (latency, per_byte, overhead, gap),
+            (inside_latency, inside_rate),
+            speed,
+            ranks_per_node,
+            rendezvous_from,
+        )| {
+            Numbers {
+                rule,
+                latency,
+                per_byte,
+                overhead,
+                gap,
+                inside_latency,
+                inside_rate,
+                speed,
+                ranks_per_node,
+                rendezvous_from,
+            }
+        },
+    )
+}
+
+impl Numbers {
+    pub fn node(&self, rank: usize) -> usize {
+        rank / self.ranks_per_node
+    }
+
+    /// As a network with nodes for this many ranks.
+    pub fn network(&self, ranks: usize) -> Network {
+        let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        network.point_to_point.rule = self.rule;
+        network.nic.latency = Time::from_nanos(self.latency);
+        network.nic.gap_per_byte = Some(TimePerByte::from_nanos(self.per_byte));
+        network.nic.overhead = Time::from_nanos(self.overhead);
+        network.nic.gap = Time::from_nanos(self.gap);
+        let group = NodeGroup {
+            count: ranks.div_ceil(self.ranks_per_node) as u32,
+            cpus: self.ranks_per_node as u32,
+            speed: self.speed,
+            intra_latency: Time::from_nanos(self.inside_latency),
+            intra_bandwidth: Rate::from_bytes_per_second(self.inside_rate),
+            ..NodeGroup::default()
+        };
+        let nodes = (0..ranks).map(|rank| self.node(rank) as u32).collect();
+        network.machine = Machine { buses: 0, mapping: Some(Mapping::List(nodes)), nodes: vec![group] };
+        network
+    }
+
+    pub fn rendezvous(&self) -> Rendezvous {
+        self.rendezvous_from.map_or(Rendezvous::AsRecorded, |from| Rendezvous::From(flowcast::units::Bytes(from)))
+    }
+
+    /// A replay of the program on this network.
+    pub fn replay<'a>(&self, program: &'a Program) -> Replay<'a> {
+        let network = self.network(program.ranks());
+        let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+        Replay::new(program, &network, placement, self.rendezvous()).unwrap()
+    }
+}
