@@ -7,6 +7,7 @@ mod launcher;
 mod network_args;
 mod partial;
 mod provenance;
+mod replay_view;
 mod tables;
 mod trace_args;
 

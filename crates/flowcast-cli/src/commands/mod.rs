@@ -3,6 +3,7 @@
 mod bench;
 mod compile;
 mod completions;
+mod demo;
 mod fit;
 mod generate;
 mod measure;
@@ -23,6 +24,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Predict(predict::Predict),
     Compile(compile::Compile),
     Generate(generate::Generate),
@@ -38,6 +40,7 @@ impl Cli {
     /// Runs the chosen command.
     pub fn run(self) -> Result<()> {
         match self.command {
+            Command::Demo(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Compile(command) => command.run(),
             Command::Generate(command) => command.run(),

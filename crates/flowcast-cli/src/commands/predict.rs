@@ -34,7 +34,8 @@ impl Predict {
     /// Predicts and prints.
     pub fn run(self) -> Result<()> {
         let overrides = parse_overrides(&self.overrides)?;
-        let network = self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
+        let network =
+            self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
         let trace = open_trace(&self.input)?;
         predict_trace::run(&trace, network.as_ref(), &self.trace, self.json)
     }

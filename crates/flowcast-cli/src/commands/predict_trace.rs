@@ -1,10 +1,13 @@
 //! `flowcast predict` on a trace: when each rank ends, and where its time goes.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Table;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
+use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::Outcome;
@@ -15,6 +18,8 @@ use flowcast::trace::program::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
+use crate::provenance;
+use crate::replay_view::{view, write_page};
 use crate::tables::table;
 
 /// Options that only a trace takes.
@@ -29,6 +34,9 @@ pub struct TraceArgs {
     /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
     #[arg(long, value_name = "L,o,g,G,S")]
     pub goal_params: Option<String>,
+    /// Write a self-contained page with timeline, messages and what limits the program
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
 }
 
 /// Predicts and prints.
@@ -61,9 +69,24 @@ fn predict(trace: &Trace, network: Option<&Network>, options: &TraceArgs) -> Res
             let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
             print_notes(program, network, &placement);
             let rendezvous = Rendezvous::of(network, options.rendezvous_from);
+            if let Some(path) = &options.report {
+                return write_report(program, network, view(program, network, placement, rendezvous)?, path);
+            }
             Ok(Replay::new(program, network, placement, rendezvous)?.run()?)
         }
     }
+}
+
+fn write_report(program: &Program, network: &Network, view: NetworkView, path: &Path) -> Result<Outcome> {
+    let outcome = view.outcome.clone();
+    let page = Page {
+        title: program.name.clone(),
+        subtitle: format!("{} ranks, {} messages on {}", program.ranks(), program.messages(), network.name),
+        networks: vec![view],
+        provenance: provenance::of_this_run(),
+    };
+    write_page(&page, path)?;
+    Ok(outcome)
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
@@ -90,7 +113,7 @@ fn parse_mapping(text: &str) -> Result<Mapping> {
         ("round-robin", _) => Mapping::RoundRobin,
         (_, Some(Ok(ranks))) if ranks > 0 => Mapping::PerNode(ranks),
         _ => {
-            let path = std::path::Path::new(text);
+            let path = Path::new(text);
             let lines = crate::files::read_text(path)?;
             let node = |(index, line): (usize, &str)| {
                 let node = line.trim().parse::<u32>();

@@ -135,8 +135,7 @@ mod tests {
             segment(3.0, 3.0, Activity::Overhead),
             segment(5.0, 6.4, Activity::Transfer),
         ];
-        let expected =
-            [Stretch { nanos: 3, code: 0 }, Stretch { nanos: 2, code: IDLE }, Stretch { nanos: 1, code: 3 }];
+        let expected = [Stretch { nanos: 3, code: 0 }, Stretch { nanos: 2, code: IDLE }, Stretch { nanos: 1, code: 3 }];
         assert_eq!(stretches(&rank), expected);
     }
 

@@ -1,0 +1,126 @@
+//! `flowcast demo`: the whole way, from a measured network to a report, with nothing but this program.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use flowcast::model::builtin;
+use flowcast::model::network::Network;
+use flowcast::report::Page;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::{self, Program, ReadOptions, Trace};
+use flowcast::units::Time;
+use flowcast_net::loopback::measure_and_fit_loopback;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::exit::EnvironmentLacks;
+use crate::provenance;
+use crate::replay_view::{print_comparison, view, write_page};
+
+/// NAS LU, class S, four ranks; its origin and licence stand beside it.
+const TRACE: &[u8] = include_bytes!("../../demo/lu.S.4.dim.gz");
+
+/// Built-in networks to compare loopback with.
+const OTHERS: [&str; 2] = ["gige-tcp", "infiniband-2006"];
+
+const MEASURING_SECONDS: f64 = 5.0;
+
+/// Measure loopback, replay a real program on it and on two other networks, write a report
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
+pub struct Demo {
+    /// The report to write
+    #[arg(short, long, default_value = "flowcast-demo.html")]
+    output: PathBuf,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+}
+
+impl Demo {
+    /// Runs the demonstration.
+    pub fn run(self) -> Result<()> {
+        let program = bundled_program()?;
+        let mut networks = vec![measure_network()?];
+        for name in OTHERS {
+            networks.push(builtin::network(name)?);
+        }
+        let bar = progress_bar("replaying", networks.len() as u64);
+        let mut views = Vec::new();
+        for network in &networks {
+            let placement = Placement::new(&network.machine, None, program.ranks())?;
+            views.push(view(&program, network, placement, Rendezvous::of(network, None))?);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let page = Page {
+            title: "NAS LU, class S, 4 ranks".to_owned(),
+            subtitle: "One recorded program on this machine's loopback and on two networks of 2006".to_owned(),
+            networks: views,
+            provenance: provenance::of_this_run(),
+        };
+        write_page(&page, &self.output)?;
+        if self.json {
+            println!("{}", summary(&page, &self.output));
+        } else {
+            println!("{}: {} messages\n", page.title, program.messages());
+            print_comparison(&page.networks);
+            println!("\nreport: {}", self.output.display());
+        }
+        Ok(())
+    }
+}
+
+fn bundled_program() -> Result<Program> {
+    let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    match trace::read("lu.S.4.dim.gz", Arc::new(TRACE), &mut no_parts, ReadOptions::default())? {
+        Trace::Program(program) => Ok(program),
+        Trace::Schedule(_) => unreachable!("the bundled trace is a program"),
+    }
+}
+
+fn measure_network() -> Result<Network> {
+    let bar = progress_bar("measuring loopback TCP", (MEASURING_SECONDS * 10.0) as u64);
+    let time = Time::from_seconds(MEASURING_SECONDS);
+    let (measured, fit) = measure_and_fit_loopback(time, &mut |round| {
+        bar.set_position((round.elapsed.as_seconds() * 10.0) as u64);
+        ControlFlow::Continue(())
+    })
+    .map_err(|error| EnvironmentLacks(format!("loopback cannot be measured: {error}")))
+    .context("the demonstration needs TCP over loopback")?;
+    bar.finish_and_clear();
+    for warning in &fit.warnings {
+        eprintln!("flowcast: note: {warning}");
+    }
+    let mut network = fit.to_network("loopback", provenance::of_this_run());
+    network.title = format!("TCP over loopback, {} samples taken just now", measured.samples.len());
+    Ok(network)
+}
+
+fn progress_bar(what: &'static str, length: u64) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{msg:24} [{bar:40}] {percent:>3} %").expect("the template is well formed");
+    ProgressBar::new(length).with_style(style.progress_chars("=> ")).with_message(what)
+}
+
+fn summary(page: &Page, report: &std::path::Path) -> serde_json::Value {
+    let networks = page.networks.iter().map(|view| {
+        json!({
+            "network": view.name,
+            "makespan_s": view.outcome.makespan().as_seconds(),
+            "communication_share": view.communication_share(),
+            "slowest_rank": view.slowest_rank().map(|rank| rank.0),
+            "limited_by": view.limits.sentence,
+        })
+    });
+    json!({
+        "schema": "flowcast/demo/1",
+        "networks": networks.collect::<Vec<_>>(),
+        "report": report.display().to_string(),
+        "provenance": page.provenance,
+    })
+}

@@ -1,0 +1,58 @@
+//! A replay as the report shows it, and the table of several side by side.
+
+use std::path::Path;
+
+use anyhow::Result;
+use flowcast::model::network::Network;
+use flowcast::report::{LimitPart, Limits, NetworkView, Page, parameter_line};
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::critical_path::CriticalPath;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::replay::Replay;
+use flowcast::trace::Program;
+use flowcast::units::Rounded;
+
+use crate::files::write_whole;
+use crate::tables::table;
+
+/// Replays a program and keeps what there is to see.
+pub fn view(program: &Program, network: &Network, placement: Placement, rendezvous: Rendezvous) -> Result<NetworkView> {
+    let replay = Replay::new(program, network, placement, rendezvous)?;
+    let (outcome, recorder) = replay.record()?;
+    Ok(NetworkView {
+        name: network.name.clone(),
+        title: network.title.clone(),
+        parameters: parameter_line(network),
+        outcome,
+        timeline: recorder.timeline(program),
+        limits: limits(&replay.critical_path(&recorder)),
+    })
+}
+
+fn limits(path: &CriticalPath) -> Limits {
+    let part = |share: flowcast::simulate::critical_path::Share| LimitPart {
+        label: share.limit.name().to_owned(),
+        share: share.fraction,
+    };
+    Limits { parts: path.shares().into_iter().map(part).collect(), sentence: path.reason() }
+}
+
+/// One line for each network: predicted time, time in communication, slowest rank, what limits it.
+pub fn print_comparison(views: &[NetworkView]) {
+    let mut table = table(&["network", ">predicted time", ">in communication", ">slowest rank", "what limits it"]);
+    for view in views {
+        table.add_row([
+            view.name.clone(),
+            Rounded(view.outcome.makespan()).to_string(),
+            format!("{:.1} %", view.communication_share() * 100.0),
+            view.slowest_rank().map_or(String::new(), |rank| rank.to_string()),
+            view.limits.sentence.clone(),
+        ]);
+    }
+    println!("{table}");
+}
+
+/// Writes the page.
+pub fn write_page(page: &Page, path: &Path) -> Result<()> {
+    write_whole(path, |out| Ok(std::io::Write::write_all(out, page.to_html().as_bytes())?))
+}
