@@ -350,25 +350,25 @@ impl<'a> Engine<'a> {
 
     /// Some operations never ran: a receive without a message, or operations that wait for each other.
     fn explain_stop(&self) -> SimulateError {
+        // What a rank that has done everything was to send or receive will never come: that is the fault to name.
+        let is_done = |rank: u32| self.hosts[rank as usize].done == self.schedule.graphs[rank as usize].nodes.len();
         let mut waits = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            if let Some((pattern, node)) = host.posted.first_entry() {
-                waits.push(self.recv_wait(index, pattern, node));
-            } else if host.done < self.schedule.graphs[index].nodes.len() {
-                waits.push(self.other_wait(index, host));
+            if let Some(message) = host.unexpected.first().filter(|_| is_done(index as u32)) {
+                return self.unmatched_message(message);
             }
-        }
-        // A receive from a rank that has done everything will never be served: that is the fault to name.
-        let finished = |rank: Rank| {
-            let host = &self.hosts[rank.index()];
-            host.done == self.schedule.graphs[rank.index()].nodes.len()
-        };
-        if let Some(wait) = waits.iter().find(|wait| wait.on.iter().all(|on| finished(*on)) && !wait.on.is_empty()) {
-            return SimulateError::Unmatched {
-                place: wait.place.clone(),
-                found: format!("a receive of rank {} from rank {} that nobody sends", wait.rank, wait.on[0]),
-                expected: "a send with its destination and tag".to_owned(),
-            };
+            match host.posted.first_entry() {
+                Some((Pattern { peer: Some(peer), .. }, node)) if is_done(peer) => {
+                    return SimulateError::Unmatched {
+                        place: self.schedule.place(index, node),
+                        found: format!("a receive of rank {index} from rank {peer} that nobody sends"),
+                        expected: "a send with its destination and tag".to_owned(),
+                    };
+                }
+                Some((pattern, node)) => waits.push(self.recv_wait(index, pattern, node)),
+                None if !is_done(index as u32) => waits.push(self.other_wait(index, host)),
+                None => {}
+            }
         }
         deadlock(&waits)
     }
