@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
-use flowcast::trace::{Trace, compiled};
+use flowcast::trace::compiled;
 use serde_json::json;
 
 use crate::files::write_whole;
@@ -30,26 +30,22 @@ pub struct Compile {
 impl Compile {
     /// Writes the compiled trace.
     pub fn run(self) -> Result<()> {
-        let Trace::Program(program) = open_trace(&self.input)? else {
-            bail!(
-                "{}: found a GOAL schedule, expected a trace with one sequence of records for each rank: schedules have no compiled form yet",
-                self.input.display()
-            );
-        };
+        let trace = open_trace(&self.input)?;
         write_whole(&self.output, |out| {
-            Ok(compiled::parts(&program).iter().try_for_each(|part| out.write_all(part))?)
+            Ok(compiled::parts(&trace).iter().try_for_each(|part| out.write_all(part))?)
         })?;
         let bytes = std::fs::metadata(&self.output)?.len();
-        let messages = program.messages();
+        let (ranks, messages) = (trace.ranks(), trace.messages());
         if self.json {
-            let summary = json!({ "schema": "flowcast/compile/1", "ranks": program.ranks(), "messages": messages, "bytes": bytes });
+            let summary =
+                json!({ "schema": "flowcast/compile/1", "ranks": ranks, "messages": messages, "bytes": bytes });
             println!("{summary}");
         } else {
-            let each = bytes as f64 / f64::from(messages.max(1));
+            let each = bytes as f64 / messages.max(1) as f64;
             println!(
                 "{}: {} ranks, {messages} messages, {bytes} bytes ({each:.1} a message)",
                 self.output.display(),
-                program.ranks()
+                trace.ranks()
             );
         }
         Ok(())

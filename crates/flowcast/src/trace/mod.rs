@@ -98,4 +98,12 @@ impl Trace {
             Trace::Schedule(schedule) => schedule.ranks(),
         }
     }
+
+    /// Number of point-to-point messages.
+    pub fn messages(&self) -> u64 {
+        match self {
+            Trace::Program(program) => u64::from(program.messages()),
+            Trace::Schedule(schedule) => schedule.messages(),
+        }
+    }
 }

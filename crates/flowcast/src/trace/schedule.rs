@@ -62,6 +62,16 @@ impl Graph {
         &self.dependents[from as usize..to as usize]
     }
 
+    /// All dependencies, by the operation waited for.
+    pub fn dependencies(&self) -> Vec<Dependency> {
+        let of = |earlier: u32| {
+            let dependency = move |after| move |later: &u32| Dependency { later: *later, earlier, after };
+            let starts = self.released_by_start(earlier).iter().map(dependency(After::Start));
+            starts.chain(self.released_by_end(earlier).iter().map(dependency(After::End)))
+        };
+        (0..self.nodes.len() as u32).flat_map(of).collect()
+    }
+
     /// Operations that may start once `node` has ended, in text order.
     pub fn released_by_end(&self, node: u32) -> &[u32] {
         let (from, to) = self.nodes[node as usize].on_end;
@@ -107,6 +117,11 @@ impl Schedule {
     /// Network interfaces of the rank that uses most.
     pub fn nics(&self) -> usize {
         self.nodes().map(|node| usize::from(node.nic) + 1).max().unwrap_or(1)
+    }
+
+    /// Number of sends.
+    pub fn messages(&self) -> u64 {
+        self.nodes().filter(|node| matches!(node.operation, Operation::Send { .. })).count() as u64
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {

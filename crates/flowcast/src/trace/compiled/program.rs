@@ -1,31 +1,21 @@
-//! The compiled form of a trace (`.fct`): what a reader makes, as bytes that a memory map can serve.
-//!
-//! Little endian throughout. Header: magic `FLOWCAST`, version, kind, length of the tables, checksum (CRC-32) of
-//! everything behind the header. Then the tables as JSON (names, classes, communicators: small against the streams),
-//! padded to eight bytes, then the streams of all ranks, one behind the other, as 32-bit words.
+//! A program in the compiled form.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::program::{
+use super::{Damage, encode_tables};
+use crate::model::collective::CollectiveOp;
+use crate::trace::program::{
     CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
     StreamWords,
 };
-use super::words;
-use super::{Trace, TraceError};
-use crate::model::collective::CollectiveOp;
+use crate::trace::words;
 use crate::units::{Bytes, Rank};
-
-/// How a compiled trace begins.
-pub const MAGIC: &[u8; 8] = b"FLOWCAST";
-
-const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 32;
 
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]
-struct Tables {
+pub struct Tables {
     schema: String,
     name: String,
     /// Words and posted receives of each rank.
@@ -45,23 +35,12 @@ struct Tables {
 
 const SCHEMA: &str = "flowcast/compiled-trace/1";
 
-/// The compiled form of a program: the parts to write one behind the other.
+/// Tables, then the streams.
 pub fn parts(program: &Program) -> Vec<Vec<u8>> {
-    let mut tables = serde_json::to_vec(&tables_of(program)).expect("tables hold numbers and names");
-    tables.resize(tables.len().next_multiple_of(8), b' ');
-    let mut parts = vec![Vec::new(), tables];
+    let mut parts = vec![encode_tables(&tables_of(program))];
     for rank in 0..program.ranks() as u32 {
         parts.push(program.words(Rank(rank)).iter().flat_map(|word| word.to_le_bytes()).collect());
     }
-    let mut checksum = crc32fast::Hasher::new();
-    parts.iter().for_each(|part| checksum.update(part));
-    let mut header = Vec::with_capacity(HEADER_BYTES);
-    header.extend_from_slice(MAGIC);
-    header.extend_from_slice(&VERSION.to_le_bytes());
-    header.extend_from_slice(&checksum.finalize().to_le_bytes());
-    header.extend_from_slice(&(parts[1].len() as u64).to_le_bytes());
-    header.resize(HEADER_BYTES, 0);
-    parts[0] = header;
     parts
 }
 
@@ -94,39 +73,10 @@ fn tables_of(program: &Program) -> Tables {
     }
 }
 
-/// Reads a compiled trace; the streams stay where they are.
-///
-/// # Errors
-/// [`TraceError::Damaged`] if version, length or checksum do not fit.
-pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
-    let damaged = |problem: &str| TraceError::Damaged { name: name.to_owned(), problem: problem.to_owned() };
-    let file = (*bytes).as_ref();
-    if file.len() < HEADER_BYTES {
-        return Err(damaged("found a part of a header, expected 32 bytes of it"));
-    }
-    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
-    let version = word(8);
-    if version != VERSION {
-        return Err(damaged(&format!(
-            "found version {version} of the compiled form, expected {VERSION}: compile the trace again"
-        )));
-    }
-    if crc32fast::hash(&file[HEADER_BYTES..]) != word(12) {
-        return Err(damaged("found another checksum than the file's own: it is cut off or damaged"));
-    }
-    let length = u64::from_le_bytes(file[16..24].try_into().expect("eight bytes"));
-    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_BYTES));
-    let end = end.filter(|end| *end <= file.len() && end.is_multiple_of(8));
-    let end = end.ok_or_else(|| damaged("found tables longer than the file"))?;
-    let tables: Tables = serde_json::from_slice(&file[HEADER_BYTES..end])
-        .map_err(|error| damaged(&format!("found tables that cannot be read ({error})")))?;
-    program(name, &bytes, tables, end).map(Trace::Program)
-}
-
-fn program(name: &str, bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, TraceError> {
-    let damaged = |problem: &str| TraceError::Damaged { name: name.to_owned(), problem: problem.to_owned() };
+/// Reads a program whose streams begin at `start`.
+pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, Damage> {
     let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
-        return Err(damaged("found a collective call of unknown kind"));
+        return Err("found a collective call of unknown kind".into());
     };
     let class = |&(size, tag, communicator, synchronous, immediate): &(u64, i32, i32, bool, bool)| MessageClass {
         size: Bytes(size),
@@ -159,7 +109,7 @@ fn program(name: &str, bytes: &SharedBytes, tables: Tables, start: usize) -> Res
     for (length, posts) in tables.ranks {
         let len = usize::try_from(length).ok().and_then(|length| length.checked_mul(4));
         let end = len.and_then(|len| at.checked_add(len)).filter(|end| *end <= file.len());
-        let end = end.ok_or_else(|| damaged("found streams longer than the file"))?;
+        let end = end.ok_or("found streams longer than the file")?;
         let words = if aligned {
             StreamWords::Mapped { bytes: Arc::clone(bytes), start: at, len: end - at }
         } else {
@@ -168,14 +118,14 @@ fn program(name: &str, bytes: &SharedBytes, tables: Tables, start: usize) -> Res
             )
         };
         program.streams.push(Stream { words, first_slot: program.slots });
-        program.slots = program.slots.checked_add(posts).ok_or_else(|| damaged("found more than 2^32 messages"))?;
+        program.slots = program.slots.checked_add(posts).ok_or("found more than 2^32 messages")?;
         at = end;
     }
     if at != file.len() {
-        return Err(damaged("found bytes behind the last stream"));
+        return Err("found bytes behind the last stream".into());
     }
     if check(&program).is_none() {
-        return Err(damaged("found an instruction that names something outside the tables"));
+        return Err("found an instruction that names something outside the tables".into());
     }
     Ok(program)
 }

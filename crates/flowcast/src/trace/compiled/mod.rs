@@ -1,0 +1,96 @@
+//! The compiled form of a trace (`.fct`): what a reader makes, as bytes that a memory map can serve.
+//!
+//! Little endian throughout. Header of 32 bytes: magic `FLOWCAST`, version, checksum (CRC-32) of everything behind the
+//! header, length of the tables, kind (1 program, 2 schedule), four bytes of zero. Then the tables as JSON (names,
+//! classes, communicators: small against the rest), padded to eight bytes. Then, for a program, the streams of all
+//! ranks as 32-bit words; for a schedule, the operations of all ranks.
+
+mod program;
+mod schedule;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::program::SharedBytes;
+use super::{Trace, TraceError};
+
+/// How a compiled trace begins.
+pub const MAGIC: &[u8; 8] = b"FLOWCAST";
+
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 32;
+const PROGRAM: u32 = 1;
+const SCHEDULE: u32 = 2;
+
+/// The compiled form: the parts to write one behind the other.
+pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
+    let (kind, mut parts) = match trace {
+        Trace::Program(program) => (PROGRAM, program::parts(program)),
+        Trace::Schedule(schedule) => (SCHEDULE, schedule::parts(schedule)),
+    };
+    let mut checksum = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| checksum.update(part));
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&checksum.finalize().to_le_bytes());
+    header.extend_from_slice(&(parts[0].len() as u64).to_le_bytes());
+    header.extend_from_slice(&kind.to_le_bytes());
+    header.resize(HEADER_BYTES, 0);
+    parts.insert(0, header);
+    parts
+}
+
+/// Tables as they stand in the file.
+fn encode_tables(tables: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(tables).expect("tables hold numbers and names");
+    bytes.resize(bytes.len().next_multiple_of(8), b' ');
+    bytes
+}
+
+/// Why a compiled trace cannot be used.
+struct Damage(String);
+
+impl From<&str> for Damage {
+    fn from(problem: &str) -> Damage {
+        Damage(problem.to_owned())
+    }
+}
+
+/// Reads a compiled trace; the streams of a program stay where they are.
+///
+/// # Errors
+/// [`TraceError::Damaged`] if version, length, checksum or content do not fit.
+pub fn read(name: &str, bytes: SharedBytes) -> Result<Trace, TraceError> {
+    read_checked(&bytes).map_err(|Damage(problem)| TraceError::Damaged { name: name.to_owned(), problem })
+}
+
+fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
+    let file = (**bytes).as_ref();
+    if file.len() < HEADER_BYTES {
+        return Err("found a part of a header, expected 32 bytes of it".into());
+    }
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+    if word(8) != VERSION {
+        let found = word(8);
+        return Err(Damage(format!(
+            "found version {found} of the compiled form, expected {VERSION}: compile the trace again"
+        )));
+    }
+    if crc32fast::hash(&file[HEADER_BYTES..]) != word(12) {
+        return Err("found another checksum than the file's own: it is cut off or damaged".into());
+    }
+    let length = u64::from_le_bytes(file[16..24].try_into().expect("eight bytes"));
+    let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_BYTES));
+    let end =
+        end.filter(|end| *end <= file.len() && end.is_multiple_of(8)).ok_or("found tables longer than the file")?;
+    match word(24) {
+        PROGRAM => Ok(Trace::Program(program::read(bytes, decode_tables(&file[HEADER_BYTES..end])?, end)?)),
+        SCHEDULE => Ok(Trace::Schedule(schedule::read(&file[end..], decode_tables(&file[HEADER_BYTES..end])?)?)),
+        kind => Err(Damage(format!("found a trace of kind {kind}, expected {PROGRAM} or {SCHEDULE}"))),
+    }
+}
+
+fn decode_tables<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Damage> {
+    serde_json::from_slice(bytes).map_err(|error| Damage(format!("found tables that cannot be read ({error})")))
+}
