@@ -261,7 +261,12 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
     #[inline(always)]
     fn compute(&mut self, rank: u32, state: &mut RankState, nanos: f64) {
         let speed = self.costs.speeds[rank as usize];
-        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+        // Dimemas' meaning of a processor without speed: computation takes no time.
+        let nanos = match speed {
+            1.0 => nanos,
+            0.0 => 0.0,
+            _ => nanos / speed,
+        };
         let start = state.time;
         state.time += nanos;
         state.compute += nanos;
