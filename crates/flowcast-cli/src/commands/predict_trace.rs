@@ -7,6 +7,7 @@ use clap::Args;
 use comfy_table::Table;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
+use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::loggops::{self, Loggops};
@@ -18,6 +19,7 @@ use flowcast::trace::program::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
+use crate::files::read_text;
 use crate::provenance;
 use crate::replay_view::{view, write_page};
 use crate::tables::table;
@@ -25,7 +27,8 @@ use crate::tables::table;
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
 pub struct TraceArgs {
-    /// Where ranks run: fill, round-robin, N-per-node, or a file with the node of each rank
+    /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
+    /// host:n, Slurm's host list)
     #[arg(long, value_name = "MAP")]
     pub mapping: Option<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
@@ -107,24 +110,10 @@ fn goal_params(text: &str) -> Result<Loggops> {
 }
 
 fn parse_mapping(text: &str) -> Result<Mapping> {
-    let per_node = text.strip_suffix("-per-node").map(str::parse::<u32>);
-    Ok(match (text, per_node) {
-        ("fill", _) => Mapping::Fill,
-        ("round-robin", _) => Mapping::RoundRobin,
-        (_, Some(Ok(ranks))) if ranks > 0 => Mapping::PerNode(ranks),
-        _ => {
-            let path = Path::new(text);
-            let lines = crate::files::read_text(path)?;
-            let node = |(index, line): (usize, &str)| {
-                let node = line.trim().parse::<u32>();
-                node.map_err(|_| {
-                    anyhow::anyhow!("{text}:{}: found `{}`, expected a node number", index + 1, line.trim())
-                })
-            };
-            let content = lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-            Mapping::List(content.map(node).collect::<Result<_>>()?)
-        }
-    })
+    match mapping_file::rule(text) {
+        Some(rule) => Ok(rule),
+        None => Ok(mapping_file::read(text, &read_text(Path::new(text))?, &[])?.mapping),
+    }
 }
 
 /// What the trace or the network has that this replay does not model: said, never silent.
