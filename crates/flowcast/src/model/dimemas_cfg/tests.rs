@@ -38,9 +38,11 @@ fn with(text: &str, old: &str, new: &str) -> String {
 
 #[test]
 fn every_configuration_reads_and_its_network_survives_its_own_file() {
-    let mut names: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = [folder(), folder().join("../../golden/replay")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     names.retain(|path| path.extension().is_some_and(|ending| ending == "cfg"));
-    assert!(names.len() >= 7, "{names:?}");
+    assert!(names.len() >= 7 + 42, "{names:?}");
     for path in names {
         let bytes = std::fs::read(&path).unwrap();
         assert!(is_dimemas_cfg(&bytes), "{path:?}");
