@@ -15,9 +15,6 @@ mod records;
 mod tuning;
 mod wide_area;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::io;
 

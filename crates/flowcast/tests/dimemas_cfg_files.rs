@@ -1,14 +1,14 @@
-//! The golden files, one file with every record, hand-made mistakes, and anything at all.
+//! Dimemas configurations: the golden files, one file with every record, hand-made mistakes, and anything at all.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flowcast::model::collective::{CollectiveOp, Repeats, Row};
+use flowcast::model::dimemas_cfg::{DimemasConfig, DimemasConfigError, is_dimemas_cfg};
+use flowcast::model::machine::{Machine, Mapping, NodeGroup};
+use flowcast::model::network::{Network, Rule};
+use flowcast::units::{Bytes, Rate, Time};
 use proptest::prelude::*;
-
-use super::*;
-use crate::model::collective::Repeats;
-use crate::model::machine::NodeGroup;
-use crate::units::{Bytes, Rate};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/dimemas-cfg")
