@@ -4,6 +4,9 @@ use super::SimulateError;
 use crate::model::machine::{Machine, Mapping, NodeGroup};
 use crate::units::{Node, Rank};
 
+/// More than any machine has; a larger number is a slip of the pen that would only exhaust the memory.
+const MAX_NODES: u64 = 1 << 24;
+
 /// Ranks on nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
@@ -24,6 +27,11 @@ impl Placement {
         } else {
             machine.nodes.clone()
         };
+        let nodes: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+        if nodes > MAX_NODES {
+            let problem = format!("machine.nodes: found {nodes} nodes, expected at most {MAX_NODES}");
+            return Err(SimulateError::Placement(problem));
+        }
         let mut group_of = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             // A count of 0 stands for as many nodes as there are ranks.
@@ -87,9 +95,12 @@ fn nodes_of_ranks(
         Mapping::PerNode(each) => (0..ranks as u64).map(|rank| rank / u64::from((*each).max(1))).collect(),
         Mapping::Fill => {
             let cpus = |node: usize| groups[group_of[node] as usize].cpus.max(1) as usize;
-            (0..nodes).flat_map(|node| std::iter::repeat_n(node as u64, cpus(node))).take(ranks).collect()
+            let filled = (0..nodes).flat_map(|node| std::iter::repeat_n(node as u64, cpus(node)));
+            // Once all nodes are full, the rest goes to the last one, as in Dimemas.
+            filled.chain(std::iter::repeat(nodes.saturating_sub(1) as u64)).take(ranks).collect()
         }
-        Mapping::List(list) => list.iter().map(|node| u64::from(*node)).collect(),
+        // A list may serve several programs: of one longer than needed the first part holds.
+        Mapping::List(list) => list.iter().take(ranks).map(|node| u64::from(*node)).collect(),
     };
     if found.len() != ranks {
         let problem = format!("mapping: found places for {} ranks, expected {ranks}, as in the trace", found.len());
@@ -121,16 +132,16 @@ mod tests {
     #[test]
     fn mappings_place_ranks_as_their_names_say() {
         let machine = machine(&[(2, 2), (1, 1)]);
-        assert_eq!(nodes(&machine, Mapping::Fill, 5), [0, 0, 1, 1, 2]);
+        assert_eq!(nodes(&machine, Mapping::Fill, 7), [0, 0, 1, 1, 2, 2, 2]);
         assert_eq!(nodes(&machine, Mapping::RoundRobin, 5), [0, 1, 2, 0, 1]);
         assert_eq!(nodes(&machine, Mapping::PerNode(2), 5), [0, 0, 1, 1, 2]);
-        assert_eq!(nodes(&machine, Mapping::List(vec![2, 2, 0]), 3), [2, 2, 0]);
+        assert_eq!(nodes(&machine, Mapping::List(vec![2, 2, 0, 1]), 3), [2, 2, 0]);
     }
 
     #[test]
     fn places_that_do_not_exist_are_refused() {
         let machine = machine(&[(2, 1)]);
-        for mapping in [Mapping::PerNode(1), Mapping::Fill, Mapping::List(vec![0, 1, 2]), Mapping::List(vec![0])] {
+        for mapping in [Mapping::PerNode(1), Mapping::List(vec![0, 1, 2]), Mapping::List(vec![0])] {
             assert!(Placement::new(&machine, Some(&mapping), 3).is_err(), "{mapping:?}");
         }
     }

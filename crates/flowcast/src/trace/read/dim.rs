@@ -400,8 +400,9 @@ impl Section {
             3 => CollectiveMode::RootSynchronous,
             other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
         };
-        // With root synchronism the field holds the root's task, else whether this task is the root.
-        let is_root = if sync == 3 { root == i64::from(self.task) } else { root == 1 };
+        // For a reduction, and with root synchronism, the field holds the root's task; else whether this task is the root.
+        let names_task = sync == 3 || operation == CollectiveOp::Reduce;
+        let is_root = if names_task { root == i64::from(self.task) } else { root == 1 };
         let root_task = if sync == 3 { Some(self.root_task(root, tasks)?) } else { None };
         let call = CallRecord {
             op: operation,
