@@ -1,8 +1,13 @@
 //! The columns of the replay tables: workloads and collectives on the model that `replay/README.md` fixes, a latency of
 //! 2000 ns and 1 ns for each byte.
 
-use flowcast::model::collective::{CollectiveOp, Collectives, Repeats};
-use flowcast::model::machine::Machine;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use flowcast::model::collective::{self, CollectiveOp, Collectives, Phase, PhaseSize, Repeats};
+use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::network::{Network, Rule};
 use flowcast::simulate::loggops::Loggops;
 use flowcast::units::{Bytes, Rate, Time, TimePerByte};
@@ -18,11 +23,11 @@ const ENVELOPE_NS: f64 = 16.0;
 
 /// `expected.tsv`.
 pub const WORKLOADS: &[(&str, ColumnCheck)] = &[
-    ("dim_inf", |row, expected| dimemas(row, expected, Machine::default())),
-    ("dim_1in1out", |row, expected| dimemas(row, expected, machine(0, 1, 1))),
-    ("dim_halfdup1", |row, expected| dimemas(row, expected, machine(0, 1, 0))),
-    ("dim_bus1", |row, expected| dimemas(row, expected, machine(1, 0, 0))),
-    ("dim_bus2", |row, expected| dimemas(row, expected, machine(2, 0, 0))),
+    ("dim_inf", |row, expected| dimemas(row, expected, &configuration(row, "inf")?)),
+    ("dim_1in1out", |row, expected| dimemas(row, expected, &configuration(row, "l11")?)),
+    ("dim_halfdup1", |row, expected| dimemas(row, expected, &configuration(row, "hd1")?)),
+    ("dim_bus1", |row, expected| dimemas(row, expected, &configuration(row, "bus1")?)),
+    ("dim_bus2", |row, expected| dimemas(row, expected, &configuration(row, "bus2")?)),
     ("dim_S4096rdv", dimemas_rendezvous),
     ("lgs_lo", |row, expected| goal(row, expected, Loggops { latency: whole_message(row)?, ..free() })),
     ("lgs_o", |row, expected| goal(row, expected, Loggops { latency: size(row)?, overhead: ns(2000.0), ..free() })),
@@ -33,7 +38,7 @@ pub const WORKLOADS: &[(&str, ColumnCheck)] = &[
 ];
 
 /// `expected_collectives.tsv`.
-pub const COLLECTIVES: &[(&str, ColumnCheck)] = &[("Dimemas_s", collective)];
+pub const COLLECTIVES: &[(&str, ColumnCheck)] = &[("Dimemas_s", one_collective)];
 
 fn ns(nanos: f64) -> Time {
     Time::from_nanos(nanos)
@@ -61,7 +66,7 @@ fn whole_message(row: &Row) -> Result<Time, Mismatch> {
     Ok(size(row)? + ns(LATENCY_NS))
 }
 
-fn file(row: &Row, ending: &str) -> Result<std::path::PathBuf, Mismatch> {
+fn file(row: &Row, ending: &str) -> Result<PathBuf, Mismatch> {
     let name: Vec<&str> = ["workload", "P", "I", "S"].iter().map(|key| row.key(key)).collect::<Result<_, _>>()?;
     Ok(row.folder.join(format!("{}.{ending}", name.join("_"))))
 }
@@ -70,18 +75,24 @@ fn common_model(rule: Rule) -> Network {
     network(rule, ns(LATENCY_NS), Rate::from_bytes_per_second(BYTES_PER_SECOND))
 }
 
-fn dimemas(row: &Row, expected: &str, machine: Machine) -> Result<(), Mismatch> {
-    let network = Network { machine, ..common_model(Rule::Dimemas) };
-    let outcome = replay(&open(&file(row, "dim")?)?, &network)?;
+/// The configuration `NAME.KIND.cfg`; it names no other file.
+fn configuration(row: &Row, kind: &str) -> Result<Network, Mismatch> {
+    let path = file(row, &format!("{kind}.cfg"))?;
+    let bytes = fs::read(&path).map_err(|error| Mismatch::Malformed(format!("{}: {error}", path.display())))?;
+    let mut no_part = |_: &str| Err(io::Error::from(io::ErrorKind::NotFound));
+    DimemasConfig::read(&bytes, &mut no_part).map(|config| config.network).map_err(Mismatch::refused)
+}
+
+fn dimemas(row: &Row, expected: &str, network: &Network) -> Result<(), Mismatch> {
+    let outcome = replay(&open(&file(row, "dim")?)?, network)?;
     same_nanos(expected, 1e9, outcome.makespan())
 }
 
-/// One link in and out, and every sender of 4096 bytes or more waits for its receiver.
+/// Every sender of 4096 bytes or more waits for its receiver.
 fn dimemas_rendezvous(row: &Row, expected: &str) -> Result<(), Mismatch> {
-    let mut network = Network { machine: machine(0, 1, 1), ..common_model(Rule::Dimemas) };
+    let mut network = configuration(row, "rdv")?;
     network.point_to_point.rendezvous_from = Some(Bytes(4096));
-    let outcome = replay(&open(&file(row, "dim")?)?, &network)?;
-    same_nanos(expected, 1e9, outcome.makespan())
+    dimemas(row, expected, &network)
 }
 
 fn goal(row: &Row, expected: &str, parameters: Loggops) -> Result<(), Mismatch> {
@@ -98,7 +109,7 @@ fn simgrid_backbone(row: &Row, expected: &str) -> Result<(), Mismatch> {
 }
 
 /// Without a table of its own Dimemas takes one model for all operations, but a constant one for `MPI_Reduce`.
-fn collective(row: &Row, expected: &str) -> Result<(), Mismatch> {
+fn one_collective(row: &Row, expected: &str) -> Result<(), Mismatch> {
     let name = format!("c_{}_{}_{}.dim", row.key("op")?, row.key("P")?, row.key("S")?);
     let repeats = match row.key("model")? {
         "1" => Repeats::Constant,
@@ -106,12 +117,19 @@ fn collective(row: &Row, expected: &str) -> Result<(), Mismatch> {
         "3" => Repeats::Logarithmic,
         other => return Err(Mismatch::Malformed(format!("model: found `{other}`, expected 1, 2 or 3"))),
     };
-    let mut collectives = Collectives::uniform(repeats);
-    collectives.rows.insert(CollectiveOp::Reduce, Collectives::uniform(Repeats::Constant).default);
+    let rows = BTreeMap::from([(CollectiveOp::Reduce, sent_and_received(Repeats::Constant))]);
+    let collectives = Collectives { default: sent_and_received(repeats), rows };
     let machine = machine(row.number("buses")?, 1, 1);
     let network = Network { collectives, machine, ..common_model(Rule::Dimemas) };
     let outcome = replay(&open(&row.folder.join(name))?, &network)?;
     same_nanos(expected, 1e9, outcome.makespan())
+}
+
+fn sent_and_received(repeats: Repeats) -> collective::Row {
+    collective::Row {
+        fan_in: Phase { repeats, size: PhaseSize::Send },
+        fan_out: Phase { repeats, size: PhaseSize::Recv },
+    }
 }
 
 /// The tables print whole nanoseconds in units of their own.
