@@ -109,6 +109,16 @@ impl Case {
         let value = expected.number()?;
         if self.tolerance.accepts(value, found) { Ok(()) } else { Err(differs(expected.path(), value, found)) }
     }
+
+    /// Holds a list of numbers against the case's.
+    ///
+    /// # Errors
+    /// Another length, or one number too far off.
+    pub fn near_each(&self, expected: &Field, found: &[f64]) -> Result<(), Mismatch> {
+        let items = expected.items()?;
+        same(&format!("length of {}", expected.path()), items.len(), found.len())?;
+        items.iter().zip(found).try_for_each(|(item, found)| self.near(item, *found))
+    }
 }
 
 /// Holds two values against each other that have to be equal.

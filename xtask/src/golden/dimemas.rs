@@ -3,18 +3,20 @@
 use flowcast::model::collective::{
     CollectiveOp, Collectives, Phase, PhaseMessage, PhaseSize, Repeats, Row, stage_messages, steps,
 };
-use flowcast::model::network::Nic;
+use flowcast::model::network::{Network, Nic, Rule};
 use flowcast::units::{Bytes, Rate, Time};
 
 use super::Check;
 use super::case::{Case, Mismatch, same};
 use super::field::Field;
+use super::simulation;
 
 /// Kinds and their checks.
 pub const KINDS: &[(&str, Check)] = &[
     ("nsteps", nsteps),
     ("collective_sgi", collective_sgi),
     ("dimemas_oracle_collective", dimemas_oracle_collective),
+    ("dimemas_oracle_p2p", dimemas_oracle_p2p),
     ("p2p", p2p),
 ];
 
@@ -77,11 +79,11 @@ fn dimemas_oracle_collective(case: &Case) -> Result<(), Mismatch> {
         let op = operation(&measured.at("op")?)?;
         let message = phase_message(&input, measured, ["send", "recv"], bandwidth)?;
         let (processes, buses) = (measured.at("P")?.whole()?, measured.at("B")?.whole()?);
-        let time = match op {
-            CollectiveOp::Reduce => reduce_of_the_tool(message),
-            _ => Collectives::default().row(op).time(message, processes, buses),
+        let row = match op {
+            CollectiveOp::Reduce => REDUCE_OF_THE_TOOL,
+            _ => Collectives::default().row(op),
         };
-        case.near(expected, time.as_seconds())?;
+        case.near(expected, row.time(message, processes, buses).as_seconds())?;
     }
     Ok(())
 }
@@ -89,10 +91,67 @@ fn dimemas_oracle_collective(case: &Case) -> Result<(), Mismatch> {
 /// The tool ignores the table's row for `MPI_Reduce` and takes a constant phase in, of what is sent, and a constant
 /// phase out, of what is received (measured: 8 tasks, 65536 B and 32768 B, 25 us, 87.5 MiB/s take 1121.429 us for any
 /// number of tasks and buses). Flowcast keeps to the row; this is only how the tool's figures are to be read.
-fn reduce_of_the_tool(message: PhaseMessage) -> Time {
-    let once = Phase { repeats: Repeats::Constant, size: PhaseSize::Max };
-    let of = |size: Bytes| once.time(PhaseMessage { send: size, recv: size, ..message }, 1, 0);
-    of(message.send) + of(message.recv)
+const REDUCE_OF_THE_TOOL: Row = Row {
+    fan_in: Phase { repeats: Repeats::Constant, size: PhaseSize::Send },
+    fan_out: Phase { repeats: Repeats::Constant, size: PhaseSize::Recv },
+};
+
+/// Small programs measured with Dimemas 5.5.0, one task on each node.
+fn dimemas_oracle_p2p(case: &Case) -> Result<(), Mismatch> {
+    let input = case.input();
+    let latency = Time::from_seconds(input.at("latency_s")?.number()?);
+    let bandwidth = Rate::from_mebibytes_per_second(input.at("bandwidth_MiBps")?.number()?);
+    let links = |key: &str| input.at(key)?.whole::<u32>();
+    let machine = simulation::machine(links("buses")?, links("in_links")?, links("out_links")?);
+    let mut network = Network { machine, ..simulation::network(Rule::Dimemas, latency, bandwidth) };
+    network.point_to_point.rendezvous_from = rendezvous_option(&input)?;
+    let outcome = simulation::replay(&simulation::parse(dim_text(&input.at("records")?)?)?, &network)?;
+    case.near(&case.expected().at("exec_time_s")?, outcome.makespan().as_seconds())
+}
+
+/// Options of the tool: `-S BYTES` and nothing else.
+fn rendezvous_option(input: &Field) -> Result<Option<Bytes>, Mismatch> {
+    let options = input.get("extra").map_or(Ok(Vec::new()), |extra| extra.items())?;
+    let words: Vec<&str> = options.iter().map(Field::text).collect::<Result<_, _>>()?;
+    let unlike = || input.unlike("no option or `-S BYTES`");
+    match words.as_slice() {
+        [] => Ok(None),
+        ["-S", size] => Ok(Some(Bytes(size.parse().map_err(|_| unlike())?))),
+        _ => Err(unlike()),
+    }
+}
+
+/// The records of each task as a trace.
+fn dim_text(tasks: &Field) -> Result<String, Mismatch> {
+    let tasks = tasks.items()?;
+    let (threads, members) = (vec!["1"; tasks.len()].join(","), (0..tasks.len()).map(|t| format!(":{t}")));
+    let mut text = format!("#DIMEMAS:\"case\":0:{0}({threads}),1\nd:1:1:{0}", tasks.len());
+    text.extend(members);
+    text.push('\n');
+    for (task, records) in tasks.iter().enumerate() {
+        for record in records.items()? {
+            text += &format!("{}\n", dim_record(task, &record)?);
+        }
+    }
+    Ok(text)
+}
+
+/// `[cpu, seconds]`, `[send, to, bytes, tag, synchronism]`, `[recv, from, bytes, tag, type]`.
+fn dim_record(task: usize, record: &Field) -> Result<String, Mismatch> {
+    let words = record.items()?;
+    let number = |at: usize| -> Result<u64, Mismatch> {
+        let word = words.get(at).ok_or_else(|| record.unlike("a longer record"))?;
+        word.text().ok().and_then(|text| text.parse().ok()).map_or_else(|| word.whole(), Ok)
+    };
+    let message = |id: u8| -> Result<String, Mismatch> {
+        Ok(format!("{id}:{task}:0:{}:-1:{}:{}:1:{}", number(1)?, number(2)?, number(3)?, number(4)?))
+    };
+    match words.first().map(Field::text).transpose()? {
+        Some("cpu") if words.len() == 2 => Ok(format!("1:{task}:0:{:.9}", words[1].number()?)),
+        Some("send") => message(2),
+        Some("recv") => message(3),
+        _ => Err(record.unlike("cpu, send or recv")),
+    }
 }
 
 fn p2p(case: &Case) -> Result<(), Mismatch> {

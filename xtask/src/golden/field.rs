@@ -74,6 +74,14 @@ impl<'a> Field<'a> {
         Ok(items.iter().enumerate().map(name).collect())
     }
 
+    /// The numbers of a list.
+    ///
+    /// # Errors
+    /// Not a list, or something else in it.
+    pub fn numbers(&self) -> Result<Vec<f64>, Mismatch> {
+        self.items()?.iter().map(Field::number).collect()
+    }
+
     /// The members of an object, by name.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //!
 //! To add a kind: write `fn kind(case: &Case) -> Result<(), Mismatch>` in the file of its seed and name it in that
 //! file's `KINDS`. To add a column of a table: write `fn column(row: &Row, expected: &str) -> Result<(), Mismatch>` in
-//! `replay.rs` and name it in the table's `columns`. A check reads all it needs from the case, never an id.
+//! `workloads.rs` and name it in the table's list there. A check reads all it needs from the case, never an id.
 
 mod case;
 mod dimemas;
@@ -16,6 +16,8 @@ mod lichei;
 mod martinasso;
 mod replay;
 mod report;
+mod simulation;
+mod workloads;
 mod zhu;
 
 use std::fs;

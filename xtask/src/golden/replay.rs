@@ -3,10 +3,12 @@
 //! The traces and configurations that a row names lie beside the table (`replay/README.md` says what the columns mean).
 
 use std::path::Path;
+use std::str::FromStr;
 
 use super::case::Mismatch;
 use super::guarded;
 use super::report::Report;
+use super::workloads::{COLLECTIVES, WORKLOADS};
 
 /// Checks one cell of a column against its row.
 pub type ColumnCheck = fn(&Row, &str) -> Result<(), Mismatch>;
@@ -24,8 +26,8 @@ pub struct Table {
 
 /// The tables.
 pub const TABLES: &[Table] = &[
-    Table { file: "expected.tsv", keys: &["workload", "P", "I", "S", "msgs"], columns: &[] },
-    Table { file: "expected_collectives.tsv", keys: &["op", "P", "S", "model", "buses"], columns: &[] },
+    Table { file: "expected.tsv", keys: &["workload", "P", "I", "S", "msgs"], columns: WORKLOADS },
+    Table { file: "expected_collectives.tsv", keys: &["op", "P", "S", "model", "buses"], columns: COLLECTIVES },
 ];
 
 /// One line of a table.
@@ -44,6 +46,15 @@ impl<'a> Row<'a> {
     pub fn key(&self, name: &str) -> Result<&'a str, Mismatch> {
         let found = self.keys.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| *value).ok_or_else(|| Mismatch::Malformed(format!("found no column `{name}`")))
+    }
+
+    /// The value of a key column as a number.
+    ///
+    /// # Errors
+    /// The table lacks the column, or something else stands there.
+    pub fn number<T: FromStr>(&self, name: &str) -> Result<T, Mismatch> {
+        let text = self.key(name)?;
+        text.parse().map_err(|_| Mismatch::Malformed(format!("{name}: found `{text}`, expected a number")))
     }
 
     fn name(&self) -> String {
