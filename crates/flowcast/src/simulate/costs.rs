@@ -39,6 +39,8 @@ pub struct PathCosts {
     pub recv_after: f64,
     /// The part of the delay that no bandwidth would shorten.
     pub latency: f64,
+    /// The part of the rest between two starts that no bandwidth would shorten.
+    pub gap: f64,
     /// By message class.
     pub classes: Vec<ClassCost>,
 }
@@ -219,6 +221,7 @@ impl Way {
             recv_before: self.recv_before.as_nanos(),
             recv_after: self.recv_after.as_nanos(),
             latency: self.latency.as_nanos(),
+            gap: self.gap.as_nanos(),
             classes: classes.iter().map(|class| self.class_cost(class, rendezvous)).collect(),
         }
     }

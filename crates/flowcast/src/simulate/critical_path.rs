@@ -207,10 +207,8 @@ impl<'a> Walk<'a> {
     /// The sender waited for its interface, which rested from the start of the message before.
     fn follow_interface(&mut self, slot: u32, path: &PathCosts) {
         let flight = self.flight(slot);
-        let cost = &path.classes[flight.class as usize];
-        let gap = cost.busy - (cost.delay - path.latency);
         let begun = Time::from_nanos(flight.begun);
-        self.spend(Limit::Bandwidth, begun + Time::from_nanos(gap));
+        self.spend(Limit::Bandwidth, begun + Time::from_nanos(path.gap));
         self.spend(Limit::Gap, begun);
         self.path.counts.gaps += 1;
         self.count_bytes(flight);
