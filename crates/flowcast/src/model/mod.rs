@@ -5,3 +5,4 @@ pub mod collective;
 pub mod machine;
 pub mod network;
 pub mod sharing;
+pub mod single;

@@ -1,1 +1,4 @@
-//! Which rank should run where.
+//! Which rank should run on which node.
+
+pub mod exhaustive;
+pub mod step_cost;

@@ -2,8 +2,10 @@
 
 //CP
 mod collectives;
+pub mod concurrent;
 pub mod costs;
 mod deadlock;
+pub mod fluid;
 pub mod loggops;
 mod matching;
 pub mod outcome;
