@@ -6,6 +6,7 @@ mod completions;
 mod generate;
 mod networks;
 mod predict;
+mod predict_pattern;
 mod predict_trace;
 
 use anyhow::Result;

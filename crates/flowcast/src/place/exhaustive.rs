@@ -100,11 +100,7 @@ fn rank(mut timed: Vec<(Time, Mapping)>) -> Ranking {
 }
 
 /// Calls `visit` with every mapping in which a new node is always the lowest unused one.
-fn each_mapping<E>(
-    ranks: usize,
-    slots: Slots,
-    visit: &mut dyn FnMut(&Mapping) -> Result<(), E>,
-) -> Result<(), E> {
+fn each_mapping<E>(ranks: usize, slots: Slots, visit: &mut dyn FnMut(&Mapping) -> Result<(), E>) -> Result<(), E> {
     let mut mapping = Mapping(Vec::with_capacity(ranks));
     place_next(ranks, slots, &mut mapping, &mut Vec::new(), visit)
 }

@@ -8,7 +8,7 @@ use crate::cluster::pattern::Pattern;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::SharingError;
-use crate::model::sharing::fabric::Fabric;
+use crate::model::sharing::fabric::{Fabric, Limit};
 use crate::model::sharing::flow_cuts::Strictness;
 use crate::model::sharing::model::{Model, backbone_share, rate_model};
 use crate::units::Time;
@@ -67,6 +67,22 @@ impl Prediction {
         self.flows.iter().map(|flow| flow.end).fold(Time::ZERO, Time::max)
     }
 
+    /// What a limit means, for people.
+    pub fn reason(&self, limit: Limit) -> String {
+        let id = |index: u32| self.flows[index as usize].flow.id;
+        match limit {
+            Limit::Alone => "alone".into(),
+            Limit::Link(link) => format!("shares the link {}", self.fabric.link(link)),
+            Limit::Acknowledgements(link) => format!("acknowledgements wait on the link {}", self.fabric.link(link)),
+            Limit::ZigZag { flows } => format!("outgo/income conflict, zig-zag of {flows}"),
+            Limit::CrowdedZigZag { flows } => format!("{flows} flows with more than two in one direction of a node"),
+            Limit::IncomingOfPair { partner } => format!("income/outgo conflict with flow {}, incoming", id(partner)),
+            Limit::OutgoingOfPair { partner } => format!("income/outgo conflict with flow {}, outgoing", id(partner)),
+            Limit::Between => "left over between two active neighbours".into(),
+            Limit::StartOrEnd => "left over at the start or end of its path".into(),
+        }
+    }
+
     /// The flow's intervals.
     pub fn intervals_of(&self, flow: usize) -> &[Interval] {
         &self.intervals.of_flow[flow]
@@ -95,9 +111,7 @@ pub fn predict_flows(
     let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
-    let Some(mut model) = rate_model(method.model, network, method.strictness)? else {
-        todo!()
-    };
+    let Some(mut model) = rate_model(method.model, network, method.strictness)? else { todo!() };
     let passages = fluid::simulate(&demands, &fabric, model.as_mut(), &mut |step| intervals.record(step))?;
     let latency = network.nic.latency;
     let flows = flows.iter().zip(&fabric.paths).zip(demands.iter().zip(passages));

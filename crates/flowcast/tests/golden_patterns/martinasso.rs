@@ -6,10 +6,10 @@ use flowcast::cluster::racks::Racks;
 use flowcast::cluster::staggered::{Direction, staggered_chain};
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
-use flowcast::model::single::{Linear, SingleMessage, TwoPiece};
 use flowcast::model::sharing::fabric::Limit;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
+use flowcast::model::single::{Linear, SingleMessage, TwoPiece};
 use flowcast::place::exhaustive::{Slots, search};
 use flowcast::place::step_cost::{InsideNode, Mapping, StepCost};
 use flowcast::simulate::concurrent::{Method, Prediction, predict_flows};
@@ -161,7 +161,8 @@ fn mapping_search(input: &Value, expected: &Value, tolerance: &Value) -> Result<
     same_length(ranking.histogram.len(), histogram.len())?;
     for (time, count) in histogram {
         let wanted: f64 = time.parse().map_err(|_| format!("{time} is no time"))?;
-        let is_it = |found: &&(Time, u64)| (found.0.as_seconds() - wanted).abs() <= tolerance["abs"].as_f64().unwrap_or(0.0);
+        let is_it =
+            |found: &&(Time, u64)| (found.0.as_seconds() - wanted).abs() <= tolerance["abs"].as_f64().unwrap_or(0.0);
         let found = ranking.histogram.iter().find(is_it).map_or(0, |(_, count)| *count);
         if count.as_u64() != Some(found) {
             return Err(format!("mappings that take {time} s: found {found}, expected {count}"));

@@ -12,7 +12,7 @@
 //! The unknowns are `u_l = q_l^(1/max(alpha, 1))`, so that they stay near 1 for any alpha.
 
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
-use super::newton::{Complementarity, solve};
+use super::newton::{Complementarity, Iterate, solve};
 use super::{RateModel, SharingError};
 
 /// Parameters of the loop.
@@ -23,6 +23,12 @@ pub struct Feedback {
     /// Weight of the delay that acknowledgements meet; not negative.
     pub kappa: f64,
 }
+
+/// Steps in which hard cases are approached, one try after the other.
+const APPROACHES: [u32; 2] = [7, 20];
+
+/// Tries from scattered starts after that.
+const RESTARTS: u32 = 20;
 
 /// Largest violation of the conditions that is accepted.
 pub const TOLERANCE: f64 = 1e-9;
@@ -78,9 +84,19 @@ impl ClosedLoop {
             shares[position].share = fabric.lone_share(&fabric.paths[active[position]]);
             return Ok(());
         }
-        let system = System::new(fabric, group.iter().map(|position| active[*position]).collect(), self.feedback);
+        let mut system = System::new(fabric, group.iter().map(|position| active[*position]).collect(), self.feedback);
         let start: Vec<f64> = system.links.iter().map(|link| self.delays[link.index()]).collect();
-        let found = solve(&system, start);
+        let mut found = solve(&system, start);
+        for steps in APPROACHES {
+            if found.residual > TOLERANCE {
+                found = approach(&mut system, steps);
+            }
+        }
+        for restart in 1..=RESTARTS {
+            if found.residual > TOLERANCE {
+                found = solve(&system, scattered(system.links.len(), restart));
+            }
+        }
         if found.residual > TOLERANCE {
             return Err(SharingError::Unsettled { flows: group.len(), residual: found.residual });
         }
@@ -94,6 +110,31 @@ impl ClosedLoop {
     }
 }
 
+/// Comes to the parameters in steps from alpha = 1, kappa = 0, where the conditions are those of a convex problem; each
+/// solution is the start for the next.
+fn approach(system: &mut System, steps: u32) -> Iterate {
+    let target = system.feedback;
+    let mut found = Iterate { unknowns: vec![1.0; system.links.len()], residual: f64::INFINITY };
+    let mut alpha = 1.0f64;
+    for step in 0..=steps {
+        let part = f64::from(step) / f64::from(steps);
+        system.feedback = Feedback { alpha: target.alpha.powf(part), kappa: target.kappa * part };
+        // Below alpha = 1 the unknowns are delays, which go with the power alpha of the inverse rates.
+        let power = system.feedback.alpha.min(1.0) / alpha.min(1.0);
+        alpha = system.feedback.alpha;
+        found = solve(system, found.unknowns.iter().map(|unknown| unknown.powf(power)).collect());
+    }
+    system.feedback = target;
+    found
+}
+
+/// A start that differs from try to try: multiples of the golden ratio modulo 1, from 0.1 to 10.
+fn scattered(unknowns: usize, restart: u32) -> Vec<f64> {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    let place = |unknown: usize| (unknown as f64 * GOLDEN * f64::from(restart)).fract();
+    (1..=unknowns).map(|unknown| 10f64.powf(2.0 * place(unknown) - 1.0)).collect()
+}
+
 /// The conditions for flows that influence each other.
 struct System {
     feedback: Feedback,
@@ -105,8 +146,7 @@ struct System {
 /// One flow's way through the links of a [`System`].
 struct Loop {
     data: Vec<usize>,
-    /// Links that delay the flow and the weight of their delay; the data path first.
-    delays: Vec<(usize, f64)>,
+    acknowledgements: Vec<usize>,
 }
 
 /// A flow's rate, and the part of its delay that each of its links has.
@@ -124,13 +164,9 @@ impl System {
         let place = |link: &LinkId| links.binary_search(link).ok();
         let terms = |flow: &usize| {
             let path = &fabric.paths[*flow];
-            let data: Vec<usize> = path.data().iter().filter_map(place).collect();
-            let mut delays: Vec<(usize, f64)> = data.iter().map(|link| (*link, 1.0)).collect();
-            if feedback.kappa > 0.0 {
-                // A link that carries no data has no queue.
-                delays.extend(path.acknowledgements().iter().filter_map(place).map(|link| (link, feedback.kappa)));
-            }
-            Loop { data, delays }
+            // A link that carries no data has no queue, and no place here.
+            let places = |links: &[LinkId]| links.iter().filter_map(place).collect();
+            Loop { data: places(path.data()), acknowledgements: places(path.acknowledgements()) }
         };
         let flows = flows.iter().map(terms).collect();
         let capacities = links.iter().map(|link| fabric.capacity(*link).0).collect();
@@ -141,12 +177,19 @@ impl System {
         self.feedback.alpha.max(1.0)
     }
 
+    /// Links that delay the flow and the weight of their delay; the data path first.
+    fn delays(&self, flow: &Loop) -> impl Iterator<Item = (usize, f64)> {
+        let data = flow.data.iter().map(|link| (*link, 1.0));
+        data.chain(flow.acknowledgements.iter().map(|link| (*link, self.feedback.kappa)))
+    }
+
     /// Scaled by the largest delay, so that nothing overflows for a large alpha.
     fn state(&self, flow: &Loop, unknowns: &[f64]) -> LoopState {
-        let largest = flow.delays.iter().map(|(link, _)| unknowns[*link]).fold(0.0, f64::max);
+        let delaying = self.delays(flow).filter(|(_, weight)| *weight > 0.0);
+        let largest = delaying.map(|(link, _)| unknowns[link]).fold(0.0, f64::max);
         let power = self.power();
-        let part = |(link, weight): &(usize, f64)| weight * (unknowns[*link] / largest).powf(power);
-        let sum: f64 = flow.delays.iter().map(part).sum();
+        let part = |(link, weight): (usize, f64)| weight * (unknowns[link] / largest).powf(power);
+        let sum: f64 = self.delays(flow).filter(|(_, weight)| *weight > 0.0).map(part).sum();
         let rate = largest.powf(-power / self.feedback.alpha) * sum.powf(-1.0 / self.feedback.alpha);
         LoopState { rate, largest, sum }
     }
@@ -156,17 +199,16 @@ impl System {
         if share >= fabric.lone_share(&fabric.paths[index]).0 * (1.0 - TOLERANCE) {
             return Allocation { share: fabric.lone_share(&fabric.paths[index]), limit: Limit::Alone };
         }
-        let delay = |(link, weight): &(usize, f64)| weight.powf(1.0 / self.power()) * unknowns[*link];
-        let mut longest = 0;
-        for place in 1..flow.delays.len() {
-            if delay(&flow.delays[place]) > delay(&flow.delays[longest]) * (1.0 + 1e-6) {
-                longest = place;
+        let mut longest = (0.0, Limit::Alone);
+        for (place, (link, weight)) in self.delays(flow).enumerate() {
+            let delay = weight.powf(1.0 / self.power()) * unknowns[link];
+            // Of delays that differ by the solver's rounding the first is named.
+            if delay > longest.0 * (1.0 + 1e-6) {
+                let (link, is_data) = (self.links[link], place < flow.data.len());
+                longest = (delay, if is_data { Limit::Link(link) } else { Limit::Acknowledgements(link) });
             }
         }
-        let link = self.links[flow.delays[longest].0];
-        let is_data = longest < flow.data.len();
-        let limit = if is_data { Limit::Link(link) } else { Limit::Acknowledgements(link) };
-        Allocation { share: Share(share), limit }
+        Allocation { share: Share(share), limit: longest.1 }
     }
 }
 
@@ -196,8 +238,8 @@ impl Complementarity for System {
         for flow in &self.flows {
             let state = self.state(flow, unknowns);
             let scale = power / self.feedback.alpha * state.rate / (state.sum * state.largest);
-            for (column, weight) in &flow.delays {
-                let derivative = scale * weight * (unknowns[*column] / state.largest).powf(power - 1.0);
+            for (column, weight) in self.delays(flow).filter(|(_, weight)| *weight > 0.0) {
+                let derivative = scale * weight * (unknowns[column] / state.largest).powf(power - 1.0);
                 for row in &flow.data {
                     jacobian[row * size + column] += derivative / self.capacities[*row];
                 }

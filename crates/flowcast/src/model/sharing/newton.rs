@@ -35,18 +35,22 @@ pub(super) fn solve(problem: &impl Complementarity, start: Vec<f64>) -> Iterate 
     if best.residual <= ENOUGH {
         return best;
     }
-    let mut here: Vec<f64> = best.unknowns.iter().map(|unknown| unknown.max(1e-2)).collect();
-    for _ in 0..ROUNDS {
-        here = fixed_point(problem, here);
-        best = better(best, iterate(problem, here.clone()));
-        here = newton(problem, here);
-        let found = iterate(problem, here.clone());
-        best = better(best, found);
+    // An unknown at zero would stay there for ever under the multiplicative fixed point.
+    let mut steady: Vec<f64> = best.unknowns.iter().map(|unknown| unknown.max(1e-2)).collect();
+    let mut bold = steady.clone();
+    for round in 1..=ROUNDS {
+        bold = newton(problem, fixed_point(problem, bold, FIXED_POINT_STEPS));
+        best = better(best, iterate(problem, bold.clone()));
         if best.residual <= ENOUGH {
             break;
         }
-        // An unknown at zero would stay there for ever under the multiplicative fixed point.
-        here.iter_mut().for_each(|unknown| *unknown = unknown.max(1e-9));
+        bold.iter_mut().for_each(|unknown| *unknown = unknown.max(1e-9));
+        // Newton's method may end in a local minimum of its merit; here the fixed point goes on from its own last step.
+        steady = fixed_point(problem, steady, round * FIXED_POINT_STEPS);
+        best = better(best, iterate(problem, newton(problem, steady.clone())));
+        if best.residual <= ENOUGH {
+            break;
+        }
     }
     best
 }
@@ -62,8 +66,8 @@ fn better(one: Iterate, other: Iterate) -> Iterate {
     if other.residual < one.residual { other } else { one }
 }
 
-fn fixed_point(problem: &impl Complementarity, mut unknowns: Vec<f64>) -> Vec<f64> {
-    for _ in 0..FIXED_POINT_STEPS {
+fn fixed_point(problem: &impl Complementarity, mut unknowns: Vec<f64>, steps: usize) -> Vec<f64> {
+    for _ in 0..steps {
         let Some(slack) = problem.slack(&unknowns) else { break };
         for (unknown, slack) in unknowns.iter_mut().zip(slack) {
             *unknown *= (1.0 - slack).clamp(1e-3, 1e3).powf(problem.damping());
