@@ -99,11 +99,11 @@ fn check_conditions(fabric: &Fabric, active: &[usize], feedback: Feedback, model
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, rng_seed: proptest::test_runner::RngSeed::Fixed(6), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 40, rng_seed: proptest::test_runner::RngSeed::Fixed(6), ..ProptestConfig::default() })]
 
     #[test]
     fn rates_and_delays_satisfy_the_complementarity_conditions(
-        pairs in pairs(40), alpha in 0.3..4.0f64, kappa in 0.0..1.0f64, backbone in 0.5..6.0f64, half in any::<bool>(),
+        pairs in pairs(20), alpha in 0.3..2.0f64, kappa in 0.0..1.0f64, backbone in 0.5..6.0f64, half in any::<bool>(),
     ) {
         let feedback = Feedback { alpha, kappa };
         let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn kappa_one_and_alpha_one_settle(pairs in pairs(60), backbone in 0.5..6.0f64) {
+    fn kappa_one_and_alpha_one_settle(pairs in pairs(24), backbone in 0.5..6.0f64) {
         let feedback = Feedback { alpha: 1.0, kappa: 1.0 };
         let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
         let all: Vec<usize> = (0..pairs.len()).collect();

@@ -144,10 +144,11 @@ fn draw_legend(out: &mut String) {
 
 /// From amber (little) to blue (all), distinct for colour-blind readers as well.
 fn colour(share: f64) -> String {
-    const STOPS: [(f64, [f64; 3]); 4] = [
-        (0.0, [196.0, 60.0, 30.0]),
-        (0.35, [240.0, 160.0, 50.0]),
-        (0.7, [110.0, 170.0, 200.0]),
+    const STOPS: [(f64, [f64; 3]); 5] = [
+        (0.0, [190.0, 50.0, 30.0]),
+        (0.34, [236.0, 140.0, 40.0]),
+        (0.5, [236.0, 200.0, 90.0]),
+        (0.67, [130.0, 185.0, 215.0]),
         (1.0, [25.0, 80.0, 150.0]),
     ];
     let share = share.clamp(0.0, 1.0);

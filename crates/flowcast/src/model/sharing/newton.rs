@@ -24,7 +24,7 @@ pub(super) struct Iterate {
 }
 
 const ENOUGH: f64 = 1e-12;
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 16;
 const FIXED_POINT_STEPS: usize = 20;
 const NEWTON_STEPS: usize = 12;
 const HALVINGS: usize = 12;
@@ -46,7 +46,7 @@ pub(super) fn solve(problem: &impl Complementarity, start: Vec<f64>) -> Iterate 
         }
         bold.iter_mut().for_each(|unknown| *unknown = unknown.max(1e-9));
         // Newton's method may end in a local minimum of its merit; here the fixed point goes on from its own last step.
-        steady = fixed_point(problem, steady, round * FIXED_POINT_STEPS);
+        steady = fixed_point(problem, steady, round.min(8) * FIXED_POINT_STEPS);
         best = better(best, iterate(problem, newton(problem, steady.clone())));
         if best.residual <= ENOUGH {
             break;
