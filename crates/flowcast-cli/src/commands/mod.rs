@@ -9,6 +9,7 @@ mod generate;
 mod measure;
 mod networks;
 mod predict;
+mod predict_pattern;
 mod predict_trace;
 
 use anyhow::Result;

@@ -1,21 +1,28 @@
-//! `flowcast predict`.
+//! `flowcast predict`: a pattern of concurrent communications, or a program's trace; its content says which.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::cluster::pattern::Pattern;
 
+use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::trace_args::open_trace;
 
-/// Predict how long a program's communication takes
+/// Predict how long communications, or a program's communication, take
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  flowcast predict cg.S.4.dim --network gige-tcp\n  flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json"
-)]
+#[command(after_help = "Examples:
+  flowcast predict cg.S.4.dim --network gige-tcp
+  flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
+  flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
+  flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json")]
 pub struct Predict {
-    /// Trace: Dimemas .dim, GOAL, SimGrid time-independent list, or compiled .fct; plain, gzip or zstd
+    /// Pattern of concurrent communications, or trace: Dimemas .dim, GOAL, SimGrid time-independent list, or compiled
+    /// .fct; plain, gzip or zstd
     input: PathBuf,
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas .cfg
     #[arg(short, long, value_name = "NET")]
@@ -28,6 +35,8 @@ pub struct Predict {
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
+    #[command(flatten)]
+    pattern: PatternArgs,
 }
 
 impl Predict {
@@ -36,7 +45,29 @@ impl Predict {
         let overrides = parse_overrides(&self.overrides)?;
         let network =
             self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
+        if is_pattern(&self.input)? {
+            let name = self.input.display().to_string();
+            let content = std::fs::read(&self.input).with_context(|| format!("cannot read {name}"))?;
+            let pattern = Pattern::read(&name, &content)?;
+            let Some(network) = network else { bail!("found no network, expected --network NET") };
+            if self.trace.is_given() {
+                bail!("found a pattern, expected a trace for --mapping, --rendezvous-from and --goal-params");
+            }
+            return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
+        }
+        if self.pattern.is_given() {
+            bail!("found a trace, expected a pattern for --model, --explain, --plot and --strict");
+        }
         let trace = open_trace(&self.input)?;
         predict_trace::run(&trace, network.as_ref(), &self.trace, self.json)
     }
+}
+
+/// By content; a garbled pattern by its ending, so that its first line is what the error is about.
+fn is_pattern(path: &Path) -> Result<bool> {
+    const ENOUGH: u64 = 1 << 16;
+    let mut beginning = Vec::new();
+    let file = File::open(path).and_then(|file| file.take(ENOUGH).read_to_end(&mut beginning));
+    file.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Pattern::is_pattern(&beginning) || path.extension().is_some_and(|ending| ending == "pattern"))
 }

@@ -42,6 +42,13 @@ pub struct TraceArgs {
     pub report: Option<PathBuf>,
 }
 
+impl TraceArgs {
+    /// Whether any of them was given.
+    pub fn is_given(&self) -> bool {
+        self.mapping.is_some() || self.rendezvous_from.is_some() || self.goal_params.is_some()
+    }
+}
+
 /// Predicts and prints.
 pub fn run(trace: &Trace, network: Option<&Network>, options: &TraceArgs, json: bool) -> Result<()> {
     let outcome = predict(trace, network, options)?;

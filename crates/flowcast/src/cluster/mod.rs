@@ -1,1 +1,6 @@
-//! Nodes, racks and the flows between them.
+//! What is under way between nodes: flows, the racks of the nodes, and pattern files that list them.
+
+pub mod flow;
+pub mod pattern;
+pub mod racks;
+pub mod staggered;

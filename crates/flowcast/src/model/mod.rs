@@ -7,3 +7,4 @@ pub mod loggp;
 pub mod machine;
 pub mod network;
 pub mod sharing;
+pub mod single;

@@ -130,6 +130,14 @@ impl Nic {
         }
     }
 
+    /// How long the bytes of one flow alone take, without latency; exact in whichever way the rate was given.
+    pub fn time_for(&self, bytes: Bytes) -> Time {
+        match (self.gap_per_byte, self.bandwidth) {
+            (None, Some(rate)) => rate.time_for(bytes),
+            _ => self.per_byte().time_for(bytes),
+        }
+    }
+
     /// Bytes per second, whichever way it was given; 0 is infinite.
     pub fn rate(&self) -> Rate {
         self.bandwidth.unwrap_or_else(|| self.per_byte().rate())

@@ -1,3 +1,5 @@
-//! Which rank should run where.
+//! Which rank should run on which node.
 
+pub mod exhaustive;
 pub mod mapping_file;
+pub mod step_cost;

@@ -7,6 +7,7 @@
 
 mod data;
 mod html;
+pub mod pattern_plot;
 mod shares;
 mod thin;
 

@@ -1,9 +1,11 @@
 //! When everything happens: replay of traces, and the stepping of concurrent flows.
 
 mod collectives;
+pub mod concurrent;
 pub mod costs;
 pub mod critical_path;
 mod deadlock;
+pub mod fluid;
 pub mod loggops;
 mod matching;
 pub mod outcome;

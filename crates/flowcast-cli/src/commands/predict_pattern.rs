@@ -1,0 +1,174 @@
+//! The part of `flowcast predict` for patterns of concurrent communications.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use flowcast::cluster::pattern::Pattern;
+use flowcast::model::network::Network;
+use flowcast::model::sharing::flow_cuts::Strictness;
+use flowcast::model::sharing::model::Model;
+use flowcast::report::pattern_plot;
+use flowcast::simulate::concurrent::{FlowPrediction, Method, Prediction, predict};
+use flowcast::simulate::fluid::Interval;
+use flowcast::units::Rounded;
+use serde_json::{Value, json};
+
+use crate::files::write_whole;
+use crate::tables::table;
+
+/// Options for patterns.
+#[derive(Debug, Clone, Args)]
+pub struct PatternArgs {
+    /// Patterns: how flows share what they cross; the network's own model when absent [independent, fair, degree-fair,
+    /// flow-cuts, asymmetric, closed-loop, alpha-fair, packet, ib-penalty]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Patterns: say for each interval what cut the flow, and by how much
+    #[arg(long)]
+    pub explain: bool,
+    /// Patterns: draw the flows over time (.svg or .html)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Patterns: flow-cuts refuses more than two flows in one direction of a node
+    #[arg(long)]
+    pub strict: bool,
+}
+
+impl PatternArgs {
+    /// Whether any of them was given.
+    pub fn is_given(&self) -> bool {
+        self.model.is_some() || self.explain || self.plot.is_some() || self.strict
+    }
+
+    /// The model and how strictly it is read.
+    pub fn method(&self, network: &Network) -> Result<Method> {
+        let model = self.model.as_deref().map_or_else(|| Model::of(network), Model::named)?;
+        let strictness = if self.strict { Strictness::Strict } else { Strictness::Extended };
+        Ok(Method { model, strictness })
+    }
+}
+
+/// Predicts, prints and draws.
+pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
+    let method = args.method(network)?;
+    let prediction = predict(pattern, network, method)?;
+    if let Some(path) = &args.plot {
+        draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, method.model.name()))?;
+    }
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        let document = document(&prediction, network, method.model, args.explain);
+        serde_json::to_writer(&mut out, &document)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    print_flows(&mut out, &prediction, network, method.model)?;
+    if args.explain {
+        print_intervals(&mut out, &prediction, network)?;
+    }
+    Ok(())
+}
+
+fn document(prediction: &Prediction, network: &Network, model: Model, explain: bool) -> Value {
+    let flows = prediction.flows.iter().enumerate().map(|(index, flow)| {
+        let mut entry = flow_entry(flow);
+        if explain {
+            let intervals = prediction.intervals_of(index).iter().map(|interval| interval_entry(prediction, interval));
+            entry["intervals"] = intervals.collect();
+        }
+        entry
+    });
+    json!({
+        "schema": "flowcast/pattern-prediction/1",
+        "network": network.name,
+        "model": model.name(),
+        "makespan_s": prediction.makespan().as_seconds(),
+        "flows": flows.collect::<Vec<_>>(),
+    })
+}
+
+fn flow_entry(predicted: &FlowPrediction) -> Value {
+    let flow = &predicted.flow;
+    json!({
+        "id": flow.id,
+        "src": flow.src.0,
+        "dst": flow.dst.0,
+        "bytes": flow.size.0,
+        "start_s": flow.start.as_seconds(),
+        "end_s": predicted.end.as_seconds(),
+        "duration_s": predicted.duration.as_seconds(),
+        "alone_s": predicted.alone.as_seconds(),
+        "slowdown": predicted.slowdown(),
+    })
+}
+
+fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
+    json!({
+        "from_s": interval.from.as_seconds(),
+        "to_s": interval.to.as_seconds(),
+        "share": interval.share.0,
+        "limit": prediction.reason(interval.limit),
+    })
+}
+
+fn print_flows(out: &mut impl Write, prediction: &Prediction, network: &Network, model: Model) -> Result<()> {
+    let mut table = table(&[">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"]);
+    for predicted in &prediction.flows {
+        let flow = &predicted.flow;
+        table.add_row([
+            flow.id.to_string(),
+            flow.src.to_string(),
+            flow.dst.to_string(),
+            flow.size.to_string(),
+            Rounded(flow.start).to_string(),
+            Rounded(predicted.end).to_string(),
+            Rounded(predicted.duration).to_string(),
+            Rounded(predicted.alone).to_string(),
+            format!("{:.3}", predicted.slowdown()),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    let (flows, makespan) = (flows_text(prediction), Rounded(prediction.makespan()));
+    writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
+    Ok(())
+}
+
+fn print_intervals(out: &mut impl Write, prediction: &Prediction, network: &Network) -> Result<()> {
+    let mut table = table(&[">flow", ">from", ">until", ">share", ">rate", "why"]);
+    let lone_rate = network.nic.rate().as_bytes_per_second() / 1e6;
+    for (index, predicted) in prediction.flows.iter().enumerate() {
+        for interval in prediction.intervals_of(index) {
+            table.add_row([
+                predicted.flow.id.to_string(),
+                Rounded(interval.from).to_string(),
+                Rounded(interval.to).to_string(),
+                format!("{:.3}", interval.share.0),
+                format!("{:.1} MB/s", interval.share.0 * lone_rate),
+                prediction.reason(interval.limit),
+            ]);
+        }
+    }
+    writeln!(out, "\n{table}")?;
+    Ok(())
+}
+
+fn draw(path: &Path, prediction: &Prediction, title: &str) -> Result<()> {
+    if prediction.flows.len() > pattern_plot::MOST_FLOWS {
+        bail!("--plot: found {}, expected at most {} flows", flows_text(prediction), pattern_plot::MOST_FLOWS);
+    }
+    let drawing = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("svg") => pattern_plot::svg(prediction, title),
+        Some("html") => pattern_plot::html(prediction, title),
+        _ => bail!("--plot: found {}, expected a file that ends in .svg or .html", path.display()),
+    };
+    write_whole(path, |out| Ok(out.write_all(drawing.as_bytes())?))
+}
+
+fn flows_text(prediction: &Prediction) -> String {
+    match prediction.flows.len() {
+        1 => "1 flow".into(),
+        flows => format!("{flows} flows"),
+    }
+}

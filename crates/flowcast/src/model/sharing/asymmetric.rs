@@ -1,0 +1,93 @@
+//! Hierarchical Ethernet whose directions disturb each other (Zhu, Lastovetsky, Katrinis et al.), and the same with
+//! directions that do not.
+//!
+//! With delta+ and delta- the flows into and out of a node, the time per byte of a flow from a to b is
+//!
+//! `beta(a,b) = max(beta_E * delta_max(a), beta_E * delta_max(b), beta_O * delta_max(backbone))`,
+//! `delta_max = max(delta+, delta-)`,
+//!
+//! where `beta_E` is the interface's time per byte, `beta_O` the backbone's, and the last term stands only between
+//! racks. The maximum over the levels is our reading. Pure fairness ([`DegreeFair`]) counts only the flow's own
+//! direction; unlike max-min it gives nobody what another leaves unused.
+//!
+//! `backbone_from` is the number of flows below which the backbone is no limit; without it the ratio of the rates
+//! decides. `backbone_share` caps a flow over a saturated backbone.
+
+use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::{RateModel, SharingError};
+
+/// When the backbone limits a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Saturation {
+    /// From this many flows on; none: whenever it is slower than the interfaces.
+    pub from: Option<u32>,
+    /// What one flow gets at most once the backbone is saturated.
+    pub cap: Option<Share>,
+}
+
+/// Both directions of a node and of the backbone count.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asymmetric {
+    /// The backbone's part.
+    pub saturation: Saturation,
+}
+
+/// Only the flow's own direction counts ("pure fairness").
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DegreeFair {
+    /// The backbone's part.
+    pub saturation: Saturation,
+}
+
+impl RateModel for Asymmetric {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+        let counts = fabric.flows_per_link(active);
+        let busier = |link: LinkId| {
+            let opposite = fabric.opposite(link);
+            if counts[opposite.index()] > counts[link.index()] { opposite } else { link }
+        };
+        Ok(by_degree(fabric, active, &counts, self.saturation, busier))
+    }
+}
+
+impl RateModel for DegreeFair {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+        let counts = fabric.flows_per_link(active);
+        Ok(by_degree(fabric, active, &counts, self.saturation, |link| link))
+    }
+}
+
+/// `counted` says whose flows count for a link: its own, or those of the busier direction.
+fn by_degree(
+    fabric: &Fabric,
+    active: &[usize],
+    counts: &[u32],
+    saturation: Saturation,
+    counted: impl Fn(LinkId) -> LinkId,
+) -> Vec<Allocation> {
+    let allocate = |flow: &usize| {
+        let path = &fabric.paths[*flow];
+        let mut best = Allocation { share: fabric.lone_share(path), limit: Limit::Alone };
+        for link in path.data().iter().map(|link| counted(*link)) {
+            let share = link_share(fabric, link, counts[link.index()], saturation);
+            // Two levels that leave the same share up to rounding: the one nearer to the node is named.
+            if share < best.share.0 * (1.0 - 1e-12) {
+                best = Allocation { share: Share(share), limit: Limit::Link(link) };
+            }
+        }
+        best
+    };
+    active.iter().map(allocate).collect()
+}
+
+fn link_share(fabric: &Fabric, link: LinkId, flows: u32, saturation: Saturation) -> f64 {
+    let share = fabric.capacity(link).0 / f64::from(flows);
+    if fabric.is_of_node(link) {
+        return share;
+    }
+    let is_saturated = saturation.from.map_or(share < 1.0, |from| flows >= from);
+    match (is_saturated, saturation.cap) {
+        (false, _) => f64::INFINITY,
+        (true, cap) => cap.map_or(share, |cap| share.min(cap.0)),
+    }
+}

@@ -1,0 +1,135 @@
+//! Max-min fairness: no flow can get more without taking from one that has less (Bertsekas and Gallager,
+//! *Data Networks*, section 6.5.2). The limit of the closed loop for alpha to infinity and kappa = 0.
+//!
+//! Water-filling: the link with the least capacity for each of its unfixed flows fixes them at that share; what they
+//! take elsewhere is subtracted; and again. A link's level never falls while others are fixed, so a heap with levels
+//! that may be out of date gives the next link.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::{RateModel, SharingError};
+
+/// Max-min fairness over node links and rack links.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fair;
+
+impl RateModel for Fair {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+        Ok(max_min(fabric, active))
+    }
+}
+
+/// The max-min fair shares of these flows.
+pub fn max_min(fabric: &Fabric, active: &[usize]) -> Vec<Allocation> {
+    let mut filling = Filling::new(fabric, active);
+    while let Some(Reverse(level)) = filling.heap.pop() {
+        let link = level.link.index();
+        if filling.unfixed[link] == 0 {
+            continue;
+        }
+        let now = filling.level(level.link);
+        if now > level {
+            filling.heap.push(Reverse(now));
+        } else {
+            filling.fix_flows_of(level.link, level.share);
+        }
+    }
+    filling.allocations
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Level {
+    share: f64,
+    link: LinkId,
+}
+
+impl Eq for Level {}
+
+impl Ord for Level {
+    fn cmp(&self, other: &Level) -> Ordering {
+        self.share.total_cmp(&other.share).then(self.link.cmp(&other.link))
+    }
+}
+
+impl PartialOrd for Level {
+    fn partial_cmp(&self, other: &Level) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+struct Filling<'a> {
+    fabric: &'a Fabric,
+    active: &'a [usize],
+    free: Vec<f64>,
+    unfixed: Vec<u32>,
+    /// Positions in `active`, grouped by link; `first[link]` is where a link's group begins.
+    members: Vec<u32>,
+    first: Vec<u32>,
+    is_fixed: Vec<bool>,
+    heap: BinaryHeap<Reverse<Level>>,
+    allocations: Vec<Allocation>,
+}
+
+impl<'a> Filling<'a> {
+    fn new(fabric: &'a Fabric, active: &'a [usize]) -> Filling<'a> {
+        let unfixed = fabric.flows_per_link(active);
+        let (first, members) = group_by_link(fabric, active, &unfixed);
+        let mut filling = Filling {
+            fabric,
+            active,
+            free: (0..unfixed.len() as u32).map(|link| fabric.capacity(LinkId(link)).0).collect(),
+            unfixed,
+            members,
+            first,
+            is_fixed: vec![false; active.len()],
+            heap: BinaryHeap::new(),
+            allocations: vec![Allocation { share: Share::WHOLE, limit: Limit::Alone }; active.len()],
+        };
+        let used = (0..filling.unfixed.len() as u32).filter(|link| filling.unfixed[*link as usize] > 0);
+        filling.heap = used.map(|link| Reverse(filling.level(LinkId(link)))).collect();
+        filling
+    }
+
+    fn level(&self, link: LinkId) -> Level {
+        Level { share: self.free[link.index()].max(0.0) / f64::from(self.unfixed[link.index()]), link }
+    }
+
+    fn fix_flows_of(&mut self, link: LinkId, share: f64) {
+        let group = self.first[link.index()] as usize..self.first[link.index() + 1] as usize;
+        for member in group {
+            let position = self.members[member] as usize;
+            if !std::mem::replace(&mut self.is_fixed[position], true) {
+                self.fix(position, link, share);
+            }
+        }
+    }
+
+    fn fix(&mut self, position: usize, link: LinkId, share: f64) {
+        let path = &self.fabric.paths[self.active[position]];
+        let is_alone = share >= self.fabric.lone_share(path).0;
+        let limit = if is_alone { Limit::Alone } else { Limit::Link(link) };
+        self.allocations[position] = Allocation { share: Share(share), limit };
+        for crossed in path.data() {
+            self.free[crossed.index()] -= share;
+            self.unfixed[crossed.index()] -= 1;
+        }
+    }
+}
+
+fn group_by_link(fabric: &Fabric, active: &[usize], counts: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let mut first = vec![0u32; counts.len() + 1];
+    for (link, count) in counts.iter().enumerate() {
+        first[link + 1] = first[link] + count;
+    }
+    let mut next = first.clone();
+    let mut members = vec![0u32; *first.last().expect("there is one more than links") as usize];
+    for (position, flow) in active.iter().enumerate() {
+        for link in fabric.paths[*flow].data() {
+            members[next[link.index()] as usize] = position as u32;
+            next[link.index()] += 1;
+        }
+    }
+    (first, members)
+}

@@ -1,0 +1,72 @@
+//! The InfiniBand penalty model (Vienne, Martinasso, Vincent and Méhaut, 2008): a flow from s to e takes
+//! `max(ps, pe)` times as long as alone.
+//!
+//! `ps = 1` if s sends one flow, else the greatest over the flows of s of `outdeg(s) * beta_s` (times `gamma` where
+//! the receiver has more than two flows); `pe = 1` if e receives one flow, else
+//! `(flows s->e) * beta_e * (senders to e)`. The shares of a link may sum to slightly more than 1.
+
+use std::collections::BTreeMap;
+
+use super::fabric::{Allocation, Fabric, Limit, Share};
+use super::{RateModel, SharingError};
+
+/// The penalties and their published weights.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IbPenalty {
+    /// `beta_s`.
+    pub out: f64,
+    /// `beta_e`.
+    pub into: f64,
+    /// `gamma`.
+    pub crowded: f64,
+}
+
+impl Default for IbPenalty {
+    fn default() -> IbPenalty {
+        IbPenalty { out: 0.925, into: 0.965, crowded: 1.35 }
+    }
+}
+
+impl RateModel for IbPenalty {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+        let counts = fabric.flows_per_link(active);
+        let pairs = flows_by_pair(fabric, active);
+        let mut senders = vec![0u32; counts.len()];
+        for (_, dst) in pairs.keys() {
+            senders[2 * *dst as usize + 1] += 1;
+        }
+        let mut sender_penalties = vec![1.0f64; counts.len()];
+        for path in active.iter().map(|flow| &fabric.paths[*flow]) {
+            let (out, into) = (path.out().index(), path.into().index());
+            if counts[out] > 1 {
+                let crowding = if counts[into] > 2 { self.crowded } else { 1.0 };
+                sender_penalties[out] = sender_penalties[out].max(f64::from(counts[out]) * self.out * crowding);
+            }
+        }
+        let allocate = |flow: &usize| {
+            let path = &fabric.paths[*flow];
+            let into = path.into().index();
+            let parallel = pairs[&(path.src, path.dst)];
+            let receiver = f64::from(parallel) * self.into * f64::from(senders[into]);
+            let receiver = if counts[into] > 1 { receiver } else { 1.0 };
+            allocation(sender_penalties[path.out().index()], receiver, fabric, *flow)
+        };
+        Ok(active.iter().map(allocate).collect())
+    }
+}
+
+fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), u32> {
+    let mut pairs = BTreeMap::new();
+    for path in active.iter().map(|flow| &fabric.paths[*flow]) {
+        *pairs.entry((path.src, path.dst)).or_insert(0) += 1;
+    }
+    pairs
+}
+
+fn allocation(sender: f64, receiver: f64, fabric: &Fabric, flow: usize) -> Allocation {
+    let path = &fabric.paths[flow];
+    let penalty = sender.max(receiver).max(1.0);
+    let link = if sender >= receiver { path.out() } else { path.into() };
+    let limit = if penalty > 1.0 { Limit::Link(link) } else { Limit::Alone };
+    Allocation { share: Share(fabric.lone_share(path).0 / penalty), limit }
+}

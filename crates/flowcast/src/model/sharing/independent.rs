@@ -1,0 +1,15 @@
+//! No sharing at all: each flow runs as if alone. The baseline that the other models are held against.
+
+use super::fabric::{Allocation, Fabric, Limit};
+use super::{RateModel, SharingError};
+
+/// Flows that do not meet.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Independent;
+
+impl RateModel for Independent {
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
+        let alone = |flow: &usize| Allocation { share: fabric.lone_share(&fabric.paths[*flow]), limit: Limit::Alone };
+        Ok(active.iter().map(alone).collect())
+    }
+}

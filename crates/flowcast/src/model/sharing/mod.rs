@@ -1,0 +1,129 @@
+//! What concurrent messages leave each other: the models, and the `[sharing]` section of a network file.
+//!
+//! A model answers one question, [`RateModel::shares`]: which share of its lone rate does each flow under way get?
+//! When flows start and end is not its business (`simulate::fluid`).
+
+pub mod asymmetric;
+pub mod closed_loop;
+pub mod fabric;
+pub mod fair;
+pub mod flow_cuts;
+pub mod ib_penalty;
+pub mod independent;
+pub mod model;
+mod newton;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::units::{Bytes, Node, Rate};
+use fabric::{Allocation, Fabric};
+
+/// A rule by which flows under way together share what they cross.
+pub trait RateModel {
+    /// The shares of the flows under way; `active` are indices of the fabric's paths, in ascending order, and the
+    /// answer has the same order.
+    ///
+    /// # Errors
+    /// The model does not know these flows' situation, or found no solution.
+    fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError>;
+}
+
+/// Why a model gives no shares.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SharingError {
+    /// No model of that name.
+    #[error("no sharing model is named `{found}`, expected one of {expected}")]
+    UnknownModel {
+        /// The name asked for.
+        found: String,
+        /// All names.
+        expected: String,
+    },
+    /// A parameter that the model needs is missing or out of range.
+    #[error("{field}: found {found}, expected {expected}")]
+    Parameter {
+        /// Dotted name, as in `--set`.
+        field: &'static str,
+        /// Its value, or `nothing`.
+        found: String,
+        /// The range.
+        expected: &'static str,
+    },
+    /// Flow cuts know dual-processor nodes only (RR-5910 section 5.2), and the strict reading was asked for.
+    #[error("node {node}: found {flows} flows {direction} at a time, expected at most 2 (flow-cuts with --strict)")]
+    Crowded {
+        /// The node.
+        node: Node,
+        /// Flows in one direction.
+        flows: u32,
+        /// `out` or `in`.
+        direction: &'static str,
+    },
+    /// The closed loop's equations were not solved to the accuracy promised.
+    #[error(
+        "closed-loop found no steady rates for {flows} flows: the residual is {residual:.1e}, expected at most 1e-9 \
+         (try another sharing.alpha or sharing.kappa)"
+    )]
+    Unsettled {
+        /// Flows in the part that did not settle.
+        flows: usize,
+        /// Largest violation of the complementarity conditions.
+        residual: f64,
+    },
+}
+
+/// Parameters of the sharing models; each model reads its own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sharing {
+    /// The model that is used when none is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Flow cuts: the two ends of an odd zig-zag (RR-5910 Table 2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub odd_end: Option<f64>,
+    /// Flow cuts: every second flow inside an odd zig-zag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub odd_inner: Option<f64>,
+    /// Flow cuts: the outgoing flow of an income/outgo conflict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_out: Option<f64>,
+    /// Flow cuts: a flow left over between two active neighbours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include: Option<f64>,
+    /// Flow cuts: a flow left over at the start or end of its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_end: Option<f64>,
+    /// Closed loop: exponent of the fairness, 1 proportional, large max-min.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Closed loop: weight of the delay that acknowledgements meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kappa: Option<f64>,
+    /// Packet level: bytes that a flow keeps in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+    /// Asymmetric Ethernet: flows over the backbone from which it is the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backbone_from: Option<u32>,
+    /// Asymmetric Ethernet: what one flow of a saturated backbone may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backbone_share: Option<Rate>,
+    /// InfiniBand penalty: weight of the flows that leave a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty_out: Option<f64>,
+    /// InfiniBand penalty: weight of the flows that enter a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty_in: Option<f64>,
+    /// InfiniBand penalty: what a sender suffers whose receiver has more than two flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty_crowded: Option<f64>,
+}
+
+impl Sharing {
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == Sharing::default()
+    }
+}

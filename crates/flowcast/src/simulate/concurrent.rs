@@ -1,0 +1,125 @@
+//! Predicts a pattern of concurrent communications with a network and a model.
+
+use thiserror::Error;
+
+use super::fluid::{self, Demand, Interval, Intervals};
+use crate::cluster::flow::Flow;
+use crate::cluster::pattern::Pattern;
+use crate::cluster::racks::Racks;
+use crate::model::network::Network;
+use crate::model::sharing::SharingError;
+use crate::model::sharing::fabric::{Fabric, Limit};
+use crate::model::sharing::flow_cuts::Strictness;
+use crate::model::sharing::model::{Model, backbone_share, rate_model};
+use crate::units::Time;
+
+/// Why there is no prediction.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum PredictError {
+    /// The sharing model refuses.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
+}
+
+/// How to predict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method {
+    /// The model.
+    pub model: Model,
+    /// Whether flow cuts refuse what their paper does not define.
+    pub strictness: Strictness,
+}
+
+/// One flow's prediction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowPrediction {
+    /// The flow.
+    pub flow: Flow,
+    /// When its last byte is there.
+    pub end: Time,
+    /// From start to end.
+    pub duration: Time,
+    /// Its duration if no other flow were there: `L + m*x`.
+    pub alone: Time,
+}
+
+impl FlowPrediction {
+    /// How many times longer than alone.
+    pub fn slowdown(&self) -> f64 {
+        if self.alone == Time::ZERO { 1.0 } else { self.duration.as_nanos() / self.alone.as_nanos() }
+    }
+}
+
+/// A pattern's prediction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// By flow, in the pattern's order.
+    pub flows: Vec<FlowPrediction>,
+    /// What each flow got when, and why not more; latency comes after the last.
+    pub intervals: Intervals,
+    /// The links that the limits name.
+    pub fabric: Fabric,
+}
+
+impl Prediction {
+    /// When the last flow ends.
+    pub fn makespan(&self) -> Time {
+        self.flows.iter().map(|flow| flow.end).fold(Time::ZERO, Time::max)
+    }
+
+    /// What a limit means, for people.
+    pub fn reason(&self, limit: Limit) -> String {
+        let id = |index: u32| self.flows[index as usize].flow.id;
+        match limit {
+            Limit::Alone => "alone".into(),
+            Limit::Link(link) => format!("shares the link {}", self.fabric.link(link)),
+            Limit::Acknowledgements(link) => format!("acknowledgements wait on the link {}", self.fabric.link(link)),
+            Limit::ZigZag { flows } => format!("outgo/income conflict, zig-zag of {flows}"),
+            Limit::CrowdedZigZag { flows } => format!("{flows} flows with more than two in one direction of a node"),
+            Limit::IncomingOfPair { partner } => format!("income/outgo conflict with flow {}, incoming", id(partner)),
+            Limit::OutgoingOfPair { partner } => format!("income/outgo conflict with flow {}, outgoing", id(partner)),
+            Limit::Between => "left over between two active neighbours".into(),
+            Limit::StartOrEnd => "left over at the start or end of its path".into(),
+        }
+    }
+
+    /// The flow's intervals.
+    pub fn intervals_of(&self, flow: usize) -> &[Interval] {
+        &self.intervals.of_flow[flow]
+    }
+}
+
+/// Predicts when each flow of a pattern ends.
+///
+/// # Errors
+/// A parameter that the model lacks, or a situation that it does not know.
+pub fn predict(pattern: &Pattern, network: &Network, method: Method) -> Result<Prediction, PredictError> {
+    predict_flows(&pattern.flows, &pattern.racks, network, method)
+}
+
+/// As [`predict`], for flows that stand in no file.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_flows(
+    flows: &[Flow],
+    racks: &Racks,
+    network: &Network,
+    method: Method,
+) -> Result<Prediction, PredictError> {
+    let fabric = Fabric::new(flows, racks, backbone_share(network)?);
+    let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
+    let demands: Vec<Demand> = flows.iter().map(demand).collect();
+    let mut intervals = Intervals::new(flows.len());
+    let Some(mut model) = rate_model(method.model, network, method.strictness)? else { todo!() };
+    let passages = fluid::simulate(&demands, &fabric, model.as_mut(), &mut |step| intervals.record(step))?;
+    let latency = network.nic.latency;
+    let flows = flows.iter().zip(&fabric.paths).zip(demands.iter().zip(passages));
+    let flows = flows.map(|((flow, path), (demand, passage))| FlowPrediction {
+        flow: *flow,
+        end: passage.end + latency,
+        duration: passage.duration + latency,
+        alone: demand.work * (1.0 / fabric.lone_share(path).0) + latency,
+    });
+    Ok(Prediction { flows: flows.collect(), intervals, fabric })
+}
