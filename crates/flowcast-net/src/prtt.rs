@@ -95,7 +95,7 @@ impl Default for PrttPlan {
             sizes: stepped_sizes(Bytes(1 << 16), Bytes(2048)),
             delay: None,
             warm_up_rounds: 6,
-            min_rounds: 20,
+            min_rounds: 50,
             max_time: Time::from_seconds(10.0),
             level: 0.95,
             relative_half_width: 0.025,
