@@ -9,8 +9,11 @@ use flowcast::fit::verdict::FitError;
 use flowcast::units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure, stepped_sizes};
-use crate::tcp::loopback_pair;
+use crate::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use crate::tcp::{Waiting, loopback_pair};
+
+/// Medians that are known no better than this tell that the ends could not poll undisturbed.
+const UNCERTAIN: f64 = 0.1;
 
 /// Why loopback has no parameters.
 #[derive(Debug, Error)]
@@ -29,10 +32,11 @@ pub enum LoopbackError {
 /// As [`measure`], or a machine without loopback.
 pub fn measure_loopback(
     plan: &PrttPlan,
+    waiting: Waiting,
     previous: PrttSamples,
     observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
 ) -> Result<Measured, PrttError> {
-    let (mut client, mut server) = loopback_pair()?;
+    let (mut client, mut server) = loopback_pair(waiting)?;
     thread::scope(|scope| {
         // Its error, if any, is the closed connection that the measuring end sees too.
         scope.spawn(move || answer(&mut server));
@@ -43,7 +47,10 @@ pub fn measure_loopback(
     })
 }
 
-/// A short measurement of loopback and its fit: fewer sizes than the full plan, over within `max_time` and a round.
+/// A short measurement of loopback and its fit: fewer sizes than the full plan, over within `max_time` and two rounds.
+///
+/// The ends poll. If the medians are then still uncertain when half of the time is over, the processors are busy with
+/// other things, and the ends measure again asleep.
 ///
 /// # Errors
 /// As [`measure_loopback`], or samples that give no parameters.
@@ -51,8 +58,16 @@ pub fn measure_and_fit_loopback(
     max_time: Time,
     observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
 ) -> Result<(Measured, LogGpFit), LoopbackError> {
-    let plan = PrttPlan { sizes: stepped_sizes(Bytes(1 << 16), Bytes(4096)), max_time, ..PrttPlan::default() };
-    let measured = measure_loopback(&plan, PrttSamples::default(), observe)?;
-    let fit = fit_loggp(&measured.samples, &FitOptions::default())?;
-    Ok((measured, fit))
+    let sizes = stepped_sizes(Bytes(1 << 16), Bytes(4096));
+    let plan = PrttPlan { sizes, max_time: max_time * 0.5, ..PrttPlan::default() };
+    let mut attempt = |waiting| -> Result<(Measured, LogGpFit), LoopbackError> {
+        let measured = measure_loopback(&plan, waiting, PrttSamples::default(), observe)?;
+        let fit = fit_loggp(&measured.samples, &FitOptions::default())?;
+        Ok((measured, fit))
+    };
+    match attempt(Waiting::Poll) {
+        Ok((measured, fit)) if measured.widest <= UNCERTAIN || measured.stop == Stop::Asked => Ok((measured, fit)),
+        Ok(_) | Err(LoopbackError::Fit(_)) => attempt(Waiting::Sleep),
+        Err(error) => Err(error),
+    }
 }
