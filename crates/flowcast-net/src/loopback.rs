@@ -9,11 +9,8 @@ use flowcast::fit::verdict::FitError;
 use flowcast::units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure, stepped_sizes};
 use crate::tcp::{Waiting, loopback_pair};
-
-/// Medians that are known no better than this tell that the ends could not poll undisturbed.
-const UNCERTAIN: f64 = 0.1;
 
 /// Why loopback has no parameters.
 #[derive(Debug, Error)]
@@ -49,11 +46,11 @@ pub fn measure_loopback(
 
 /// A short measurement of loopback and its fit: fewer sizes than the full plan, over within `max_time` and two rounds.
 ///
-/// The ends poll. If the medians are then still uncertain when half of the time is over, the processors are busy with
-/// other things, and the ends measure again asleep.
+/// Half of the time the ends poll, half of it they sleep, and the way that carries a byte faster is the one reported:
+/// polling where each end has a processor, sleeping where they share one or others need it.
 ///
 /// # Errors
-/// As [`measure_loopback`], or samples that give no parameters.
+/// As [`measure_loopback`], or samples that give no parameters in either way.
 pub fn measure_and_fit_loopback(
     max_time: Time,
     observe: &mut dyn FnMut(&Round) -> ControlFlow<()>,
@@ -65,9 +62,15 @@ pub fn measure_and_fit_loopback(
         let fit = fit_loggp(&measured.samples, &FitOptions::default())?;
         Ok((measured, fit))
     };
-    match attempt(Waiting::Poll) {
-        Ok((measured, fit)) if measured.widest <= UNCERTAIN || measured.stop == Stop::Asked => Ok((measured, fit)),
-        Ok(_) | Err(LoopbackError::Fit(_)) => attempt(Waiting::Sleep),
-        Err(error) => Err(error),
+    match (attempt(Waiting::Poll), attempt(Waiting::Sleep)) {
+        (Ok(polling), Ok(sleeping)) => {
+            Ok(if way_of_a_byte(&polling.1) <= way_of_a_byte(&sleeping.1) { polling } else { sleeping })
+        }
+        (Ok(only), Err(_)) | (Err(_), Ok(only)) => Ok(only),
+        (Err(_), Err(error)) => Err(error),
     }
+}
+
+fn way_of_a_byte(fit: &LogGpFit) -> Time {
+    fit.parameters.one_way(Bytes(1))
 }

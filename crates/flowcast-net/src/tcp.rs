@@ -16,7 +16,7 @@ use crate::transport::{Transport, TransportError};
 /// A peer that says nothing for this long is taken for dead.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an end polls before it sleeps.
-const POLL_FOR: Duration = Duration::from_micros(500);
+const POLL_FOR: Duration = Duration::from_micros(200);
 
 /// What an end does while nothing comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
