@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use flowcast_net::tcp::{TcpDoor, TcpTransport};
+use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 
 use crate::exit::EnvironmentLacks;
 use crate::files::write_whole;
@@ -38,22 +38,22 @@ fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
 }
 
 /// Rank 1: listens on every interface and writes this host's name and the port into the file.
-pub fn wait_at(file: &Path) -> Result<TcpTransport> {
+pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let door = TcpDoor::open("0.0.0.0:0")?;
     let port = door.address()?.port();
     let host = provenance::host();
     write_whole(file, |out| Ok(std::io::Write::write_all(out, format!("{host}:{port}\n").as_bytes())?))?;
-    let transport = door.accept()?;
+    let transport = door.accept(waiting)?;
     // Removed as soon as it is used, so that a later run does not find it.
     fs::remove_file(file)?;
     Ok(transport)
 }
 
 /// Rank 0: waits for the file and connects to what it says.
-pub fn meet_at(file: &Path) -> Result<TcpTransport> {
+pub fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let start = Instant::now();
     loop {
-        let attempt = connect_to(file);
+        let attempt = connect_to(file, waiting);
         match attempt {
             Ok(transport) => return Ok(transport),
             Err(error) if start.elapsed() > PATIENCE => {
@@ -65,12 +65,12 @@ pub fn meet_at(file: &Path) -> Result<TcpTransport> {
     }
 }
 
-fn connect_to(file: &Path) -> Result<TcpTransport> {
+fn connect_to(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let text = fs::read_to_string(file)?;
     let (host, port) = text.trim().rsplit_once(':').ok_or_else(|| anyhow!("found `{text}`, expected HOST:PORT"))?;
     // A machine need not know its own name.
     let host = if host == provenance::host() { "127.0.0.1" } else { host };
-    Ok(TcpTransport::connect(&format!("{host}:{port}"))?)
+    Ok(TcpTransport::connect(&format!("{host}:{port}"), waiting)?)
 }
 
 #[cfg(test)]
@@ -93,8 +93,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("meet");
         thread::scope(|scope| {
-            scope.spawn(|| wait_at(&file).unwrap());
-            meet_at(&file).unwrap();
+            scope.spawn(|| wait_at(&file, Waiting::Sleep).unwrap());
+            meet_at(&file, Waiting::Sleep).unwrap();
         });
         assert!(!file.exists());
     }

@@ -70,7 +70,8 @@ fn listener(folder: &Path) -> (Child, String) {
 fn two_processes_measure_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let (mut answering, address) = listener(folder.path());
-    let measured = json(&run(folder.path(), &format!("measure p2p --connect {address} {SHORT} -o samples.csv --json")));
+    let measured =
+        json(&run(folder.path(), &format!("measure p2p --poll --connect {address} {SHORT} -o samples.csv --json")));
     assert!(measured["rounds"].as_u64().unwrap() >= 1);
     assert_eq!(measured["provenance"]["path"], format!("tcp to {address}"));
     assert!(answering.wait().unwrap().success());

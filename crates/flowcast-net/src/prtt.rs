@@ -29,6 +29,8 @@ use crate::transport::{Transport, TransportError};
 const ROUNDS_PER_LOOK: u32 = 8;
 /// A chosen delay is at least this multiple of the spacing of the smallest messages.
 const CLEAR_DELAY: f64 = 4.0;
+/// And at least this long (10 us), however disturbed the warm-up was.
+const SHORTEST_DELAY: Time = Time::from_nanos(10_000.0);
 
 /// Why an experiment failed.
 #[derive(Debug, Error)]
@@ -95,7 +97,7 @@ impl Default for PrttPlan {
             sizes: stepped_sizes(Bytes(1 << 16), Bytes(2048)),
             delay: None,
             warm_up_rounds: 6,
-            min_rounds: 20,
+            min_rounds: 50,
             max_time: Time::from_seconds(10.0),
             level: 0.95,
             relative_half_width: 0.025,
@@ -287,7 +289,7 @@ fn chosen_delay(plan: &PrttPlan, samples: &PrttSamples) -> Result<Time, PrttErro
     let spacing = Time::from_nanos((several? - one?) / f64::from(plan.messages - 1));
     let delay = delay_for_overhead(gap, per_byte, largest(plan)).max(spacing.max(gap) * CLEAR_DELAY);
     // Whole nanoseconds, as the clock counts them and as a samples file holds them.
-    Ok(Time::from_nanos(delay.as_nanos().ceil().max(1.0)))
+    Ok(Time::from_nanos(delay.max(SHORTEST_DELAY).as_nanos().ceil()))
 }
 
 fn widest_interval(samples: &PrttSamples, points: &[PrttPoint], level: f64) -> f64 {

@@ -1,5 +1,10 @@
 //! TCP: every message is written at once (no Nagle delay) and read in full.
+//!
+//! A receiver that sleeps has to be woken, which costs its sender and the message several microseconds, and only when
+//! it has had time to fall asleep: overhead and latency then depend on what went before. A receiver that polls, as MPI
+//! libraries do, shows the network alone, but needs a processor of its own. So it is a choice: [`Waiting`].
 
+use std::hint;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -10,11 +15,23 @@ use crate::transport::{Transport, TransportError};
 
 /// A peer that says nothing for this long is taken for dead.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an end polls before it sleeps.
+const POLL_FOR: Duration = Duration::from_micros(200);
+
+/// What an end does while nothing comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Sleeps until it is woken: right on a machine whose processors are busy.
+    Sleep,
+    /// Asks again and again, and sleeps only when the wait gets long.
+    Poll,
+}
 
 /// One end of a TCP connection.
 #[derive(Debug)]
 pub struct TcpTransport {
     stream: TcpStream,
+    waiting: Waiting,
     start: Instant,
 }
 
@@ -23,25 +40,26 @@ impl TcpTransport {
     ///
     /// # Errors
     /// An address that cannot be resolved, or nobody listening there.
-    pub fn connect(address: &str) -> Result<TcpTransport, TransportError> {
+    pub fn connect(address: &str, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let refused = |source| failed(format!("connect to {address}"), source);
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
         for candidate in address.to_socket_addrs().map_err(refused)? {
             match TcpStream::connect_timeout(&candidate, PATIENCE) {
-                Ok(stream) => return TcpTransport::over(stream),
+                Ok(stream) => return TcpTransport::over(stream, waiting),
                 Err(error) => last = error,
             }
         }
         Err(refused(last))
     }
 
-    fn over(stream: TcpStream) -> Result<TcpTransport, TransportError> {
+    fn over(stream: TcpStream, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let options = stream
             .set_nodelay(true)
             .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
+            .and_then(|()| stream.set_nonblocking(waiting == Waiting::Poll));
         options.map_err(|source| failed("set up the connection".into(), source))?;
-        Ok(TcpTransport { stream, start: Instant::now() })
+        Ok(TcpTransport { stream, waiting, start: Instant::now() })
     }
 }
 
@@ -73,9 +91,9 @@ impl TcpDoor {
     ///
     /// # Errors
     /// The system refuses.
-    pub fn accept(&self) -> Result<TcpTransport, TransportError> {
+    pub fn accept(&self, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let (stream, _) = self.listener.accept().map_err(|source| failed("accept a connection".into(), source))?;
-        TcpTransport::over(stream)
+        TcpTransport::over(stream, waiting)
     }
 }
 
@@ -83,10 +101,10 @@ impl TcpDoor {
 ///
 /// # Errors
 /// A machine without loopback or free ports.
-pub fn loopback_pair() -> Result<(TcpTransport, TcpTransport), TransportError> {
+pub fn loopback_pair(waiting: Waiting) -> Result<(TcpTransport, TcpTransport), TransportError> {
     let door = TcpDoor::open(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).to_string())?;
-    let client = TcpTransport::connect(&door.address()?.to_string())?;
-    Ok((client, door.accept()?))
+    let client = TcpTransport::connect(&door.address()?.to_string(), waiting)?;
+    Ok((client, door.accept(waiting)?))
 }
 
 impl Transport for TcpTransport {
@@ -95,26 +113,82 @@ impl Transport for TcpTransport {
     }
 
     fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
-        self.stream.write_all(message).map_err(|error| broken("send", error))
+        let mut sent = 0;
+        while sent < message.len() {
+            sent += self.transfer("send", |mut stream| stream.write(&message[sent..]))?;
+        }
+        Ok(())
     }
 
     fn receive(&mut self, message: &mut [u8]) -> Result<(), TransportError> {
-        self.stream.read_exact(message).map_err(|error| broken("receive", error))
+        let mut received = 0;
+        while received < message.len() {
+            received += self.transfer("receive", |mut stream| stream.read(&mut message[received..]))?;
+        }
+        Ok(())
+    }
+}
+
+impl TcpTransport {
+    /// Repeats an attempt until it moves bytes.
+    fn transfer(
+        &self,
+        doing: &str,
+        mut attempt: impl FnMut(&TcpStream) -> io::Result<usize>,
+    ) -> Result<usize, TransportError> {
+        if self.waiting == Waiting::Poll {
+            let mut waiting_since = None;
+            while waiting_since.is_none_or(|since: Instant| since.elapsed() < POLL_FOR) {
+                if let Some(bytes) = moved(attempt(&self.stream), doing)? {
+                    return Ok(bytes);
+                }
+                waiting_since.get_or_insert_with(Instant::now);
+                hint::spin_loop();
+            }
+        }
+        self.sleep_until(doing, attempt)
+    }
+
+    fn sleep_until(
+        &self,
+        doing: &str,
+        mut attempt: impl FnMut(&TcpStream) -> io::Result<usize>,
+    ) -> Result<usize, TransportError> {
+        let blocking = |blocking: bool| match self.waiting {
+            Waiting::Sleep => Ok(()),
+            Waiting::Poll => self
+                .stream
+                .set_nonblocking(!blocking)
+                .map_err(|error| failed("change how the connection waits".into(), error)),
+        };
+        blocking(true)?;
+        let result = loop {
+            match attempt(&self.stream) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        blocking(false)?;
+        let silent = || TransportError::Silent(Time::from_seconds(PATIENCE.as_secs_f64()));
+        moved(result, doing)?.ok_or_else(silent)
+    }
+}
+
+/// Bytes moved, or nothing if the connection was not ready.
+fn moved(result: io::Result<usize>, doing: &str) -> Result<Option<usize>, TransportError> {
+    match result {
+        Ok(0) => Err(TransportError::Closed),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(None),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Err(TransportError::Closed),
+            _ => Err(failed(doing.into(), error)),
+        },
     }
 }
 
 fn failed(doing: String, source: io::Error) -> TransportError {
     TransportError::Io { doing, source }
-}
-
-fn broken(doing: &str, error: io::Error) -> TransportError {
-    match error.kind() {
-        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => TransportError::Closed,
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            TransportError::Silent(Time::from_seconds(PATIENCE.as_secs_f64()))
-        }
-        _ => failed(doing.into(), error),
-    }
 }
 
 #[cfg(test)]
@@ -123,18 +197,34 @@ mod tests {
 
     #[test]
     fn messages_cross_loopback_unchanged_and_in_order() {
-        let (mut client, mut server) = loopback_pair().unwrap();
-        client.send(b"first").unwrap();
-        client.send(b"second").unwrap();
-        let (mut first, mut second) = ([0; 5], [0; 6]);
-        server.receive(&mut first).unwrap();
-        server.receive(&mut second).unwrap();
-        assert_eq!((&first, &second), (b"first", b"second"));
+        for waiting in [Waiting::Sleep, Waiting::Poll] {
+            let (mut client, mut server) = loopback_pair(waiting).unwrap();
+            client.send(b"first").unwrap();
+            client.send(b"second").unwrap();
+            let (mut first, mut second) = ([0; 5], [0; 6]);
+            server.receive(&mut first).unwrap();
+            server.receive(&mut second).unwrap();
+            assert_eq!((&first, &second), (b"first", b"second"));
+        }
+    }
+
+    #[test]
+    fn a_long_wait_of_a_polling_end_ends_with_the_message() {
+        let (mut client, mut server) = loopback_pair(Waiting::Poll).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                client.compute(Time::from_nanos(4.0 * POLL_FOR.as_nanos() as f64));
+                client.send(&[9; 100_000]).unwrap();
+            });
+            let mut message = vec![0; 100_000];
+            server.receive(&mut message).unwrap();
+            assert!(message.iter().all(|byte| *byte == 9));
+        });
     }
 
     #[test]
     fn computing_lasts_as_long_as_asked() {
-        let (mut client, _server) = loopback_pair().unwrap();
+        let (mut client, _server) = loopback_pair(Waiting::Sleep).unwrap();
         let before = client.now();
         client.compute(Time::from_micros(300.0));
         assert!(client.now() - before >= Time::from_micros(300.0));
@@ -142,14 +232,14 @@ mod tests {
 
     #[test]
     fn a_closed_connection_and_an_unused_port_are_errors() {
-        let (mut client, server) = loopback_pair().unwrap();
+        let (mut client, server) = loopback_pair(Waiting::Sleep).unwrap();
         drop(server);
         assert!(matches!(client.receive(&mut [0; 1]), Err(TransportError::Closed)));
         let unused = {
             let door = TcpDoor::open("127.0.0.1:0").unwrap();
             door.address().unwrap().to_string()
         };
-        let error = TcpTransport::connect(&unused).unwrap_err().to_string();
+        let error = TcpTransport::connect(&unused, Waiting::Sleep).unwrap_err().to_string();
         assert!(error.starts_with(&format!("cannot connect to {unused}")), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use flowcast::model::loggp::LogGp;
 use flowcast::units::{Bytes, Time, TimePerByte};
 use flowcast_net::loopback::{measure_and_fit_loopback, measure_loopback};
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use flowcast_net::tcp::Waiting;
 use flowcast_net::virtual_network::connect;
 use proptest::prelude::*;
 
@@ -94,10 +95,10 @@ fn every_round_takes_every_point_once_in_a_new_order() {
 fn an_observer_ends_the_measurement_and_samples_go_on_where_they_stopped() {
     let mut stop_at_three =
         |round: &Round| if round.number == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let first = measure_loopback(&short_plan(), PrttSamples::default(), &mut stop_at_three).unwrap();
+    let first = measure_loopback(&short_plan(), Waiting::Sleep, PrttSamples::default(), &mut stop_at_three).unwrap();
     assert_eq!((first.stop, first.samples.len()), (Stop::Asked, 3 * 17));
     let plan = PrttPlan { delay: Some(first.delay), ..short_plan() };
-    let second = measure_loopback(&plan, first.samples, &mut stop_at_three).unwrap();
+    let second = measure_loopback(&plan, Waiting::Poll, first.samples, &mut stop_at_three).unwrap();
     assert_eq!(second.samples.len(), 6 * 17);
     assert!(second.samples.points().all(|(_, times)| times.len() == 6));
 }

@@ -150,6 +150,27 @@ fn a_negative_gap_is_held_at_zero_and_said() {
 }
 
 #[test]
+fn an_overhead_beyond_the_way_of_a_message_is_lowered_and_said() {
+    // A message's way is 5 us, and sending alone keeps the processor for 4 us: 2o + L = 5 us leaves L = -3 us.
+    let mut samples = PrttSamples::default();
+    for size in [1u64, 1001, 2001] {
+        let transfer = 0.001 * (size - 1) as f64;
+        samples.push(PrttPoint::round_trip(Bytes(size)), Time::from_micros(10.0 + 2.0 * transfer));
+        let several = PrttPoint::new(11, Time::ZERO, Bytes(size));
+        samples.push(several, Time::from_micros(10.0 + 2.0 * transfer + 10.0 * (4.5 + transfer)));
+    }
+    samples.push(PrttPoint::new(11, Time::from_micros(20.0), Bytes(1)), Time::from_micros(10.0 + 10.0 * 24.0));
+    let fit = fit_loggp(&samples, &few_replicates()).unwrap();
+    assert_parameters(&fit, network(4.5, 0.001, 2.5, 0.0), 1e-9);
+    let expected = FitWarning::OverheadBeyondOneWay {
+        found: Time::from_micros(4.0),
+        lowered: Time::from_micros(2.5),
+        latency: Time::from_micros(-3.0),
+    };
+    assert!(fit.warnings.contains(&expected), "{:?}", fit.warnings);
+}
+
+#[test]
 fn messages_in_a_row_that_are_cheaper_than_one_alone_keep_every_size_and_are_said() {
     let truth = network(2.0, 0.0001, 1.5, 20.0);
     let (mut samples, _) = exact_round_trips(&truth);

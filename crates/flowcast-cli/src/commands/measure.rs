@@ -13,7 +13,7 @@ use flowcast::stats::sample::median;
 use flowcast::units::{Bytes, Rounded, Time};
 use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
-use flowcast_net::tcp::{TcpDoor, TcpTransport};
+use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -92,6 +92,10 @@ struct P2p {
     /// Stop when half the 95 % interval of every median is at most this share of it
     #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
     precision: f64,
+    /// Poll instead of sleeping while waiting, as MPI libraries do; each end needs a processor of its own. Give it to
+    /// both ends
+    #[arg(long)]
+    poll: bool,
     /// Seed of the order in which points are measured
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -122,10 +126,10 @@ impl P2p {
         if let Some(address) = &self.listen {
             let door = TcpDoor::open(address).map_err(|error| explained(error.into()))?;
             eprintln!("listening at {}", door.address()?);
-            return Ok(Role::Answer(door.accept()?));
+            return Ok(Role::Answer(door.accept(self.waiting())?));
         }
         if let Some(address) = &self.connect {
-            let transport = TcpTransport::connect(address).map_err(|error| explained(error.into()))?;
+            let transport = TcpTransport::connect(address, self.waiting()).map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
         }
         let Some(place) = launcher::place().filter(|place| place.size > 1) else { return Ok(Role::Loopback) };
@@ -137,15 +141,16 @@ impl P2p {
             )));
         };
         match place.rank {
-            0 => Ok(Role::Connect(launcher::meet_at(file)?, "rank 1".into())),
-            1 => Ok(Role::Answer(launcher::wait_at(file)?)),
+            0 => Ok(Role::Connect(launcher::meet_at(file, self.waiting())?, "rank 1".into())),
+            1 => Ok(Role::Answer(launcher::wait_at(file, self.waiting())?)),
             _ => Ok(Role::Bystander),
         }
     }
 
     fn measure(self, transport: Option<TcpTransport>, path: String) -> Result<()> {
         let mut plan = self.plan();
-        let provenance = provenance_of(&plan, path);
+        let mut provenance = provenance_of(&plan, path);
+        provenance.insert("waiting".into(), if self.poll { "poll" } else { "sleep" }.into());
         let (mut partial, previous) = self.open_partial(&provenance)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let bar = progress_bar(plan.max_time);
@@ -163,7 +168,7 @@ impl P2p {
         };
         let measured = match transport {
             Some(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
-            None => measure_loopback(&plan, previous, &mut observe),
+            None => measure_loopback(&plan, self.waiting(), previous, &mut observe),
         };
         bar.finish_and_clear();
         match (measured, failure) {
@@ -174,6 +179,10 @@ impl P2p {
                 Err(explained(error))
             }
         }
+    }
+
+    fn waiting(&self) -> Waiting {
+        if self.poll { Waiting::Poll } else { Waiting::Sleep }
     }
 
     fn plan(&self) -> PrttPlan {

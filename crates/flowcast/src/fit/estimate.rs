@@ -115,15 +115,15 @@ pub(super) struct Estimate {
 
 pub(super) fn estimate(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Estimate, FitError> {
     let Sending { points, line, overhead, knee, shortest_spacing } = sending(design, medians, options)?;
-    let held_overhead = overhead.value.max(0.0);
-    let free_latency = latency(design, medians, held_overhead, options.line)?;
+    let sending_overhead = overhead.value.max(0.0);
+    let one_way = one_way_of_one_byte(design, medians, options.line)?.max(0.0);
     Ok(Estimate {
         free_line: free_line(&points, options.line)?,
         line,
         free_overhead: overhead.value,
-        overhead: held_overhead,
-        free_latency,
-        latency: free_latency.max(0.0),
+        overhead: sending_overhead.min(one_way / 2.0),
+        free_latency: one_way - 2.0 * sending_overhead,
+        latency: (one_way - 2.0 * sending_overhead).max(0.0),
         knee: Some(knee).filter(|knee| *knee > ROUNDING && knee.is_finite()),
         shortest_spacing,
         gap_points: points.len(),
@@ -215,9 +215,9 @@ fn no_overhead(design: &Design, line: Line) -> FitError {
     }
 }
 
-/// Intercept of `PRTT_{1,0}(s)/2 - 2o` over the bytes beyond the first.
-fn latency(design: &Design, medians: &[f64], overhead: f64, method: LineMethod) -> Result<f64, FitError> {
-    let point = |&at: &usize| (design.points[at].beyond_first_byte(), medians[at] / 2.0 - 2.0 * overhead);
+/// `2o + L`: the intercept of `PRTT_{1,0}(s)/2` over the bytes beyond the first.
+fn one_way_of_one_byte(design: &Design, medians: &[f64], method: LineMethod) -> Result<f64, FitError> {
+    let point = |&at: &usize| (design.points[at].beyond_first_byte(), medians[at] / 2.0);
     let points: Vec<(f64, f64)> = design.round_trips.iter().map(point).collect();
     require_sizes(points.iter().map(|point| point.0), "L", "n = 1")?;
     Ok(free_line(&points, method)?.intercept)

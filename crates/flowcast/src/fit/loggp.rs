@@ -11,7 +11,9 @@
 //! is fitted again without the sizes left of this knee until none is left to drop.
 //!
 //! No parameter can be negative. One that comes out negative is held at 0, the others are fitted under this bound,
-//! and the fit carries a warning with the value as it came out. Intervals are bootstrap percentiles: samples are drawn
+//! and the fit carries a warning with the value as it came out. Where L comes out negative the sender's overhead is
+//! more than half of a message's way, and the one overhead that LogGP has for both sides is lowered to that half, so
+//! that `2o + L` stays as measured. Intervals are bootstrap percentiles: samples are drawn
 //! again within each point and the whole procedure is repeated.
 
 use super::estimate::{Design, Estimate, estimate, line_through_all};

@@ -72,6 +72,17 @@ pub enum FitWarning {
         /// The value as it came out.
         found: String,
     },
+    /// Two overheads as long as the sender's are longer than the whole way of a message: receiving costs less than
+    /// sending, or the message travels while its sender is still busy. LogGP has one overhead for both sides, so it is
+    /// lowered until the way is as long as measured, and L is held at 0.
+    OverheadBeyondOneWay {
+        /// The sender's overhead as it came out.
+        found: Time,
+        /// The overhead of the fit.
+        lowered: Time,
+        /// L as it came out.
+        latency: Time,
+    },
     /// The overhead rests on a delay less than twice the gap, which disturbs it.
     ShortDelay,
     /// Sends in a row follow each other faster than one overhead, which LogGP does not allow: the overhead, measured
@@ -101,6 +112,11 @@ impl fmt::Display for FitWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FitWarning::Negative { parameter, found } => write!(f, "{parameter} came out as {found} and is held at 0"),
+            FitWarning::OverheadBeyondOneWay { found, lowered, latency } => write!(
+                f,
+                "L came out as {latency} and is held at 0: sending costs {found}, more than half of a message's way; \
+                 o is lowered to {lowered}, which keeps the round trips as measured"
+            ),
             FitWarning::ShortDelay => write!(f, "o rests on a delay of less than twice the gap"),
             FitWarning::OverheadAboveSpacing { overhead, spacing } => write!(
                 f,
@@ -144,15 +160,19 @@ pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, fail
         ("g", best.free_line.intercept, time(best.free_line.intercept)),
         ("G", best.free_line.slope, per_byte(best.free_line.slope)),
         ("o", best.free_overhead, time(best.free_overhead)),
-        ("L", best.free_latency, time(best.free_latency)),
     ];
     let negative = values.into_iter().filter(|(_, value, _)| *value < -ROUNDING);
     let mut warnings: Vec<FitWarning> =
         negative.map(|(parameter, _, found)| FitWarning::Negative { parameter, found }).collect();
     let fewest = design.fewest_samples();
-    let (overhead, spacing) = (rounded(best.overhead), rounded(best.shortest_spacing));
+    let (overhead, spacing) = (rounded(best.free_overhead), rounded(best.shortest_spacing));
+    let (lowered, latency) = (rounded(best.overhead), rounded(best.free_latency));
     let others = [
-        (best.overhead > CLEARLY_ABOVE * best.shortest_spacing, FitWarning::OverheadAboveSpacing { overhead, spacing }),
+        (best.free_latency < -ROUNDING, FitWarning::OverheadBeyondOneWay { found: overhead, lowered, latency }),
+        (
+            best.free_overhead > CLEARLY_ABOVE * best.shortest_spacing,
+            FitWarning::OverheadAboveSpacing { overhead, spacing },
+        ),
         (best.short_delay, FitWarning::ShortDelay),
         (design.unpaired > 0, FitWarning::Unpaired(design.unpaired)),
         (fewest < FEW_SAMPLES, FitWarning::FewSamples(fewest)),
