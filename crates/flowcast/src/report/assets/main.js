@@ -179,6 +179,7 @@ function start() {
     byId("shown").append(element("button", { type: "button", textContent: net.name, onclick: () => toggle(index) }));
     byId("messages-network").append(element("option", { value: index, textContent: net.name }));
   });
+  byId("messages").hidden = app.nets.length === 0;
   byId("messages-toolbar").hidden = byId("shown").hidden = app.nets.length < 2;
   byId("messages-network").onchange = (event) => showMessages(app, app.nets[(app.longestFor = Number(event.target.value))]);
   byId("arrows").onchange = (event) => {
