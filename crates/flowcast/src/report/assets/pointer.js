@@ -2,7 +2,7 @@
 
 // What a point is on; a stretch that waits brings the message that ends it.
 function pointAt(panel, x, y) {
-  const { g, net } = panel;
+  const { g, net, app } = panel;
   if (y < AXIS || y > AXIS + g.height) return null;
   if (x < GUTTER) return net.ranks[g.rank(y)] ? wholeRank(panel, g.rank(y)) : null;
   const near = arrowAt(net, panel.drawn, g, x, y);
@@ -12,7 +12,14 @@ function pointAt(panel, x, y) {
   if (!stretch) return null;
   const arriving = stretch.code === 2 || stretch.code === 3 ? messageEnding(net, rank, stretch) : null;
   const leaving = !arriving && (stretch.code === 3 || stretch.code === 4) ? messageHolding(net, rank, stretch) : null;
-  return { rank, stretch, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
+  const step = app.path ? stepAt(net.path, rank, g.time(x)) : null;
+  return { rank, stretch, step, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
+}
+
+// The step of the critical path that a rank has at a time, or null.
+function stepAt(path, rank, time) {
+  const i = bisect(path.n, (k) => path.edge[k + 1] > time);
+  return i < path.n && path.ranks[i] === rank ? { limit: path.limits.charCodeAt(i) - 48, length: path.edge[i + 1] - path.edge[i] } : null;
 }
 
 // A rank as a whole: its time in view by activity, and its messages there.
@@ -49,6 +56,7 @@ function describe(panel, hover) {
     const name = code === IDLE ? "idle" : app.activities[code];
     lines.push(element("b", {}, swatch(app, code), `rank ${hover.rank}: ${name}, ${duration(end - start)}`), `from ${exactly(start)} to ${exactly(end)}`);
   }
+  if (hover.step) lines.push(element("b", {}, `on the critical path: ${app.limits[hover.step.limit]}, ${duration(hover.step.length)}`));
   if (hover.message) {
     const { src, dst, size, tag, sent, arrived, received } = hover.message;
     lines.push(element("b", {}, `${hover.said || "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`));

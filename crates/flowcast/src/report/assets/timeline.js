@@ -114,12 +114,21 @@ function drawMessages(panel, g, context) {
   const { palette, view, mode } = panel.app;
   const { found, note } = chosenMessages(panel.net, view, mode);
   panel.drawn = found;
-  panel.note.textContent = [ranksInView(panel, g), note].filter(Boolean).join(" · ");
+  const pathNote = panel.app.path ? pathOver(panel, g, context) : "";
+  panel.note.textContent = [ranksInView(panel, g), note, pathNote].filter(Boolean).join(" · ");
   context.save();
   clipToLanes(g, context);
   context.globalAlpha = found.length > 120 ? 0.75 : 0.9;
   for (const i of found) drawArrow(context, message(panel.net, i), g, palette.ink, palette.card, found.length > 60 ? 1 : 1.4);
   context.restore();
+}
+
+function pathOver(panel, g, context) {
+  context.save();
+  clipToLanes(g, context);
+  const note = drawPath(context, panel.net.path, panel.app.view, g, panel.app.palette);
+  context.restore();
+  return note;
 }
 
 function ranksInView(panel, g) {
