@@ -4,9 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use flowcast::model::network::Network;
-use flowcast::report::{LimitPart, Limits, NetworkView, Page, parameter_line};
+use flowcast::report::{Limits, NetworkView, Page, parameter_line};
 use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::critical_path::CriticalPath;
 use flowcast::simulate::placement::Placement;
 use flowcast::simulate::replay::Replay;
 use flowcast::trace::Program;
@@ -25,16 +24,8 @@ pub fn view(program: &Program, network: &Network, placement: Placement, rendezvo
         parameters: parameter_line(network),
         outcome,
         timeline: recorder.timeline(program),
-        limits: limits(&replay.critical_path(&recorder)),
+        limits: Limits::from(&replay.critical_path(&recorder)),
     })
-}
-
-fn limits(path: &CriticalPath) -> Limits {
-    let part = |share: flowcast::simulate::critical_path::Share| LimitPart {
-        label: share.limit.name().to_owned(),
-        share: share.fraction,
-    };
-    Limits { parts: path.shares().into_iter().map(part).collect(), sentence: path.reason() }
 }
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.

@@ -82,7 +82,7 @@ fn limits_of_slowest(view: &NetworkView) -> Limits {
     let mut parts: Vec<_> = Activity::ALL.iter().map(part).filter(|part| part.share > 0.0).collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     let sentence = format!("{} takes {:.0} % of rank {slowest}'s time.", parts[0].label, parts[0].share * 100.0);
-    Limits { parts, sentence }
+    Limits { parts, sentence, path: Vec::new() }
 }
 
 fn nanos(segment: &Segment) -> f64 {

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::thin::{self, MAX_MESSAGES, MAX_SEGMENTS, Stretch};
+use super::thin::{self, MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS, Stretch};
 use super::{NetworkView, Page};
+use crate::simulate::critical_path::{Limit, Step};
 use crate::simulate::timeline::{Activity, MessageSpan, Timeline};
 
 /// Ranks along a side of the message matrix; beyond it neighbouring ranks share a cell.
@@ -22,6 +23,7 @@ pub fn json(page: &Page) -> String {
         schema: "flowcast/report/1",
         title: &page.title,
         activities: Activity::ALL.map(Activity::name),
+        limits: Limit::ALL.map(Limit::name),
         networks: page.networks.iter().map(network_data).collect(),
         provenance: &page.provenance,
     };
@@ -35,6 +37,7 @@ struct PageData<'a> {
     schema: &'static str,
     title: &'a str,
     activities: [&'static str; 7],
+    limits: [&'static str; 7],
     networks: Vec<NetworkData<'a>>,
     provenance: &'a BTreeMap<String, String>,
 }
@@ -48,6 +51,7 @@ struct NetworkData<'a> {
     ranks: Vec<RankData>,
     kinds: Vec<(u32, u32, u64, i32)>,
     messages: MessageData,
+    path: PathData,
     matrix: MatrixData,
     sizes: Vec<SizeData>,
     left_out: LeftOut,
@@ -65,6 +69,14 @@ struct MessageData {
     sent: Vec<u64>,
     flight: Vec<u64>,
     wait: Vec<u64>,
+}
+
+/// The critical path from time 0 on: a digit for the limit of each step, its rank, its duration.
+#[derive(Serialize, Default)]
+struct PathData {
+    limits: String,
+    ranks: Vec<u32>,
+    nanos: Vec<u64>,
 }
 
 /// Bytes by source and destination; a cell stands for `ranks_per_cell` ranks each way.
@@ -90,6 +102,7 @@ struct LeftOut {
     segments: usize,
     joined_below_ns: Option<u64>,
     messages: usize,
+    steps: usize,
 }
 
 fn network_data(network: &NetworkView) -> NetworkData<'_> {
@@ -98,6 +111,8 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
     let (ranks, joined_below_ns) = thin::join_short(&all, MAX_SEGMENTS);
     let kept = thin::longest_messages(timeline, MAX_MESSAGES);
     let (kinds, messages) = message_data(&kept);
+    let steps = network.limits.path.as_slice();
+    let drawn = if steps.len() > MAX_STEPS { &[] } else { steps };
     let count = |ranks: &[Vec<Stretch>]| ranks.iter().map(Vec::len).sum();
     NetworkData {
         name: &network.name,
@@ -106,6 +121,7 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
         makespan_ns: thin::whole_nanos(network.outcome.makespan().as_nanos()),
         kinds,
         messages,
+        path: path_data(drawn),
         matrix: matrix_data(timeline),
         sizes: size_data(&timeline.messages),
         left_out: LeftOut {
@@ -113,6 +129,7 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
             segments: count(&ranks),
             joined_below_ns,
             messages: timeline.messages.len() - kept.len(),
+            steps: steps.len() - drawn.len(),
         },
         ranks: ranks.iter().map(|rank| rank_data(rank)).collect(),
     }
@@ -144,6 +161,19 @@ fn message_data(messages: &[MessageSpan]) -> (Vec<(u32, u32, u64, i32)>, Message
         before = sent;
     }
     (kinds, columns)
+}
+
+fn path_data(steps: &[Step]) -> PathData {
+    let mut path = PathData::default();
+    let mut reached = 0;
+    for step in steps {
+        let end = thin::whole_nanos(step.end.as_nanos());
+        path.limits.push(char::from(b'0' + step.limit as u8));
+        path.ranks.push(step.rank.0);
+        path.nanos.push(end.saturating_sub(reached));
+        reached = reached.max(end);
+    }
+    path
 }
 
 fn matrix_data(timeline: &Timeline) -> MatrixData {

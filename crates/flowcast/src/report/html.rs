@@ -8,12 +8,13 @@ use crate::units::{Rounded, Time};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/style.css");
-const SCRIPT: [&str; 7] = [
+const SCRIPT: [&str; 8] = [
     include_str!("assets/format.js"),
     include_str!("assets/replay.js"),
     include_str!("assets/lanes.js"),
     include_str!("assets/arrows.js"),
     include_str!("assets/timeline.js"),
+    include_str!("assets/pointer.js"),
     include_str!("assets/messages.js"),
     include_str!("assets/main.js"),
 ];

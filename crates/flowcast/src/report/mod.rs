@@ -14,12 +14,13 @@ mod thin;
 use std::collections::BTreeMap;
 
 use crate::model::network::Network;
+use crate::simulate::critical_path::{CriticalPath, Share, Step};
 use crate::simulate::outcome::Outcome;
 use crate::simulate::timeline::Timeline;
 use crate::units::{Bytes, Rank, Time};
 
 pub use shares::ActivityTimes;
-pub use thin::{MAX_MESSAGES, MAX_SEGMENTS};
+pub use thin::{MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS};
 
 /// All that the page shows.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -56,8 +57,18 @@ pub struct NetworkView {
 pub struct Limits {
     /// The parts; the page shows the largest first. Empty if nobody looked.
     pub parts: Vec<LimitPart>,
-    /// The same as one sentence of advice; may be empty.
+    /// The same in one line; may be empty.
     pub sentence: String,
+    /// The path itself, from time 0 on without gaps, to be drawn over the timeline; may be empty.
+    pub path: Vec<Step>,
+}
+
+impl From<&CriticalPath> for Limits {
+    fn from(path: &CriticalPath) -> Limits {
+        let part = |share: &Share| LimitPart { label: share.limit.name().into(), share: share.fraction };
+        let parts = path.shares().iter().map(part).collect();
+        Limits { parts, sentence: path.reason(), path: path.steps.clone() }
+    }
 }
 
 /// One part of the critical path.

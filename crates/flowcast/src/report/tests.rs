@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::builtin;
+use crate::simulate::critical_path::Limit;
 use crate::simulate::outcome::RankOutcome;
 use crate::simulate::timeline::{Activity, MessageSpan, Segment};
 use serde_json::Value;
@@ -42,13 +43,15 @@ fn page() -> Page {
         LimitPart { label: "compute".into(), share: 0.3333 },
         LimitPart { label: "bandwidth".into(), share: 0.6667 },
     ];
+    let step = |rank, start, end, limit| Step { rank: Rank(rank), start: micros(start), end: micros(end), limit };
+    let path = vec![step(0, 0.0, 2.0, Limit::Compute), step(1, 2.0, 6.0, Limit::Bandwidth)];
     let view = NetworkView {
         name: "two-nodes".into(),
         title: "Two nodes and a wire".into(),
         parameters: "latency 1 µs".into(),
         outcome,
         timeline,
-        limits: Limits { parts, sentence: "A faster link helps most.".into() },
+        limits: Limits { parts, sentence: "A faster link helps most.".into(), path },
     };
     let slow = NetworkView { name: "slower".into(), ..view.clone() };
     let provenance = BTreeMap::from([("date".into(), "2026-01-01T00:00:00Z".into())]);
@@ -75,6 +78,8 @@ fn the_data_block_carries_what_was_put_in() {
     assert_eq!(network["kinds"], serde_json::json!([[0, 1, 3000, 7]]));
     let messages = serde_json::json!({"kind": [0], "sent": [2000], "flight": [3500], "wait": [500]});
     assert_eq!(network["messages"], messages);
+    assert_eq!(network["path"], serde_json::json!({"limits": "04", "ranks": [0, 1], "nanos": [2000, 4000]}));
+    assert_eq!(data["limits"][4], "bandwidth");
     assert_eq!(network["matrix"]["cells"], serde_json::json!([[0, 1, 1, 3000]]));
     assert_eq!(network["sizes"], serde_json::json!([{"from": 2048, "messages": 1, "bytes": 3000}]));
     assert_eq!(data["provenance"]["date"], "2026-01-01T00:00:00Z");
@@ -131,7 +136,8 @@ fn names_cannot_break_out_of_their_place() {
     page.provenance.insert(odd.into(), odd.into());
     let network = &mut page.networks[0];
     (network.name, network.title, network.parameters) = (odd.into(), odd.into(), odd.into());
-    network.limits = Limits { parts: vec![LimitPart { label: odd.into(), share: 1.0 }], sentence: odd.into() };
+    let parts = vec![LimitPart { label: odd.into(), share: 1.0 }];
+    network.limits = Limits { parts, sentence: odd.into(), path: Vec::new() };
     let html = page.to_html();
     let count = |html: &str, tag: &str| html.matches(tag).count();
     assert!(html.contains("{{data}}"));
@@ -141,6 +147,26 @@ fn names_cannot_break_out_of_their_place() {
     assert!(!data_block(&html).contains('<'));
     assert_eq!(data_of(&html)["title"], odd);
     assert_eq!(data_of(&html)["networks"][0]["name"], odd);
+}
+
+#[test]
+fn a_critical_path_becomes_parts_a_sentence_and_a_line() {
+    let steps = page().networks.remove(0).limits.path;
+    let path = CriticalPath { makespan: micros(6.0), steps: steps.clone(), counts: Default::default() };
+    let limits = Limits::from(&path);
+    assert_eq!(limits.path, steps);
+    assert_eq!(limits.parts[0], LimitPart { label: "bandwidth".into(), share: 4.0 / 6.0 });
+    assert!(limits.sentence.starts_with("bandwidth-bound"), "{}", limits.sentence);
+}
+
+#[test]
+fn a_path_of_too_many_steps_is_left_out_and_counted() {
+    let mut page = page();
+    let step = page.networks[0].limits.path[0];
+    page.networks[0].limits.path = vec![step; MAX_STEPS + 1];
+    let data = data_of(&page.to_html());
+    assert_eq!(data["networks"][0]["left_out"]["steps"], MAX_STEPS + 1);
+    assert_eq!(data["networks"][0]["path"]["limits"], "");
 }
 
 #[test]

@@ -15,6 +15,9 @@ pub const MAX_SEGMENTS: usize = 500_000;
 /// Messages drawn for one network; beyond it the longest under way stay.
 pub const MAX_MESSAGES: usize = 200_000;
 
+/// Steps of the critical path drawn for one network; beyond it the path is left out.
+pub const MAX_STEPS: usize = 200_000;
+
 /// What a rank does when no segment says so: one more than the codes of `Activity::ALL`.
 pub const IDLE: u8 = 7;
 

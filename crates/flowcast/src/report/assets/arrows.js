@@ -18,6 +18,28 @@ function chosenMessages(net, view, mode) {
 
 const shownNote = (n) => (n === 1 ? "1 message in view" : `${count(n)} messages in view`);
 
+// The critical path as a line low in the lanes; draws nothing and says so when it would be a scribble.
+const STEPS = 1500;
+
+function drawPath(context, path, view, place, palette) {
+  const first = bisect(path.n, (k) => path.edge[k + 1] > view.from);
+  const last = bisect(path.n, (k) => path.edge[k] >= view.to);
+  if (last - first > STEPS) return "critical path: zoom in to see it";
+  const low = place.lane * 0.28;
+  const line = new Path2D();
+  for (let i = first; i < last; i++) {
+    line.lineTo(place.x(path.edge[i]), place.y(path.ranks[i]) + low);
+    line.lineTo(place.x(path.edge[i + 1]), place.y(path.ranks[i]) + low);
+  }
+  context.lineJoin = "round";
+  for (const [style, wide] of [[palette.card, 6], [palette.ink, 3]]) {
+    context.strokeStyle = style;
+    context.lineWidth = wide;
+    context.stroke(line);
+  }
+  return "";
+}
+
 // Draws one arrow; `place` gives x of a time and y of a rank.
 function drawArrow(context, one, place, colour, halo, width) {
   const [x0, y0, x1, y1] = [place.x(one.sent), place.y(one.src), place.x(one.arrived), place.y(one.dst)];

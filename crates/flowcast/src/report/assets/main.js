@@ -6,7 +6,7 @@ const SHOWN_AT_FIRST = 48;
 const WORTH_A_ZOOM = 0.75;
 
 const app = {
-  activities: data.activities, nets: data.networks.map(decode), shown: [], panels: [], view: { from: 0, to: 1 }, full: 1,
+  activities: data.activities, limits: data.limits, path: true, nets: data.networks.map(decode), shown: [], panels: [], view: { from: 0, to: 1 }, full: 1,
   mode: "auto", palette: readPalette(), cross: null, marked: null, pending: false, longestFor: 0,
 
   redraw() {
@@ -156,6 +156,7 @@ function sayWhatWasLeftOut() {
   const said = app.nets.flatMap(({ name, left_out: out, messages }) => [
     out.joined_below_ns === null ? "" : `${name}: ${count(out.segments_before)} stretches were too many to draw, so neighbours shorter than ${duration(out.joined_below_ns)} were joined, each run shown as the activity that holds most of it (${count(out.segments)} stretches are drawn).`,
     out.messages === 0 ? "" : `${name}: the ${count(messages.n)} messages longest under way are drawn and ${count(out.messages)} others left out.`,
+    out.steps === 0 ? "" : `${name}: the critical path has ${count(out.steps)} steps and is not drawn.`,
   ]).filter(Boolean);
   byId("left-out").textContent = said.length ? said.join(" ") + " Totals, sizes and the matrix count everything." : "Nothing was left out: every stretch and every message of the replay is in this file.";
 }
@@ -179,12 +180,18 @@ function start() {
     byId("shown").append(element("button", { type: "button", textContent: net.name, onclick: () => toggle(index) }));
     byId("messages-network").append(element("option", { value: index, textContent: net.name }));
   });
+  byId("messages").hidden = app.nets.length === 0;
   byId("messages-toolbar").hidden = byId("shown").hidden = app.nets.length < 2;
   byId("messages-network").onchange = (event) => showMessages(app, app.nets[(app.longestFor = Number(event.target.value))]);
   byId("arrows").onchange = (event) => {
     app.mode = event.target.value;
     app.redraw();
     app.settle();
+  };
+  byId("path").parentElement.hidden = !app.nets.some((net) => net.path.n);
+  byId("path").onchange = (event) => {
+    app.path = event.target.checked;
+    app.redraw();
   };
   byId("zoom-in").onclick = () => app.zoom(0.5);
   byId("zoom-out").onclick = () => app.zoom(2);

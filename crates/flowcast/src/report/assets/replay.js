@@ -40,7 +40,14 @@ function decode(net) {
   }
   const ends = ranks.map((rank) => rank.edge[rank.n]);
   const end = ends.reduce((a, b) => Math.max(a, b), Math.max(net.makespan_ns, 0));
-  return { ...net, ranks, messages, from, to, end, busy: communicating(ranks) };
+  const path = decodePath(net.path);
+  return { ...net, ranks, messages, from, to, path, end, busy: communicating(ranks) };
+}
+
+function decodePath({ limits, ranks, nanos }) {
+  const edge = new Float64Array(nanos.length + 1);
+  nanos.forEach((length, i) => (edge[i + 1] = edge[i] + length));
+  return { n: nanos.length, edge, ranks, limits };
 }
 
 // From the first stretch that is not computation to the end of the last one; null if all is computation.

@@ -1,0 +1,153 @@
+// What the pointer is on, and what pointer, wheel and keys do to a timeline.
+
+// What a point is on; a stretch that waits brings the message that ends it.
+function pointAt(panel, x, y) {
+  const { g, net, app } = panel;
+  if (y < AXIS || y > AXIS + g.height) return null;
+  if (x < GUTTER) return net.ranks[g.rank(y)] ? wholeRank(panel, g.rank(y)) : null;
+  const near = arrowAt(net, panel.drawn, g, x, y);
+  if (near) return { message: near };
+  const rank = g.rank(y);
+  const stretch = net.ranks[rank] && stretchAt(net.ranks[rank], g.time(x));
+  if (!stretch) return null;
+  const arriving = stretch.code === 2 || stretch.code === 3 ? messageEnding(net, rank, stretch) : null;
+  const leaving = !arriving && (stretch.code === 3 || stretch.code === 4) ? messageHolding(net, rank, stretch) : null;
+  const step = app.path ? stepAt(net.path, rank, g.time(x)) : null;
+  return { rank, stretch, step, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
+}
+
+// The step of the critical path that a rank has at a time, or null.
+function stepAt(path, rank, time) {
+  const i = bisect(path.n, (k) => path.edge[k + 1] > time);
+  return i < path.n && path.ranks[i] === rank ? { limit: path.limits.charCodeAt(i) - 48, length: path.edge[i + 1] - path.edge[i] } : null;
+}
+
+// A rank as a whole: its time in view by activity, and its messages there.
+function wholeRank(panel, rank) {
+  const { net, app } = panel;
+  const { edge, code, n } = net.ranks[rank];
+  const times = new Float64Array(IDLE + 1);
+  for (let i = bisect(n, (k) => edge[k + 1] > app.view.from); i < n && edge[i] < app.view.to; i++) {
+    times[code[i]] += Math.min(edge[i + 1], app.view.to) - Math.max(edge[i], app.view.from);
+  }
+  const mine = messagesIn(net, app.view.from, app.view.to, ALL).found.map((i) => message(net, i));
+  const ends = mine.filter((one) => one.src === rank || one.dst === rank);
+  return { rank, times, ends: ends.length <= FEW ? ends : [], messages: ends.length };
+}
+
+function swatch(app, code) {
+  const made = element("i");
+  made.style.background = app.palette.colours[code];
+  return made;
+}
+
+function describe(panel, hover) {
+  const { app } = panel;
+  const lines = [];
+  if (hover.times) {
+    lines.push(element("b", {}, `rank ${hover.rank} in this view`));
+    app.activities.forEach((name, code) => {
+      if (hover.times[code]) lines.push(swatch(app, code), `${name} ${duration(hover.times[code])}`, element("br"));
+    });
+    lines.push(`${count(hover.messages)} messages sent or received`);
+  }
+  if (hover.stretch) {
+    const { code, start, end } = hover.stretch;
+    const name = code === IDLE ? "idle" : app.activities[code];
+    lines.push(element("b", {}, swatch(app, code), `rank ${hover.rank}: ${name}, ${duration(end - start)}`), `from ${exactly(start)} to ${exactly(end)}`);
+  }
+  if (hover.step) lines.push(element("b", {}, `on the critical path: ${app.limits[hover.step.limit]}, ${duration(hover.step.length)}`));
+  if (hover.message) {
+    const { src, dst, size, tag, sent, arrived, received } = hover.message;
+    lines.push(element("b", {}, `${hover.said || "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`));
+    lines.push(`sent ${exactly(sent)}`, element("br"), `arrived ${exactly(arrived)} (+${duration(arrived - sent)})`, element("br"));
+    lines.push(`received ${exactly(received)} (+${duration(received - arrived)})`);
+  }
+  return lines;
+}
+
+function listen(panel) {
+  const { drawing, app } = panel;
+  const at = (event) => {
+    const box = drawing.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  let drag = null;
+  drawing.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    const [x, y] = at(event);
+    drag = { x, y, view: { ...app.view }, scroll: panel.scroll, marking: event.shiftKey };
+    drawing.setPointerCapture(event.pointerId);
+  });
+  drawing.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    if (drag?.marking) {
+      const times = [panel.g.time(drag.x), panel.g.time(x)].sort((a, b) => a - b);
+      app.marked = { from: times[0], to: times[1] };
+      return app.overlays();
+    }
+    if (drag) {
+      const shift = ((drag.x - x) / panel.g.width) * (drag.view.to - drag.view.from);
+      panel.scroll = drag.scroll + drag.y - y;
+      return app.look(drag.view.from + shift, drag.view.to + shift);
+    }
+    point(panel, x, y, event);
+  });
+  const stop = () => {
+    const marked = app.marked;
+    [drag, app.marked] = [null, null];
+    if (marked && marked.to > marked.from) app.look(marked.from, marked.to);
+    app.settle();
+  };
+  drawing.addEventListener("pointerup", stop);
+  drawing.addEventListener("pointercancel", stop);
+  drawing.addEventListener("pointerleave", () => leave(panel));
+  drawing.addEventListener("dblclick", (event) => app.zoom(event.shiftKey ? 2 : 0.4, panel.g.time(at(event)[0])));
+  drawing.addEventListener("wheel", (event) => wheel(panel, event, at(event)[0]), { passive: false });
+  drawing.addEventListener("keydown", (event) => key(panel, event));
+}
+
+function point(panel, x, y, event) {
+  const { app } = panel;
+  panel.hover = pointAt(panel, x, y);
+  app.cross = x >= GUTTER ? panel.g.time(x) : null;
+  app.overlays();
+  if (panel.hover) app.tip(event, describe(panel, panel.hover));
+  else app.tip(null);
+}
+
+function leave(panel) {
+  [panel.hover, panel.app.cross] = [null, null];
+  panel.app.overlays();
+  panel.app.tip(null);
+}
+
+// The wheel moves the page unless the timeline has been clicked into or Ctrl is held.
+function wheel(panel, event, x) {
+  const { app } = panel;
+  const chosen = document.activeElement === panel.drawing;
+  if (!chosen && !event.ctrlKey && !event.metaKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;
+  event.preventDefault();
+  const unit = event.deltaMode === 1 ? 30 : 1;
+  if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+    app.pan((((event.deltaX || event.deltaY) * unit) / panel.g.width));
+  } else {
+    app.zoom(2 ** ((Math.max(-240, Math.min(240, event.deltaY * unit)) / 240)), panel.g.time(Math.max(GUTTER, x)));
+  }
+}
+
+function key(panel, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { app } = panel;
+  const scrollBy = (lanes) => {
+    panel.scroll += lanes * panel.g.lane;
+    app.redraw();
+  };
+  const keys = {
+    ArrowLeft: () => app.pan(-0.15), ArrowRight: () => app.pan(0.15), ArrowUp: () => scrollBy(-4), ArrowDown: () => scrollBy(4),
+    "+": () => app.zoom(0.6), "=": () => app.zoom(0.6), "-": () => app.zoom(1 / 0.6), 0: () => app.whole(), Home: () => app.whole(), c: () => app.communicating(),
+  };
+  if (!keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+}
