@@ -81,7 +81,8 @@ impl Default for ReadOptions {
     }
 }
 
-/// Any trace.
+/// Any trace. There are few of them at a time, so the difference in size does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Trace {
     /// Sequences of instructions.

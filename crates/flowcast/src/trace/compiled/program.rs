@@ -13,6 +13,9 @@ use crate::trace::program::{
 use crate::trace::words;
 use crate::units::{Bytes, Rank};
 
+/// Operation, communicator, mode, is root, root, send, receive.
+type CallRow = (u8, u32, u8, bool, Option<u32>, u64, u64);
+
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]
 pub struct Tables {
@@ -22,8 +25,7 @@ pub struct Tables {
     ranks: Vec<(u64, u32)>,
     /// Size, tag, communicator, synchronous, immediate.
     classes: Vec<(u64, i32, i32, bool, bool)>,
-    /// Operation, communicator, mode, is root, root, send, receive.
-    calls: Vec<(u8, u32, u8, bool, Option<u32>, u64, u64)>,
+    calls: Vec<CallRow>,
     communicators: Vec<(i32, Vec<u32>)>,
     /// Runs of executions: communicator and count.
     instances: Vec<(u32, u32)>,
@@ -130,7 +132,7 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
     Ok(program)
 }
 
-fn read_call(call: (u8, u32, u8, bool, Option<u32>, u64, u64)) -> Option<CollectiveCall> {
+fn read_call(call: CallRow) -> Option<CollectiveCall> {
     let (op, communicator, mode, is_root, root, send, recv) = call;
     let mode = match mode {
         0 => CollectiveMode::Blocking,

@@ -113,7 +113,7 @@ impl Reader<'_> {
                 self.graphs.resize(count as usize, None);
                 Ok(())
             }
-            ([b"rank", rank, rest @ ..], None) if matches!(rest, [] | [b"{"]) => self.open_rank(rank),
+            ([b"rank", rank] | [b"rank", rank, b"{"], None) => self.open_rank(rank),
             ([b"{"], Some(_)) => Ok(()),
             ([b"}"], Some(_)) => self.close_rank(),
             (_, Some(open)) => open.read_statement(words, line, self.graphs.len()),
