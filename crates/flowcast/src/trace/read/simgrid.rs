@@ -245,7 +245,7 @@ impl Arguments<'_> {
 
     /// Sum of `length` counts.
     fn sum(&self, from: usize, length: usize) -> Option<u64> {
-        (from..from + length).map(|index| self.count(index)).sum()
+        (from..from + length).try_fold(0u64, |sum, index| Some(sum.saturating_add(self.count(index)?)))
     }
 }
 
