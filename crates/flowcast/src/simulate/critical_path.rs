@@ -219,7 +219,9 @@ impl<'a> Walk<'a> {
     }
 
     fn count_bytes(&mut self, flight: &Flight) {
-        self.path.counts.bytes.0 += self.program.classes()[flight.class as usize].size.0;
+        let Bytes(size) = self.program.classes()[flight.class as usize].size;
+        let Bytes(counted) = &mut self.path.counts.bytes;
+        *counted = counted.saturating_add(size);
     }
 
     fn go_where_it_began(&mut self, slot: u32, flight: &Flight) {

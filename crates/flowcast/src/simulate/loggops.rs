@@ -213,7 +213,7 @@ impl<'a> Engine<'a> {
         host.sending[usize::from(message.nic)] = now + gap + bytes_time;
         host.outcome.overhead += overhead;
         self.messages += 1;
-        self.bytes += message.size.0;
+        self.bytes = self.bytes.saturating_add(message.size.0);
         self.mark_started(message.from, message.node);
         self.push(now + overhead + latency, Event::Message(message));
         if !self.parameters.is_rendezvous(message.size) {

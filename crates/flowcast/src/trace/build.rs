@@ -335,7 +335,7 @@ impl RankBuilder {
             .keys()
             .zip(&self.route_sends)
             .map(|(route, sends)| route.class.size.0.saturating_mul(u64::from(*sends)))
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     /// Executions of collectives on each communicator.

@@ -38,7 +38,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
     let tables = Tables::new(&parts)?;
     let mut program = Program {
         name: parts.name,
-        bytes: Bytes(parts.ranks.iter().map(RankBuilder::bytes).sum()),
+        bytes: Bytes(parts.ranks.iter().map(RankBuilder::bytes).fold(0, u64::saturating_add)),
         ignored: ignored_records(&parts.ranks, parts.ignored_kind),
         streams: Vec::with_capacity(parts.ranks.len()),
         slots: tables.slots,

@@ -10,6 +10,11 @@ use crate::units::Time;
 /// Most that a payload can hold.
 pub const MAX_PAYLOAD: u32 = (1 << 27) - 1;
 
+/// Whether a record may take so many nanoseconds: at most 3·10^10 years, so that the sums of a replay stay finite.
+pub fn is_duration(nanos: f64) -> bool {
+    (0.0..=1e27).contains(&nanos)
+}
+
 const KIND_SHIFT: u32 = 28;
 const CONTINUES: u32 = 1 << 27;
 
@@ -146,7 +151,7 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
 fn long(words: &[u32], at: usize) -> Option<Time> {
     let bits = u64::from(*words.get(at)?) | u64::from(*words.get(at + 1)?) << 32;
     let nanos = f64::from_bits(bits);
-    (nanos >= 0.0 && nanos.is_finite()).then(|| Time::from_nanos(nanos))
+    is_duration(nanos).then(|| Time::from_nanos(nanos))
 }
 
 /// Whether the instruction at `at` belongs to the record before it.

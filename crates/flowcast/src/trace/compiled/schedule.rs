@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables};
 use crate::trace::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use crate::trace::words;
 use crate::units::{Bytes, Rank, Time};
 
 /// The tables as they stand in the file.
@@ -104,7 +105,7 @@ fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
         }
         2 => {
             let nanos = f64::from_bits(amount);
-            Operation::Calc(Time::from_nanos(Some(nanos).filter(|nanos| *nanos >= 0.0 && nanos.is_finite())?))
+            Operation::Calc(Time::from_nanos(Some(nanos).filter(|nanos| words::is_duration(*nanos))?))
         }
         _ => return None,
     };

@@ -354,26 +354,29 @@ impl Section {
     #[inline]
     fn read_recv(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<Option<Repeat>, LineFault> {
         let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", tasks)?;
+        match message.last {
+            0..=2 => {}
+            other if (3..1000).contains(&other) => {
+                self.builder.ignored(RECEIVE_TYPES + other as u32);
+                return Ok(None);
+            }
+            other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
+        }
         let channel = self.builder.channel(message.channel);
-        Ok(match message.last {
+        Ok(Some(match message.last {
             0 => {
                 self.builder.recv(channel, Record::Begins)?;
-                Some(Repeat::Recv(channel))
+                Repeat::Recv(channel)
             }
             1 => {
                 self.builder.irecv(channel)?;
-                Some(Repeat::Irecv(channel))
+                Repeat::Irecv(channel)
             }
-            2 => {
+            _ => {
                 self.builder.wait_recv(channel)?;
-                Some(Repeat::Wait(channel))
+                Repeat::Wait(channel)
             }
-            other if (3..1000).contains(&other) => {
-                self.builder.ignored(RECEIVE_TYPES + other as u32);
-                None
-            }
-            other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
-        })
+        }))
     }
 
     fn root_task(&self, root: i64, tasks: u32) -> Result<Rank, LineFault> {

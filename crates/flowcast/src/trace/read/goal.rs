@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::scan::{Input, lines, shown};
 use crate::trace::TraceError;
 use crate::trace::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
+use crate::trace::words::is_duration;
 use crate::units::{Bytes, Rank, Time};
 
 /// Whether the text is a schedule: its first words, comments apart, are `num_ranks N`.
@@ -199,7 +200,7 @@ fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Line
     let (operation, options) = match words {
         [b"calc", nanos, options @ ..] => {
             let nanos = std::str::from_utf8(nanos).ok().and_then(|text| text.parse::<f64>().ok());
-            let nanos = nanos.filter(|nanos| *nanos >= 0.0 && nanos.is_finite());
+            let nanos = nanos.filter(|nanos| is_duration(*nanos));
             let nanos = nanos.ok_or(LineFault::Form("calc NANOSECONDS, at least 0"))?;
             (Operation::Calc(Time::from_nanos(nanos)), options)
         }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::trace::TraceError;
 use crate::trace::program::SharedBytes;
+use crate::trace::words::is_duration;
 
 /// A file's name and text while it is read.
 #[derive(Clone, Copy)]
@@ -85,7 +86,7 @@ pub fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
 fn slow_nanos(text: &[u8]) -> Option<f64> {
     let seconds: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
     let nanos = seconds * 1e9;
-    (nanos.is_finite() && !nanos.is_sign_negative()).then_some(nanos)
+    (is_duration(nanos) && !nanos.is_sign_negative()).then_some(nanos)
 }
 
 /// Bytes as a shared owner.

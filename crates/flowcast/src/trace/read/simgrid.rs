@@ -16,7 +16,7 @@ use crate::trace::link::{Parts, link};
 use crate::trace::program::{
     CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source,
 };
-use crate::trace::words::Record;
+use crate::trace::words::{Record, is_duration};
 use crate::trace::{ReadOptions, TraceError};
 use crate::units::{Bytes, Rank, Time};
 
@@ -245,7 +245,7 @@ impl Arguments<'_> {
 
     /// Sum of `length` counts.
     fn sum(&self, from: usize, length: usize) -> Option<u64> {
-        (from..from + length).map(|index| self.count(index)).sum()
+        (from..from + length).try_fold(0u64, |sum, index| Some(sum.saturating_add(self.count(index)?)))
     }
 }
 
@@ -273,9 +273,9 @@ impl RankReader {
         match action {
             b"compute" | b"sleep" => {
                 let form = if action == b"compute" { "compute FLOPS" } else { "sleep SECONDS" };
-                let amount = arguments.number(0).filter(|value| *value >= 0.0).ok_or(LineFault::Form(form))?;
-                let time = if action == b"compute" { flops_time(amount) } else { Time::from_seconds(amount) };
-                self.builder.compute(time);
+                let scale = if action == b"compute" { NANOS_PER_FLOP } else { 1e9 };
+                let nanos = arguments.number(0).map(|amount| amount * scale).filter(|nanos| is_duration(*nanos));
+                self.builder.compute(Time::from_nanos(nanos.ok_or(LineFault::Form(form))?));
             }
             b"send" | b"isend" => self.read_send(action == b"isend", arguments)?,
             b"recv" | b"irecv" => self.read_recv(action == b"irecv", arguments)?,
@@ -404,7 +404,7 @@ impl RankReader {
         };
         self.builder.collective(call)?;
         if spec.flops > 0.0 {
-            self.builder.compute_further(flops_time(spec.flops));
+            self.builder.compute_further(Time::from_nanos(spec.flops * NANOS_PER_FLOP));
         }
         Ok(())
     }
@@ -435,7 +435,7 @@ impl RankReader {
                     b"allreduce" => Allreduce,
                     _ => Scan,
                 };
-                if flops < 0.0 {
+                if !is_duration(flops * NANOS_PER_FLOP) {
                     return Err(form(FORM));
                 }
                 Ok(spec(op, root, bytes, bytes, flops))
@@ -504,7 +504,7 @@ impl RankReader {
                 };
                 let unit = self.unit(arguments, n + 1)?;
                 let own = arguments.count(self.rank as usize).unwrap_or(0).saturating_mul(unit);
-                if flops < 0.0 {
+                if !is_duration(flops * NANOS_PER_FLOP) {
                     return Err(form(FORM));
                 }
                 Ok(spec(ReduceScatter, 0, all.saturating_mul(unit), own, flops))
@@ -531,10 +531,8 @@ struct Spec {
 /// The traces give no tag to a combined send and receive; no other message has this one.
 const SENDRECV_TAG: i32 = i32::MIN;
 
-/// One nanosecond for each operation: a host of 1 Gflop/s, as the recording uses.
-fn flops_time(flops: f64) -> Time {
-    Time::from_nanos(flops)
-}
+/// A host of 1 Gflop/s, as the recording uses.
+const NANOS_PER_FLOP: f64 = 1.0;
 
 /// Bytes of a predefined datatype, in SimGrid's numbering.
 fn datatype_bytes(id: usize) -> Option<u64> {
