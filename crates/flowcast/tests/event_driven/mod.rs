@@ -37,10 +37,16 @@ pub fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
 }
 
 /// Never NaN, so it has an order.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Nanos(f64);
 
 impl Eq for Nanos {}
+
+impl PartialOrd for Nanos {
+    fn partial_cmp(&self, other: &Nanos) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Ord for Nanos {
     fn cmp(&self, other: &Nanos) -> std::cmp::Ordering {
