@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::Result;
 use flowcast::model::network::Network;
 use flowcast::report::{LimitPart, Limits, NetworkView, Page, parameter_line};
+use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::critical_path::CriticalPath;
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
 use flowcast::trace::Program;
 use flowcast::units::Rounded;
 
@@ -17,7 +17,7 @@ use crate::tables::table;
 
 /// Replays a program and keeps what there is to see.
 pub fn view(program: &Program, network: &Network, placement: Placement, rendezvous: Rendezvous) -> Result<NetworkView> {
-    let replay = Replay::new(program, network, placement, rendezvous)?;
+    let replay = Engine::new(program, network, placement, rendezvous)?;
     let (outcome, recorder) = replay.record()?;
     Ok(NetworkView {
         name: network.name.clone(),
