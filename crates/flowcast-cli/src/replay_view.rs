@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 use flowcast::model::network::Network;
 use flowcast::report::{Limits, NetworkView, Page, parameter_line};
+use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
 use flowcast::trace::Program;
 use flowcast::units::Rounded;
 
@@ -16,7 +16,7 @@ use crate::tables::table;
 
 /// Replays a program and keeps what there is to see.
 pub fn view(program: &Program, network: &Network, placement: Placement, rendezvous: Rendezvous) -> Result<NetworkView> {
-    let replay = Replay::new(program, network, placement, rendezvous)?;
+    let replay = Engine::new(program, network, placement, rendezvous)?;
     let (outcome, recorder) = replay.record()?;
     Ok(NetworkView {
         name: network.name.clone(),

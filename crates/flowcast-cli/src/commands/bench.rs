@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
 use flowcast::trace::Trace;
 use serde_json::json;
 
@@ -63,7 +63,7 @@ impl Bench {
                 bail!("{}: found a GOAL schedule, expected a trace", input.display())
             };
             let placement = Placement::new(&network.machine, None, program.ranks())?;
-            let replay = Replay::new(program, &network, placement, Rendezvous::of(&network, None))?;
+            let replay = Engine::new(program, &network, placement, Rendezvous::of(&network, None))?;
             std::hint::black_box(replay.run()?);
             seconds.push(begin.elapsed().as_secs_f64());
         }

@@ -9,11 +9,11 @@ use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
+use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
 use flowcast::trace::Trace;
 use flowcast::trace::program::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
@@ -77,12 +77,12 @@ fn predict(trace: &Trace, network: Option<&Network>, options: &TraceArgs) -> Res
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             let mapping = options.mapping.as_deref().map(parse_mapping).transpose()?;
             let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
-            print_notes(program, network, &placement);
+            print_notes(program);
             let rendezvous = Rendezvous::of(network, options.rendezvous_from);
             if let Some(path) = &options.report {
                 return write_report(program, network, view(program, network, placement, rendezvous)?, path);
             }
-            Ok(Replay::new(program, network, placement, rendezvous)?.run()?)
+            Ok(Engine::new(program, network, placement, rendezvous)?.run()?)
         }
     }
 }
@@ -123,22 +123,10 @@ fn parse_mapping(text: &str) -> Result<Mapping> {
     }
 }
 
-/// What the trace or the network has that this replay does not model: said, never silent.
-fn print_notes(program: &Program, network: &Network, placement: &Placement) {
+/// What the trace has that the replay does not model: said, never silent.
+fn print_notes(program: &Program) {
     for ignored in program.ignored() {
         eprintln!("flowcast: note: {} {} left out of the replay", ignored.count, ignored.kind);
-    }
-    let limits = network.machine.nodes.iter().any(|group| {
-        [group.in_links, group.out_links, group.intra_buses, group.intra_in_links, group.intra_out_links] != [0; 5]
-    });
-    if limits || network.machine.buses > 0 {
-        eprintln!(
-            "flowcast: note: limits on links and buses do not delay messages yet (only collectives know the buses)"
-        );
-    }
-    if placement.oversubscribed() > 0 {
-        let nodes = placement.oversubscribed();
-        eprintln!("flowcast: note: {nodes} nodes have more ranks than processors; taking turns is not modelled yet");
     }
 }
 

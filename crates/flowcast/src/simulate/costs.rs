@@ -24,6 +24,8 @@ pub struct ClassCost {
     pub busy: f64,
     /// How long a sender that waited for its receiver is held by the transfer.
     pub held: f64,
+    /// How long the message keeps its links.
+    pub bytes: f64,
     /// Whether the sender waits for the receiver.
     pub rendezvous: bool,
 }
@@ -77,7 +79,7 @@ impl Costs {
         let group_of_rank: Vec<usize> = ranks.map(|rank| placement.group_index(placement.node(rank))).collect();
         Costs {
             paths,
-            speeds: group_of_rank.iter().map(|group| groups[*group].speed).collect(),
+            speeds: group_of_rank.iter().map(|group| speed(&groups[*group])).collect(),
             communicators: program.communicators().iter().map(|known| Shape::new(&known.members, placement)).collect(),
             network: network.clone(),
             groups,
@@ -118,14 +120,16 @@ impl Costs {
         row.time(message, tasks, 0)
     }
 
-    /// Start-up of an immediate or root-synchronous collective, in whole nanoseconds as Dimemas counts it.
+    /// Start-up of an immediate or root-synchronous collective and of the wait for one; none below a nanosecond.
+    ///
+    /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
     pub fn collective_startup(&self, communicator: u32, rank: Rank) -> f64 {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank.index()]];
         let between = if shape.nodes > 1 { group.latency.unwrap_or(self.network.nic.latency) } else { Time::ZERO };
         let shares = shape.on_nodes.iter().any(|(_, tasks)| *tasks > 1);
         let inside = if shares { group.intra_latency } else { Time::ZERO };
-        between.max(inside).as_nanos().trunc()
+        at_least_a_nanosecond(between.max(inside).as_nanos())
     }
 
     /// How long a rank's data takes to the root of a root-synchronous collective.
@@ -134,6 +138,16 @@ impl Costs {
         let rate = if same_node { group.intra_bandwidth } else { self.network.nic.rate() };
         TimePerByte::from_rate(rate).time_for(size).as_nanos()
     }
+}
+
+/// A speed of 0 stands for computations that take no time.
+fn speed(group: &NodeGroup) -> f64 {
+    if group.speed > 0.0 { group.speed } else { f64::INFINITY }
+}
+
+/// The tool counts a start-up below a nanosecond as none.
+fn at_least_a_nanosecond(nanos: f64) -> f64 {
+    if nanos < 1.0 { 0.0 } else { nanos }
 }
 
 impl Shape {
@@ -207,9 +221,10 @@ impl Way {
         let none = Time::ZERO;
         let (send_overhead, recv_before, recv_after, latency, gap) = match rule {
             Rule::Hockney => (none, none, none, latency, none),
-            // The tool counts a start-up below a nanosecond as none.
-            Rule::Dimemas if latency.as_nanos() < 1.0 => (none, none, none, none, none),
-            Rule::Dimemas => (latency, latency, none, none, none),
+            Rule::Dimemas => {
+                let latency = Time::from_nanos(at_least_a_nanosecond(latency.as_nanos()));
+                (latency, latency, none, none, none)
+            }
             Rule::Loggops => (overhead, none, overhead, latency, gap),
         };
         Way { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
@@ -235,6 +250,7 @@ impl Way {
         ClassCost {
             delay: self.latency.as_nanos() + bytes,
             busy: if self.rule == Rule::Loggops { self.gap.as_nanos() + bytes } else { 0.0 },
+            bytes,
             held: if self.rule == Rule::Dimemas { 0.0 } else { bytes },
             rendezvous: rendezvous.holds_for(class),
         }

@@ -2,7 +2,7 @@
 //!
 //! The walk begins at the end of the rank that ends last and goes back in time. A stretch of the rank's own work
 //! leads to its start; a wait leads to what ended it: for a message to its sender at the moment when it began to move
-//! (or, if a rendezvous had to wait, to the receiver when it asked), for a late receiver to that receiver, for a
+//! (or, if a rendezvous had to wait, to the receiver when it asked), past its wait for links if there was one, for a late receiver to that receiver, for a
 //! collective to the rank that came last. Every nanosecond on the way belongs to one [`Limit`], so the shares add up
 //! to the makespan. The time of a replay is a maximum over such chains (max-plus algebra), hence each share is also
 //! a lower bound of what the makespan grows by when the parameter behind it grows.
@@ -28,6 +28,8 @@ pub enum Limit {
     Latency,
     /// The part of a message's way that grows with its size.
     Bandwidth,
+    /// Messages that wait for links or buses which others have.
+    Contention,
     /// Collective operations after all have come.
     Collective,
     /// Anything else; a complete record leaves nothing here.
@@ -36,12 +38,13 @@ pub enum Limit {
 
 impl Limit {
     /// All of them, in the order in which equal shares are shown.
-    pub const ALL: [Limit; 7] = [
+    pub const ALL: [Limit; 8] = [
         Limit::Compute,
         Limit::Overhead,
         Limit::Gap,
         Limit::Latency,
         Limit::Bandwidth,
+        Limit::Contention,
         Limit::Collective,
         Limit::Other,
     ];
@@ -54,6 +57,7 @@ impl Limit {
             Limit::Gap => "gap",
             Limit::Latency => "latency",
             Limit::Bandwidth => "bandwidth",
+            Limit::Contention => "contention",
             Limit::Collective => "collective",
             Limit::Other => "other",
         }
@@ -191,6 +195,7 @@ impl<'a> Walk<'a> {
         let start = Time::from_nanos(flight.start);
         self.spend(Limit::Bandwidth, start + Time::from_nanos(path.latency));
         self.spend(Limit::Latency, start);
+        self.spend(Limit::Contention, Time::from_nanos(flight.asked));
         self.path.counts.messages += 1;
         self.count_bytes(flight);
         self.go_where_it_began(slot, flight);
@@ -200,6 +205,7 @@ impl<'a> Walk<'a> {
     fn follow_release(&mut self, slot: u32) {
         let flight = self.flight(slot);
         self.spend(Limit::Bandwidth, Time::from_nanos(flight.start));
+        self.spend(Limit::Contention, Time::from_nanos(flight.asked));
         self.count_bytes(flight);
         self.go_where_it_began(slot, flight);
     }
@@ -225,7 +231,7 @@ impl<'a> Walk<'a> {
     }
 
     fn go_where_it_began(&mut self, slot: u32, flight: &Flight) {
-        let waited = flight.start > flight.ready;
+        let waited = flight.asked > flight.ready;
         self.rank = if waited { self.program.receiver(slot).0 } else { flight.from };
     }
 }

@@ -15,6 +15,9 @@ pub trait Observer {
     /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
     #[inline(always)]
     fn moved(&mut self, _slot: u32, _start: f64, _arrival: f64) {}
+    /// A message that has begun to move had waited for links and buses since `asked`.
+    #[inline(always)]
+    fn queued(&mut self, _slot: u32, _asked: f64) {}
     /// A sender waited for its receiver.
     #[inline(always)]
     fn held(&mut self, _rank: u32, _slot: u32, _start: f64, _end: f64) {}
@@ -116,7 +119,9 @@ pub struct Flight {
     pub begun: f64,
     /// When the sender's overhead ended.
     pub ready: f64,
-    /// When it began to move: as soon as it was ready, or later if a rendezvous waited for its receiver.
+    /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
+    pub asked: f64,
+    /// When it began to move: later than that if it waited for links or buses.
     pub start: f64,
     /// When the last byte arrived.
     pub arrival: f64,
@@ -133,6 +138,7 @@ const NOWHERE: Flight = Flight {
     call: f64::NAN,
     begun: f64::NAN,
     ready: f64::NAN,
+    asked: f64::NAN,
     start: f64::NAN,
     arrival: f64::NAN,
     received: f64::NAN,
@@ -210,17 +216,32 @@ impl Observer for Recorder {
         self.push(rank, (call, start), Activity::Overhead, Cause::Interface(before));
         self.push(rank, (start, end), Activity::Overhead, Cause::Own);
         let flight = &mut self.flights[slot as usize];
-        *flight = Flight { from: rank, class, call, begun: start, ready: end, start: end, arrival, received: f64::NAN };
+        *flight = Flight {
+            from: rank,
+            class,
+            call,
+            begun: start,
+            ready: end,
+            asked: end,
+            start: end,
+            arrival,
+            received: f64::NAN,
+        };
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
         let flight = &mut self.flights[slot as usize];
+        flight.asked = start;
         flight.start = start;
         flight.arrival = arrival;
     }
 
+    fn queued(&mut self, slot: u32, asked: f64) {
+        self.flights[slot as usize].asked = asked;
+    }
+
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        let begun = self.flights[slot as usize].start.clamp(start, end);
+        let begun = self.flights[slot as usize].asked.clamp(start, end);
         self.push(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
         self.push(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
     }
@@ -228,7 +249,7 @@ impl Observer for Recorder {
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
         let Received { call, before, taken, end } = received;
         self.push(rank, (call, before), Activity::Overhead, Cause::Own);
-        let sent = self.flights[slot as usize].start.clamp(before, taken.max(before));
+        let sent = self.flights[slot as usize].asked.clamp(before, taken.max(before));
         self.push(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
         self.push(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
         self.push(rank, (taken, end), Activity::Overhead, Cause::Own);

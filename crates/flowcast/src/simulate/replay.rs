@@ -9,22 +9,22 @@ use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
 use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
 use super::critical_path::{self, CriticalPath};
-use super::deadlock::{Wait, deadlock};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
+use super::standstill::{Stand, Standstill};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
-use crate::units::{Bytes, Rank, Time};
+use crate::units::{Rank, Time};
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {
-    program: &'a Program,
-    placement: Placement,
-    costs: Costs,
+    pub(super) program: &'a Program,
+    pub(super) placement: Placement,
+    pub(super) costs: Costs,
     /// The kind of way of each message; empty if all messages go the same kind of way.
-    ways: Vec<u16>,
+    pub(super) ways: Vec<u16>,
 }
 
 impl<'a> Replay<'a> {
@@ -428,7 +428,7 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
         let made = &self.program.calls()[call as usize];
         let startup = match made.mode {
             CollectiveMode::Blocking => 0.0,
-            _ => self.costs.collective_startup(made.communicator, Rank(rank)),
+            _ => self.costs.collective_startup(made.communicator, Rank(rank)).trunc(),
         };
         let came = state.time + startup;
         if !state.entered {
@@ -483,85 +483,18 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
     }
 
     fn explain_stop(&self) -> SimulateError {
-        let stopped = self.ranks.iter().enumerate().filter(|(_, state)| !state.done);
-        let waits: Vec<Wait> = stopped.map(|(rank, state)| self.explain_wait(rank as u32, state)).collect();
-        deadlock(&waits)
-    }
-
-    fn explain_wait(&self, rank: u32, state: &RankState) -> Wait {
-        let words = self.program.words(Rank(rank));
-        let record = 1 + (0..).scan(0, |at, _| next_begin(words, at, state.at)).count() as u32;
-        let (what, on) = match words::decode(words, state.at).map(|(op, _)| op) {
-            Some(Op::Recv) => self.explain_message(state.next_slot),
-            Some(Op::WaitRecv(own)) => self.explain_message(self.program.first_slot(Rank(rank)) + own),
-            Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
-            Some(Op::WaitSend(ago)) => {
-                let sends = &self.sends[rank as usize];
-                self.explain_receiver(0, sends[sends.len() - 1 - ago as usize])
-            }
-            Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
-            _ => ("an instruction that can be read (the compiled trace is damaged)".to_owned(), Vec::new()),
-        };
-        Wait { rank: Rank(rank), place: self.program.place(Rank(rank), record), what, on }
-    }
-
-    fn explain_message(&self, slot: u32) -> (String, Vec<Rank>) {
-        let found = (0..self.program.ranks() as u32).map(Rank).find_map(|rank| {
-            let send = self.program.ops(rank).find_map(|(_, op)| match op {
-                Op::Send { class, slot: filled } if filled == slot => Some(class),
+        let stand = |(rank, state): (usize, &RankState)| {
+            let words = self.program.words(Rank(rank as u32));
+            let send = match words::decode(words, state.at) {
+                Some((Op::WaitSend(ago), _)) => {
+                    let sends = &self.sends[rank];
+                    Some(sends[sends.len() - 1 - ago as usize])
+                }
                 _ => None,
-            });
-            send.map(|class| (rank, self.program.classes()[class as usize]))
-        });
-        match found {
-            Some((rank, class)) => {
-                let text =
-                    format!("a message from rank {rank} (tag {}, communicator {})", class.tag, class.communicator);
-                (text, vec![rank])
-            }
-            None => ("a message that nobody sends".to_owned(), Vec::new()),
-        }
-    }
-
-    fn explain_receiver(&self, class: u32, slot: u32) -> (String, Vec<Rank>) {
-        let receiver = self.program.receiver(slot);
-        let Bytes(size) = self.program.classes()[class as usize].size;
-        (format!("rank {receiver} to receive its message ({size} bytes, synchronous)"), vec![receiver])
-    }
-
-    fn explain_collective(&self, instance: u32) -> (String, Vec<Rank>) {
-        let communicator = &self.program.communicators()[self.program.instances()[instance as usize] as usize];
-        let members = communicator.members.iter().copied();
-        let missing: Vec<Rank> = members.filter(|member| self.has_yet_to_call(*member, instance)).collect();
-        let names: Vec<String> = missing.iter().take(8).map(Rank::to_string).collect();
-        (format!("rank {} in a collective on communicator {}", names.join(", "), communicator.id), missing)
-    }
-
-    /// Whether a rank still has this execution of a collective before it.
-    fn has_yet_to_call(&self, rank: Rank, instance: u32) -> bool {
-        let words = self.program.words(rank);
-        let state = &self.ranks[rank.index()];
-        let mut at = state.at;
-        while let Some((op, next)) = words::decode(words, at) {
-            if matches!(op, Op::Collective { instance: own, .. } if own == instance) {
-                return at != state.at || !state.entered;
-            }
-            at = next;
-        }
-        false
-    }
-}
-
-/// The start of the record after the one at `at`, if it is not behind `end`; advances `at`.
-fn next_begin(words: &[u32], at: &mut usize, end: usize) -> Option<()> {
-    loop {
-        let (_, next) = words::decode(words, *at)?;
-        *at = next;
-        if next > end || next >= words.len() {
-            return None;
-        }
-        if !words::continues(words, next) {
-            return Some(());
-        }
+            };
+            let RankState { at, next_slot, entered, done, .. } = *state;
+            Stand { at, next_slot, entered, done, send }
+        };
+        Standstill { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
     }
 }

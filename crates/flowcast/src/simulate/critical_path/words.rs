@@ -35,6 +35,7 @@ impl CriticalPath {
             Limit::Gap => each(gaps, "rest of a sending interface", "rests of a sending interface", first.time),
             Limit::Latency => each(messages, "message", "messages", first.time),
             Limit::Bandwidth => format!("{} on the critical path take {time}", RoundedBytes(bytes)),
+            Limit::Contention => format!("messages on the critical path wait {time} for links and buses"),
             Limit::Collective => each(collectives, "collective operation", "collective operations", first.time),
             Limit::Other => format!("{time} of waiting without a known cause"),
         };

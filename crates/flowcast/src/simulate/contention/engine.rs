@@ -1,0 +1,346 @@
+//! The loop over the events, and the turns of the ranks.
+
+use super::super::SimulateError;
+use super::super::costs::Costs;
+use super::super::outcome::{Outcome, RankOutcome};
+use super::super::record::Observer;
+use super::super::replay::Replay;
+use super::super::standstill::{Stand, Standstill};
+use super::calls::Slots;
+use super::gathering::Gatherings;
+use super::links::Links;
+use super::messages::{Messages, Purpose};
+use super::pending::{Event, Kind, Lane, Pending};
+use super::processors::{Place, Processors};
+use super::ways::{Delay, Way, ways};
+use crate::trace::program::Program;
+use crate::trace::words::{self, Op};
+use crate::units::{Rank, Time};
+
+/// How far a rank is with its instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It has not begun.
+    Begin,
+    /// It wants processor time until the moment in `until`, then goes on.
+    StartUp,
+    /// It has spent its start-up.
+    Started,
+    /// It waits for others, without a processor.
+    Waiting,
+    /// It wants processor time until the moment in `until`, then is done.
+    Finish,
+    /// It is done but for that time.
+    Finishing,
+    /// There is no further instruction.
+    Ended,
+}
+
+/// What follows from a turn.
+pub(super) enum Step {
+    /// The instruction is done.
+    Done,
+    /// The instruction is done and takes no turn: the next follows in the same.
+    Skip,
+    /// The instruction is done; the rank keeps its processor for the next, before anybody else gets one.
+    GoOn,
+    /// The rank needs processor time first.
+    Spend,
+    /// The rank waits for others.
+    Wait,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RankState {
+    /// The instruction, and the one behind it.
+    pub at: u32,
+    pub next: u32,
+    /// The slot of the next receive to post.
+    pub next_slot: u32,
+    pub phase: Phase,
+    /// When the program called, and when it had spent the start-up of the call.
+    pub call: f64,
+    pub before: f64,
+    /// When the start-up, or the time on a message that has come, ends.
+    pub until: f64,
+    pub lane: Lane,
+    /// When it began to wait for a processor.
+    pub queued: f64,
+    /// When the sending interface may start the next message.
+    pub interface_free: f64,
+    pub end: f64,
+    pub compute: f64,
+    pub blocked: f64,
+    pub overhead: f64,
+}
+
+impl RankState {
+    fn new(next_slot: u32) -> RankState {
+        RankState {
+            at: 0,
+            next: 0,
+            next_slot,
+            phase: Phase::Begin,
+            call: 0.0,
+            before: 0.0,
+            until: 0.0,
+            lane: Lane::NONE,
+            queued: 0.0,
+            interface_free: 0.0,
+            end: 0.0,
+            compute: 0.0,
+            blocked: 0.0,
+            overhead: 0.0,
+        }
+    }
+}
+
+/// A running replay.
+pub(super) struct Engine<'a, O> {
+    pub program: &'a Program,
+    pub costs: &'a Costs,
+    pub way_of: &'a [u16],
+    pub observer: &'a mut O,
+    pub ways: Vec<Way>,
+    pub words: Vec<&'a [u32]>,
+    pub ranks: Vec<RankState>,
+    pub slots: Slots,
+    pub pending: Pending,
+    pub processors: Processors,
+    pub links: Links,
+    pub messages: Messages,
+    pub gatherings: Gatherings,
+}
+
+impl<'a, O: Observer> Engine<'a, O> {
+    pub fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O) -> Self {
+        let Replay { program, placement, costs, ways: way_of } = replay;
+        let ranks = program.ranks();
+        let mut pending = Pending::default();
+        Engine {
+            program,
+            costs,
+            way_of,
+            observer,
+            ways: ways(costs, &mut pending),
+            words: (0..ranks as u32).map(|rank| program.words(Rank(rank))).collect(),
+            ranks: (0..ranks as u32).map(|rank| RankState::new(program.first_slot(Rank(rank)))).collect(),
+            slots: Slots::new(program, costs.has_rendezvous()),
+            pending,
+            processors: Processors::new(placement, ranks),
+            links,
+            messages: Messages::default(),
+            gatherings: Gatherings::new(program),
+        }
+    }
+
+    pub fn run(mut self) -> Result<Outcome, SimulateError> {
+        for rank in 0..self.ranks.len() as u32 {
+            self.queue(rank, Place::Back);
+        }
+        self.dispatch();
+        while let Some(Event { kind, index }) = self.pending.next() {
+            match kind {
+                Kind::Turn => self.turn(index),
+                Kind::Moved => self.moved(index),
+                Kind::Arrived => self.arrived(index),
+                Kind::Gathered => self.gathered(index),
+            }
+            self.dispatch();
+        }
+        if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
+            return Err(self.explain_stop());
+        }
+        let outcome = |state: &RankState| RankOutcome {
+            end: Time::from_nanos(state.end),
+            compute: Time::from_nanos(state.compute),
+            blocked: Time::from_nanos(state.blocked),
+            overhead: Time::from_nanos(state.overhead),
+        };
+        Ok(Outcome {
+            ranks: self.ranks.iter().map(outcome).collect(),
+            messages: u64::from(self.program.messages()),
+            bytes: self.program.bytes(),
+        })
+    }
+
+    /// Gives free processors to ranks that want them.
+    #[inline(always)]
+    fn dispatch(&mut self) {
+        while let Some(rank) = self.processors.next() {
+            self.start_turn(rank);
+        }
+    }
+
+    /// A rank wants a processor for its next instruction; one without instructions has ended.
+    #[inline(always)]
+    pub fn queue(&mut self, rank: u32, place: Place) {
+        let state = &mut self.ranks[rank as usize];
+        if state.phase == Phase::Begin && state.at as usize >= self.words[rank as usize].len() {
+            state.end = self.pending.now();
+            state.phase = Phase::Ended;
+            return;
+        }
+        state.queued = self.pending.now();
+        self.processors.queue(rank, place);
+    }
+
+    /// The instruction of a rank is done.
+    #[inline(always)]
+    pub fn advance(&mut self, rank: u32, place: Place) {
+        let state = &mut self.ranks[rank as usize];
+        state.at = state.next;
+        state.phase = Phase::Begin;
+        self.queue(rank, place);
+    }
+
+    /// A rank has got a processor: its turn comes when it has computed, or spent its overhead, or at once.
+    #[inline(always)]
+    fn start_turn(&mut self, rank: u32) {
+        let now = self.pending.now();
+        let event = Event { kind: Kind::Turn, index: rank };
+        let state = &mut self.ranks[rank as usize];
+        state.blocked += now - state.queued;
+        match state.phase {
+            Phase::StartUp => state.phase = Phase::Started,
+            Phase::Finish => state.phase = Phase::Finishing,
+            _ => return self.start_instruction(rank),
+        }
+        let until = if now > state.queued { state.until + (now - state.queued) } else { state.until };
+        self.pending.put(state.lane, until, event);
+    }
+
+    #[inline(always)]
+    fn start_instruction(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        let Some((op, next)) = words::decode(self.words[rank as usize], state.at as usize) else { return };
+        match op {
+            Op::Compute(time) => {
+                state.at = next as u32;
+                return self.compute(rank, time.as_nanos());
+            }
+            Op::Accelerator(_) => state.at = next as u32,
+            _ => {}
+        }
+        self.pending.at_once(Event { kind: Kind::Turn, index: rank });
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, rank: u32, nanos: f64) {
+        let speed = self.costs.speeds[rank as usize];
+        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+        let start = self.pending.now();
+        self.ranks[rank as usize].compute += nanos;
+        self.observer.computed(rank, start, start + nanos);
+        self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
+    }
+
+    /// A rank goes on.
+    #[inline(always)]
+    fn turn(&mut self, rank: u32) {
+        self.processors.release(rank);
+        loop {
+            let goes_on = self.step(rank);
+            if let Some(next) = self.processors.next_beside(rank) {
+                self.start_turn(next);
+            }
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Does instructions until one takes a turn of its own; whether the rank goes on at once even so.
+    #[inline(always)]
+    fn step(&mut self, rank: u32) -> bool {
+        let words = self.words[rank as usize];
+        if self.ranks[rank as usize].phase == Phase::Finishing {
+            self.advance(rank, Place::Front);
+            return false;
+        }
+        // Between two computations others get the processor.
+        let mut place = Place::Back;
+        loop {
+            let at = self.ranks[rank as usize].at as usize;
+            let Some((op, next)) = words::decode(words, at) else {
+                self.queue(rank, Place::Back);
+                return false;
+            };
+            self.ranks[rank as usize].next = next as u32;
+            let step = match op {
+                Op::Compute(_) | Op::Accelerator(_) => {
+                    self.queue(rank, place);
+                    return false;
+                }
+                Op::Send { class, slot } => self.send(rank, class, slot),
+                Op::Recv => self.receive(rank, self.ranks[rank as usize].next_slot),
+                Op::Irecv => self.post(rank),
+                Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(Rank(rank)) + own),
+                Op::WaitSend(ago) => self.wait_send(rank, ago),
+                Op::Collective { call, instance } => self.collective(rank, call, instance),
+                Op::WaitCollective(instance) => self.wait_collective(rank, instance),
+                Op::Nothing | Op::Event(_) => Step::Skip,
+                Op::Ignored(_) => {
+                    self.advance(rank, Place::Back);
+                    return false;
+                }
+            };
+            match step {
+                Step::Done => self.advance(rank, Place::Front),
+                Step::Spend => self.queue(rank, Place::Front),
+                Step::Wait => self.ranks[rank as usize].phase = Phase::Waiting,
+                Step::Skip | Step::GoOn => {
+                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
+                    let state = &mut self.ranks[rank as usize];
+                    state.at = state.next;
+                    state.phase = Phase::Begin;
+                    if let Step::Skip = step {
+                        continue;
+                    }
+                    return true;
+                }
+            }
+            return false;
+        }
+    }
+
+    /// Lets a rank spend processor time before it goes on with its call; the caller books it.
+    #[inline(always)]
+    pub fn start_up(&mut self, rank: u32, delay: Delay) -> Step {
+        let now = self.pending.now();
+        let state = &mut self.ranks[rank as usize];
+        state.phase = Phase::StartUp;
+        state.until = now + delay.nanos;
+        state.lane = delay.lane;
+        Step::Spend
+    }
+
+    /// Starts the transfers and collectives that have got all that they need.
+    #[inline(always)]
+    pub fn start_granted(&mut self) {
+        let mut taken = 0;
+        while let Some(number) = self.links.next_granted(&mut taken) {
+            match self.messages[number].purpose {
+                Purpose::Deliver => self.begin_transfer(number),
+                Purpose::Part => {
+                    let end = self.pending.now() + self.messages[number].part_nanos;
+                    self.pending.at(end, Event { kind: Kind::Moved, index: number });
+                }
+                Purpose::Collective => self.begin_collective(number),
+            }
+        }
+    }
+
+    fn explain_stop(&self) -> SimulateError {
+        let stand = |(rank, state): (usize, &RankState)| {
+            let at = state.at as usize;
+            let send = match words::decode(self.words[rank], at) {
+                Some((Op::WaitSend(ago), _)) => self.slots.sent(rank as u32, ago),
+                _ => None,
+            };
+            let RankState { next_slot, phase, .. } = *state;
+            Stand { at, next_slot, entered: phase == Phase::Waiting, done: phase == Phase::Ended, send }
+        };
+        Standstill { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
+    }
+}

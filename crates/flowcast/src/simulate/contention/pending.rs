@@ -1,0 +1,252 @@
+//! The events to come, given out in the order of time and, at equal times, of insertion.
+//!
+//! Most events follow after one of few fixed delays (the start-up of a message, the transfer of a size), and what is
+//! inserted after one delay becomes due in the order of insertion. So each such delay is a *lane*, a plain queue of
+//! which only the head stands in the heap, and the heap stays as small as there are delays. What is due at once goes
+//! past the heap: everything in it that is due now was inserted before.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+/// What happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A rank has the processor and goes on, by rank.
+    Turn,
+    /// The last byte of a message has left the links, by message.
+    Moved,
+    /// A message has arrived, by message.
+    Arrived,
+    /// A collective is done, by the message that stands for it.
+    Gathered,
+}
+
+/// What happens to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What.
+    pub kind: Kind,
+    /// To whom, as the kind says.
+    pub index: u32,
+}
+
+/// One of the fixed delays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lane(u16);
+
+/// No lane: the event stands in the heap itself.
+const DIRECT: u16 = u16::MAX;
+
+impl Lane {
+    /// No lane.
+    pub const NONE: Lane = Lane(DIRECT);
+}
+
+/// With more lanes than this there are hardly fewer heads than events.
+const MOST_LANES: usize = 1 << 12;
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// Bits of a time that is not negative, which order as the time does.
+    due: u64,
+    sequence: u64,
+    event: Event,
+    lane: u16,
+}
+
+impl Entry {
+    #[inline(always)]
+    fn is_before(&self, other: &Entry) -> bool {
+        match self.due.cmp(&other.due) {
+            Ordering::Less => true,
+            Ordering::Equal => self.sequence < other.sequence,
+            Ordering::Greater => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct LaneQueue {
+    delay: f64,
+    /// Whether an entry of this lane stands in the heap.
+    active: bool,
+    /// The entries behind that one.
+    behind: VecDeque<Entry>,
+}
+
+impl LaneQueue {
+    fn new(delay: f64) -> LaneQueue {
+        LaneQueue { delay, active: false, behind: VecDeque::new() }
+    }
+}
+
+/// The events to come.
+#[derive(Debug, Clone, Default)]
+pub struct Pending {
+    now: f64,
+    sequence: u64,
+    at_once: VecDeque<Event>,
+    heap: Vec<Entry>,
+    lanes: Vec<LaneQueue>,
+}
+
+impl Pending {
+    /// The time of the last event given out.
+    #[inline(always)]
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Opens a lane for each of these delays, as far as lanes pay.
+    pub fn open_lanes(&mut self, mut delays: Vec<f64>) {
+        delays.sort_unstable_by(f64::total_cmp);
+        delays.dedup();
+        if delays.len() <= MOST_LANES {
+            self.lanes = delays.into_iter().map(LaneQueue::new).collect();
+        }
+    }
+
+    /// The lane for a delay in nanoseconds.
+    pub fn lane(&self, delay: f64) -> Lane {
+        let found = self.lanes.binary_search_by(|lane| lane.delay.total_cmp(&delay));
+        Lane(found.map_or(DIRECT, |index| index as u16))
+    }
+
+    /// Inserts an event that is due at `time`, which is now and the delay of the lane.
+    #[inline(always)]
+    pub fn put(&mut self, Lane(lane): Lane, time: f64, event: Event) {
+        debug_assert!(time >= self.now);
+        if time == self.now {
+            return self.at_once(event);
+        }
+        self.sequence += 1;
+        let entry = Entry { due: time.to_bits(), sequence: self.sequence, event, lane };
+        match self.lanes.get_mut(usize::from(lane)) {
+            Some(queue) if queue.active => return queue.behind.push_back(entry),
+            Some(queue) => queue.active = true,
+            None => {}
+        }
+        self.insert(entry);
+    }
+
+    /// Inserts an event that is due now.
+    #[inline(always)]
+    pub fn at_once(&mut self, event: Event) {
+        self.at_once.push_back(event);
+    }
+
+    /// Inserts an event that is due at `time`.
+    #[inline]
+    pub fn at(&mut self, time: f64, event: Event) {
+        self.put(Lane::NONE, time, event);
+    }
+
+    /// Takes the next event and goes on to its time.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Event> {
+        let due = self.heap.first().map(|entry| entry.due);
+        if due != Some(self.now.to_bits())
+            && let Some(event) = self.at_once.pop_front()
+        {
+            return Some(event);
+        }
+        self.now = f64::from_bits(due?);
+        let Entry { event, lane, .. } = self.heap[0];
+        let following = match lane {
+            DIRECT => None,
+            lane => self.lanes[usize::from(lane)].behind.pop_front(),
+        };
+        let replacement = match following {
+            Some(entry) => entry,
+            None => {
+                if lane != DIRECT {
+                    self.lanes[usize::from(lane)].active = false;
+                }
+                let last = self.heap.pop().expect("the heap has a first entry");
+                if self.heap.is_empty() {
+                    return Some(event);
+                }
+                last
+            }
+        };
+        self.sift_down(replacement);
+        Some(event)
+    }
+
+    #[inline]
+    fn insert(&mut self, entry: Entry) {
+        let mut at = self.heap.len();
+        self.heap.push(entry);
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if !entry.is_before(&self.heap[parent]) {
+                break;
+            }
+            self.heap[at] = self.heap[parent];
+            at = parent;
+        }
+        self.heap[at] = entry;
+    }
+
+    /// Puts an entry at the top and moves it down to its place.
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let heap = &mut self.heap[..];
+        let mut at = 0;
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= heap.len() {
+                break;
+            }
+            if child + 1 < heap.len() && heap[child + 1].is_before(&heap[child]) {
+                child += 1;
+            }
+            if !heap[child].is_before(&entry) {
+                break;
+            }
+            heap[at] = heap[child];
+            at = child;
+        }
+        heap[at] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn events_come_by_time_and_insertion_as_a_sorted_list_gives_them(
+            steps in proptest::collection::vec((0u8..6, 0u32..4), 1..200),
+        ) {
+            let mut pending = Pending::default();
+            let delays = [0.0, 1.0, 2.5];
+            pending.open_lanes(delays.to_vec());
+            let mut list: Vec<(f64, u32)> = Vec::new();
+            for (number, (action, delay)) in steps.into_iter().enumerate() {
+                let event = Event { kind: Kind::Turn, index: number as u32 };
+                match action {
+                    0..=2 => {
+                        let delay = delays[usize::from(action)];
+                        pending.put(pending.lane(delay), pending.now() + delay, event);
+                        list.push((pending.now() + delay, event.index));
+                    }
+                    3 => {
+                        pending.at(pending.now() + f64::from(delay), event);
+                        list.push((pending.now() + f64::from(delay), event.index));
+                    }
+                    _ => {
+                        let first = list.iter().min_by(|a, b| a.partial_cmp(b).unwrap()).copied();
+                        prop_assert_eq!(pending.next().map(|event| event.index), first.map(|(_, index)| index));
+                        if let Some((time, index)) = first {
+                            prop_assert_eq!(pending.now(), time);
+                            list.retain(|(_, listed)| *listed != index);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the messages cost, arranged for the engine: each delay with its lane in the queue of events.
+
+use super::super::costs::{Costs, PathCosts};
+use super::pending::{Event, Lane, Pending};
+
+/// A delay that many events have.
+#[derive(Debug, Clone, Copy)]
+pub struct Delay {
+    /// In nanoseconds.
+    pub nanos: f64,
+    /// Its lane.
+    pub lane: Lane,
+}
+
+impl Delay {
+    /// A delay of its own.
+    pub fn of(nanos: f64) -> Delay {
+        Delay { nanos, lane: Lane::NONE }
+    }
+
+    /// Inserts an event that is due after the delay; gives its time.
+    #[inline(always)]
+    pub fn schedule(self, pending: &mut Pending, event: Event) -> f64 {
+        let time = pending.now() + self.nanos;
+        pending.put(self.lane, time, event);
+        time
+    }
+}
+
+/// What the messages of one class cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Move {
+    /// From the start of the transfer to the arrival.
+    pub arrives: Delay,
+    /// How long the links are taken; the same where there is no latency besides.
+    pub bytes: f64,
+    /// From one start at the sending interface to the next.
+    pub busy: f64,
+    /// How long a sender that waited for its receiver is held by the transfer.
+    pub held: f64,
+    /// Whether the sender waits for the receiver.
+    pub rendezvous: bool,
+}
+
+/// What a message costs on one kind of way.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// Sender's processor time.
+    pub send: Delay,
+    /// Receiver's processor time before it looks for the message.
+    pub before: Delay,
+    /// Receiver's processor time on the message that has come.
+    pub after: Delay,
+    /// Whether messages arrive later than they leave the links.
+    pub has_latency: bool,
+    /// By message class.
+    pub moves: Vec<Move>,
+}
+
+/// All ways, with lanes for their delays.
+pub fn ways(costs: &Costs, pending: &mut Pending) -> Vec<Way> {
+    let delays = |path: &PathCosts| {
+        let own = [path.send_overhead, path.recv_before, path.recv_after];
+        own.into_iter().chain(path.classes.iter().map(|class| class.delay)).collect::<Vec<f64>>()
+    };
+    pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
+    costs.paths.iter().map(|path| way(path, pending)).collect()
+}
+
+fn way(path: &PathCosts, pending: &Pending) -> Way {
+    let delay = |nanos: f64| Delay { nanos, lane: pending.lane(nanos) };
+    let moves = path.classes.iter().map(|class| Move {
+        arrives: delay(class.delay),
+        bytes: class.bytes,
+        busy: class.busy,
+        held: class.held,
+        rendezvous: class.rendezvous,
+    });
+    Way {
+        send: delay(path.send_overhead),
+        before: delay(path.recv_before),
+        after: delay(path.recv_after),
+        has_latency: path.latency > 0.0,
+        moves: moves.collect(),
+    }
+}
