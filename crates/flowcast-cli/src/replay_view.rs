@@ -6,8 +6,6 @@ use anyhow::Result;
 use flowcast::model::network::Network;
 use flowcast::report::{Limits, NetworkView, Page, parameter_line};
 use flowcast::simulate::Engine;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::Rounded;
 
@@ -15,8 +13,7 @@ use crate::files::write_whole;
 use crate::tables::table;
 
 /// Replays a program and keeps what there is to see.
-pub fn view(program: &Program, network: &Network, placement: Placement, rendezvous: Rendezvous) -> Result<NetworkView> {
-    let replay = Engine::new(program, network, placement, rendezvous)?;
+pub fn view(program: &Program, network: &Network, replay: &Engine<'_>) -> Result<NetworkView> {
     let (outcome, recorder) = replay.record()?;
     Ok(NetworkView {
         name: network.name.clone(),

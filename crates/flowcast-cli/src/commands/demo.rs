@@ -9,6 +9,7 @@ use clap::Args;
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::report::Page;
+use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::{self, Program, ReadOptions, Trace};
@@ -53,7 +54,8 @@ impl Demo {
         let mut views = Vec::new();
         for network in &networks {
             let placement = Placement::new(&network.machine, None, program.ranks())?;
-            views.push(view(&program, network, placement, Rendezvous::of(network, None))?);
+            let replay = Engine::new(&program, network, placement, Rendezvous::of(network, None))?;
+            views.push(view(&program, network, &replay)?);
             bar.inc(1);
         }
         bar.finish_and_clear();

@@ -55,11 +55,11 @@ impl Predict {
             }
             return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
         }
-        if self.pattern.is_given() {
-            bail!("found a trace, expected a pattern for --model, --explain, --plot and --strict");
+        if self.pattern.is_for_patterns_only() {
+            bail!("found a trace, expected a pattern for --explain, --plot and --strict");
         }
         let trace = open_trace(&self.input)?;
-        predict_trace::run(&trace, network.as_ref(), &self.trace, self.json)
+        predict_trace::run(&trace, network.as_ref(), &self.trace.with_model(self.pattern.model), self.json)
     }
 }
 

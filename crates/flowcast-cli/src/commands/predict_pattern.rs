@@ -21,8 +21,9 @@ use crate::tables::table;
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]
 pub struct PatternArgs {
-    /// Patterns: how flows share what they cross; the network's own model when absent [independent, fair, degree-fair,
-    /// flow-cuts, asymmetric, closed-loop, alpha-fair, packet, ib-penalty]
+    /// How flows share what they cross: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop, alpha-fair,
+    /// packet, ib-penalty. When absent, patterns take the network's own model, and the messages of a trace do not
+    /// disturb each other
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Patterns: say for each interval what cut the flow, and by how much
@@ -37,9 +38,9 @@ pub struct PatternArgs {
 }
 
 impl PatternArgs {
-    /// Whether any of them was given.
-    pub fn is_given(&self) -> bool {
-        self.model.is_some() || self.explain || self.plot.is_some() || self.strict
+    /// Whether one was given that means nothing for a trace.
+    pub fn is_for_patterns_only(&self) -> bool {
+        self.explain || self.plot.is_some() || self.strict
     }
 
     /// The model and how strictly it is read.

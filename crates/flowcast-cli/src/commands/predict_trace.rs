@@ -7,6 +7,7 @@ use clap::Args;
 use comfy_table::Table;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
 use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::Engine;
@@ -16,6 +17,7 @@ use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::Trace;
 use flowcast::trace::program::Program;
+use flowcast::trace::schedule::Schedule;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
@@ -40,6 +42,9 @@ pub struct TraceArgs {
     /// Write a self-contained page with timeline, messages and what limits the program
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// How messages under way together share the network.
+    #[arg(skip)]
+    pub model: Option<String>,
 }
 
 impl TraceArgs {
@@ -49,9 +54,19 @@ impl TraceArgs {
     }
 }
 
+impl TraceArgs {
+    /// The same with the sharing model that patterns take as well.
+    pub fn with_model(self, model: Option<String>) -> TraceArgs {
+        TraceArgs { model, ..self }
+    }
+}
+
 /// Predicts and prints.
 pub fn run(trace: &Trace, network: Option<&Network>, options: &TraceArgs, json: bool) -> Result<()> {
-    let outcome = predict(trace, network, options)?;
+    let outcome = match trace {
+        Trace::Schedule(schedule) => predict_schedule(schedule, network, options)?,
+        Trace::Program(program) => predict_program(program, network, options)?,
+    };
     if json {
         println!("{}", to_json(&outcome));
     } else {
@@ -60,30 +75,34 @@ pub fn run(trace: &Trace, network: Option<&Network>, options: &TraceArgs, json: 
     Ok(())
 }
 
-fn predict(trace: &Trace, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
-    match trace {
-        Trace::Schedule(schedule) => {
-            let parameters = match (&options.goal_params, network) {
-                (Some(text), _) => goal_params(text)?,
-                (None, Some(network)) => Loggops::from_network(network),
-                (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
-            };
-            Ok(loggops::run(schedule, parameters)?)
-        }
-        Trace::Program(program) => {
-            if options.goal_params.is_some() {
-                bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
-            }
-            let Some(network) = network else { bail!("found no network, expected --network NET") };
-            let mapping = options.mapping.as_deref().map(parse_mapping).transpose()?;
-            let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
-            print_notes(program);
-            let rendezvous = Rendezvous::of(network, options.rendezvous_from);
-            if let Some(path) = &options.report {
-                return write_report(program, network, view(program, network, placement, rendezvous)?, path);
-            }
-            Ok(Engine::new(program, network, placement, rendezvous)?.run()?)
-        }
+fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
+    if options.model.is_some() || options.mapping.is_some() || options.report.is_some() {
+        bail!("found a GOAL schedule, expected another trace for --model, --mapping and --report");
+    }
+    let parameters = match (&options.goal_params, network) {
+        (Some(text), _) => goal_params(text)?,
+        (None, Some(network)) => Loggops::from_network(network),
+        (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
+    };
+    Ok(loggops::run(schedule, parameters)?)
+}
+
+fn predict_program(program: &Program, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
+    if options.goal_params.is_some() {
+        bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
+    }
+    let Some(network) = network else { bail!("found no network, expected --network NET") };
+    let mapping = options.mapping.as_deref().map(parse_mapping).transpose()?;
+    let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
+    print_notes(program);
+    let rendezvous = Rendezvous::of(network, options.rendezvous_from);
+    let replay = match options.model.as_deref().map(Model::named).transpose()? {
+        Some(model) => Engine::sharing(program, network, placement, rendezvous, model)?,
+        None => Engine::new(program, network, placement, rendezvous)?,
+    };
+    match &options.report {
+        Some(path) => write_report(program, network, view(program, network, &replay)?, path),
+        None => Ok(replay.run()?),
     }
 }
 

@@ -36,8 +36,8 @@ pub fn json(page: &Page) -> String {
 struct PageData<'a> {
     schema: &'static str,
     title: &'a str,
-    activities: [&'static str; 7],
-    limits: [&'static str; 7],
+    activities: [&'static str; Activity::ALL.len()],
+    limits: [&'static str; Limit::ALL.len()],
     networks: Vec<NetworkData<'a>>,
     provenance: &'a BTreeMap<String, String>,
 }

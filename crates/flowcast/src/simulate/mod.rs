@@ -15,10 +15,12 @@ pub mod record;
 pub mod replay;
 mod standstill;
 pub mod timeline;
+pub mod transit;
 
 use thiserror::Error;
 
 use crate::model::network::Network;
+use crate::model::sharing::model::Model;
 use crate::trace::program::Program;
 use contention::Contention;
 use costs::Rendezvous;
@@ -27,9 +29,10 @@ use outcome::Outcome;
 use placement::Placement;
 use record::Recorder;
 use replay::Replay;
+use transit::SharedReplay;
 
 /// Why a trace cannot be replayed to its end.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Debug, Error, PartialEq)]
 pub enum SimulateError {
     /// Ranks wait for each other.
     #[error("deadlock, {waiting} ranks wait: {story}")]
@@ -49,21 +52,29 @@ pub enum SimulateError {
         /// What is missing.
         expected: String,
     },
+    /// The sharing model has no answer.
+    #[error(transparent)]
+    Sharing(#[from] crate::model::sharing::SharingError),
+    /// Packets are not followed through a whole program.
+    #[error("found the model `packet`, expected one of the fluid models for a trace, such as closed-loop")]
+    PacketLevel,
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),
 }
 
-/// The replay of a program: event by event if links, buses or processors are limited, else by the walk without events.
+/// The replay of a program, by the engine that what messages do to each other calls for.
 pub enum Engine<'a> {
-    /// Something is limited.
+    /// Links, buses or processors are limited: event by event, by Dimemas' rules.
     Contention(Contention<'a>),
-    /// Nothing is.
+    /// Messages share the network by a model.
+    Shared(SharedReplay<'a>),
+    /// Messages do not disturb each other: a walk without events.
     Free(Replay<'a>),
 }
 
 impl<'a> Engine<'a> {
-    /// Chooses, and computes the costs of all messages.
+    /// Chooses by what the machine limits, and computes the costs of all messages.
     ///
     /// # Errors
     /// [`SimulateError::Placement`] if program and machine do not fit together.
@@ -80,13 +91,28 @@ impl<'a> Engine<'a> {
         })
     }
 
+    /// Messages that share the network by `model`, whatever the machine limits otherwise.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn sharing(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+        model: Model,
+    ) -> Result<Engine<'a>, SimulateError> {
+        Ok(Engine::Shared(SharedReplay::new(program, network, placement, rendezvous, model)?))
+    }
+
     /// Runs to the end.
     ///
     /// # Errors
-    /// [`SimulateError::Deadlock`].
+    /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no answer.
     pub fn run(&self) -> Result<Outcome, SimulateError> {
         match self {
             Engine::Contention(contention) => contention.run(),
+            Engine::Shared(shared) => shared.run(),
             Engine::Free(replay) => replay.run(),
         }
     }
@@ -98,6 +124,7 @@ impl<'a> Engine<'a> {
     pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
         match self {
             Engine::Contention(contention) => contention.record(),
+            Engine::Shared(shared) => shared.record(),
             Engine::Free(replay) => replay.record(),
         }
     }
@@ -106,6 +133,7 @@ impl<'a> Engine<'a> {
     pub fn critical_path(&self, recorder: &Recorder) -> CriticalPath {
         match self {
             Engine::Contention(contention) => contention.free().critical_path(recorder),
+            Engine::Shared(shared) => shared.free().critical_path(recorder),
             Engine::Free(replay) => replay.critical_path(recorder),
         }
     }

@@ -13,6 +13,7 @@ use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
 use super::standstill::{Stand, Standstill};
+use super::transit::{Delivery, Departure, Shared, Transit, Undisturbed};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
@@ -76,12 +77,34 @@ impl<'a> Replay<'a> {
         critical_path::walk_back(self.program, recorder, |slot| &self.costs.paths[way(slot)])
     }
 
+    /// Runs with messages that share the network by `model`.
+    ///
+    /// # Errors
+    /// As [`Replay::run`], and those of the model.
+    pub fn run_shared(&self, transit: &mut Shared) -> Result<Outcome, SimulateError> {
+        self.through(&mut Unobserved, transit)
+    }
+
+    /// As [`Replay::run_shared`], and keeps what happened.
+    ///
+    /// # Errors
+    /// As [`Replay::run_shared`].
+    pub fn record_shared(&self, transit: &mut Shared) -> Result<(Outcome, Recorder), SimulateError> {
+        let mut recorder = Recorder::new(self.program);
+        let outcome = self.through(&mut recorder, transit)?;
+        Ok((outcome, recorder))
+    }
+
     fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        self.through(observer, &mut Undisturbed)
+    }
+
+    fn through<O: Observer, T: Transit>(&self, observer: &mut O, transit: &mut T) -> Result<Outcome, SimulateError> {
         match (self.costs.has_rendezvous(), self.ways.is_empty()) {
-            (false, true) => Engine::<O, false, false>::new(self, observer).run(),
-            (false, false) => Engine::<O, false, true>::new(self, observer).run(),
-            (true, true) => Engine::<O, true, false>::new(self, observer).run(),
-            (true, false) => Engine::<O, true, true>::new(self, observer).run(),
+            (false, true) => Engine::<O, T, false, false>::new(self, observer, transit).run(),
+            (false, false) => Engine::<O, T, false, true>::new(self, observer, transit).run(),
+            (true, true) => Engine::<O, T, true, false>::new(self, observer, transit).run(),
+            (true, false) => Engine::<O, T, true, true>::new(self, observer, transit).run(),
         }
     }
 }
@@ -148,12 +171,13 @@ enum Step {
     Wait,
 }
 
-struct Engine<'a, O, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
+struct Engine<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
     program: &'a Program,
     placement: &'a Placement,
     costs: &'a Costs,
     ways: &'a [u16],
     observer: &'a mut O,
+    transit: &'a mut T,
     ranks: Vec<RankState>,
     ready: Vec<u32>,
     /// By slot: when the message arrives.
@@ -168,8 +192,12 @@ struct Engine<'a, O, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
     collectives: Collectives<'a>,
 }
 
-impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, RENDEZVOUS, MANY_WAYS> {
-    fn new(replay: &'a Replay<'_>, observer: &'a mut O) -> Self {
+impl<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, T, RENDEZVOUS, MANY_WAYS>
+where
+    O: Observer,
+    T: Transit,
+{
+    fn new(replay: &'a Replay<'_>, observer: &'a mut O, transit: &'a mut T) -> Self {
         let program = replay.program;
         let slots = program.messages() as usize;
         let ranks = program.ranks() as u32;
@@ -181,6 +209,7 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
             costs: &replay.costs,
             ways: &replay.ways,
             observer,
+            transit,
             ranks: (0..ranks).map(state).collect(),
             ready: (0..ranks).rev().collect(),
             arrivals: vec![mark::EMPTY; slots],
@@ -193,8 +222,17 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
     }
 
     fn run(mut self) -> Result<Outcome, SimulateError> {
-        while let Some(rank) = self.ready.pop() {
-            self.advance(rank);
+        loop {
+            while let Some(rank) = self.ready.pop() {
+                self.advance(rank);
+            }
+            if !T::SHARED {
+                break;
+            }
+            match self.transit.deliver()? {
+                Some(delivery) => self.arrive(delivery),
+                None => break,
+            }
         }
         if self.ranks.iter().any(|state| !state.done) {
             return Err(self.explain_stop());
@@ -293,9 +331,14 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
         state.overhead += path.send_overhead;
         state.interface_free = start + cost.busy;
         state.time = end;
-        let arrival = end + cost.delay;
-        self.observer.sent(rank, slot, Sent { class, call, start, end, arrival });
-        self.fill(slot, arrival);
+        if T::SHARED && self.is_between_nodes(slot) {
+            self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
+            self.transit.depart(Departure { slot, start: end, cost: *cost, latency: path.latency });
+        } else {
+            let arrival = end + cost.delay;
+            self.observer.sent(rank, slot, Sent { class, call, start, end, arrival });
+            self.fill(slot, arrival);
+        }
         if RENDEZVOUS {
             self.released[slot as usize] = end.to_bits();
             self.sends[rank as usize].push(slot);
@@ -351,13 +394,43 @@ impl<'a, O: Observer, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, 
 
     /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
     fn transfer(&mut self, slot: u32, start: f64, cost: ClassCost) {
+        if T::SHARED && self.is_between_nodes(slot) {
+            let latency = self.path(slot).latency;
+            self.transit.depart(Departure { slot, start, cost, latency });
+            // A sender that is not held by the transfer itself need not wait for its end.
+            if cost.held == 0.0 {
+                self.release(slot, start);
+            }
+            return;
+        }
         let arrival = start + cost.delay;
         self.observer.moved(slot, start, arrival);
         self.fill(slot, arrival);
-        let before = std::mem::replace(&mut self.released[slot as usize], (start + cost.held).to_bits());
+        self.release(slot, start + cost.held);
+    }
+
+    /// The sender of a rendezvous message may go on from this time.
+    fn release(&mut self, slot: u32, time: f64) {
+        let before = std::mem::replace(&mut self.released[slot as usize], time.to_bits());
         if before != mark::EMPTY {
             self.ready.push(before as u32);
         }
+    }
+
+    /// A message that shared the network has arrived.
+    fn arrive(&mut self, delivery: Delivery) {
+        let Delivery { slot, start, arrival, left } = delivery;
+        self.observer.moved(slot, start, arrival);
+        self.fill(slot, arrival);
+        if RENDEZVOUS && !mark::is_time(self.released[slot as usize]) {
+            self.release(slot, left);
+        }
+    }
+
+    /// Messages inside a node do not touch the network.
+    #[inline(always)]
+    fn is_between_nodes(&self, slot: u32) -> bool {
+        !MANY_WAYS || self.ways[slot as usize].is_multiple_of(2)
     }
 
     #[inline(never)]

@@ -7,11 +7,18 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::costs::ClassCost;
+use super::SimulateError;
+use super::costs::{ClassCost, Rendezvous};
+use super::outcome::Outcome;
 use super::placement::Placement;
+use super::record::Recorder;
+use super::replay::Replay;
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
+use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Share};
+use crate::model::sharing::flow_cuts::Strictness;
+use crate::model::sharing::model::{Model, backbone_share, rate_model};
 use crate::model::sharing::{RateModel, SharingError};
 use crate::trace::program::Program;
 use crate::trace::words::Op;
@@ -204,6 +211,58 @@ impl Transit for Shared {
                 self.start_messages(self.now);
             }
         }
+    }
+}
+
+/// A program whose messages share the network by a model.
+pub struct SharedReplay<'a> {
+    program: &'a Program,
+    network: Network,
+    placement: Placement,
+    model: Model,
+    replay: Replay<'a>,
+}
+
+impl<'a> SharedReplay<'a> {
+    /// Computes the costs of all messages.
+    ///
+    /// # Errors
+    /// As [`Replay::new`].
+    pub fn new(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+        model: Model,
+    ) -> Result<SharedReplay<'a>, SimulateError> {
+        let replay = Replay::new(program, network, placement.clone(), rendezvous)?;
+        Ok(SharedReplay { program, network: network.clone(), placement, model, replay })
+    }
+
+    /// The same program without sharing, for its costs.
+    pub fn free(&self) -> &Replay<'a> {
+        &self.replay
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`], [`SimulateError::Sharing`].
+    pub fn run(&self) -> Result<Outcome, SimulateError> {
+        self.replay.run_shared(&mut self.transit()?)
+    }
+
+    /// Runs and keeps what happened.
+    ///
+    /// # Errors
+    /// As [`SharedReplay::run`].
+    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
+        self.replay.record_shared(&mut self.transit()?)
+    }
+
+    fn transit(&self) -> Result<Shared, SimulateError> {
+        let model = rate_model(self.model, &self.network, Strictness::Extended)?.ok_or(SimulateError::PacketLevel)?;
+        Ok(Shared::new(self.program, &self.placement, backbone_share(&self.network)?, model))
     }
 }
 
