@@ -59,9 +59,7 @@ pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bo
     }
     let mut out = std::io::stdout().lock();
     if as_json {
-        let document = document(&prediction, network, method.model, args.explain);
-        serde_json::to_writer(&mut out, &document)?;
-        writeln!(out)?;
+        writeln!(out, "{}", document(&prediction, network, method.model, args.explain))?;
         return Ok(());
     }
     print_flows(&mut out, &prediction, network, method.model)?;
