@@ -363,11 +363,12 @@ impl fmt::Display for Node {
 /// `4.7us` is the double nearest to 4700 and not 4.7 rounded and then scaled.
 type Unit = (&'static str, f64, i32);
 
-const BYTE_UNITS: [Unit; 7] = [
+const BYTE_UNITS: [Unit; 8] = [
     ("KiB", 1024.0, 0),
     ("MiB", 1_048_576.0, 0),
     ("GiB", 1_073_741_824.0, 0),
     ("kB", 1.0, 3),
+    ("KB", 1.0, 3),
     ("MB", 1.0, 6),
     ("GB", 1.0, 9),
     ("B", 1.0, 0),

@@ -8,6 +8,7 @@ mod fit;
 mod generate;
 mod measure;
 mod networks;
+mod place;
 mod predict;
 mod predict_pattern;
 mod predict_trace;
@@ -32,6 +33,7 @@ enum Command {
     Bench(bench::Bench),
     Measure(measure::Measure),
     Fit(fit::Fit),
+    Place(place::Place),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -48,6 +50,7 @@ impl Cli {
             Command::Bench(command) => command.run(),
             Command::Measure(command) => command.run(),
             Command::Fit(command) => command.run(),
+            Command::Place(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

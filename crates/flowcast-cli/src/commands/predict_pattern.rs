@@ -42,27 +42,25 @@ impl PatternArgs {
     pub fn is_for_patterns_only(&self) -> bool {
         self.explain || self.plot.is_some() || self.strict
     }
+}
 
-    /// The model and how strictly it is read.
-    pub fn method(&self, network: &Network) -> Result<Method> {
-        let model = self.model.as_deref().map_or_else(|| Model::of(network), Model::named)?;
-        let strictness = if self.strict { Strictness::Strict } else { Strictness::Extended };
-        Ok(Method { model, strictness })
-    }
+/// The model of this name, or the network's own, and how strictly it is read.
+pub fn method(model: Option<&str>, is_strict: bool, network: &Network) -> Result<Method> {
+    let model = model.map_or_else(|| Model::of(network), Model::named)?;
+    let strictness = if is_strict { Strictness::Strict } else { Strictness::Extended };
+    Ok(Method { model, strictness })
 }
 
 /// Predicts, prints and draws.
 pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
-    let method = args.method(network)?;
+    let method = method(args.model.as_deref(), args.strict, network)?;
     let prediction = predict(pattern, network, method)?;
     if let Some(path) = &args.plot {
         draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, method.model.name()))?;
     }
     let mut out = std::io::stdout().lock();
     if as_json {
-        let document = document(&prediction, network, method.model, args.explain);
-        serde_json::to_writer(&mut out, &document)?;
-        writeln!(out)?;
+        writeln!(out, "{}", document(&prediction, network, method.model, args.explain))?;
         return Ok(());
     }
     print_flows(&mut out, &prediction, network, method.model)?;

@@ -1,16 +1,19 @@
 //! Predicts a pattern of concurrent communications with a network and a model.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use super::fluid::{self, Demand, Interval, Intervals};
+use super::packet::{self, Message, Wire};
 use crate::cluster::flow::Flow;
 use crate::cluster::pattern::Pattern;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
-use crate::model::sharing::SharingError;
 use crate::model::sharing::fabric::{Fabric, Limit};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, backbone_share, rate_model};
+use crate::model::sharing::model::{Model, backbone_share, finite_rate, rate_model, window};
+use crate::model::sharing::{RateModel, SharingError};
 use crate::units::Time;
 
 /// Why there is no prediction.
@@ -78,6 +81,7 @@ impl Prediction {
             Limit::CrowdedZigZag { flows } => format!("{flows} flows with more than two in one direction of a node"),
             Limit::IncomingOfPair { partner } => format!("income/outgo conflict with flow {}, incoming", id(partner)),
             Limit::OutgoingOfPair { partner } => format!("income/outgo conflict with flow {}, outgoing", id(partner)),
+            Limit::Queues => "queues of its way, packet by packet".into(),
             Limit::Between => "left over between two active neighbours".into(),
             Limit::StartOrEnd => "left over at the start or end of its path".into(),
         }
@@ -108,11 +112,22 @@ pub fn predict_flows(
     method: Method,
 ) -> Result<Prediction, PredictError> {
     let fabric = Fabric::new(flows, racks, backbone_share(network)?);
+    match rate_model(method.model, network, method.strictness)? {
+        Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
+        None => carry_packets(flows, network, fabric),
+    }
+}
+
+fn step_flows(
+    flows: &[Flow],
+    network: &Network,
+    fabric: Fabric,
+    model: &mut dyn RateModel,
+) -> Result<Prediction, PredictError> {
     let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
-    let Some(mut model) = rate_model(method.model, network, method.strictness)? else { todo!() };
-    let passages = fluid::simulate(&demands, &fabric, model.as_mut(), &mut |step| intervals.record(step))?;
+    let passages = fluid::simulate(&demands, &fabric, model, &mut |step| intervals.record(step))?;
     let latency = network.nic.latency;
     let flows = flows.iter().zip(&fabric.paths).zip(demands.iter().zip(passages));
     let flows = flows.map(|((flow, path), (demand, passage))| FlowPrediction {
@@ -122,4 +137,22 @@ pub fn predict_flows(
         alone: demand.work * (1.0 / fabric.lone_share(path).0) + latency,
     });
     Ok(Prediction { flows: flows.collect(), intervals, fabric })
+}
+
+fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Prediction, PredictError> {
+    let wire = Wire { rate: finite_rate(network)?, latency: network.nic.latency, window: window(network)? };
+    let messages: Vec<Message> = flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect();
+    let carried = packet::simulate(&messages, &fabric, wire);
+    let mut lone_times = BTreeMap::new();
+    let predicted = flows.iter().zip(&fabric.paths).zip(carried.passages).map(|((flow, path), passage)| {
+        let kind = (flow.size, path.is_between_racks());
+        let alone = *lone_times.entry(kind).or_insert_with(|| {
+            let message = Message { start: Time::ZERO, size: flow.size };
+            packet::simulate(&[message], &fabric.only(path), wire).passages[0].duration
+        });
+        FlowPrediction { flow: *flow, end: passage.end, duration: passage.duration, alone }
+    });
+    let flows = predicted.collect();
+    let intervals = Intervals { of_flow: carried.intervals, ..Intervals::default() };
+    Ok(Prediction { flows, intervals, fabric })
 }

@@ -10,6 +10,7 @@ pub mod fluid;
 pub mod loggops;
 mod matching;
 pub mod outcome;
+pub mod packet;
 pub mod placement;
 pub mod record;
 pub mod replay;

@@ -9,6 +9,9 @@
 //! fixed window through lossless queues, and gives two flows in and one out of a node one half each. Zig-zags of
 //! three measure alpha (end : middle = `2^(1/alpha)`), two-in-one-out kappa.
 //!
+//! With kappa > 0 the conditions leave open which of several saturated links on a path holds the queue, and the rates of
+//! others depend on it. Data wait at the first of them, and that solution is taken.
+//!
 //! The unknowns are `u_l = q_l^(1/max(alpha, 1))`, so that they stay near 1 for any alpha.
 
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
@@ -23,6 +26,9 @@ pub struct Feedback {
     /// Weight of the delay that acknowledgements meet; not negative.
     pub kappa: f64,
 }
+
+/// How much more each link of a path carries than the one before it, on the way to the exact capacities.
+const LEANS: [f64; 2] = [1e-2, 1e-3];
 
 /// Steps in which hard cases are approached, one try after the other.
 const APPROACHES: [u32; 2] = [7, 20];
@@ -86,17 +92,7 @@ impl ClosedLoop {
         }
         let mut system = System::new(fabric, group.iter().map(|position| active[*position]).collect(), self.feedback);
         let start: Vec<f64> = system.links.iter().map(|link| self.delays[link.index()]).collect();
-        let mut found = solve(&system, start);
-        for steps in APPROACHES {
-            if found.residual > TOLERANCE {
-                found = approach(&mut system, steps);
-            }
-        }
-        for restart in 1..=RESTARTS {
-            if found.residual > TOLERANCE {
-                found = solve(&system, scattered(system.links.len(), restart));
-            }
-        }
+        let found = system.solve_leaning(start);
         if found.residual > TOLERANCE {
             return Err(SharingError::Unsettled { flows: group.len(), residual: found.residual });
         }
@@ -140,6 +136,8 @@ struct System {
     feedback: Feedback,
     links: Vec<LinkId>,
     capacities: Vec<f64>,
+    /// How far along a path each link stands.
+    places: Vec<f64>,
     flows: Vec<Loop>,
 }
 
@@ -170,7 +168,46 @@ impl System {
         };
         let flows = flows.iter().map(terms).collect();
         let capacities = links.iter().map(|link| fabric.capacity(*link).0).collect();
-        System { feedback, links, capacities, flows }
+        let place = |link: &LinkId| match (fabric.is_of_node(*link), link.0.is_multiple_of(2)) {
+            (true, true) => 0.0,
+            (false, true) => 1.0,
+            (false, false) => 2.0,
+            (true, false) => 3.0,
+        };
+        let places = links.iter().map(place).collect();
+        System { feedback, links, capacities, places, flows }
+    }
+
+    /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions leave
+    /// that open. Data wait at the first: the solution is followed from capacities that grow along the path to the
+    /// exact ones.
+    fn solve_leaning(&mut self, start: Vec<f64>) -> Iterate {
+        let exact = self.capacities.clone();
+        let mut unknowns = start;
+        if self.feedback.kappa > 0.0 {
+            for lean in LEANS {
+                let leaning = exact.iter().zip(&self.places).map(|(capacity, place)| capacity * (1.0 + lean * place));
+                self.capacities = leaning.collect();
+                unknowns = self.solve_hard(unknowns).unknowns;
+            }
+            self.capacities = exact;
+        }
+        self.solve_hard(unknowns)
+    }
+
+    fn solve_hard(&mut self, start: Vec<f64>) -> Iterate {
+        let mut found = solve(self, start);
+        for steps in APPROACHES {
+            if found.residual > TOLERANCE {
+                found = approach(self, steps);
+            }
+        }
+        for restart in 1..=RESTARTS {
+            if found.residual > TOLERANCE {
+                found = solve(self, scattered(self.links.len(), restart));
+            }
+        }
+        found
     }
 
     fn power(&self) -> f64 {

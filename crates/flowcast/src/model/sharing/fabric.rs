@@ -84,6 +84,8 @@ pub enum Limit {
         /// Path index of the flow that comes in there.
         partner: u32,
     },
+    /// The queues of its way, packet by packet.
+    Queues,
     /// A flow left over between two active neighbours.
     Between,
     /// A flow left over at the start or end of its path, or alone.
@@ -163,6 +165,11 @@ impl Fabric {
             rack_names: (0..racks.count()).map(|rack| racks.name(Rack(rack as u32)).to_owned()).collect(),
             backbone: backbone.unwrap_or(Share(f64::INFINITY)),
         }
+    }
+
+    /// The same links with one flow only.
+    pub fn only(&self, path: &Path) -> Fabric {
+        Fabric { paths: vec![*path], ..self.clone() }
     }
 
     /// How many links there are, used or not.
