@@ -9,11 +9,11 @@ use flowcast::model::collective::Collectives;
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
 use flowcast::model::sharing::Sharing;
+use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
 use flowcast::units::{Rate, Time};
 
@@ -40,8 +40,8 @@ pub fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
         return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
     };
     let placement = Placement::new(&network.machine, None, program.ranks()).map_err(Mismatch::refused)?;
-    let replay = Replay::new(program, network, placement, Rendezvous::of(network, None)).map_err(Mismatch::refused)?;
-    replay.run().map_err(Mismatch::refused)
+    let engine = Engine::new(program, network, placement, Rendezvous::of(network, None)).map_err(Mismatch::refused)?;
+    engine.run().map_err(Mismatch::refused)
 }
 
 /// Runs a schedule with LogGOPSim's rules.

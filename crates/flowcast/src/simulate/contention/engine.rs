@@ -6,94 +6,17 @@ use super::super::outcome::{Outcome, RankOutcome};
 use super::super::record::Observer;
 use super::super::replay::Replay;
 use super::super::standstill::{Stand, Standstill};
-use super::calls::Slots;
 use super::gathering::Gatherings;
 use super::links::Links;
 use super::messages::{Messages, Purpose};
-use super::pending::{Event, Kind, Lane, Pending};
+use super::pending::{Event, Kind, Pending};
 use super::processors::{Place, Processors};
+use super::ranks::{Phase, RankState, Step};
+use super::slots::Slots;
 use super::ways::{Delay, Way, ways};
 use crate::trace::program::Program;
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};
-
-/// How far a rank is with its instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// It has not begun.
-    Begin,
-    /// It wants processor time until the moment in `until`, then goes on.
-    StartUp,
-    /// It has spent its start-up.
-    Started,
-    /// It waits for others, without a processor.
-    Waiting,
-    /// It wants processor time until the moment in `until`, then is done.
-    Finish,
-    /// It is done but for that time.
-    Finishing,
-    /// There is no further instruction.
-    Ended,
-}
-
-/// What follows from a turn.
-pub(super) enum Step {
-    /// The instruction is done.
-    Done,
-    /// The instruction is done and takes no turn: the next follows in the same.
-    Skip,
-    /// The instruction is done; the rank keeps its processor for the next, before anybody else gets one.
-    GoOn,
-    /// The rank needs processor time first.
-    Spend,
-    /// The rank waits for others.
-    Wait,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RankState {
-    /// The instruction, and the one behind it.
-    pub at: u32,
-    pub next: u32,
-    /// The slot of the next receive to post.
-    pub next_slot: u32,
-    pub phase: Phase,
-    /// When the program called, and when it had spent the start-up of the call.
-    pub call: f64,
-    pub before: f64,
-    /// When the start-up, or the time on a message that has come, ends.
-    pub until: f64,
-    pub lane: Lane,
-    /// When it began to wait for a processor.
-    pub queued: f64,
-    /// When the sending interface may start the next message.
-    pub interface_free: f64,
-    pub end: f64,
-    pub compute: f64,
-    pub blocked: f64,
-    pub overhead: f64,
-}
-
-impl RankState {
-    fn new(next_slot: u32) -> RankState {
-        RankState {
-            at: 0,
-            next: 0,
-            next_slot,
-            phase: Phase::Begin,
-            call: 0.0,
-            before: 0.0,
-            until: 0.0,
-            lane: Lane::NONE,
-            queued: 0.0,
-            interface_free: 0.0,
-            end: 0.0,
-            compute: 0.0,
-            blocked: 0.0,
-            overhead: 0.0,
-        }
-    }
-}
 
 /// A running replay.
 pub(super) struct Engine<'a, O> {

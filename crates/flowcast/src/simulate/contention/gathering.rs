@@ -1,10 +1,11 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
 use super::super::record::{Gathered, Observer};
-use super::engine::{Engine, Phase, RankState, Step};
+use super::engine::Engine;
 use super::messages::{Message, NONE, Purpose};
 use super::pending::{Event, Kind};
 use super::processors::Place;
+use super::ranks::{Phase, RankState, Step};
 use super::ways::Delay;
 use crate::trace::program::{CollectiveCall, CollectiveMode, Program};
 use crate::units::Rank;
@@ -103,17 +104,20 @@ impl<O: Observer> Engine<'_, O> {
             self.send_part(rank, &made, instance);
         } else {
             self.gatherings.all[instance as usize].parts += 1;
-            if made.mode == CollectiveMode::Immediate {
-                self.tell_gathered(rank, instance);
-            } else {
-                self.gatherings.wait(instance, rank);
-            }
         }
         self.advance_gathering(instance, made.communicator);
-        match made.mode {
-            CollectiveMode::Immediate => Step::GoOn,
-            _ => Step::Wait,
+        if made.mode == CollectiveMode::Immediate {
+            self.tell_gathered(rank, instance);
+            return Step::GoOn;
         }
+        if !waits_for_own_part {
+            if self.gatherings.all[instance as usize].done {
+                self.leave(rank, instance);
+                return Step::Done;
+            }
+            self.gatherings.wait(instance, rank);
+        }
+        Step::Wait
     }
 
     fn enter(&mut self, rank: u32, call: u32, instance: u32) {

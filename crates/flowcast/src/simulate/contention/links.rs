@@ -8,58 +8,10 @@
 
 use super::super::placement::Placement;
 use super::buses::Buses;
-use super::messages::{Message, Messages, NONE, Queue};
+use super::messages::{Message, Messages, NONE};
+use super::pool::Pool;
 use crate::model::network::Network;
 use crate::units::{Node, Rank};
-
-/// The links of a node, or of a rank for messages inside its node.
-#[derive(Debug, Clone)]
-struct Pool {
-    half_duplex: bool,
-    free_in: u32,
-    free_out: u32,
-    waiting_in: Queue,
-    waiting_out: Queue,
-    /// Messages that have an out link, in the order of acquisition; as many as links at most.
-    holding: Vec<u32>,
-}
-
-impl Pool {
-    /// Exactly one count of 0 makes the links half duplex.
-    fn new(links_in: u32, links_out: u32) -> Pool {
-        let half_duplex = links_in == 0 || links_out == 0;
-        let most = links_in.max(links_out);
-        let (free_in, free_out) = if half_duplex { (most, most) } else { (links_in, links_out) };
-        let (waiting_in, waiting_out) = (Queue::EMPTY, Queue::EMPTY);
-        Pool { half_duplex, free_in, free_out, waiting_in, waiting_out, holding: Vec::new() }
-    }
-
-    /// The first message that has an out link and waits for its in link.
-    #[inline]
-    fn victim(&self, messages: &Messages) -> Option<u32> {
-        self.holding.iter().copied().find(|number| !messages[*number].has_in)
-    }
-
-    #[inline]
-    fn take_out(&mut self) -> bool {
-        let free = self.free_out > 0;
-        if free {
-            self.free_out -= 1;
-            self.free_in -= u32::from(self.half_duplex);
-        }
-        free
-    }
-
-    #[inline]
-    fn take_in(&mut self) -> bool {
-        let free = self.free_in > 0;
-        if free {
-            self.free_in -= 1;
-            self.free_out -= u32::from(self.half_duplex);
-        }
-        free
-    }
-}
 
 /// Index of the buses between the nodes.
 const MACHINE: u32 = 0;
@@ -252,11 +204,10 @@ impl Links {
     /// Links inside a node. Half duplex, the lower rank's link comes first, so that two ranks cannot hold each other.
     fn link_ranks(&mut self, messages: &mut Messages, number: u32) -> bool {
         let Message { from, to, source, .. } = messages[number];
-        if self.pools[source as usize].half_duplex && from > to {
-            self.rank_in(messages, number) && self.rank_out(messages, number)
-        } else {
-            self.rank_out(messages, number) && self.rank_in(messages, number)
-        }
+        let in_first = self.pools[source as usize].half_duplex && from > to;
+        (!in_first || self.rank_in(messages, number))
+            && self.rank_out(messages, number)
+            && self.rank_in(messages, number)
     }
 
     fn rank_out(&mut self, messages: &mut Messages, number: u32) -> bool {

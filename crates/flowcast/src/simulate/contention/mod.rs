@@ -15,7 +15,10 @@ mod gathering;
 mod links;
 mod messages;
 mod pending;
+mod pool;
 mod processors;
+mod ranks;
+mod slots;
 mod ways;
 
 use super::SimulateError;
