@@ -86,6 +86,13 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
         communicator,
         mode: SendMode { synchronous, immediate },
     };
+    let words = (**bytes).as_ref().len() / 4;
+    // Each execution of a collective has a call of its own, each slot a receive.
+    let executions = tables.instances.iter().fold(0u64, |sum, (_, count)| sum + u64::from(*count));
+    let slots = tables.ranks.iter().fold(0u64, |sum, (_, posts)| sum + u64::from(*posts));
+    if executions.max(slots) > words as u64 {
+        return Err("found more messages or collectives in the tables than instructions".into());
+    }
     let instances =
         tables.instances.iter().flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
     let communicator =

@@ -110,8 +110,13 @@ impl Reader<'_> {
         match (words, &mut self.rank) {
             ([b"num_ranks", count], None) if self.graphs.is_empty() => {
                 let count = number(count).filter(|count| (1..=1 << 24).contains(count));
-                let count = count.ok_or(LineFault::Form("num_ranks N, N from 1 to 16,777,216"))?;
-                self.graphs.resize(count as usize, None);
+                let count = count.ok_or(LineFault::Form("num_ranks N, N from 1 to 16,777,216"))? as usize;
+                let length = self.input.text.len();
+                if count > length {
+                    let found = format!("{count} ranks in a text of {length} bytes");
+                    return Err(LineFault::Value(found, "no more ranks than the text describes".to_owned()));
+                }
+                self.graphs.resize(count, None);
                 Ok(())
             }
             ([b"rank", rank] | [b"rank", rank, b"{"], None) => self.open_rank(rank),

@@ -93,6 +93,13 @@ fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
     let parts = part_files(name, bytes, open)?;
     let ranks = count_ranks(&parts)?;
+    let length: usize = parts.iter().map(|(_, bytes)| bytes_of(bytes).len()).sum();
+    if ranks as usize > length {
+        return Err(TraceError::Damaged {
+            name: name.to_owned(),
+            problem: format!("found rank {} in {length} bytes, expected actions of each rank below it", ranks - 1),
+        });
+    }
     let mut readers: Vec<RankReader> = (0..ranks).map(|rank| RankReader::new(rank, ranks)).collect();
     let mut starts = vec![None; ranks as usize];
     for (file, (name, bytes)) in parts.iter().enumerate() {

@@ -1,0 +1,27 @@
+//! What all targets of traces do: read, then replay what could be read.
+
+use std::sync::Arc;
+
+use flowcast::model::builtin;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::loggops::{self, Loggops};
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::replay::Replay;
+use flowcast::trace::{ReadOptions, Trace, read};
+
+/// Reads the start that makes the format known with the rest that the fuzzer chose, and replays.
+pub fn predict(start: &[u8], rest: &[u8]) {
+    let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    let network = builtin::network("gige-tcp").expect("the network is built in");
+    match read("t", Arc::new([start, rest].concat()), &mut none, ReadOptions::default()) {
+        Ok(Trace::Program(program)) => {
+            let placement = Placement::new(&network.machine, None, program.ranks()).expect("one rank on each node");
+            let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).expect("one kind of node");
+            if let Ok((_, recorder)) = replay.record() {
+                replay.critical_path(&recorder);
+            }
+        }
+        Ok(Trace::Schedule(schedule)) => drop(loggops::run(&schedule, Loggops::from_network(&network))),
+        Err(_) => {}
+    }
+}
