@@ -55,7 +55,8 @@ impl Weights {
 
     /// The weighted time that the rails have until `end`, each from `free` on.
     pub fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
-        let on = |((rail, weight), free): ((&LogGp, &f64), &Time)| (end - *free - tail(rail)).as_nanos().max(0.0) * weight;
+        let on =
+            |((rail, weight), free): ((&LogGp, &f64), &Time)| (end - *free - tail(rail)).as_nanos().max(0.0) * weight;
         rails.iter().zip(&self.0).zip(free).map(on).sum()
     }
 

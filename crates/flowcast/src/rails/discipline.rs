@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::instant::{BinaryPoint, Exact, Instant, Steps};
+use super::moment::{BinaryPoint, Exact, Moment, Steps};
 use super::rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock};
 use super::table::Accounting;
 use super::turns::{RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
@@ -96,7 +96,7 @@ impl SchedulerName {
     ///
     /// # Errors
     /// No rail, too many, or shares that do not fit the rails.
-    pub fn scheduler<I: Instant>(
+    pub fn scheduler<I: Moment>(
         self,
         rails: &[LogGp],
         shares: Shares,

@@ -11,7 +11,7 @@
 pub mod bound;
 pub mod compare;
 pub mod discipline;
-pub mod instant;
+pub mod moment;
 pub mod optimum;
 pub mod rail;
 pub mod random_sets;
@@ -23,11 +23,11 @@ pub mod turns;
 pub mod virtual_time;
 
 use crate::units::Bytes;
-use instant::Instant;
+use moment::Moment;
 pub use rail::{MAX_RAILS, Rail, RailId, RailSet, RailsError};
 
 /// Chooses rails one message at a time.
-pub trait RailScheduler<I: Instant> {
+pub trait RailScheduler<I: Moment> {
     /// Chooses the rail of a message of `size` that is ready at `now` and may take any rail of `usable`, and accounts
     /// for it. `None` if no rail of the scheduler is usable. `now` never decreases from call to call.
     fn pick(&mut self, now: I, size: Bytes, usable: RailSet) -> Option<RailId>;
@@ -35,6 +35,6 @@ pub trait RailScheduler<I: Instant> {
     /// When `rail` will have sent all that it was given.
     fn virtual_finish(&self, rail: RailId) -> I;
 
-    /// Moves the clock's zero forward by `elapsed`, for clocks whose range ends (see [`instant::Ticks`]).
+    /// Moves the clock's zero forward by `elapsed`, for clocks whose range ends (see [`moment::Ticks`]).
     fn restart_clock(&mut self, elapsed: I);
 }

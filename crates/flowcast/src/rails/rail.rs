@@ -211,7 +211,9 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_rails_are_refused_and_shown() {
-        for text in ["ib", "ib=1,2,3,4", "=1,2,3,4us", "ib=1,2,3us", "ib=1,2,3,4,5us", "ib=1,-2,3,4us", "ib=1,nan,3,4us"] {
+        for text in
+            ["ib", "ib=1,2,3,4", "=1,2,3,4us", "ib=1,2,3us", "ib=1,2,3,4,5us", "ib=1,-2,3,4us", "ib=1,nan,3,4us"]
+        {
             assert!(Rail::parse(text).unwrap_err().to_string().contains(&format!("`{text}`")));
         }
     }

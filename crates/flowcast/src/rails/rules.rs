@@ -14,17 +14,17 @@
 //! The chosen rail is then busy for `g + t` more, or for `g` in 4.4.1, which takes all messages for equal. The two cases
 //! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are right.
 
-use super::instant::Instant;
+use super::moment::Moment;
 use super::table::Entry;
 
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
 pub trait Rule: 'static {
     /// The score.
-    fn score<I: Instant>(rail: &Entry<I>, now: I, tail: u64) -> I;
+    fn score<I: Moment>(rail: &Entry<I>, now: I, tail: u64) -> I;
 
     /// How long the chosen rail is busy with the message.
     #[inline]
-    fn busy<I: Instant>(rail: &Entry<I>, tail: u64) -> I {
+    fn busy<I: Moment>(rail: &Entry<I>, tail: u64) -> I {
         rail.gap.plus(rail.transfer(tail))
     }
 }
@@ -35,11 +35,11 @@ pub struct Gap;
 
 impl Rule for Gap {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, _: I, _: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, _: I, _: u64) -> I {
         rail.virtual_finish
     }
     #[inline]
-    fn busy<I: Instant>(rail: &Entry<I>, _: u64) -> I {
+    fn busy<I: Moment>(rail: &Entry<I>, _: u64) -> I {
         rail.gap
     }
 }
@@ -50,7 +50,7 @@ pub struct Vft;
 
 impl Rule for Vft {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, _: I, _: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, _: I, _: u64) -> I {
         rail.virtual_finish
     }
 }
@@ -61,7 +61,7 @@ pub struct VftClock;
 
 impl Rule for VftClock {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, now: I, _: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, now: I, _: u64) -> I {
         rail.start(now)
     }
 }
@@ -72,7 +72,7 @@ pub struct Latency;
 
 impl Rule for Latency {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, now: I, _: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, now: I, _: u64) -> I {
         rail.start(now).plus(rail.end_to_end)
     }
 }
@@ -83,7 +83,7 @@ pub struct Overlap;
 
 impl Rule for Overlap {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, now: I, _: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, now: I, _: u64) -> I {
         // o - min(wait, o) is max(o - wait, 0), and o + L is 2o + L - o.
         let wait = rail.virtual_finish.since(now);
         let left = rail.overhead.since(wait);
@@ -97,7 +97,7 @@ pub struct EarliestDelivery;
 
 impl Rule for EarliestDelivery {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, now: I, tail: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, now: I, tail: u64) -> I {
         Latency::score(rail, now, tail).plus(rail.transfer(tail))
     }
 }
@@ -108,7 +108,7 @@ pub struct EarliestOverlap;
 
 impl Rule for EarliestOverlap {
     #[inline]
-    fn score<I: Instant>(rail: &Entry<I>, now: I, tail: u64) -> I {
+    fn score<I: Moment>(rail: &Entry<I>, now: I, tail: u64) -> I {
         Overlap::score(rail, now, tail).plus(rail.transfer(tail))
     }
 }

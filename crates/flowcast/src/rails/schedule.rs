@@ -3,10 +3,10 @@
 //! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages
 //! in order of arrival on each rail. Schedulers are judged by this rule, whatever they themselves believe.
 
-use super::instant::Instant;
+use super::discipline::SchedulerName;
+use super::moment::Moment;
 use super::rail::check_count;
 use super::turns::Shares;
-use super::discipline::SchedulerName;
 use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
 use crate::model::loggp::LogGp;
 use crate::units::{Bytes, Time};
@@ -61,7 +61,7 @@ pub fn simulate(
 }
 
 /// Lets any scheduler choose for all messages; gives the rails and their virtual finish times.
-pub fn run<I: Instant>(
+pub fn run<I: Moment>(
     scheduler: &mut (impl RailScheduler<I> + ?Sized),
     scale: I::Scale,
     messages: &[Message],

@@ -1,13 +1,13 @@
 //! What a scheduler knows of its rails, in the arithmetic of the message path.
 
-use super::instant::Instant;
+use super::moment::Moment;
 use super::rail::check_count;
 use super::{MAX_RAILS, RailId, RailSet, RailsError};
 use crate::model::loggp::LogGp;
 
 /// One rail: its virtual finish time and its costs.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<I: Instant> {
+pub struct Entry<I: Moment> {
     /// When it will have sent all that it was given.
     pub virtual_finish: I,
     /// `2o + L`, the one sum that most rules need (section 4.4.7).
@@ -20,7 +20,7 @@ pub struct Entry<I: Instant> {
     pub per_byte: I::PerByte,
 }
 
-impl<I: Instant> Entry<I> {
+impl<I: Moment> Entry<I> {
     /// A rail with nothing to send.
     pub fn new(cost: &LogGp, scale: I::Scale) -> Entry<I> {
         Entry {
@@ -56,12 +56,12 @@ pub enum Accounting {
 
 /// All rails of a scheduler.
 #[derive(Debug, Clone)]
-pub struct RailTable<I: Instant> {
+pub struct RailTable<I: Moment> {
     entries: [Entry<I>; MAX_RAILS],
     count: usize,
 }
 
-impl<I: Instant> RailTable<I> {
+impl<I: Moment> RailTable<I> {
     /// Rails with nothing to send.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl<I: Instant> RailTable<I> {
 
 /// Without a branch on the scores, which no predictor could guess.
 #[inline]
-fn smallest_of<I: Instant>(entries: &[Entry<I>], score: impl Fn(&Entry<I>) -> I) -> RailId {
+fn smallest_of<I: Moment>(entries: &[Entry<I>], score: impl Fn(&Entry<I>) -> I) -> RailId {
     let mut chosen = 0;
     let mut best = score(&entries[0]);
     for (index, entry) in entries.iter().enumerate().skip(1) {

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use super::instant::Instant;
+use super::moment::Moment;
 use super::rules::Rule;
 use super::table::{Accounting, RailTable};
 use super::{RailId, RailScheduler, RailSet, RailsError};
@@ -13,14 +13,14 @@ use crate::units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`.
 #[derive(Debug, Clone)]
-pub struct VirtualTime<R: Rule, I: Instant> {
+pub struct VirtualTime<R: Rule, I: Moment> {
     table: RailTable<I>,
     accounting: Accounting,
     scale: I::Scale,
     rule: PhantomData<R>,
 }
 
-impl<R: Rule, I: Instant> VirtualTime<R, I> {
+impl<R: Rule, I: Moment> VirtualTime<R, I> {
     /// For rails with nothing to send.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl<R: Rule, I: Instant> VirtualTime<R, I> {
     }
 }
 
-impl<R: Rule, I: Instant> RailScheduler<I> for VirtualTime<R, I> {
+impl<R: Rule, I: Moment> RailScheduler<I> for VirtualTime<R, I> {
     #[inline]
     fn pick(&mut self, now: I, size: Bytes, usable: RailSet) -> Option<RailId> {
         let tail = size.0.saturating_sub(1);

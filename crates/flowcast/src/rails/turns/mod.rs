@@ -12,7 +12,7 @@ pub use vtrr::VirtualTimeRoundRobin;
 pub use weighted_fair_queuing::WeightedFairQueuing;
 pub use weighted_round_robin::WeightedRoundRobin;
 
-use super::instant::Instant;
+use super::moment::Moment;
 use super::rail::check_count;
 use super::rules::{Rule, Vft};
 use super::table::{Accounting, RailTable};
@@ -77,13 +77,13 @@ impl Shares {
 
 /// Turns, with the virtual finish times of the rails beside them.
 #[derive(Debug, Clone)]
-pub struct TakingTurns<T: Turn, I: Instant> {
+pub struct TakingTurns<T: Turn, I: Moment> {
     turn: T,
     table: RailTable<I>,
     accounting: Accounting,
 }
 
-impl<T: Turn, I: Instant> TakingTurns<T, I> {
+impl<T: Turn, I: Moment> TakingTurns<T, I> {
     /// For rails with nothing to send; `turn` was made for as many.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<T: Turn, I: Instant> TakingTurns<T, I> {
     }
 }
 
-impl<T: Turn, I: Instant> RailScheduler<I> for TakingTurns<T, I> {
+impl<T: Turn, I: Moment> RailScheduler<I> for TakingTurns<T, I> {
     #[inline]
     fn pick(&mut self, now: I, size: Bytes, usable: RailSet) -> Option<RailId> {
         let rail = self.turn.next(usable.and(self.table.all()))?;

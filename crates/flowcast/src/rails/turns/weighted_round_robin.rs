@@ -21,7 +21,8 @@ impl Turn for WeightedRoundRobin {
     #[inline]
     fn next(&mut self, usable: RailSet) -> Option<RailId> {
         if self.left == 0 || !usable.contains(self.rail) {
-            let after = RailSet::from_bits(usable.bits() & u16::MAX.checked_shl(u32::from(self.rail.0) + 1).unwrap_or(0));
+            let after =
+                RailSet::from_bits(usable.bits() & u16::MAX.checked_shl(u32::from(self.rail.0) + 1).unwrap_or(0));
             self.rail = after.lowest().or(usable.lowest())?;
             self.left = self.shares.of(self.rail);
         }

@@ -1,14 +1,14 @@
 //! The arithmetic of virtual finish times: 64-bit ticks for the message path, floats beside them, exact integers to
 //! hold both against, and the thesis' scaled integers (section 4.4.8).
 //!
-//! Every rule is written once over [`Instant`], so that the same text runs in each arithmetic.
+//! Every rule is written once over [`Moment`], so that the same text runs in each arithmetic.
 
 use std::fmt::Debug;
 
 use crate::units::{Time, TimePerByte};
 
 /// An instant or a duration since the clock's zero.
-pub trait Instant: Copy + Debug + 'static {
+pub trait Moment: Copy + Debug + 'static {
     /// How long a byte takes, in the precision that this arithmetic needs.
     type PerByte: Copy + Debug;
     /// What one unit means, where that is not fixed.
@@ -71,7 +71,7 @@ impl Ticks {
     }
 }
 
-impl Instant for Ticks {
+impl Moment for Ticks {
     type PerByte = u64;
     type Scale = ();
     const ZERO: Ticks = Ticks(0);
@@ -113,7 +113,7 @@ impl Instant for Ticks {
 }
 
 /// Floats: nanoseconds with 53 bits.
-impl Instant for Time {
+impl Moment for Time {
     type PerByte = f64;
     type Scale = ();
     const ZERO: Time = Time::ZERO;
@@ -157,7 +157,7 @@ impl Instant for Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exact(i128);
 
-impl Instant for Exact {
+impl Moment for Exact {
     type PerByte = i128;
     type Scale = ();
     const ZERO: Exact = Exact(0);
@@ -241,7 +241,7 @@ impl BinaryPoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Steps(pub u64);
 
-impl Instant for Steps {
+impl Moment for Steps {
     type PerByte = u64;
     type Scale = BinaryPoint;
     const ZERO: Steps = Steps(0);
