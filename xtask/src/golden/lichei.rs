@@ -28,7 +28,7 @@ pub const KINDS: &[(&str, Check)] = &[
 ];
 
 /// `{g, G, o, L}` in microseconds.
-fn parameters(field: &Field) -> Result<LogGp, Mismatch> {
+pub(super) fn parameters(field: &Field) -> Result<LogGp, Mismatch> {
     let micros = |key: &str| Ok(Time::from_micros(field.at(key)?.number()?));
     Ok(LogGp {
         latency: micros("L")?,

@@ -13,6 +13,7 @@ mod dimemas;
 mod field;
 mod files;
 mod lichei;
+mod lichei_rails;
 mod martinasso;
 mod replay;
 mod report;
@@ -36,7 +37,7 @@ type Check = fn(&Case) -> Result<(), Mismatch>;
 
 /// The kinds of all seeds.
 fn check_of(kind: &str) -> Option<Check> {
-    let seeds = [martinasso::KINDS, zhu::KINDS, dimemas::KINDS, lichei::KINDS];
+    let seeds = [martinasso::KINDS, zhu::KINDS, dimemas::KINDS, lichei::KINDS, lichei_rails::KINDS];
     seeds.into_iter().flatten().find(|(name, _)| *name == kind).map(|(_, check)| *check)
 }
 

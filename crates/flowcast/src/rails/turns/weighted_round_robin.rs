@@ -1,0 +1,32 @@
+//! As many messages in a row as the share says (section 4.3.4.2): shares 3, 2, 1 give AAABBC.
+
+use super::{RailId, RailSet, Shares, Turn};
+
+/// Rows of messages.
+#[derive(Debug, Clone, Copy)]
+pub struct WeightedRoundRobin {
+    shares: Shares,
+    rail: RailId,
+    left: u8,
+}
+
+impl WeightedRoundRobin {
+    /// Begins with a full row of the first rail.
+    pub fn new(shares: Shares) -> WeightedRoundRobin {
+        WeightedRoundRobin { shares, rail: RailId(0), left: shares.of(RailId(0)) }
+    }
+}
+
+impl Turn for WeightedRoundRobin {
+    #[inline]
+    fn next(&mut self, usable: RailSet) -> Option<RailId> {
+        if self.left == 0 || !usable.contains(self.rail) {
+            let after =
+                RailSet::from_bits(usable.bits() & u16::MAX.checked_shl(u32::from(self.rail.0) + 1).unwrap_or(0));
+            self.rail = after.lowest().or(usable.lowest())?;
+            self.left = self.shares.of(self.rail);
+        }
+        self.left -= 1;
+        Some(self.rail)
+    }
+}
