@@ -9,6 +9,7 @@ use flowcast::model::collective::Collectives;
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
 use flowcast::model::sharing::Sharing;
+use flowcast::model::sharing::model::Model;
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::loggops::{self, Loggops};
@@ -41,6 +42,17 @@ pub fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
     };
     let placement = Placement::new(&network.machine, None, program.ranks()).map_err(Mismatch::refused)?;
     let engine = Engine::new(program, network, placement, Rendezvous::of(network, None)).map_err(Mismatch::refused)?;
+    engine.run().map_err(Mismatch::refused)
+}
+
+/// Replays a program whose messages share the links of the nodes fairly.
+pub fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
+    let Trace::Program(program) = trace else {
+        return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
+    };
+    let placement = Placement::new(&network.machine, None, program.ranks()).map_err(Mismatch::refused)?;
+    let rendezvous = Rendezvous::of(network, None);
+    let engine = Engine::sharing(program, network, placement, rendezvous, Model::Fair).map_err(Mismatch::refused)?;
     engine.run().map_err(Mismatch::refused)
 }
 

@@ -14,7 +14,7 @@ use flowcast::units::{Bytes, Rate, Time, TimePerByte};
 
 use super::case::{Mismatch, same};
 use super::replay::{ColumnCheck, Row};
-use super::simulation::{machine, network, open, replay, run_schedule};
+use super::simulation::{machine, network, open, replay, replay_fair, run_schedule};
 
 const LATENCY_NS: f64 = 2000.0;
 const BYTES_PER_SECOND: f64 = 1e9;
@@ -35,6 +35,7 @@ pub const WORKLOADS: &[(&str, ColumnCheck)] = &[
     ("lgs_full", |row, expected| goal(row, expected, full())),
     ("lgs_rdv", |row, expected| goal(row, expected, Loggops { eager_up_to: Some(Bytes(4096)), ..full() })),
     ("sg_bb", simgrid_backbone),
+    ("sg_shared", simgrid_shared),
 ];
 
 /// `expected_collectives.tsv`.
@@ -105,6 +106,13 @@ fn simgrid_backbone(row: &Row, expected: &str) -> Result<(), Mismatch> {
     let mut network = common_model(Rule::Hockney);
     network.nic.latency = ns(LATENCY_NS + ENVELOPE_NS);
     let outcome = replay(&open(&file(row, "ti.list")?)?, &network)?;
+    same_nanos(expected, 1e6, outcome.makespan())
+}
+
+/// SimGrid over links that the messages of a node share. The Dimemas trace of the same workload is replayed, whose
+/// sizes count the envelope that SMPI adds to those of the time-independent one.
+fn simgrid_shared(row: &Row, expected: &str) -> Result<(), Mismatch> {
+    let outcome = replay_fair(&open(&file(row, "dim")?)?, &common_model(Rule::Hockney))?;
     same_nanos(expected, 1e6, outcome.makespan())
 }
 
