@@ -9,9 +9,12 @@
 //! `workloads.rs` and name it in the table's list there. A check reads all it needs from the case, never an id.
 
 mod case;
+mod concurrent;
 mod dimemas;
+mod ethernet;
 mod field;
 mod files;
+mod flow_cuts;
 mod lichei;
 mod lichei_rails;
 mod martinasso;
@@ -37,8 +40,11 @@ type Check = fn(&Case) -> Result<(), Mismatch>;
 
 /// The kinds of all seeds.
 fn check_of(kind: &str) -> Option<Check> {
-    let seeds = [martinasso::KINDS, zhu::KINDS, dimemas::KINDS, lichei::KINDS, lichei_rails::KINDS];
-    seeds.into_iter().flatten().find(|(name, _)| *name == kind).map(|(_, check)| *check)
+    let concurrent = [flow_cuts::KINDS, ethernet::KINDS];
+    let measured = [martinasso::KINDS, zhu::KINDS];
+    let traces_and_rails = [dimemas::KINDS, lichei::KINDS, lichei_rails::KINDS];
+    let seeds = concurrent.into_iter().chain(measured).chain(traces_and_rails);
+    seeds.flatten().find(|(name, _)| *name == kind).map(|(_, check)| *check)
 }
 
 /// Runs every case under `folder`.
