@@ -14,6 +14,7 @@ mod field;
 mod files;
 mod lichei;
 mod lichei_rails;
+mod mapping;
 mod martinasso;
 mod replay;
 mod report;
