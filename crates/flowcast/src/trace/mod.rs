@@ -3,7 +3,7 @@
 //! Two forms hold every trace. A [`Program`] has one sequence of instructions for each rank; sends and receives are
 //! matched when it is made, so that a replay looks nothing up. A [`schedule::Schedule`] is a graph of operations for
 //! each rank, as LogGOPSim's GOAL has it, and matches while it runs because its receives may name any source.
-//! [`read`] tells the formats apart by content; a packed text (gzip, zstd) is unpacked first.
+//! [`mod@read`] tells the formats apart by content; a packed text (gzip, zstd) is unpacked first.
 
 pub mod build;
 pub mod compiled;
