@@ -141,6 +141,11 @@ proptest! {
     fn any_virtual_network_is_measured_back(
         gap in 0.2..10.0f64, per_byte in 2e-4..0.02f64, overhead in 0.2..10.0f64, latency in 5.0..100.0f64,
     ) {
-        assert_measured_back(network(gap, per_byte, overhead, latency), &short_plan());
+        let plan = short_plan();
+        let knee = 1.0 + (overhead - gap) / per_byte;
+        let above = plan.sizes.iter().filter(|size| size.0 as f64 > knee).count();
+        // Where no two sizes show the gap, no measurement can tell it from the overhead.
+        prop_assume!(above >= 2);
+        assert_measured_back(network(gap, per_byte, overhead, latency), &plan);
     }
 }

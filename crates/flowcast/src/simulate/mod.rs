@@ -67,11 +67,11 @@ pub enum SimulateError {
 /// The replay of a program, by the engine that what messages do to each other calls for.
 pub enum Engine<'a> {
     /// Links, buses or processors are limited: event by event, by Dimemas' rules.
-    Contention(Contention<'a>),
+    Contention(Box<Contention<'a>>),
     /// Messages share the network by a model.
-    Shared(SharedReplay<'a>),
+    Shared(Box<SharedReplay<'a>>),
     /// Messages do not disturb each other: a walk without events.
-    Free(Replay<'a>),
+    Free(Box<Replay<'a>>),
 }
 
 impl<'a> Engine<'a> {
@@ -86,9 +86,9 @@ impl<'a> Engine<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Engine<'a>, SimulateError> {
         Ok(if contention::is_needed(network, &placement) {
-            Engine::Contention(Contention::new(program, network, placement, rendezvous)?)
+            Engine::Contention(Box::new(Contention::new(program, network, placement, rendezvous)?))
         } else {
-            Engine::Free(Replay::new(program, network, placement, rendezvous)?)
+            Engine::Free(Box::new(Replay::new(program, network, placement, rendezvous)?))
         })
     }
 
@@ -103,7 +103,8 @@ impl<'a> Engine<'a> {
         rendezvous: Rendezvous,
         model: Model,
     ) -> Result<Engine<'a>, SimulateError> {
-        Ok(Engine::Shared(SharedReplay::new(program, network, placement, rendezvous, model)?))
+        let shared = SharedReplay::new(program, network, placement, rendezvous, model)?;
+        Ok(Engine::Shared(Box::new(shared)))
     }
 
     /// Runs to the end.

@@ -299,12 +299,7 @@ where
     #[inline(always)]
     fn compute(&mut self, rank: u32, state: &mut RankState, nanos: f64) {
         let speed = self.costs.speeds[rank as usize];
-        // Dimemas' meaning of a processor without speed: computation takes no time.
-        let nanos = match speed {
-            1.0 => nanos,
-            0.0 => 0.0,
-            _ => nanos / speed,
-        };
+        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
         let start = state.time;
         state.time += nanos;
         state.compute += nanos;
