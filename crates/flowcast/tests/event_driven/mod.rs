@@ -193,7 +193,7 @@ impl World<'_> {
                 let called = self.ranks[rank].called.entry(comm).or_default();
                 let instance = (comm, *called);
                 *called += 1;
-                let startup = if mode == Mode::Blocking { 0.0 } else { self.startup(comm) };
+                let startup = if mode == Mode::Blocking { 0.0 } else { self.startup(comm).trunc() };
                 self.at(now + startup, Event::Come(rank, instance));
             }
             Record::WaitCollective => {
@@ -350,11 +350,13 @@ impl World<'_> {
         tasks.into_iter().filter(|tasks| *tasks > 0).collect()
     }
 
+    /// Whole nanoseconds of it count where a collective starts, all of it where a rank waits for one.
     fn startup(&self, comm: usize) -> f64 {
         let tasks = self.tasks_on_nodes(comm);
         let between = if tasks.len() > 1 { self.numbers.latency } else { 0.0 };
         let inside = if tasks.iter().any(|tasks| *tasks > 1) { self.numbers.inside_latency } else { 0.0 };
-        between.max(inside).trunc()
+        let startup = between.max(inside);
+        if startup < 1.0 { 0.0 } else { startup }
     }
 
     fn collective_cost(&self, op: CollectiveOp, comm: usize, send: u64, recv: u64) -> f64 {
