@@ -106,15 +106,8 @@ impl Case {
     /// # Errors
     /// Too far apart, or no number.
     pub fn near(&self, expected: &Field, found: f64) -> Result<(), Mismatch> {
-        self.near_number(expected.path(), expected.number()?, found)
-    }
-
-    /// Holds `found` against a number that is not in the case as such.
-    ///
-    /// # Errors
-    /// Too far apart.
-    pub fn near_number(&self, what: &str, expected: f64, found: f64) -> Result<(), Mismatch> {
-        if self.tolerance.accepts(expected, found) { Ok(()) } else { Err(differs(what, expected, found)) }
+        let value = expected.number()?;
+        if self.tolerance.accepts(value, found) { Ok(()) } else { Err(differs(expected.path(), value, found)) }
     }
 
     /// Holds a list of numbers against the case's.

@@ -17,7 +17,6 @@ mod files;
 mod flow_cuts;
 mod lichei;
 mod lichei_rails;
-mod mapping;
 mod martinasso;
 mod replay;
 mod report;

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use flowcast::model::builtin;
 use flowcast::model::collective::Collectives;
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
@@ -63,13 +62,6 @@ pub fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Misma
         return Err(Mismatch::Malformed("found a program, expected a schedule".into()));
     };
     loggops::run(schedule, parameters).map_err(Mismatch::refused)
-}
-
-/// A built-in network with fields replaced.
-pub fn built_in(name: &str, overrides: &[(&str, &str)]) -> Result<Network, Mismatch> {
-    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let network = builtin::network(name).map_err(Mismatch::refused)?;
-    network.with_overrides(&overrides).map_err(Mismatch::refused)
 }
 
 /// A network of one rule, one latency and one bandwidth, without limits.
