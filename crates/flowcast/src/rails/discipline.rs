@@ -92,16 +92,16 @@ impl SchedulerName {
         (self.discipline == Discipline::FixedPoint).then_some(point)
     }
 
-    /// A scheduler of this name in the arithmetic `I`, which for `fixed-point` should be [`Steps`].
+    /// A scheduler of this name in the arithmetic `M`, which for `fixed-point` should be [`Steps`].
     ///
     /// # Errors
     /// No rail, too many, or shares that do not fit the rails.
-    pub fn scheduler<I: Moment>(
+    pub fn scheduler<M: Moment>(
         self,
         rails: &[LogGp],
         shares: Shares,
-        scale: I::Scale,
-    ) -> Result<Box<dyn RailScheduler<I>>, RailsError> {
+        scale: M::Scale,
+    ) -> Result<Box<dyn RailScheduler<M>>, RailsError> {
         let found = shares.all().count();
         if found != rails.len() {
             return Err(RailsError::Shares { found, rails: rails.len() });
@@ -119,15 +119,15 @@ impl SchedulerName {
                 Box::new(TakingTurns::new(VirtualTimeRoundRobin::new(shares), rails, how, scale)?)
             }
             // These two know no clock, in the text as in the pseudo-code.
-            Discipline::Gap => Box::new(VirtualTime::<Gap, I>::new(rails, Accounting::AsPrinted, scale)?),
-            Discipline::Vft => Box::new(VirtualTime::<Vft, I>::new(rails, Accounting::AsPrinted, scale)?),
-            Discipline::VftClock => Box::new(VirtualTime::<VftClock, I>::new(rails, how, scale)?),
+            Discipline::Gap => Box::new(VirtualTime::<Gap, M>::new(rails, Accounting::AsPrinted, scale)?),
+            Discipline::Vft => Box::new(VirtualTime::<Vft, M>::new(rails, Accounting::AsPrinted, scale)?),
+            Discipline::VftClock => Box::new(VirtualTime::<VftClock, M>::new(rails, how, scale)?),
             Discipline::Latency | Discipline::FixedPoint => {
-                Box::new(VirtualTime::<Latency, I>::new(rails, how, scale)?)
+                Box::new(VirtualTime::<Latency, M>::new(rails, how, scale)?)
             }
-            Discipline::Overlap => Box::new(VirtualTime::<Overlap, I>::new(rails, how, scale)?),
-            Discipline::EarliestDelivery => Box::new(VirtualTime::<EarliestDelivery, I>::new(rails, how, scale)?),
-            Discipline::EarliestOverlap => Box::new(VirtualTime::<EarliestOverlap, I>::new(rails, how, scale)?),
+            Discipline::Overlap => Box::new(VirtualTime::<Overlap, M>::new(rails, how, scale)?),
+            Discipline::EarliestDelivery => Box::new(VirtualTime::<EarliestDelivery, M>::new(rails, how, scale)?),
+            Discipline::EarliestOverlap => Box::new(VirtualTime::<EarliestOverlap, M>::new(rails, how, scale)?),
         })
     }
 

@@ -27,14 +27,14 @@ use moment::Moment;
 pub use rail::{MAX_RAILS, Rail, RailId, RailSet, RailsError};
 
 /// Chooses rails one message at a time.
-pub trait RailScheduler<I: Moment> {
+pub trait RailScheduler<M: Moment> {
     /// Chooses the rail of a message of `size` that is ready at `now` and may take any rail of `usable`, and accounts
     /// for it. `None` if no rail of the scheduler is usable. `now` never decreases from call to call.
-    fn pick(&mut self, now: I, size: Bytes, usable: RailSet) -> Option<RailId>;
+    fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId>;
 
     /// When `rail` will have sent all that it was given.
-    fn virtual_finish(&self, rail: RailId) -> I;
+    fn virtual_finish(&self, rail: RailId) -> M;
 
     /// Moves the clock's zero forward by `elapsed`, for clocks whose range ends (see [`moment::Ticks`]).
-    fn restart_clock(&mut self, elapsed: I);
+    fn restart_clock(&mut self, elapsed: M);
 }

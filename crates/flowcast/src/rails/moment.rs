@@ -30,7 +30,9 @@ pub trait Moment: Copy + Debug + 'static {
     fn later(self, other: Self) -> Self;
     /// Strictly before.
     fn is_before(self, other: Self) -> bool;
-    /// How long `bytes` take.
+    /// The most bytes that [`Moment::transfer`] multiplies without overflow.
+    fn longest_tail(per_byte: Self::PerByte) -> u64;
+    /// How long `bytes` take, which are at most [`Moment::longest_tail`].
     fn transfer(per_byte: Self::PerByte, bytes: u64) -> Self;
     /// Kept within the range in which sums cannot overflow.
     fn bounded(self) -> Self;
@@ -102,9 +104,12 @@ impl Moment for Ticks {
     fn is_before(self, other: Ticks) -> bool {
         self.0 < other.0
     }
+    fn longest_tail(per_byte: u64) -> u64 {
+        u64::MAX / per_byte.max(1)
+    }
     #[inline]
     fn transfer(per_byte: u64, bytes: u64) -> Ticks {
-        Ticks(per_byte.saturating_mul(bytes) >> Ticks::PER_BYTE_BITS)
+        Ticks(per_byte.wrapping_mul(bytes) >> Ticks::PER_BYTE_BITS)
     }
     #[inline]
     fn bounded(self) -> Ticks {
@@ -142,6 +147,9 @@ impl Moment for Time {
     #[inline]
     fn is_before(self, other: Time) -> bool {
         self.as_nanos() < other.as_nanos()
+    }
+    fn longest_tail(_: f64) -> u64 {
+        u64::MAX
     }
     #[inline]
     fn transfer(per_byte: f64, bytes: u64) -> Time {
@@ -182,6 +190,9 @@ impl Moment for Exact {
     }
     fn is_before(self, other: Exact) -> bool {
         self.0 < other.0
+    }
+    fn longest_tail(_: i128) -> u64 {
+        u64::MAX
     }
     fn transfer(per_byte: i128, bytes: u64) -> Exact {
         Exact(per_byte.saturating_mul(i128::from(bytes)))
@@ -271,6 +282,9 @@ impl Moment for Steps {
     fn is_before(self, other: Steps) -> bool {
         self.0 < other.0
     }
+    fn longest_tail(_: u64) -> u64 {
+        u64::MAX
+    }
     #[inline]
     fn transfer(per_byte: u64, bytes: u64) -> Steps {
         Steps(per_byte.saturating_mul(bytes))
@@ -304,7 +318,8 @@ mod tests {
         assert_eq!(Ticks::of(Time::from_seconds(1e9), ()), Ticks::LAST);
         assert_eq!(Ticks::from_nanos(u64::MAX), Ticks::LAST);
         let slow = Ticks::per_byte(TimePerByte::from_nanos(1e30), ());
-        let all = Ticks::LAST.plus(Ticks::LAST).plus(Ticks::LAST).plus(Ticks::transfer(slow, u64::MAX));
+        let all =
+            Ticks::LAST.plus(Ticks::LAST).plus(Ticks::LAST).plus(Ticks::transfer(slow, Ticks::longest_tail(slow)));
         assert!(Ticks::LAST.is_before(all), "the largest sum of a rule does not wrap");
         assert_eq!(all.bounded(), Ticks::LAST);
     }

@@ -20,11 +20,11 @@ use super::table::Entry;
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
 pub trait Rule: 'static {
     /// The score.
-    fn score<I: Moment>(rail: &Entry<I>, now: I, tail: u64) -> I;
+    fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M;
 
     /// How long the chosen rail is busy with the message.
     #[inline]
-    fn busy<I: Moment>(rail: &Entry<I>, tail: u64) -> I {
+    fn busy<M: Moment>(rail: &Entry<M>, tail: u64) -> M {
         rail.gap.plus(rail.transfer(tail))
     }
 }
@@ -35,11 +35,11 @@ pub struct Gap;
 
 impl Rule for Gap {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, _: I, _: u64) -> I {
+    fn score<M: Moment>(rail: &Entry<M>, _: M, _: u64) -> M {
         rail.virtual_finish
     }
     #[inline]
-    fn busy<I: Moment>(rail: &Entry<I>, _: u64) -> I {
+    fn busy<M: Moment>(rail: &Entry<M>, _: u64) -> M {
         rail.gap
     }
 }
@@ -50,7 +50,7 @@ pub struct Vft;
 
 impl Rule for Vft {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, _: I, _: u64) -> I {
+    fn score<M: Moment>(rail: &Entry<M>, _: M, _: u64) -> M {
         rail.virtual_finish
     }
 }
@@ -61,7 +61,7 @@ pub struct VftClock;
 
 impl Rule for VftClock {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, now: I, _: u64) -> I {
+    fn score<M: Moment>(rail: &Entry<M>, now: M, _: u64) -> M {
         rail.start(now)
     }
 }
@@ -72,7 +72,7 @@ pub struct Latency;
 
 impl Rule for Latency {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, now: I, _: u64) -> I {
+    fn score<M: Moment>(rail: &Entry<M>, now: M, _: u64) -> M {
         rail.start(now).plus(rail.end_to_end)
     }
 }
@@ -83,7 +83,7 @@ pub struct Overlap;
 
 impl Rule for Overlap {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, now: I, _: u64) -> I {
+    fn score<M: Moment>(rail: &Entry<M>, now: M, _: u64) -> M {
         // o - min(wait, o) is max(o - wait, 0), and o + L is 2o + L - o.
         let wait = rail.virtual_finish.since(now);
         let left = rail.overhead.since(wait);
@@ -97,8 +97,8 @@ pub struct EarliestDelivery;
 
 impl Rule for EarliestDelivery {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, now: I, tail: u64) -> I {
-        Latency::score(rail, now, tail).plus(rail.transfer(tail))
+    fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M {
+        rail.start(now).plus(rail.end_to_end.plus(rail.transfer(tail)))
     }
 }
 
@@ -108,7 +108,7 @@ pub struct EarliestOverlap;
 
 impl Rule for EarliestOverlap {
     #[inline]
-    fn score<I: Moment>(rail: &Entry<I>, now: I, tail: u64) -> I {
+    fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M {
         Overlap::score(rail, now, tail).plus(rail.transfer(tail))
     }
 }

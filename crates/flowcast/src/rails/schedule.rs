@@ -61,13 +61,13 @@ pub fn simulate(
 }
 
 /// Lets any scheduler choose for all messages; gives the rails and their virtual finish times.
-pub fn run<I: Moment>(
-    scheduler: &mut (impl RailScheduler<I> + ?Sized),
-    scale: I::Scale,
+pub fn run<M: Moment>(
+    scheduler: &mut (impl RailScheduler<M> + ?Sized),
+    scale: M::Scale,
     messages: &[Message],
 ) -> (Vec<RailId>, Vec<Time>) {
     let mut choose = |message: &Message| {
-        let rail = scheduler.pick(I::of(message.arrival, scale), message.size, RailSet::ALL);
+        let rail = scheduler.pick(M::of(message.arrival, scale), message.size, RailSet::ALL);
         let rail = rail.expect("a scheduler has at least one rail, and all are usable");
         (rail, scheduler.virtual_finish(rail).time(scale))
     };

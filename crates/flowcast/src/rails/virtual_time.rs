@@ -13,19 +13,19 @@ use crate::units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`.
 #[derive(Debug, Clone)]
-pub struct VirtualTime<R: Rule, I: Moment> {
-    table: RailTable<I>,
+pub struct VirtualTime<R: Rule, M: Moment> {
+    table: RailTable<M>,
     accounting: Accounting,
-    scale: I::Scale,
+    scale: M::Scale,
     rule: PhantomData<R>,
 }
 
-impl<R: Rule, I: Moment> VirtualTime<R, I> {
+impl<R: Rule, M: Moment> VirtualTime<R, M> {
     /// For rails with nothing to send.
     ///
     /// # Errors
     /// No rail, or more than [`super::MAX_RAILS`].
-    pub fn new(rails: &[LogGp], accounting: Accounting, scale: I::Scale) -> Result<VirtualTime<R, I>, RailsError> {
+    pub fn new(rails: &[LogGp], accounting: Accounting, scale: M::Scale) -> Result<VirtualTime<R, M>, RailsError> {
         Ok(VirtualTime { table: RailTable::new(rails, scale)?, accounting, scale, rule: PhantomData })
     }
 
@@ -35,23 +35,19 @@ impl<R: Rule, I: Moment> VirtualTime<R, I> {
     }
 }
 
-impl<R: Rule, I: Moment> RailScheduler<I> for VirtualTime<R, I> {
+impl<R: Rule, M: Moment> RailScheduler<M> for VirtualTime<R, M> {
     #[inline]
-    fn pick(&mut self, now: I, size: Bytes, usable: RailSet) -> Option<RailId> {
-        let tail = size.0.saturating_sub(1);
-        let now = now.bounded();
-        let rail = self.table.smallest(usable, |entry| R::score(entry, now, tail))?;
-        let busy = R::busy(&self.table.entries()[rail.index()], tail);
-        self.table.account(rail, now, busy, self.accounting);
-        Some(rail)
+    fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let asked = self.table.asked(now, size, self.accounting);
+        self.table.take::<R>(asked, usable)
     }
 
     #[inline]
-    fn virtual_finish(&self, rail: RailId) -> I {
+    fn virtual_finish(&self, rail: RailId) -> M {
         self.table.entries()[rail.index()].virtual_finish
     }
 
-    fn restart_clock(&mut self, elapsed: I) {
+    fn restart_clock(&mut self, elapsed: M) {
         self.table.restart_clock(elapsed);
     }
 }

@@ -77,13 +77,13 @@ impl Shares {
 
 /// Turns, with the virtual finish times of the rails beside them.
 #[derive(Debug, Clone)]
-pub struct TakingTurns<T: Turn, I: Moment> {
+pub struct TakingTurns<T: Turn, M: Moment> {
     turn: T,
-    table: RailTable<I>,
+    table: RailTable<M>,
     accounting: Accounting,
 }
 
-impl<T: Turn, I: Moment> TakingTurns<T, I> {
+impl<T: Turn, M: Moment> TakingTurns<T, M> {
     /// For rails with nothing to send; `turn` was made for as many.
     ///
     /// # Errors
@@ -92,26 +92,26 @@ impl<T: Turn, I: Moment> TakingTurns<T, I> {
         turn: T,
         rails: &[LogGp],
         accounting: Accounting,
-        scale: I::Scale,
-    ) -> Result<TakingTurns<T, I>, RailsError> {
+        scale: M::Scale,
+    ) -> Result<TakingTurns<T, M>, RailsError> {
         Ok(TakingTurns { turn, table: RailTable::new(rails, scale)?, accounting })
     }
 }
 
-impl<T: Turn, I: Moment> RailScheduler<I> for TakingTurns<T, I> {
+impl<T: Turn, M: Moment> RailScheduler<M> for TakingTurns<T, M> {
     #[inline]
-    fn pick(&mut self, now: I, size: Bytes, usable: RailSet) -> Option<RailId> {
+    fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
         let rail = self.turn.next(usable.and(self.table.all()))?;
-        let busy = Vft::busy(&self.table.entries()[rail.index()], size.0.saturating_sub(1));
+        let busy = Vft::busy(&self.table.entries()[rail.index()], self.table.tail(size));
         self.table.account(rail, now.bounded(), busy, self.accounting);
         Some(rail)
     }
 
-    fn virtual_finish(&self, rail: RailId) -> I {
+    fn virtual_finish(&self, rail: RailId) -> M {
         self.table.entries()[rail.index()].virtual_finish
     }
 
-    fn restart_clock(&mut self, elapsed: I) {
+    fn restart_clock(&mut self, elapsed: M) {
         self.table.restart_clock(elapsed);
     }
 }
