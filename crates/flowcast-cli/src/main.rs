@@ -5,6 +5,7 @@ mod exit;
 mod files;
 mod launcher;
 mod network_args;
+mod output;
 mod partial;
 mod provenance;
 mod replay_view;

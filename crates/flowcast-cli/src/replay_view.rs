@@ -10,6 +10,7 @@ use flowcast::trace::Program;
 use flowcast::units::Rounded;
 
 use crate::files::write_whole;
+use crate::output::println_out;
 use crate::tables::table;
 
 /// Replays a program and keeps what there is to see.
@@ -37,7 +38,7 @@ pub fn print_comparison(views: &[NetworkView]) {
             view.limits.sentence.clone(),
         ]);
     }
-    println!("{table}");
+    println_out!("{table}");
 }
 
 /// Writes the page.

@@ -12,6 +12,7 @@ use flowcast::trace::Trace;
 use serde_json::json;
 
 use crate::network_args::NetworkArgs;
+use crate::output::println_out;
 use crate::trace_args::open_trace;
 
 /// Measure the speed of the replay itself
@@ -73,7 +74,7 @@ impl Bench {
         let (slow, middle, fast) =
             (rate(seconds[seconds.len() - 1]), rate(seconds[seconds.len() / 2]), rate(seconds[0]));
         if json {
-            println!(
+            println_out!(
                 "{}",
                 json!({
                     "schema": "flowcast/bench-replay/1", "messages": program.messages(), "runs": runs,
@@ -82,7 +83,7 @@ impl Bench {
             );
         } else {
             let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
-            println!(
+            println_out!(
                 "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}), {each:.1} bytes a message",
                 middle / 1e6,
                 slow / 1e6,

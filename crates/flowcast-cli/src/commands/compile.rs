@@ -9,6 +9,7 @@ use flowcast::trace::compiled;
 use serde_json::json;
 
 use crate::files::write_whole;
+use crate::output::println_out;
 use crate::trace_args::open_trace;
 
 /// Compile a trace: matched, compact, ready to replay
@@ -39,10 +40,10 @@ impl Compile {
         if self.json {
             let summary =
                 json!({ "schema": "flowcast/compile/1", "ranks": ranks, "messages": messages, "bytes": bytes });
-            println!("{summary}");
+            println_out!("{summary}");
         } else {
             let each = bytes as f64 / messages.max(1) as f64;
-            println!(
+            println_out!(
                 "{}: {} ranks, {messages} messages, {bytes} bytes ({each:.1} a message)",
                 self.output.display(),
                 trace.ranks()

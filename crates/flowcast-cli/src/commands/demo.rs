@@ -19,6 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::exit::EnvironmentLacks;
+use crate::output::println_out;
 use crate::provenance;
 use crate::replay_view::{print_comparison, view, write_page};
 
@@ -67,11 +68,11 @@ impl Demo {
         };
         write_page(&page, &self.output)?;
         if self.json {
-            println!("{}", summary(&page, &self.output));
+            println_out!("{}", summary(&page, &self.output));
         } else {
-            println!("{}: {} messages\n", page.title, program.messages());
+            println_out!("{}: {} messages\n", page.title, program.messages());
             print_comparison(&page.networks);
-            println!("\nreport: {}", self.output.display());
+            println_out!("\nreport: {}", self.output.display());
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use flowcast::units::{Rounded, Time};
 use serde::Serialize;
 
 use crate::files::{read_text, write_whole};
+use crate::output::println_out;
 use crate::provenance;
 use crate::tables::table;
 
@@ -68,7 +69,7 @@ impl Fit {
             write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
         }
         if self.json {
-            println!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
+            println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
         } else {
             print_table(&fit);
         }
@@ -173,12 +174,12 @@ fn print_table(fit: &LogGpFit) {
     let per_byte = format!("{:.4} ns/B", parameters.gap_per_byte.as_nanos());
     let interval = format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos());
     table.add_row(["G, gap per byte", &per_byte, &interval]);
-    println!("{table}");
+    println_out!("{table}");
     let used = format!("{} of {} points", fit.points_used, fit.points_used + fit.points_excluded);
     let knee = fit.knee_size.map_or(String::new(), |knee| format!("; the overhead hides the gap below {knee:.0} B"));
-    println!("g and G rest on {used}{knee}.");
+    println_out!("g and G rest on {used}{knee}.");
     let error = &fit.model_error;
-    println!(
+    println_out!(
         "The parameters miss the medians by {:.1} % on average, {:.1} % at worst (n = {}, d = {}, {} B).",
         error.mean_absolute * 100.0,
         error.worst * 100.0,

@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 use crate::exit::EnvironmentLacks;
 use crate::launcher;
+use crate::output::print_out;
+use crate::output::println_out;
 use crate::partial::Partial;
 use crate::provenance;
 use crate::tables::table;
@@ -218,12 +220,12 @@ impl P2p {
         provenance.insert("stopped".into(), stop_text(measured.stop).into());
         measured.samples.provenance = provenance;
         let Some(partial) = partial else {
-            print!("{}", measured.samples.to_csv());
+            print_out!("{}", measured.samples.to_csv());
             return Ok(());
         };
         partial.finish(&measured.samples)?;
         if self.json {
-            println!("{}", summary(&measured)?);
+            println_out!("{}", summary(&measured)?);
         } else {
             print_table(&measured, self.messages)?;
         }
@@ -335,11 +337,11 @@ fn print_table(measured: &Measured, messages: u32) -> Result<()> {
             Rounded(spacing).to_string(),
         ]);
     }
-    println!("{table}");
+    println_out!("{table}");
     let precision = finite(measured.widest).map_or(String::new(), |width| {
         format!(" Half the widest 95 % interval of a median is {:.1} % of it.", width * 100.0)
     });
-    println!(
+    println_out!(
         "{} samples in {} rounds and {} ({}).{precision}",
         measured.samples.len(),
         measured.rounds,

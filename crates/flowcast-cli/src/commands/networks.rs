@@ -7,6 +7,8 @@ use flowcast::model::network::Network;
 use flowcast::units::Rounded;
 
 use crate::network_args::{load, parse_overrides};
+use crate::output::print_out;
+use crate::output::println_out;
 use crate::tables::table;
 
 /// List the built-in networks, or print one as a file
@@ -39,9 +41,9 @@ impl Networks {
             Some(Action::Show { name, overrides }) => {
                 let network = load(&name, &parse_overrides(&overrides)?)?.announced();
                 if self.json {
-                    println!("{}", serde_json::to_string(&network)?)
+                    println_out!("{}", serde_json::to_string(&network)?)
                 } else {
-                    print!("{}", network.to_toml())
+                    print_out!("{}", network.to_toml())
                 }
             }
             None => {
@@ -56,7 +58,7 @@ impl Networks {
 
 fn print_json(networks: &[Network]) -> Result<()> {
     let list = serde_json::json!({ "schema": "flowcast/networks/1", "networks": networks });
-    println!("{list}");
+    println_out!("{list}");
     Ok(())
 }
 
@@ -67,5 +69,5 @@ fn print_table(networks: &[Network]) {
         let latency = Rounded(network.nic.latency).to_string();
         table.add_row([&network.name, &latency, &format!("{megabytes:.1} MB/s"), &network.title, &network.source]);
     }
-    println!("{table}");
+    println_out!("{table}");
 }

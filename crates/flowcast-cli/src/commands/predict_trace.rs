@@ -22,6 +22,7 @@ use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
 use crate::files::read_text;
+use crate::output::println_out;
 use crate::provenance;
 use crate::replay_view::{view, write_page};
 use crate::tables::table;
@@ -68,7 +69,7 @@ pub fn run(trace: &Trace, network: Option<&Network>, options: &TraceArgs, json: 
         Trace::Program(program) => predict_program(program, network, options)?,
     };
     if json {
-        println!("{}", to_json(&outcome));
+        println_out!("{}", to_json(&outcome));
     } else {
         print_table(trace, network, &outcome);
     }
@@ -173,17 +174,17 @@ const ROWS: usize = 32;
 
 fn print_table(trace: &Trace, network: Option<&Network>, outcome: &Outcome) {
     let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
-    println!("predicted time{on}: {}", Rounded(outcome.makespan()));
-    println!("{} ranks, {} messages, {} bytes", trace.ranks(), outcome.messages, outcome.bytes.0);
+    println_out!("predicted time{on}: {}", Rounded(outcome.makespan()));
+    println_out!("{} ranks, {} messages, {} bytes", trace.ranks(), outcome.messages, outcome.bytes.0);
     let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
     if rows.len() > ROWS {
         rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
-        println!("the {ROWS} slowest ranks (all of them with --json):");
+        println_out!("the {ROWS} slowest ranks (all of them with --json):");
         rows.truncate(ROWS);
     }
     let mut table = table(&[">rank", ">end", ">compute", ">blocked", ">overhead"]);
     rows.iter().for_each(|rank| add_row(&mut table, Rank(*rank as u32), outcome));
-    println!("{table}");
+    println_out!("{table}");
 }
 
 fn add_row(table: &mut Table, rank: Rank, outcome: &Outcome) {
