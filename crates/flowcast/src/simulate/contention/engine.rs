@@ -18,6 +18,16 @@ use crate::trace::program::Program;
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};
 
+/// What becomes of the processor after a turn.
+enum TurnEnd {
+    /// The rank has it again.
+    Keeps,
+    /// It is free.
+    Leaves,
+    /// It is free for others, but the rank goes on at once all the same.
+    GoesOn,
+}
+
 /// A running replay.
 pub(super) struct Engine<'a, O> {
     pub program: &'a Program,
@@ -163,23 +173,28 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn turn(&mut self, rank: u32) {
         self.processors.release(rank);
         loop {
-            let goes_on = self.step(rank);
+            let end = self.step(rank);
+            if let TurnEnd::Keeps = end {
+                return;
+            }
             if let Some(next) = self.processors.next_beside(rank) {
                 self.start_turn(next);
             }
-            if !goes_on {
+            if let TurnEnd::Leaves = end {
                 return;
             }
         }
     }
 
-    /// Does instructions until one takes a turn of its own; whether the rank goes on at once even so.
+    /// Does instructions until one takes a turn of its own.
     #[inline(always)]
-    fn step(&mut self, rank: u32) -> bool {
+    fn step(&mut self, rank: u32) -> TurnEnd {
         let words = self.words[rank as usize];
         if self.ranks[rank as usize].phase == Phase::Finishing {
-            self.advance(rank, Place::Front);
-            return false;
+            self.go_on(rank);
+            if let Some(end) = self.keep_processor(rank) {
+                return end;
+            }
         }
         // Between two computations others get the processor.
         let mut place = Place::Back;
@@ -187,13 +202,13 @@ impl<'a, O: Observer> Engine<'a, O> {
             let at = self.ranks[rank as usize].at as usize;
             let Some((op, next)) = words::decode(words, at) else {
                 self.queue(rank, Place::Back);
-                return false;
+                return TurnEnd::Leaves;
             };
             self.ranks[rank as usize].next = next as u32;
             let step = match op {
                 Op::Compute(_) | Op::Accelerator(_) => {
                     self.queue(rank, place);
-                    return false;
+                    return TurnEnd::Leaves;
                 }
                 Op::Send { class, slot } => self.send(rank, class, slot),
                 Op::Recv => self.receive(rank, self.ranks[rank as usize].next_slot),
@@ -205,26 +220,66 @@ impl<'a, O: Observer> Engine<'a, O> {
                 Op::Nothing | Op::Event(_) => Step::Skip,
                 Op::Ignored(_) => {
                     self.advance(rank, Place::Back);
-                    return false;
+                    return TurnEnd::Leaves;
                 }
             };
             match step {
-                Step::Done => self.advance(rank, Place::Front),
-                Step::Spend => self.queue(rank, Place::Front),
-                Step::Wait => self.ranks[rank as usize].phase = Phase::Waiting,
-                Step::Skip | Step::GoOn => {
-                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
-                    let state = &mut self.ranks[rank as usize];
-                    state.at = state.next;
-                    state.phase = Phase::Begin;
-                    if let Step::Skip = step {
-                        continue;
+                Step::Done => {
+                    self.go_on(rank);
+                    if let Some(end) = self.keep_processor(rank) {
+                        return end;
                     }
-                    return true;
+                    place = Place::Back;
+                }
+                Step::Spend => return self.start_next_turn(rank),
+                Step::Wait => {
+                    self.ranks[rank as usize].phase = Phase::Waiting;
+                    return TurnEnd::Leaves;
+                }
+                Step::Skip => {
+                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
+                    self.go_on(rank);
+                }
+                Step::GoOn => {
+                    self.go_on(rank);
+                    return TurnEnd::GoesOn;
                 }
             }
-            return false;
         }
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        state.at = state.next;
+        state.phase = Phase::Begin;
+    }
+
+    /// A rank has done a call. `None` if its next turn is the very next event.
+    #[inline(always)]
+    fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
+        let state = &self.ranks[rank as usize];
+        let Some((op, _)) = words::decode(self.words[rank as usize], state.at as usize) else {
+            self.queue(rank, Place::Front);
+            return Some(TurnEnd::Leaves);
+        };
+        let computes = matches!(op, Op::Compute(_) | Op::Accelerator(_));
+        if !computes && self.processors.nobody_waits(rank) && self.pending.nothing_is_due() {
+            return None;
+        }
+        Some(self.start_next_turn(rank))
+    }
+
+    /// A rank that is not done with a call, or has just done one, comes before all others of its node.
+    #[inline(always)]
+    fn start_next_turn(&mut self, rank: u32) -> TurnEnd {
+        self.ranks[rank as usize].queued = self.pending.now();
+        if self.processors.keep(rank) {
+            self.start_turn(rank);
+            return TurnEnd::Keeps;
+        }
+        self.processors.queue(rank, Place::Front);
+        TurnEnd::Leaves
     }
 
     /// Lets a rank spend processor time before it goes on with its call; the caller books it.
