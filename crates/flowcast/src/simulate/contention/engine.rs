@@ -35,8 +35,7 @@ pub(super) struct Engine<'a, O> {
     pub way_of: &'a [u16],
     pub observer: &'a mut O,
     pub ways: Vec<Way>,
-    pub words: Vec<&'a [u32]>,
-    pub ranks: Vec<RankState>,
+    pub ranks: Vec<RankState<'a>>,
     pub slots: Slots,
     pub pending: Pending,
     pub processors: Processors,
@@ -56,8 +55,10 @@ impl<'a, O: Observer> Engine<'a, O> {
             way_of,
             observer,
             ways: ways(costs, &mut pending),
-            words: (0..ranks as u32).map(|rank| program.words(Rank(rank))).collect(),
-            ranks: (0..ranks as u32).map(|rank| RankState::new(program.first_slot(Rank(rank)))).collect(),
+            ranks: (0..ranks as u32)
+                .map(Rank)
+                .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
+                .collect(),
             slots: Slots::new(program, costs.has_rendezvous()),
             pending,
             processors: Processors::new(placement, ranks),
@@ -109,7 +110,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     pub fn queue(&mut self, rank: u32, place: Place) {
         let state = &mut self.ranks[rank as usize];
-        if state.phase == Phase::Begin && state.at as usize >= self.words[rank as usize].len() {
+        if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
             state.phase = Phase::Ended;
             return;
@@ -146,7 +147,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn start_instruction(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
-        let Some((op, next)) = words::decode(self.words[rank as usize], state.at as usize) else { return };
+        let Some((op, next)) = words::decode(state.words, state.at as usize) else { return };
         match op {
             Op::Compute(time) => {
                 state.at = next as u32;
@@ -189,7 +190,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// Does instructions until one takes a turn of its own.
     #[inline(always)]
     fn step(&mut self, rank: u32) -> TurnEnd {
-        let words = self.words[rank as usize];
+        let words = self.ranks[rank as usize].words;
         if self.ranks[rank as usize].phase == Phase::Finishing {
             self.go_on(rank);
             if let Some(end) = self.keep_processor(rank) {
@@ -259,7 +260,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
         let state = &self.ranks[rank as usize];
-        let Some((op, _)) = words::decode(self.words[rank as usize], state.at as usize) else {
+        let Some((op, _)) = words::decode(state.words, state.at as usize) else {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
         };
@@ -312,7 +313,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn explain_stop(&self) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState)| {
             let at = state.at as usize;
-            let send = match words::decode(self.words[rank], at) {
+            let send = match words::decode(state.words, at) {
                 Some((Op::WaitSend(ago), _)) => self.slots.sent(rank as u32, ago),
                 _ => None,
             };
