@@ -18,6 +18,16 @@ use crate::trace::program::Program;
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};
 
+/// What becomes of the processor after a turn.
+enum TurnEnd {
+    /// The rank has it again.
+    Keeps,
+    /// It is free.
+    Leaves,
+    /// It is free for others, but the rank goes on at once all the same.
+    GoesOn,
+}
+
 /// A running replay.
 pub(super) struct Engine<'a, O> {
     pub program: &'a Program,
@@ -25,8 +35,7 @@ pub(super) struct Engine<'a, O> {
     pub way_of: &'a [u16],
     pub observer: &'a mut O,
     pub ways: Vec<Way>,
-    pub words: Vec<&'a [u32]>,
-    pub ranks: Vec<RankState>,
+    pub ranks: Vec<RankState<'a>>,
     pub slots: Slots,
     pub pending: Pending,
     pub processors: Processors,
@@ -46,8 +55,10 @@ impl<'a, O: Observer> Engine<'a, O> {
             way_of,
             observer,
             ways: ways(costs, &mut pending),
-            words: (0..ranks as u32).map(|rank| program.words(Rank(rank))).collect(),
-            ranks: (0..ranks as u32).map(|rank| RankState::new(program.first_slot(Rank(rank)))).collect(),
+            ranks: (0..ranks as u32)
+                .map(Rank)
+                .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
+                .collect(),
             slots: Slots::new(program, costs.has_rendezvous()),
             pending,
             processors: Processors::new(placement, ranks),
@@ -99,7 +110,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     pub fn queue(&mut self, rank: u32, place: Place) {
         let state = &mut self.ranks[rank as usize];
-        if state.phase == Phase::Begin && state.at as usize >= self.words[rank as usize].len() {
+        if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
             state.phase = Phase::Ended;
             return;
@@ -136,7 +147,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn start_instruction(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
-        let Some((op, next)) = words::decode(self.words[rank as usize], state.at as usize) else { return };
+        let Some((op, next)) = words::decode(state.words, state.at as usize) else { return };
         match op {
             Op::Compute(time) => {
                 state.at = next as u32;
@@ -163,23 +174,28 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn turn(&mut self, rank: u32) {
         self.processors.release(rank);
         loop {
-            let goes_on = self.step(rank);
+            let end = self.step(rank);
+            if let TurnEnd::Keeps = end {
+                return;
+            }
             if let Some(next) = self.processors.next_beside(rank) {
                 self.start_turn(next);
             }
-            if !goes_on {
+            if let TurnEnd::Leaves = end {
                 return;
             }
         }
     }
 
-    /// Does instructions until one takes a turn of its own; whether the rank goes on at once even so.
+    /// Does instructions until one takes a turn of its own.
     #[inline(always)]
-    fn step(&mut self, rank: u32) -> bool {
-        let words = self.words[rank as usize];
+    fn step(&mut self, rank: u32) -> TurnEnd {
+        let words = self.ranks[rank as usize].words;
         if self.ranks[rank as usize].phase == Phase::Finishing {
-            self.advance(rank, Place::Front);
-            return false;
+            self.go_on(rank);
+            if let Some(end) = self.keep_processor(rank) {
+                return end;
+            }
         }
         // Between two computations others get the processor.
         let mut place = Place::Back;
@@ -187,13 +203,13 @@ impl<'a, O: Observer> Engine<'a, O> {
             let at = self.ranks[rank as usize].at as usize;
             let Some((op, next)) = words::decode(words, at) else {
                 self.queue(rank, Place::Back);
-                return false;
+                return TurnEnd::Leaves;
             };
             self.ranks[rank as usize].next = next as u32;
             let step = match op {
                 Op::Compute(_) | Op::Accelerator(_) => {
                     self.queue(rank, place);
-                    return false;
+                    return TurnEnd::Leaves;
                 }
                 Op::Send { class, slot } => self.send(rank, class, slot),
                 Op::Recv => self.receive(rank, self.ranks[rank as usize].next_slot),
@@ -205,26 +221,66 @@ impl<'a, O: Observer> Engine<'a, O> {
                 Op::Nothing | Op::Event(_) => Step::Skip,
                 Op::Ignored(_) => {
                     self.advance(rank, Place::Back);
-                    return false;
+                    return TurnEnd::Leaves;
                 }
             };
             match step {
-                Step::Done => self.advance(rank, Place::Front),
-                Step::Spend => self.queue(rank, Place::Front),
-                Step::Wait => self.ranks[rank as usize].phase = Phase::Waiting,
-                Step::Skip | Step::GoOn => {
-                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
-                    let state = &mut self.ranks[rank as usize];
-                    state.at = state.next;
-                    state.phase = Phase::Begin;
-                    if let Step::Skip = step {
-                        continue;
+                Step::Done => {
+                    self.go_on(rank);
+                    if let Some(end) = self.keep_processor(rank) {
+                        return end;
                     }
-                    return true;
+                    place = Place::Back;
+                }
+                Step::Spend => return self.start_next_turn(rank),
+                Step::Wait => {
+                    self.ranks[rank as usize].phase = Phase::Waiting;
+                    return TurnEnd::Leaves;
+                }
+                Step::Skip => {
+                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
+                    self.go_on(rank);
+                }
+                Step::GoOn => {
+                    self.go_on(rank);
+                    return TurnEnd::GoesOn;
                 }
             }
-            return false;
         }
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        state.at = state.next;
+        state.phase = Phase::Begin;
+    }
+
+    /// A rank has done a call. `None` if its next turn is the very next event.
+    #[inline(always)]
+    fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
+        let state = &self.ranks[rank as usize];
+        let Some((op, _)) = words::decode(state.words, state.at as usize) else {
+            self.queue(rank, Place::Front);
+            return Some(TurnEnd::Leaves);
+        };
+        let computes = matches!(op, Op::Compute(_) | Op::Accelerator(_));
+        if !computes && self.processors.nobody_waits(rank) && self.pending.nothing_is_due() {
+            return None;
+        }
+        Some(self.start_next_turn(rank))
+    }
+
+    /// A rank that is not done with a call, or has just done one, comes before all others of its node.
+    #[inline(always)]
+    fn start_next_turn(&mut self, rank: u32) -> TurnEnd {
+        self.ranks[rank as usize].queued = self.pending.now();
+        if self.processors.keep(rank) {
+            self.start_turn(rank);
+            return TurnEnd::Keeps;
+        }
+        self.processors.queue(rank, Place::Front);
+        TurnEnd::Leaves
     }
 
     /// Lets a rank spend processor time before it goes on with its call; the caller books it.
@@ -257,7 +313,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn explain_stop(&self) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState)| {
             let at = state.at as usize;
-            let send = match words::decode(self.words[rank], at) {
+            let send = match words::decode(state.words, at) {
                 Some((Op::WaitSend(ago), _)) => self.slots.sent(rank as u32, ago),
                 _ => None,
             };

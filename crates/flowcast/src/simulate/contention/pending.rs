@@ -2,8 +2,8 @@
 //!
 //! Most events follow after one of few fixed delays (the start-up of a message, the transfer of a size), and what is
 //! inserted after one delay becomes due in the order of insertion. So each such delay is a *lane*, a plain queue of
-//! which only the head stands in the heap, and the heap stays as small as there are delays. What is due at once goes
-//! past the heap: everything in it that is due now was inserted before.
+//! which only the head stands in a heap, and that heap stays as small as there are delays. What is due at once goes
+//! past the heaps: everything in them that is due now was inserted before.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -80,13 +80,67 @@ impl LaneQueue {
     }
 }
 
+/// Entries of which the earliest is at hand.
+#[derive(Debug, Clone, Default)]
+struct Heap(Vec<Entry>);
+
+impl Heap {
+    #[inline]
+    fn insert(&mut self, entry: Entry) {
+        let mut at = self.0.len();
+        self.0.push(entry);
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if !entry.is_before(&self.0[parent]) {
+                break;
+            }
+            self.0[at] = self.0[parent];
+            at = parent;
+        }
+        self.0[at] = entry;
+    }
+
+    /// Puts an entry at the place of the first.
+    #[inline(always)]
+    fn replace_first(&mut self, entry: Entry) {
+        let heap = &mut self.0[..];
+        let mut at = 0;
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= heap.len() {
+                break;
+            }
+            if child + 1 < heap.len() && heap[child + 1].is_before(&heap[child]) {
+                child += 1;
+            }
+            if !heap[child].is_before(&entry) {
+                break;
+            }
+            heap[at] = heap[child];
+            at = child;
+        }
+        heap[at] = entry;
+    }
+
+    #[inline(always)]
+    fn remove_first(&mut self) {
+        let last = self.0.pop().expect("the heap has a first entry");
+        if !self.0.is_empty() {
+            self.replace_first(last);
+        }
+    }
+}
+
 /// The events to come.
 #[derive(Debug, Clone, Default)]
 pub struct Pending {
     now: f64,
     sequence: u64,
     at_once: VecDeque<Event>,
-    heap: Vec<Entry>,
+    /// Events without a lane.
+    others: Heap,
+    /// The head of each lane.
+    heads: Heap,
     lanes: Vec<LaneQueue>,
 }
 
@@ -122,11 +176,13 @@ impl Pending {
         self.sequence += 1;
         let entry = Entry { due: time.to_bits(), sequence: self.sequence, event, lane };
         match self.lanes.get_mut(usize::from(lane)) {
-            Some(queue) if queue.active => return queue.behind.push_back(entry),
-            Some(queue) => queue.active = true,
-            None => {}
+            Some(queue) if queue.active => queue.behind.push_back(entry),
+            Some(queue) => {
+                queue.active = true;
+                self.heads.insert(entry);
+            }
+            None => self.others.insert(entry),
         }
-        self.insert(entry);
     }
 
     /// Inserts an event that is due now.
@@ -141,73 +197,41 @@ impl Pending {
         self.put(Lane::NONE, time, event);
     }
 
+    /// Whether no event is due now.
+    #[inline(always)]
+    pub fn nothing_is_due(&self) -> bool {
+        let later = |heap: &Heap| heap.0.first().is_none_or(|entry| entry.due != self.now.to_bits());
+        self.at_once.is_empty() && later(&self.heads) && later(&self.others)
+    }
+
     /// Takes the next event and goes on to its time.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Event> {
-        let due = self.heap.first().map(|entry| entry.due);
+        let first = match (self.heads.0.first(), self.others.0.first()) {
+            (Some(head), Some(other)) => Some(if head.is_before(other) { head } else { other }),
+            (head, other) => head.or(other),
+        };
+        let due = first.map(|entry| entry.due);
         if due != Some(self.now.to_bits())
             && let Some(event) = self.at_once.pop_front()
         {
             return Some(event);
         }
-        self.now = f64::from_bits(due?);
-        let Entry { event, lane, .. } = self.heap[0];
-        let following = match lane {
-            DIRECT => None,
-            lane => self.lanes[usize::from(lane)].behind.pop_front(),
-        };
-        let replacement = match following {
-            Some(entry) => entry,
+        let Entry { due, event, lane, .. } = *first?;
+        self.now = f64::from_bits(due);
+        if lane == DIRECT {
+            self.others.remove_first();
+            return Some(event);
+        }
+        let queue = &mut self.lanes[usize::from(lane)];
+        match queue.behind.pop_front() {
+            Some(following) => self.heads.replace_first(following),
             None => {
-                if lane != DIRECT {
-                    self.lanes[usize::from(lane)].active = false;
-                }
-                let last = self.heap.pop().expect("the heap has a first entry");
-                if self.heap.is_empty() {
-                    return Some(event);
-                }
-                last
+                queue.active = false;
+                self.heads.remove_first();
             }
-        };
-        self.sift_down(replacement);
+        }
         Some(event)
-    }
-
-    #[inline]
-    fn insert(&mut self, entry: Entry) {
-        let mut at = self.heap.len();
-        self.heap.push(entry);
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if !entry.is_before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[at] = self.heap[parent];
-            at = parent;
-        }
-        self.heap[at] = entry;
-    }
-
-    /// Puts an entry at the top and moves it down to its place.
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let mut at = 0;
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= heap.len() {
-                break;
-            }
-            if child + 1 < heap.len() && heap[child + 1].is_before(&heap[child]) {
-                child += 1;
-            }
-            if !heap[child].is_before(&entry) {
-                break;
-            }
-            heap[at] = heap[child];
-            at = child;
-        }
-        heap[at] = entry;
     }
 }
 

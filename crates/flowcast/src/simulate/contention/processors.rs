@@ -86,6 +86,21 @@ impl Processors {
         }
     }
 
+    /// A rank takes the processor back that it has just given back, unless it is gone.
+    #[inline(always)]
+    pub fn keep(&mut self, rank: u32) -> bool {
+        let node = &mut self.nodes[self.node_of[rank as usize] as usize];
+        let free = node.free > 0;
+        node.free -= u32::from(free);
+        free
+    }
+
+    /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
+    #[inline(always)]
+    pub fn nobody_waits(&self, rank: u32) -> bool {
+        self.changed.is_empty() && self.nodes[self.node_of[rank as usize] as usize].free > 0
+    }
+
     /// The next rank that gets a processor of the node of `rank`.
     #[inline(always)]
     pub fn next_beside(&mut self, rank: u32) -> Option<u32> {

@@ -35,8 +35,12 @@ pub(super) enum Step {
     Wait,
 }
 
+/// One rank, in two cache lines.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RankState {
+#[repr(align(64))]
+pub(super) struct RankState<'a> {
+    /// Its instructions.
+    pub words: &'a [u32],
     /// The instruction, and the one behind it.
     pub at: u32,
     pub next: u32,
@@ -59,9 +63,10 @@ pub(super) struct RankState {
     pub overhead: f64,
 }
 
-impl RankState {
-    pub fn new(next_slot: u32) -> RankState {
+impl<'a> RankState<'a> {
+    pub fn new(words: &'a [u32], next_slot: u32) -> RankState<'a> {
         RankState {
+            words,
             at: 0,
             next: 0,
             next_slot,
