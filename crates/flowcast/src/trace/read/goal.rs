@@ -1,9 +1,8 @@
 //! LogGOPSim's GOAL text: for each rank operations and what they require.
 
-use std::collections::HashMap;
-
 use super::scan::{Input, lines, shown};
 use crate::trace::TraceError;
+use crate::trace::key_map::KeyMap;
 use crate::trace::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
 use crate::trace::words::is_duration;
 use crate::units::{Bytes, Rank, Time};
@@ -40,9 +39,10 @@ pub fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     let plain = without_comments(text);
     let mut reader = Reader { input: Input { name, text: &plain }, graphs: Vec::new(), rank: None };
     let mut line = 0;
+    let mut words = Vec::new();
     for range in lines(&plain, 0) {
         line += 1;
-        let words = words_of(&plain[range.clone()]);
+        split_words(&plain[range.clone()], &mut words);
         if !words.is_empty() {
             let fault = |fault: LineFault| {
                 let (found, expected) = match fault {
@@ -58,8 +58,8 @@ pub fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
 }
 
 /// Words, with braces and colons of labels as words of their own.
-fn words_of(line: &[u8]) -> Vec<&[u8]> {
-    let mut words = Vec::new();
+fn split_words<'a>(line: &'a [u8], words: &mut Vec<&'a [u8]>) {
+    words.clear();
     let mut start = None;
     for (at, byte) in line.iter().enumerate() {
         let single = matches!(byte, b'{' | b'}' | b':' | b';');
@@ -75,7 +75,6 @@ fn words_of(line: &[u8]) -> Vec<&[u8]> {
         }
     }
     words.extend(start.map(|from| &line[from..]));
-    words
 }
 
 enum LineFault {
@@ -86,27 +85,30 @@ enum LineFault {
 struct Reader<'a> {
     input: Input<'a>,
     graphs: Vec<Option<Graph>>,
-    rank: Option<RankText>,
+    rank: Option<RankText<'a>>,
 }
 
 /// The rank whose braces are open.
-struct RankText {
+struct RankText<'a> {
     rank: usize,
     nodes: Vec<Node>,
-    labels: HashMap<Vec<u8>, u32>,
+    /// Labels, numbered when they are first met, defined or not.
+    labels: KeyMap<&'a [u8]>,
+    /// The operation that each label names.
+    named: Vec<Option<u32>>,
     dependencies: Vec<PendingDependency>,
 }
 
-/// A dependency by name: labels may be defined further down.
+/// A dependency by the numbers of labels, which may be defined further down.
 struct PendingDependency {
-    later: Vec<u8>,
-    earlier: Vec<u8>,
+    later: u32,
+    earlier: u32,
     after: After,
     line: u32,
 }
 
-impl Reader<'_> {
-    fn read_line(&mut self, words: &[&[u8]], line: u32) -> Result<(), LineFault> {
+impl<'a> Reader<'a> {
+    fn read_line(&mut self, words: &[&'a [u8]], line: u32) -> Result<(), LineFault> {
         match (words, &mut self.rank) {
             ([b"num_ranks", count], None) if self.graphs.is_empty() => {
                 let count = number(count).filter(|count| (1..=1 << 24).contains(count));
@@ -135,7 +137,13 @@ impl Reader<'_> {
         if self.graphs[rank].is_some() {
             return Err(LineFault::Value(format!("rank {rank} again"), "each rank once".to_owned()));
         }
-        self.rank = Some(RankText { rank, nodes: Vec::new(), labels: HashMap::new(), dependencies: Vec::new() });
+        self.rank = Some(RankText {
+            rank,
+            nodes: Vec::new(),
+            labels: KeyMap::default(),
+            named: Vec::new(),
+            dependencies: Vec::new(),
+        });
         Ok(())
     }
 
@@ -162,11 +170,12 @@ impl Reader<'_> {
 
 const STATEMENT: &str = "[label:] send SIZEb to RANK, recv SIZEb from RANK, calc NANOSECONDS [tag T] [cpu C] [nic N], or LABEL requires|irequires LABEL";
 
-impl RankText {
-    fn read_statement(&mut self, words: &[&[u8]], line: u32, ranks: usize) -> Result<(), LineFault> {
+impl<'a> RankText<'a> {
+    fn read_statement(&mut self, words: &[&'a [u8]], line: u32, ranks: usize) -> Result<(), LineFault> {
         if let [later, word @ (b"requires" | b"irequires"), earlier] = words {
             let after = if *word == b"requires" { After::End } else { After::Start };
-            self.dependencies.push(PendingDependency { later: later.to_vec(), earlier: earlier.to_vec(), after, line });
+            let (later, earlier) = (self.label(later), self.label(earlier));
+            self.dependencies.push(PendingDependency { later, earlier, after, line });
             return Ok(());
         }
         let (label, words) = match words {
@@ -176,27 +185,36 @@ impl RankText {
         let node = read_operation(words, line, ranks)?;
         let index = self.nodes.len() as u32;
         self.nodes.push(node);
-        if let Some(label) = label
-            && self.labels.insert(label.to_vec(), index).is_some()
-        {
-            return Err(LineFault::Value(format!("label {} again", shown(label)), "labels used once in a rank".into()));
+        if let Some(label) = label {
+            let number = self.label(label) as usize;
+            if self.named[number].replace(index).is_some() {
+                let found = format!("label {} again", shown(label));
+                return Err(LineFault::Value(found, "labels used once in a rank".into()));
+            }
         }
         Ok(())
     }
 
-    fn into_graph(self, name: &str) -> Result<Graph, LineFault> {
-        let mut dependencies = Vec::with_capacity(self.dependencies.len());
-        for pending in &self.dependencies {
-            let find = |label: &[u8]| {
-                let found = || {
-                    let expected = format!("a label of rank {} (in {name}:{})", self.rank, pending.line);
-                    LineFault::Value(format!("label {}", shown(label)), expected)
-                };
-                self.labels.get(label).copied().ok_or_else(found)
-            };
-            let (later, earlier) = (find(&pending.later)?, find(&pending.earlier)?);
-            dependencies.push(Dependency { later, earlier, after: pending.after });
+    fn label(&mut self, label: &'a [u8]) -> u32 {
+        let number = self.labels.number(label);
+        if number as usize == self.named.len() {
+            self.named.push(None);
         }
+        number
+    }
+
+    fn into_graph(self, name: &str) -> Result<Graph, LineFault> {
+        let node = |label: u32, line: u32| {
+            self.named[label as usize].ok_or_else(|| {
+                let expected = format!("a label of rank {} (in {name}:{line})", self.rank);
+                LineFault::Value(format!("label {}", shown(self.labels.key(label))), expected)
+            })
+        };
+        let resolve = |pending: &PendingDependency| {
+            let PendingDependency { later, earlier, after, line } = *pending;
+            Ok(Dependency { later: node(later, line)?, earlier: node(earlier, line)?, after })
+        };
+        let dependencies: Vec<Dependency> = self.dependencies.iter().map(resolve).collect::<Result<_, LineFault>>()?;
         Ok(graph(self.nodes, &dependencies))
     }
 }
