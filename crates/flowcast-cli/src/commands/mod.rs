@@ -10,6 +10,7 @@ mod measure;
 mod networks;
 mod predict;
 mod predict_trace;
+mod rails;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -31,6 +32,7 @@ enum Command {
     Bench(bench::Bench),
     Measure(measure::Measure),
     Fit(fit::Fit),
+    Rails(rails::Rails),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -47,6 +49,7 @@ impl Cli {
             Command::Bench(command) => command.run(),
             Command::Measure(command) => command.run(),
             Command::Fit(command) => command.run(),
+            Command::Rails(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
