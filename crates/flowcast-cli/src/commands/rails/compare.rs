@@ -42,7 +42,7 @@ pub struct Compare {
     #[arg(long, default_value_t = 8, value_name = "COUNT")]
     messages: usize,
     /// Longest message; each power of two up to it is as likely as any other
-    #[arg(long, default_value = "64KiB", value_name = "SIZE")]
+    #[arg(long, default_value = "16KiB", value_name = "SIZE")]
     largest: Bytes,
     /// Messages arrive within this time; 0us is a burst
     #[arg(long, default_value = "0us", value_name = "TIME")]
