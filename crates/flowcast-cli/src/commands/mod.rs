@@ -12,6 +12,7 @@ mod place;
 mod predict;
 mod predict_pattern;
 mod predict_trace;
+mod rails;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -34,6 +35,7 @@ enum Command {
     Measure(measure::Measure),
     Fit(fit::Fit),
     Place(place::Place),
+    Rails(rails::Rails),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -51,6 +53,7 @@ impl Cli {
             Command::Measure(command) => command.run(),
             Command::Fit(command) => command.run(),
             Command::Place(command) => command.run(),
+            Command::Rails(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

@@ -83,6 +83,17 @@ impl SchedulerName {
         disciplines.clone().map(SchedulerName::new).chain(disciplines.map(SchedulerName::printed))
     }
 
+    /// Every name once, without printed forms that choose as the meant ones do: those by turns look at no clock, and 4.4.1
+    /// and 4.4.2 know none.
+    pub fn distinct() -> impl Iterator<Item = SchedulerName> {
+        SchedulerName::every().filter(|name| name.accounting == Accounting::FromTheClock || name.uses_clock())
+    }
+
+    fn uses_clock(self) -> bool {
+        use Discipline::{EarliestDelivery, EarliestOverlap, FixedPoint, Latency, Overlap, VftClock};
+        matches!(self.discipline, VftClock | Latency | Overlap | FixedPoint | EarliestDelivery | EarliestOverlap)
+    }
+
     /// The integers of `fixed-point`; `None` for the others.
     pub fn binary_point(self) -> Option<BinaryPoint> {
         let point = match self.accounting {

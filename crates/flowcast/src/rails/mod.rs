@@ -11,6 +11,7 @@
 pub mod bound;
 pub mod compare;
 pub mod discipline;
+pub mod messages;
 pub mod moment;
 pub mod optimum;
 pub mod rail;

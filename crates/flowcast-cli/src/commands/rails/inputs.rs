@@ -1,0 +1,59 @@
+//! Rails and messages, given the same way to every command.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::schedule::{Message, Schedule};
+use flowcast::rails::turns::Shares;
+use flowcast::rails::{Rail, messages};
+use flowcast::units::Time;
+
+use crate::files::read_text;
+
+/// The rails.
+#[derive(Debug, Args)]
+pub struct RailArgs {
+    /// A network: name, then g, G per byte, o and L in microseconds (repeatable)
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse)]
+    pub rails: Vec<Rail>,
+}
+
+impl RailArgs {
+    /// The parameters of the rails.
+    pub fn costs(&self) -> Vec<LogGp> {
+        self.rails.iter().map(|rail| rail.cost).collect()
+    }
+}
+
+/// The messages.
+#[derive(Debug, Args)]
+pub struct MessageArgs {
+    /// Messages in order of arrival: a CSV file with the columns arrival_us,size_B
+    #[arg(long, value_name = "FILE.csv")]
+    messages: PathBuf,
+}
+
+impl MessageArgs {
+    /// Reads the file.
+    pub fn read(&self) -> Result<Vec<Message>> {
+        let text = read_text(&self.messages)?;
+        messages::read(&text).with_context(|| self.messages.display().to_string())
+    }
+}
+
+/// Shares as given, or in proportion to the bandwidths.
+pub fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
+    Ok(if given.is_empty() { Shares::by_bandwidth(rails)? } else { Shares::new(given)? })
+}
+
+/// In microseconds.
+pub fn micros(times: &[Time]) -> Vec<f64> {
+    times.iter().map(|time| time.as_micros()).collect()
+}
+
+/// The rails of a schedule as numbers.
+pub fn choices(schedule: &Schedule) -> Vec<u8> {
+    schedule.choices.iter().map(|rail| rail.0).collect()
+}
