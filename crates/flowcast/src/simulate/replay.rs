@@ -159,6 +159,21 @@ struct RankState {
     overhead: f64,
 }
 
+impl RankState {
+    /// The processor's part of a send, once the interface is free: when it was called, begun and done.
+    #[inline(always)]
+    fn begin_send(&mut self, overhead: f64, busy: f64) -> (f64, f64, f64) {
+        let call = self.time;
+        let start = if self.interface_free > call { self.interface_free } else { call };
+        let end = start + overhead;
+        self.blocked += start - call;
+        self.overhead += overhead;
+        self.interface_free = start + busy;
+        self.time = end;
+        (call, start, end)
+    }
+}
+
 /// A rendezvous send whose receiver has not come.
 #[derive(Debug, Clone, Copy)]
 struct PendingSend {
@@ -319,13 +334,7 @@ where
         if RENDEZVOUS && (cost.rendezvous || state.entered) {
             return self.send_rendezvous(rank, state, class, slot);
         }
-        let call = state.time;
-        let start = if state.interface_free > call { state.interface_free } else { call };
-        let end = start + path.send_overhead;
-        state.blocked += start - call;
-        state.overhead += path.send_overhead;
-        state.interface_free = start + cost.busy;
-        state.time = end;
+        let (call, start, end) = state.begin_send(path.send_overhead, cost.busy);
         if T::SHARED && self.is_between_nodes(slot) {
             self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
             self.transit.depart(Departure { slot, start: end, cost: *cost, latency: path.latency });
@@ -446,13 +455,7 @@ where
     fn start_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) {
         let path = self.path(slot);
         let cost = path.classes[class as usize];
-        let call = state.time;
-        let start = if state.interface_free > call { state.interface_free } else { call };
-        let ready = start + path.send_overhead;
-        state.blocked += start - call;
-        state.overhead += path.send_overhead;
-        state.interface_free = start + cost.busy;
-        state.time = ready;
+        let (call, start, ready) = state.begin_send(path.send_overhead, cost.busy);
         self.sends[rank as usize].push(slot);
         self.observer.sent(rank, slot, Sent { class, call, start, end: ready, arrival: f64::INFINITY });
         let posted = self.posted[slot as usize];
