@@ -207,19 +207,27 @@ impl<M: Moment> Rated<M> {
     }
 }
 
-/// In two halves that do not wait for each other; the first half wins ties.
+/// Four by four, and two by two within the four, so that few comparisons wait for each other; the first wins ties.
 #[inline]
 fn best_of<M: Moment>(entries: &[Entry<M>], rated: impl Fn(usize, &Entry<M>) -> Rated<M>) -> Rated<M> {
-    let (first, second) = entries.split_at(entries.len().div_ceil(2));
-    let mut low = rated(0, &first[0]);
-    let Some(head) = second.first() else { return low };
-    let mut high = rated(first.len(), head);
-    for (index, (before, after)) in first[1..].iter().zip(&second[1..]).enumerate() {
-        low = low.or_better(rated(index + 1, before));
-        high = high.or_better(rated(first.len() + index + 1, after));
+    let (fours, rest) = entries.as_chunks::<4>();
+    let best_of_four = |first: usize, [a, b, c, d]: &[Entry<M>; 4]| {
+        let (low, high) =
+            (rated(first, a).or_better(rated(first + 1, b)), rated(first + 2, c).or_better(rated(first + 3, d)));
+        low.or_better(high)
+    };
+    let (mut best, fours, rest) = match (fours, rest) {
+        ([head, fours @ ..], rest) => (best_of_four(0, head), fours, rest),
+        (_, rest) => (rated(0, &rest[0]), &[] as &[_], &rest[1..]),
+    };
+    let mut index = entries.len() - 4 * fours.len() - rest.len();
+    for four in fours {
+        best = best.or_better(best_of_four(index, four));
+        index += 4;
     }
-    if first.len() > second.len() {
-        low = low.or_better(rated(first.len() - 1, &first[first.len() - 1]));
+    for entry in rest {
+        best = best.or_better(rated(index, entry));
+        index += 1;
     }
-    low.or_better(high)
+    best
 }

@@ -33,7 +33,7 @@ pub struct Compare {
     /// thesis' networks, one after the other]
     #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse)]
     rails: Vec<Rail>,
-    /// Schedulers [default: all, as meant and as printed]
+    /// Schedulers [default: all, and the printed forms that differ]
     #[arg(long, value_delimiter = ',', value_name = "NAME,NAME...")]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails
