@@ -6,6 +6,7 @@ mod files;
 mod launcher;
 mod network_args;
 mod output;
+mod outputs;
 mod partial;
 mod provenance;
 mod replay_view;
