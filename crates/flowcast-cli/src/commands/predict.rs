@@ -52,7 +52,9 @@ impl Predict {
             let pattern = Pattern::read(&name, &content)?;
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             if self.trace.is_given() {
-                bail!("found a pattern, expected a trace for --mapping, --rendezvous-from, --goal-params and files to write");
+                bail!(
+                    "found a pattern, expected a trace for --mapping, --rendezvous-from, --goal-params and files to write"
+                );
             }
             return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
         }

@@ -54,7 +54,10 @@ pub struct TraceArgs {
 impl TraceArgs {
     /// Whether any of them was given.
     pub fn is_given(&self) -> bool {
-        self.mapping.is_some() || self.rendezvous_from.is_some() || self.goal_params.is_some() || self.outputs.is_given()
+        self.mapping.is_some()
+            || self.rendezvous_from.is_some()
+            || self.goal_params.is_some()
+            || self.outputs.is_given()
     }
 }
 

@@ -4,15 +4,13 @@
 //! message. A journal keeps no causes, and all but the messages as differences of whole nanoseconds, a few bytes each,
 //! so that a trace of 10 million messages fits into little more than 1 GiB, the program included.
 
-mod packed;
-
 use super::record::{Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, MessageSpan, Segment};
 use crate::model::collective::CollectiveOp;
+use crate::trace::packed::Packed;
 use crate::trace::program::Program;
 use crate::trace::words::Op;
 use crate::units::{Rank, Time};
-use packed::Packed;
 
 /// A stretch of a rank's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,11 +142,7 @@ impl<'a> Journal<'a> {
         let journal = &self.ranks[rank.index()];
         let open = journal.open.map(|(function, start, end)| (nanos(start), nanos(end), function.code()));
         let spans = journal.calls.spans().chain(open.filter(|(start, end, _)| end > start));
-        spans.map(|(start, end, code)| Call {
-            function: Function::of_code(code),
-            start: whole(start),
-            end: whole(end),
-        })
+        spans.map(|(start, end, code)| Call { function: Function::of_code(code), start: whole(start), end: whole(end) })
     }
 
     /// The events of the trace that a rank passed, in time order.
@@ -168,7 +162,8 @@ impl<'a> Journal<'a> {
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
         let first = self.program.first_slot(rank);
         let next = Rank(rank.0 + 1);
-        let end = if next.index() < self.ranks.len() { self.program.first_slot(next) } else { self.flights.len() as u32 };
+        let end =
+            if next.index() < self.ranks.len() { self.program.first_slot(next) } else { self.flights.len() as u32 };
         let sent = move |slot: &u32| self.flights[*slot as usize].from != NOWHERE.from;
         (first..end).filter(sent).map(|slot| (slot, self.passage(slot)))
     }

@@ -19,6 +19,11 @@ impl Packed {
         self.end = end;
     }
 
+    /// Where the last span ends.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Start, end and code of each.
     pub fn spans(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let mut at = 0;
