@@ -23,8 +23,8 @@ use serde_json::json;
 
 use crate::files::read_text;
 use crate::output::println_out;
-use crate::outputs::OutputArgs;
 use crate::provenance;
+use crate::replay_files::OutputArgs;
 use crate::replay_view::{view, write_page};
 use crate::tables::table;
 

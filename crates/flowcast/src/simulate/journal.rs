@@ -168,6 +168,12 @@ impl<'a> Journal<'a> {
         (first..end).filter(sent).map(|slot| (slot, self.passage(slot)))
     }
 
+    /// When the last message was there; later than all ranks' ends if nobody waited for it.
+    pub fn last_arrival(&self) -> Time {
+        let arrivals = self.flights.iter().map(|flight| flight.arrival).filter(|arrival| arrival.is_finite());
+        Time::from_nanos(arrivals.fold(0.0, f64::max))
+    }
+
     /// How long a rank did each thing, in the order of [`Activity::ALL`].
     pub fn times(&self, rank: Rank) -> [Time; Activity::ALL.len()] {
         self.ranks[rank.index()].times.map(Time::from_nanos)

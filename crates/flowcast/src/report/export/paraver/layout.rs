@@ -60,7 +60,8 @@ impl Layout {
         let program = replayed.program;
         let cpus: Vec<String> = self.cpus_of_node.iter().map(u32::to_string).collect();
         let tasks: Vec<String> = self.node_of_rank.iter().map(|node| format!("1:{}", node + 1)).collect();
-        write!(out, "#Paraver ({}):{}_ns", stamp.0, nanos(replayed.outcome.makespan()))?;
+        let end = replayed.outcome.makespan().max(replayed.journal.last_arrival());
+        write!(out, "#Paraver ({}):{}_ns", stamp.0, nanos(end))?;
         write!(out, ":{}({}):1:{}({})", cpus.len(), cpus.join(","), tasks.len(), tasks.join(","))?;
         writeln!(out, ",{}", program.communicators().len())?;
         for communicator in program.communicators() {

@@ -61,10 +61,11 @@ fn collective_calls_are_read_where_all_members_make_them_and_counted_where_not()
     assert_eq!(program.instances().len(), 1);
     assert_eq!((program.calls()[0].send.0, program.calls()[0].recv.0), (4, 8));
     let kinds: Vec<_> = program.ignored().iter().map(|ignored| (ignored.kind.as_str(), ignored.count)).collect();
-    assert_eq!(kinds, [("records of type 4", 1)]);
+    assert_eq!(kinds, [("records of type 4", 1), ("tasks without running states (their computation)", 2)]);
 
     let partial = read_text(&format!("{HEAD}{}", call(1, 10))).unwrap();
     assert_eq!((partial.instances().len(), partial.ignored()[0].count), (0, 1));
+    assert!(partial.ignored()[0].kind.contains("not all tasks"));
     let unknown = read_text(&format!("{HEAD}2:1:1:1:1:10:50000002:8\n")).unwrap();
     assert!(unknown.ignored()[0].kind.contains("without a communicator"));
 }
