@@ -164,8 +164,10 @@ fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
     assert_eq!(prv.instances().len(), 36);
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let times = [&prv, &dim].map(|program| {
-        let outcome = write(program, &network, Rendezvous::of(&network, None)).outcome;
-        outcome.makespan().as_seconds()
+        let written = write(program, &network, Rendezvous::of(&network, None));
+        // The events are those of the trace.
+        assert!(check(&written).event_types.contains(&50_000_003));
+        written.outcome.makespan().as_seconds()
     });
     assert!((times[0] / times[1] - 1.0).abs() < 0.01, "{times:?}");
     let ft = program("data/paraver/ft.S.4.prv.gz");

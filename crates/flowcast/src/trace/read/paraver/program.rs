@@ -169,7 +169,7 @@ impl Walk<'_> {
         let mut builder = RankBuilder::default();
         let mut bursts = Bursts { rest: task.bursts.spans().map(|(begin, end, _)| (begin, end)), current: None };
         let at = |index: &u32| &messages[*index as usize];
-        let mut sources: [Peekable<Box<dyn Iterator<Item = (i64, Action)>>>; 5] = [
+        let mut sources: [Timed<'_>; 5] = [
             boxed(task.events.spans().map(|(time, _, number)| (time as i64, Action::Event(number as u32)))),
             boxed(task.calls.iter().zip(0..).map(|((time, _), number)| (*time, Action::Call(number)))),
             boxed(order.posts.iter().map(|index| (at(index).receive, Action::Post(*index)))),
@@ -206,14 +206,15 @@ impl Walk<'_> {
     }
 }
 
-fn boxed<'a>(
-    items: impl Iterator<Item = (i64, Action)> + 'a,
-) -> Peekable<Box<dyn Iterator<Item = (i64, Action)> + 'a>> {
+/// Actions with their times, in time order.
+type Timed<'a> = Peekable<Box<dyn Iterator<Item = (i64, Action)> + 'a>>;
+
+fn boxed<'a>(items: impl Iterator<Item = (i64, Action)> + 'a) -> Timed<'a> {
     (Box::new(items) as Box<dyn Iterator<Item = (i64, Action)> + 'a>).peekable()
 }
 
 /// The first of what comes next; of equal times the first source's.
-fn earliest<I: Iterator<Item = (i64, Action)>>(sources: &mut [Peekable<I>; 5]) -> Option<(i64, Action)> {
+fn earliest(sources: &mut [Timed<'_>; 5]) -> Option<(i64, Action)> {
     let next = sources.iter_mut().enumerate().filter_map(|(number, source)| Some((source.peek()?.0, number))).min();
     sources[next?.1].next()
 }
