@@ -8,6 +8,7 @@ mod network_args;
 mod output;
 mod partial;
 mod provenance;
+mod replay_files;
 mod replay_view;
 mod tables;
 mod trace_args;

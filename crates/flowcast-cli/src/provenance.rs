@@ -31,6 +31,13 @@ fn utc_now() -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)
 }
 
+/// The date (UTC) as Paraver's header has it: `dd/mm/yyyy at hh:mm`.
+pub fn paraver_date() -> String {
+    let date = utc_now();
+    let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("00");
+    format!("{}/{}/{} at {}", part(8..10), part(5..7), part(0..4), part(11..16))
+}
+
 /// Gregorian date of a day counted from 1970-01-01.
 fn civil_date(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);

@@ -17,6 +17,7 @@ use crate::trace_args::open_trace;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict cg.S.4.dim --network gige-tcp
+  flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json")]
@@ -51,7 +52,9 @@ impl Predict {
             let pattern = Pattern::read(&name, &content)?;
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             if self.trace.is_given() {
-                bail!("found a pattern, expected a trace for --mapping, --rendezvous-from and --goal-params");
+                bail!(
+                    "found a pattern, expected a trace for --mapping, --rendezvous-from, --goal-params and files to write"
+                );
             }
             return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
         }

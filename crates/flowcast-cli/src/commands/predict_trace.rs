@@ -24,6 +24,7 @@ use serde_json::json;
 use crate::files::read_text;
 use crate::output::println_out;
 use crate::provenance;
+use crate::replay_files::OutputArgs;
 use crate::replay_view::{view, write_page};
 use crate::tables::table;
 
@@ -43,6 +44,8 @@ pub struct TraceArgs {
     /// Write a self-contained page with timeline, messages and what limits the program
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub outputs: OutputArgs,
     /// How messages under way together share the network.
     #[arg(skip)]
     pub model: Option<String>,
@@ -51,7 +54,10 @@ pub struct TraceArgs {
 impl TraceArgs {
     /// Whether any of them was given.
     pub fn is_given(&self) -> bool {
-        self.mapping.is_some() || self.rendezvous_from.is_some() || self.goal_params.is_some()
+        self.mapping.is_some()
+            || self.rendezvous_from.is_some()
+            || self.goal_params.is_some()
+            || self.outputs.is_given()
     }
 }
 
@@ -80,6 +86,9 @@ fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &Tr
     if options.model.is_some() || options.mapping.is_some() || options.report.is_some() {
         bail!("found a GOAL schedule, expected another trace for --model, --mapping and --report");
     }
+    if options.outputs.is_given() {
+        bail!("found a GOAL schedule, expected another trace for {OUTPUTS}");
+    }
     let parameters = match (&options.goal_params, network) {
         (Some(text), _) => goal_params(text)?,
         (None, Some(network)) => Loggops::from_network(network),
@@ -87,6 +96,8 @@ fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &Tr
     };
     Ok(loggops::run(schedule, parameters)?)
 }
+
+const OUTPUTS: &str = "--paraver, --perfetto, --messages, --ranks and --pairs";
 
 fn predict_program(program: &Program, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
     if options.goal_params.is_some() {
@@ -97,12 +108,18 @@ fn predict_program(program: &Program, network: Option<&Network>, options: &Trace
     let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
     print_notes(program);
     let rendezvous = Rendezvous::of(network, options.rendezvous_from);
+    let places = placement.clone();
     let replay = match options.model.as_deref().map(Model::named).transpose()? {
         Some(model) => Engine::sharing(program, network, placement, rendezvous, model)?,
         None => Engine::new(program, network, placement, rendezvous)?,
     };
-    match &options.report {
-        Some(path) => write_report(program, network, view(program, network, &replay)?, path),
+    let report = |path: &PathBuf| write_report(program, network, view(program, network, &replay)?, path);
+    let reported = options.report.as_ref().map(report).transpose()?;
+    if options.outputs.is_given() {
+        return options.outputs.write(program, &places, &replay);
+    }
+    match reported {
+        Some(outcome) => Ok(outcome),
         None => Ok(replay.run()?),
     }
 }

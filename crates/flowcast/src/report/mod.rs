@@ -6,6 +6,7 @@
 //! (`flowcast/report/1`, see `docs/report.md`).
 
 mod data;
+pub mod export;
 mod html;
 pub mod pattern_plot;
 mod shares;

@@ -7,6 +7,7 @@ pub mod costs;
 pub mod critical_path;
 mod deadlock;
 pub mod fluid;
+pub mod journal;
 pub mod loggops;
 mod matching;
 pub mod outcome;
@@ -28,7 +29,7 @@ use costs::Rendezvous;
 use critical_path::CriticalPath;
 use outcome::Outcome;
 use placement::Placement;
-use record::Recorder;
+use record::{Observer, Recorder};
 use replay::Replay;
 use transit::SharedReplay;
 
@@ -116,6 +117,18 @@ impl<'a> Engine<'a> {
             Engine::Contention(contention) => contention.run(),
             Engine::Shared(shared) => shared.run(),
             Engine::Free(replay) => replay.run(),
+        }
+    }
+
+    /// Runs and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        match self {
+            Engine::Contention(contention) => contention.observed(observer),
+            Engine::Shared(shared) => shared.observed(observer),
+            Engine::Free(replay) => replay.observed(observer),
         }
     }
 

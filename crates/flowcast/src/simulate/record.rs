@@ -18,6 +18,12 @@ pub trait Observer {
     /// A message that has begun to move had waited for links and buses since `asked`.
     #[inline(always)]
     fn queued(&mut self, _slot: u32, _asked: f64) {}
+    /// An immediate receive was posted.
+    #[inline(always)]
+    fn posted(&mut self, _slot: u32, _time: f64) {}
+    /// The program passed an event of the trace, by index into the events.
+    #[inline(always)]
+    fn marked(&mut self, _rank: u32, _event: u32, _time: f64) {}
     /// A sender waited for its receiver.
     #[inline(always)]
     fn held(&mut self, _rank: u32, _slot: u32, _start: f64, _end: f64) {}

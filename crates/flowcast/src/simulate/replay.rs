@@ -95,11 +95,23 @@ impl<'a> Replay<'a> {
         Ok((outcome, recorder))
     }
 
-    fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+    /// Runs and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`Replay::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         self.through(observer, &mut Undisturbed)
     }
 
-    fn through<O: Observer, T: Transit>(&self, observer: &mut O, transit: &mut T) -> Result<Outcome, SimulateError> {
+    /// Runs through a network and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`Replay::run`], and those of the network's model.
+    pub(super) fn through<O: Observer, T: Transit>(
+        &self,
+        observer: &mut O,
+        transit: &mut T,
+    ) -> Result<Outcome, SimulateError> {
         match (self.costs.has_rendezvous(), self.ways.is_empty()) {
             (false, true) => Engine::<O, T, false, false>::new(self, observer, transit).run(),
             (false, false) => Engine::<O, T, false, true>::new(self, observer, transit).run(),
@@ -289,6 +301,7 @@ where
                     if RENDEZVOUS {
                         self.post(state.next_slot, state.time);
                     }
+                    self.observer.posted(state.next_slot, state.time);
                     state.next_slot += 1;
                     Step::GoOn
                 }
@@ -299,7 +312,11 @@ where
                 Op::WaitSend(ago) => self.wait_send(rank, &mut state, ago),
                 Op::Collective { call, instance } => self.collective(rank, &mut state, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, &mut state, instance),
-                Op::Accelerator(_) | Op::Nothing | Op::Event(_) | Op::Ignored(_) => Step::GoOn,
+                Op::Event(event) => {
+                    self.observer.marked(rank, event, state.time);
+                    Step::GoOn
+                }
+                Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => Step::GoOn,
             };
             if let Step::Wait = step {
                 self.ranks[rank as usize] = state;

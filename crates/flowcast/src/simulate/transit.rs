@@ -11,7 +11,7 @@ use super::SimulateError;
 use super::costs::{ClassCost, Rendezvous};
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::record::Recorder;
+use super::record::{Observer, Recorder};
 use super::replay::Replay;
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
@@ -250,6 +250,14 @@ impl<'a> SharedReplay<'a> {
     /// [`SimulateError::Deadlock`], [`SimulateError::Sharing`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
         self.replay.run_shared(&mut self.transit()?)
+    }
+
+    /// Runs and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`SharedReplay::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        self.replay.through(observer, &mut self.transit()?)
     }
 
     /// Runs and keeps what happened.

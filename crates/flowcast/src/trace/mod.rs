@@ -10,6 +10,7 @@ pub mod compiled;
 pub mod generate;
 mod key_map;
 pub mod link;
+pub mod packed;
 mod parallel;
 pub mod program;
 pub mod read;
@@ -37,7 +38,7 @@ pub enum TraceError {
     },
     /// No reader knows the content.
     #[error(
-        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, or a compiled trace (.fct)"
+        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a Paraver trace (#Paraver), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, or a compiled trace (.fct)"
     )]
     Unrecognised {
         /// The file.

@@ -235,6 +235,7 @@ impl<O: Observer> Engine<'_, O> {
         let state = &mut self.ranks[rank as usize];
         let slot = state.next_slot;
         state.next_slot += 1;
+        self.observer.posted(slot, self.pending.now());
         let state = self.slots.all[slot as usize].state;
         if state != state::ARRIVED {
             self.slots.all[slot as usize].state = state::POSTED;

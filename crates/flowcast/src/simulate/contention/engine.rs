@@ -218,7 +218,11 @@ impl<'a, O: Observer> Engine<'a, O> {
                 Op::WaitSend(ago) => self.wait_send(rank, ago),
                 Op::Collective { call, instance } => self.collective(rank, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, instance),
-                Op::Nothing | Op::Event(_) => Step::Skip,
+                Op::Event(event) => {
+                    self.observer.marked(rank, event, self.pending.now());
+                    Step::Skip
+                }
+                Op::Nothing => Step::Skip,
                 Op::Ignored(_) => {
                     self.advance(rank, Place::Back);
                     return TurnEnd::Leaves;

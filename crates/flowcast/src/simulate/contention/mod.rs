@@ -25,7 +25,7 @@ use super::SimulateError;
 use super::costs::Rendezvous;
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::record::{Recorder, Unobserved};
+use super::record::{Observer, Recorder, Unobserved};
 use super::replay::Replay;
 use crate::model::machine::NodeGroup;
 use crate::model::network::Network;
@@ -75,7 +75,15 @@ impl<'a> Contention<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
-        Engine::new(&self.replay, self.links.clone(), &mut Unobserved).run()
+        self.observed(&mut Unobserved)
+    }
+
+    /// Runs and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`Contention::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        Engine::new(&self.replay, self.links.clone(), observer).run()
     }
 
     /// Runs and keeps what happened.
@@ -84,7 +92,7 @@ impl<'a> Contention<'a> {
     /// As [`Contention::run`].
     pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
         let mut recorder = Recorder::new(self.replay.program);
-        let outcome = Engine::new(&self.replay, self.links.clone(), &mut recorder).run()?;
+        let outcome = self.observed(&mut recorder)?;
         Ok((outcome, recorder))
     }
 }

@@ -4,6 +4,7 @@ mod cursor;
 mod dim;
 mod goal;
 mod known_lines;
+mod paraver;
 mod scan;
 mod simgrid;
 
@@ -28,6 +29,9 @@ pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOpt
     }
     if text.starts_with(b"#DIMEMAS:") {
         return dim::read(name, bytes, options).map(Trace::Program);
+    }
+    if text.starts_with(paraver::MAGIC) {
+        return paraver::read(name, bytes, options).map(Trace::Program);
     }
     if goal::recognises(text) {
         return goal::read(name, text).map(Trace::Schedule);

@@ -1,0 +1,88 @@
+//! `--paraver`, `--perfetto`, `--messages`, `--ranks`, `--pairs`: a replay written to files for other programs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::report::export::paraver::{self, Stamp};
+use flowcast::report::export::{Replayed, chrome, perfetto, tables};
+use flowcast::simulate::Engine;
+use flowcast::simulate::journal::Journal;
+use flowcast::simulate::outcome::Outcome;
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::Program;
+
+use crate::files::write_whole;
+use crate::provenance;
+
+/// Files for other programs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OutputArgs {
+    /// Write the replay for Paraver: FILE.prv, and beside it FILE.pcf and FILE.row
+    #[arg(long, value_name = "FILE.prv")]
+    pub paraver: Option<PathBuf>,
+    /// Write the replay for ui.perfetto.dev: Chrome's JSON if the name ends in .json, else Perfetto's own form
+    #[arg(long, value_name = "FILE.json|FILE.pftrace")]
+    pub perfetto: Option<PathBuf>,
+    /// Write a table of all messages (CSV)
+    #[arg(long, value_name = "FILE.csv")]
+    pub messages: Option<PathBuf>,
+    /// Write a table of all ranks (CSV)
+    #[arg(long, value_name = "FILE.csv")]
+    pub ranks: Option<PathBuf>,
+    /// Write a table of all pairs of ranks that exchange messages (CSV)
+    #[arg(long, value_name = "FILE.csv")]
+    pub pairs: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// Whether any of them was given.
+    pub fn is_given(&self) -> bool {
+        [&self.paraver, &self.perfetto, &self.messages, &self.ranks, &self.pairs].iter().any(|path| path.is_some())
+    }
+
+    /// Replays and writes what was asked for.
+    pub fn write(&self, program: &Program, placement: &Placement, replay: &Engine<'_>) -> Result<Outcome> {
+        let beside = self.paraver.as_deref().map(beside).transpose()?;
+        let mut journal = Journal::new(program);
+        let outcome = replay.observed(&mut journal)?;
+        let replayed = Replayed { program, placement, outcome: &outcome, journal: &journal };
+        if let (Some(path), Some([pcf, row])) = (&self.paraver, &beside) {
+            write_whole(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;
+            write_whole(row, |out| Ok(paraver::row(replayed, out)?))?;
+            let stamp = Stamp(provenance::paraver_date());
+            write_whole(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))?;
+        }
+        if let Some(path) = &self.perfetto {
+            let is_json = path.extension().is_some_and(|ending| ending == "json");
+            write_whole(path, |out| {
+                Ok(if is_json { chrome::json(replayed, out) } else { perfetto::pftrace(replayed, out) }?)
+            })?;
+        }
+        self.write_tables(replayed)?;
+        Ok(outcome)
+    }
+
+    fn write_tables(&self, replayed: Replayed<'_>) -> Result<()> {
+        let provenance = provenance::of_this_run();
+        if let Some(path) = &self.messages {
+            write_whole(path, |out| Ok(tables::messages(replayed, &provenance, out)?))?;
+        }
+        if let Some(path) = &self.ranks {
+            write_whole(path, |out| Ok(tables::ranks(replayed, &provenance, out)?))?;
+        }
+        if let Some(path) = &self.pairs {
+            write_whole(path, |out| Ok(tables::pairs(replayed, &provenance, out)?))?;
+        }
+        Ok(())
+    }
+}
+
+/// The names of the `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
+fn beside(path: &Path) -> Result<[PathBuf; 2]> {
+    if path.extension().is_none_or(|ending| ending != "prv") {
+        bail!("--paraver: found `{}`, expected a name that ends in .prv", path.display());
+    }
+    path.file_stem().with_context(|| format!("--paraver: found `{}`, expected a file name", path.display()))?;
+    Ok(["pcf", "row"].map(|ending| path.with_extension(ending)))
+}

@@ -1,0 +1,48 @@
+//! A replay in the forms of other programs: Paraver, Perfetto and Chrome, tables as CSV.
+//!
+//! All writers stream: they hold no more than the journal that they read. Equal replays give equal bytes; dates come
+//! from the caller.
+
+pub mod chrome;
+pub mod paraver;
+pub mod perfetto;
+pub mod tables;
+
+use crate::simulate::journal::Journal;
+use crate::simulate::outcome::Outcome;
+use crate::simulate::placement::Placement;
+use crate::simulate::timeline::Activity;
+use crate::trace::program::Program;
+use crate::units::{Rank, Time};
+
+/// A replay, to be written.
+#[derive(Clone, Copy)]
+pub struct Replayed<'a> {
+    /// What was replayed.
+    pub program: &'a Program,
+    /// Where its ranks ran.
+    pub placement: &'a Placement,
+    /// When they ended.
+    pub outcome: &'a Outcome,
+    /// What they did meanwhile.
+    pub journal: &'a Journal<'a>,
+}
+
+impl Replayed<'_> {
+    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.program.ranks() as u32).map(Rank)
+    }
+}
+
+/// Whole nanoseconds.
+fn nanos(time: Time) -> u64 {
+    time.as_nanos().round() as u64
+}
+
+/// What a stretch is called where slices have names.
+fn slice_name(activity: Activity, sends: bool) -> &'static str {
+    match (activity, sends) {
+        (Activity::Transfer, true) => "own transfer",
+        (activity, _) => activity.name(),
+    }
+}

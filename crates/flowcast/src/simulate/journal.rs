@@ -1,0 +1,348 @@
+//! What a replay did, packed, for those who write it to files: stretches, calls, events and messages.
+//!
+//! The [`Recorder`](super::record::Recorder) keeps the causes of everything and takes a few hundred bytes for each
+//! message. A journal keeps no causes, and all but the messages as differences of whole nanoseconds, a few bytes each,
+//! so that a trace of 10 million messages fits into little more than 1 GiB, the program included.
+
+use super::record::{Gathered, Observer, Received, Sent};
+use super::timeline::{Activity, MessageSpan, Segment};
+use crate::model::collective::CollectiveOp;
+use crate::trace::packed::Packed;
+use crate::trace::program::Program;
+use crate::trace::words::Op;
+use crate::units::{Rank, Time};
+
+/// A stretch of a rank's time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// The stretch, in whole nanoseconds.
+    pub segment: Segment,
+    /// Whether the rank waits for a message of its own to leave, not for one to come.
+    pub sends: bool,
+}
+
+/// A function of MPI that takes time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Function {
+    /// `MPI_Send`
+    Send,
+    /// `MPI_Isend`
+    Isend,
+    /// `MPI_Recv`
+    Recv,
+    /// `MPI_Wait`
+    Wait,
+    /// A collective operation.
+    Collective(CollectiveOp),
+}
+
+/// A call from begin to end, in whole nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Call {
+    /// What was called.
+    pub function: Function,
+    /// When.
+    pub start: Time,
+    /// When it returned; after the start.
+    pub end: Time,
+}
+
+/// An event of the trace.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mark {
+    /// When the program passed it, in whole nanoseconds.
+    pub time: Time,
+    /// Its type.
+    pub kind: i64,
+    /// Its value.
+    pub value: i64,
+}
+
+/// A message's times, not rounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Passage {
+    /// Ends, size, tag; when it was sent, when it was there, when the receiver's call returned.
+    pub span: MessageSpan,
+    /// When it began to move.
+    pub moved: Time,
+    /// When its receive was called.
+    pub posted: Time,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    from: u32,
+    class: u32,
+    call: f64,
+    asked: f64,
+    start: f64,
+    arrival: f64,
+    posted: f64,
+    received: f64,
+}
+
+const NOWHERE: Flight = Flight {
+    from: u32::MAX,
+    class: 0,
+    call: f64::NAN,
+    asked: f64::NAN,
+    start: f64::NAN,
+    arrival: f64::NAN,
+    posted: f64::NAN,
+    received: f64::NAN,
+};
+
+#[derive(Debug, Clone, Default)]
+struct RankJournal {
+    stretches: Packed,
+    calls: Packed,
+    /// The last call, which may still grow.
+    open: Option<(Function, f64, f64)>,
+    marks: Packed,
+    sends: Vec<u32>,
+    times: [f64; Activity::ALL.len()],
+}
+
+/// Keeps what the exporters need.
+pub struct Journal<'a> {
+    program: &'a Program,
+    /// The operation of each execution of a collective; empty if calls are not kept.
+    ops: Vec<CollectiveOp>,
+    keeps_calls: bool,
+    ranks: Vec<RankJournal>,
+    flights: Vec<Flight>,
+}
+
+/// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
+pub const MPI_EVENTS: std::ops::RangeInclusive<i64> = 50_000_001..=50_000_005;
+
+impl<'a> Journal<'a> {
+    /// For the replay of this program. Calls are kept if its trace has no events that mark them.
+    pub fn new(program: &'a Program) -> Journal<'a> {
+        let keeps_calls = !program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
+        Journal {
+            program,
+            ops: if keeps_calls { ops_of_instances(program) } else { Vec::new() },
+            keeps_calls,
+            ranks: vec![RankJournal::default(); program.ranks()],
+            flights: vec![NOWHERE; program.messages() as usize],
+        }
+    }
+
+    /// A rank's stretches in time order; gaps are idle.
+    pub fn stretches(&self, rank: Rank) -> impl Iterator<Item = Stretch> + '_ {
+        self.ranks[rank.index()].stretches.spans().map(|(start, end, code)| {
+            let activity = Activity::ALL[code as usize >> 1];
+            Stretch { segment: Segment { start: whole(start), end: whole(end), activity }, sends: code & 1 == 1 }
+        })
+    }
+
+    /// A rank's calls in time order; none if the trace's own events mark them.
+    pub fn calls(&self, rank: Rank) -> impl Iterator<Item = Call> + '_ {
+        let journal = &self.ranks[rank.index()];
+        let open = journal.open.map(|(function, start, end)| (nanos(start), nanos(end), function.code()));
+        let spans = journal.calls.spans().chain(open.filter(|(start, end, _)| end > start));
+        spans.map(|(start, end, code)| Call { function: Function::of_code(code), start: whole(start), end: whole(end) })
+    }
+
+    /// The events of the trace that a rank passed, in time order.
+    pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
+        self.ranks[rank.index()].marks.spans().map(|(time, _, event)| {
+            let (kind, value) = self.program.events()[event as usize];
+            Mark { time: whole(time), kind, value }
+        })
+    }
+
+    /// The messages that a rank sent, in the order of its sends, each with its number.
+    pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
+        self.ranks[rank.index()].sends.iter().map(|slot| (*slot, self.passage(*slot)))
+    }
+
+    /// The messages for which a rank posted receives, in the order of posting, each with its number.
+    pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
+        let first = self.program.first_slot(rank);
+        let next = Rank(rank.0 + 1);
+        let end =
+            if next.index() < self.ranks.len() { self.program.first_slot(next) } else { self.flights.len() as u32 };
+        let sent = move |slot: &u32| self.flights[*slot as usize].from != NOWHERE.from;
+        (first..end).filter(sent).map(|slot| (slot, self.passage(slot)))
+    }
+
+    /// When the last message was there; later than all ranks' ends if nobody waited for it.
+    pub fn last_arrival(&self) -> Time {
+        let arrivals = self.flights.iter().map(|flight| flight.arrival).filter(|arrival| arrival.is_finite());
+        Time::from_nanos(arrivals.fold(0.0, f64::max))
+    }
+
+    /// How long a rank did each thing, in the order of [`Activity::ALL`].
+    pub fn times(&self, rank: Rank) -> [Time; Activity::ALL.len()] {
+        self.ranks[rank.index()].times.map(Time::from_nanos)
+    }
+
+    fn passage(&self, slot: u32) -> Passage {
+        let Flight { from, class, call, start, arrival, posted, received, .. } = self.flights[slot as usize];
+        let class = &self.program.classes()[class as usize];
+        let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
+        let span = MessageSpan {
+            src: Rank(from),
+            dst: self.program.receiver(slot),
+            size: class.size,
+            tag: class.tag,
+            sent: Time::from_nanos(call),
+            arrived: Time::from_nanos(arrival),
+            received: or(received, arrival),
+        };
+        Passage { span, moved: Time::from_nanos(start), posted: or(posted, arrival) }
+    }
+
+    fn stretch(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, sends: Side) {
+        if end > start {
+            let journal = &mut self.ranks[rank as usize];
+            journal.times[activity as usize] += end - start;
+            let code = (activity as u64) << 1 | u64::from(sends == Side::Sender);
+            journal.stretches.push((nanos(start), nanos(end)), code);
+        }
+    }
+
+    fn call(&mut self, rank: u32, function: Function, start: f64, end: f64) {
+        if !self.keeps_calls || end <= start {
+            return;
+        }
+        let journal = &mut self.ranks[rank as usize];
+        if let Some((before, start, end)) = journal.open.replace((function, start, end)) {
+            journal.calls.push((nanos(start), nanos(end)), before.code());
+        }
+    }
+
+    /// A sender was held: inside its send if that is the call that just ended, else in a wait.
+    fn held_call(&mut self, rank: u32, start: f64, end: f64) {
+        match &mut self.ranks[rank as usize].open {
+            Some((Function::Send, _, ended)) if *ended == start => *ended = end,
+            _ => self.call(rank, Function::Wait, start, end),
+        }
+    }
+}
+
+/// Who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Function {
+    fn code(self) -> u64 {
+        match self {
+            Function::Send => 0,
+            Function::Isend => 1,
+            Function::Recv => 2,
+            Function::Wait => 3,
+            Function::Collective(op) => 4 + op as u64,
+        }
+    }
+
+    fn of_code(code: u64) -> Function {
+        match code {
+            0 => Function::Send,
+            1 => Function::Isend,
+            2 => Function::Recv,
+            3 => Function::Wait,
+            op => Function::Collective(CollectiveOp::ALL[op as usize - 4]),
+        }
+    }
+}
+
+fn ops_of_instances(program: &Program) -> Vec<CollectiveOp> {
+    let mut ops = vec![CollectiveOp::Barrier; program.instances().len()];
+    if ops.is_empty() {
+        return ops;
+    }
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            if let Op::Collective { call, instance } = op {
+                ops[instance as usize] = program.calls()[call as usize].op;
+            }
+        }
+    }
+    ops
+}
+
+fn nanos(time: f64) -> u64 {
+    time.round() as u64
+}
+
+fn whole(nanos: u64) -> Time {
+    Time::from_nanos(nanos as f64)
+}
+
+impl Observer for Journal<'_> {
+    fn computed(&mut self, rank: u32, start: f64, end: f64) {
+        self.stretch(rank, (start, end), Activity::Compute, Side::Receiver);
+    }
+
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+        let Sent { class, call, start, end, arrival } = sent;
+        self.stretch(rank, (call, start), Activity::Overhead, Side::Sender);
+        self.stretch(rank, (start, end), Activity::Overhead, Side::Sender);
+        self.ranks[rank as usize].sends.push(slot);
+        // The receive may have been posted before.
+        let Flight { posted, received, .. } = self.flights[slot as usize];
+        self.flights[slot as usize] =
+            Flight { from: rank, class, call, asked: end, start: end, arrival, posted, received };
+        let immediate = self.program.classes()[class as usize].mode.immediate;
+        self.call(rank, if immediate { Function::Isend } else { Function::Send }, call, end);
+    }
+
+    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+        let flight = &mut self.flights[slot as usize];
+        flight.asked = start;
+        flight.start = start;
+        flight.arrival = arrival;
+    }
+
+    fn queued(&mut self, slot: u32, asked: f64) {
+        self.flights[slot as usize].asked = asked;
+    }
+
+    fn posted(&mut self, slot: u32, time: f64) {
+        self.flights[slot as usize].posted = time;
+    }
+
+    fn marked(&mut self, rank: u32, event: u32, time: f64) {
+        self.ranks[rank as usize].marks.push((nanos(time), nanos(time)), u64::from(event));
+    }
+
+    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+        let begun = self.flights[slot as usize].asked.clamp(start, end);
+        self.stretch(rank, (start, begun), Activity::LateReceiver, Side::Sender);
+        self.stretch(rank, (begun, end), Activity::Transfer, Side::Sender);
+        self.held_call(rank, start, end);
+    }
+
+    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+        let Received { call, before, taken, end } = received;
+        self.stretch(rank, (call, before), Activity::Overhead, Side::Receiver);
+        let sent = self.flights[slot as usize].asked.clamp(before, taken.max(before));
+        self.stretch(rank, (before, sent), Activity::LateSender, Side::Receiver);
+        self.stretch(rank, (sent, taken), Activity::Transfer, Side::Receiver);
+        self.stretch(rank, (taken, end), Activity::Overhead, Side::Receiver);
+        let flight = &mut self.flights[slot as usize];
+        flight.received = end;
+        let function = if flight.posted.is_nan() { Function::Recv } else { Function::Wait };
+        if function == Function::Recv {
+            flight.posted = call;
+        }
+        self.call(rank, function, call, end);
+    }
+
+    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+        let Gathered { instance, call, came, last, end, .. } = gathered;
+        let last = last.clamp(came, end);
+        self.stretch(rank, (call, came), Activity::Overhead, Side::Receiver);
+        self.stretch(rank, (came, last), Activity::CollectiveWait, Side::Receiver);
+        self.stretch(rank, (last, end), Activity::Collective, Side::Receiver);
+        if self.keeps_calls {
+            self.call(rank, Function::Collective(self.ops[instance as usize]), call, end);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What a replay writes for other programs follows their formats and says what the replay said.
+
+mod paraver_rules;
+mod protobuf;
+mod random_programs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flowcast::model::dimemas_cfg::DimemasConfig;
+use flowcast::model::network::Network;
+use flowcast::report::export::paraver::{self, Stamp};
+use flowcast::report::export::{Replayed, chrome, perfetto, tables};
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::journal::Journal;
+use flowcast::simulate::outcome::Outcome;
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::{Program, ReadOptions, read};
+use paraver_rules::Contents;
+use proptest::prelude::*;
+use protobuf::{Value, fields, one};
+use random_programs::{any_numbers, any_records, as_program};
+
+/// All that is written of one replay.
+struct Written {
+    outcome: Outcome,
+    prv: String,
+    pcf: String,
+    row: String,
+    json: String,
+    pftrace: Vec<u8>,
+    messages: String,
+    ranks: String,
+    pairs: String,
+}
+
+fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Written {
+    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
+    let mut journal = Journal::new(program);
+    let outcome = engine.observed(&mut journal).unwrap();
+    assert_eq!(outcome, engine.run().unwrap(), "watching must not change what happens");
+    let replayed = Replayed { program, placement: &placement, outcome: &outcome, journal: &journal };
+    let text = |fill: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
+        let mut bytes = Vec::new();
+        fill(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let provenance = BTreeMap::from([("command".to_owned(), "a\nb".to_owned())]);
+    let mut pftrace = Vec::new();
+    perfetto::pftrace(replayed, &mut pftrace).unwrap();
+    Written {
+        prv: text(&|out| paraver::prv(replayed, &Stamp("01/02/2026 at 03:04".into()), out)),
+        pcf: text(&|out| paraver::pcf(replayed, out)),
+        row: text(&|out| paraver::row(replayed, out)),
+        json: text(&|out| chrome::json(replayed, out)),
+        messages: text(&|out| tables::messages(replayed, &provenance, out)),
+        ranks: text(&|out| tables::ranks(replayed, &provenance, out)),
+        pairs: text(&|out| tables::pairs(replayed, &provenance, out)),
+        pftrace,
+        outcome,
+    }
+}
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+}
+
+fn text_of(name: &str) -> String {
+    let bytes = std::fs::read(data(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut text = String::new();
+    match name.ends_with(".gz") {
+        true => flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap(),
+        false => (&bytes[..]).read_to_string(&mut text).unwrap(),
+    };
+    text
+}
+
+fn program(name: &str) -> Program {
+    let bytes = Arc::new(std::fs::read(data(name)).unwrap());
+    as_program(read(name, bytes, &mut |_| unreachable!(), ReadOptions::default()).unwrap())
+}
+
+fn program_of(prv: &str) -> Program {
+    let bytes = Arc::new(prv.as_bytes().to_vec());
+    as_program(read("written.prv", bytes, &mut |_| unreachable!(), ReadOptions::default()).unwrap())
+}
+
+fn check(written: &Written) -> Contents {
+    let checked = paraver_rules::check(&written.prv, &written.pcf, &written.row);
+    let contents = checked.unwrap_or_else(|problems| panic!("{}\n{}", problems.join("\n"), written.prv));
+    let Outcome { messages, bytes, .. } = written.outcome;
+    assert_eq!((contents.messages as u64, contents.bytes), (messages, bytes.0));
+    assert!(contents.messages_by_logical_send);
+    contents
+}
+
+/// Compute time of all ranks in nanoseconds.
+fn computed(outcome: &Outcome) -> f64 {
+    outcome.ranks.iter().map(|rank| rank.compute.as_nanos()).sum()
+}
+
+const SAMPLES: [&str; 2] = ["data/paraver/is.S.4", "data/paraver/ft.S.4"];
+
+#[test]
+fn the_checker_accepts_what_extrae_writes() {
+    for sample in SAMPLES {
+        let [prv, pcf, row] = ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{sample}.{ending}")));
+        let contents = paraver_rules::check(&prv, &pcf, &row).unwrap_or_else(|problems| panic!("{problems:?}"));
+        assert_eq!((contents.tasks.len(), contents.communicators), (4, 5));
+        assert!(contents.states > 100 && contents.events > 100);
+    }
+}
+
+#[test]
+fn the_checker_refuses_what_breaks_a_rule() {
+    let [prv, pcf, row] = ["prv.gz", "pcf", "row"].map(|ending| text_of(&format!("{}.{ending}", SAMPLES[0])));
+    let broken = [
+        prv.replacen("_ns:1(4)", "_ns:2(4)", 1),
+        prv.replacen("c:1:2:1:1\n", "c:1:2:2:1\n", 1),
+        prv.replacen("c:1:2:1:1\n", "", 1),
+        prv.replacen("1:2:1:2:1:99298:100100:15", "1:2:1:2:1:99297:100100:15", 1),
+        prv.replacen("1:2:1:2:1:99298:100100:15", "1:2:1:2:1:100100:99298:15", 1),
+        prv.replacen("1:2:1:2:1:99298:100100:15", "1:2:1:2:1:99298:100100:99", 1),
+        prv.replacen("1:2:1:2:1:99298:100100:15", "1:5:1:2:1:99298:100100:15", 1),
+        prv.replacen("50000003:31:", "50000003:0:", 1),
+        prv.replacen("50000003:31:", "12345:31:", 1),
+        prv.lines().map(|line| format!("{line}\n")).rev().collect(),
+    ];
+    for (index, broken) in broken.iter().enumerate() {
+        assert_ne!(broken, &prv, "{index}");
+        assert!(paraver_rules::check(broken, &pcf, &row).is_err(), "{index}");
+    }
+    assert!(paraver_rules::check(&prv, &pcf.replacen("15    Others\n", "", 1), &row).is_err());
+    assert!(paraver_rules::check(&prv, &pcf, &row.replacen("THREAD 1.4.1\n", "", 1)).is_err());
+}
+
+#[test]
+fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
+    for case in ["halo_16_5_8192", "alltoall_8_2_16", "dissem_8_3_16"] {
+        let program = program(&format!("golden/replay/{case}.dim"));
+        for machine in ["bus1", "hd1", "inf", "rdv"] {
+            let cfg = text_of(&format!("golden/replay/{case}.{machine}.cfg"));
+            let network = DimemasConfig::read(cfg.as_bytes(), &mut |_| unreachable!()).unwrap().network;
+            let written = write(&program, &network, Rendezvous::of(&network, None));
+            let contents = check(&written);
+            assert_eq!(contents.end, written.outcome.makespan().as_nanos().round() as u64);
+            assert_eq!(*contents.time_in_state.get(&1).unwrap_or(&0), computed(&written.outcome) as u64, "{case}");
+            check_chrome(&written);
+            check_perfetto(&written);
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_extrae_holds_what_its_translation_for_dimemas_holds() {
+    let (prv, dim) = (program("data/paraver/is.S.4.prv.gz"), program("data/paraver/extrae_is.S.4.dim.gz"));
+    assert_eq!((prv.messages(), prv.bytes()), (dim.messages(), dim.bytes()));
+    assert_eq!((prv.messages(), prv.bytes().0), (3, 12));
+    // The translation counts the collectives of a communicator that it does not define: 36 calls by 4 ranks.
+    assert_eq!(prv.instances().len(), 36);
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let times = [&prv, &dim].map(|program| {
+        let written = write(program, &network, Rendezvous::of(&network, None));
+        // The events are those of the trace.
+        assert!(check(&written).event_types.contains(&50_000_003));
+        written.outcome.makespan().as_seconds()
+    });
+    assert!((times[0] / times[1] - 1.0).abs() < 0.01, "{times:?}");
+    let ft = program("data/paraver/ft.S.4.prv.gz");
+    assert_eq!((ft.messages(), ft.ranks()), (0, 4));
+    assert!(ft.instances().len() >= 20);
+}
+
+/// The rules of the trace event format, as far as they are used: complete slices, names, arrows.
+fn check_chrome(written: &Written) {
+    let trace: serde_json::Value = serde_json::from_str(&written.json).unwrap();
+    assert_eq!(trace["displayTimeUnit"], "ns");
+    let mut slices: BTreeMap<(u64, u64), Vec<(f64, f64)>> = BTreeMap::new();
+    let (mut named, mut starts, mut ends) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+    for event in trace["traceEvents"].as_array().unwrap() {
+        let thread = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        assert!(event["name"].is_string());
+        let time = || event["ts"].as_f64().filter(|time| *time >= 0.0).unwrap();
+        match event["ph"].as_str().unwrap() {
+            "M" => {
+                assert!(
+                    ["process_name", "thread_name", "thread_sort_index"].contains(&event["name"].as_str().unwrap())
+                );
+                named.insert((thread, event["args"]["name"].is_string()));
+            }
+            "X" => {
+                assert!(event["cat"].is_string() && event["dur"].as_f64().unwrap() > 0.0);
+                slices.entry(thread).or_default().push((time(), time() + event["dur"].as_f64().unwrap()));
+            }
+            "s" => assert!(starts.insert(event["id"].as_u64().unwrap(), time()).is_none()),
+            "f" => {
+                assert_eq!(event["bp"], "e");
+                assert!(ends.insert(event["id"].as_u64().unwrap(), time()).is_none());
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(starts.len() as u64, written.outcome.messages);
+    assert!(starts.iter().all(|(id, start)| ends[id] >= *start) && ends.len() == starts.len());
+    for (thread, slices) in slices {
+        assert!(named.contains(&(thread, true)));
+        // Times are decimal microseconds: half a nanosecond of rounding at most.
+        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0 + 0.0005), "{slices:?}");
+    }
+}
+
+/// Begins and ends alternate on each track, tracks are described before use, each flow begins and ends once.
+fn check_perfetto(written: &Written) {
+    let (mut tracks, mut open) = (BTreeSet::new(), BTreeMap::new());
+    let (mut flows, mut ended) = (BTreeSet::new(), BTreeSet::new());
+    for (number, packet) in fields(&written.pftrace).unwrap() {
+        let Value::Bytes(packet) = packet else { panic!("{packet:?}") };
+        let packet = fields(&packet).unwrap();
+        assert!(number == 1 && one(&packet, 10) == Some(&Value::Varint(1)));
+        if let Some(Value::Bytes(track)) = one(&packet, 60) {
+            let track = fields(track).unwrap();
+            let Some(Value::Varint(uuid)) = one(&track, 1) else { panic!("{track:?}") };
+            let process = one(&track, 3).is_some();
+            assert!(process || matches!(one(&track, 5), Some(Value::Varint(parent)) if tracks.contains(parent)));
+            assert!(tracks.insert(*uuid));
+            continue;
+        }
+        let (Some(Value::Varint(time)), Some(Value::Bytes(event))) = (one(&packet, 8), one(&packet, 11)) else {
+            panic!("{packet:?}")
+        };
+        let event = fields(event).unwrap();
+        let (Some(Value::Varint(kind)), Some(Value::Varint(track))) = (one(&event, 9), one(&event, 11)) else {
+            panic!("{event:?}")
+        };
+        assert!(tracks.contains(track));
+        match kind {
+            1 | 2 => {
+                let (before, reached) = open.insert(*track, (*kind, *time)).unwrap_or((2, 0));
+                assert!(before != *kind && reached <= *time, "{event:?}");
+                assert_eq!(one(&event, 23).is_some(), *kind == 1);
+            }
+            3 => match (one(&event, 47), one(&event, 48)) {
+                (Some(Value::Fixed(flow)), None) => assert!(flows.insert(*flow)),
+                (None, Some(Value::Fixed(flow))) => assert!(ended.insert(*flow)),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other}"),
+        }
+    }
+    assert!(open.values().all(|(kind, _)| *kind == 2));
+    assert_eq!(flows.len() as u64, written.outcome.messages);
+    assert_eq!(flows, ended);
+}
+
+/// Rows of a table as numbers, under a header of the expected columns.
+fn rows(table: &str, schema: &str, columns: &str) -> Vec<Vec<f64>> {
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some(&*format!("# schema: {schema}")));
+    assert_eq!(lines.next(), Some("# command: a b"));
+    assert_eq!(lines.next(), Some(columns));
+    let row = |line: &str| line.split(',').map(|field| field.parse().unwrap()).collect::<Vec<f64>>();
+    let rows: Vec<_> = lines.map(row).collect();
+    assert!(rows.iter().all(|row| row.len() == columns.split(',').count()));
+    rows
+}
+
+fn check_tables(written: &Written) {
+    let messages = rows(&written.messages, "flowcast/messages/1", "src,dst,bytes,tag,sent_s,arrived_s,received_s");
+    assert_eq!(messages.len() as u64, written.outcome.messages);
+    assert!(messages.iter().all(|row| row[4] <= row[5]));
+    let columns = "rank,node,end_s,blocked_s,compute_s,overhead_s,late_sender_s,transfer_s,late_receiver_s,\
+        collective_wait_s,collective_s,sent_messages,sent_bytes,received_messages,received_bytes";
+    let ranks = rows(&written.ranks, "flowcast/ranks/1", columns);
+    for (row, rank) in ranks.iter().zip(&written.outcome.ranks) {
+        let (end, spent) = (rank.end.as_seconds(), row[4..11].iter().sum::<f64>());
+        assert!(row[2] == end && (spent - end).abs() <= 1e-9 * end.max(1e-6), "{row:?}: {spent} of {end}");
+    }
+    let columns = "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s";
+    let pairs = rows(&written.pairs, "flowcast/pairs/1", columns);
+    let total = |rows: &[Vec<f64>], column: usize| rows.iter().map(|row| row[column]).sum::<f64>();
+    let bytes = written.outcome.bytes.0 as f64;
+    assert_eq!([total(&ranks, 11), total(&ranks, 13), total(&pairs, 2)], [messages.len() as f64; 3]);
+    assert_eq!([total(&ranks, 12), total(&ranks, 14), total(&pairs, 3), total(&messages, 2)], [bytes; 4]);
+    let flights: f64 = messages.iter().map(|row| row[5] - row[4]).sum();
+    assert!((total(&pairs, 4) - flights).abs() <= 1e-9 * flights.max(1e-6));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_replay_is_written_by_the_rules_and_read_again(records in any_records(), numbers in any_numbers()) {
+        let program = records.program();
+        let network = numbers.network(program.ranks());
+        let written = write(&program, &network, numbers.rendezvous());
+        let contents = check(&written);
+        check_chrome(&written);
+        check_perfetto(&written);
+        check_tables(&written);
+        // Each state is rounded to whole nanoseconds at both ends.
+        let running = *contents.time_in_state.get(&1).unwrap_or(&0) as f64;
+        prop_assert!((running - computed(&written.outcome)).abs() <= contents.states as f64 + 1.0);
+
+        let again = program_of(&written.prv);
+        prop_assert_eq!((again.ranks(), again.messages(), again.bytes()), (program.ranks(), program.messages(), program.bytes()));
+        let replayed = write(&again, &network, Rendezvous::of(&network, None));
+        check(&replayed);
+        if numbers.speed == 1.0 {
+            prop_assert!((computed(&replayed.outcome) - running).abs() < 1.0);
+        }
+    }
+}
