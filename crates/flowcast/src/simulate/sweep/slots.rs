@@ -1,0 +1,33 @@
+//! What is known about the time of a slot: 32 bits, however many lanes the time has.
+
+/// A block of times; or one of the marks below.
+pub type Known = u32;
+
+/// Nothing is known yet.
+pub const EMPTY: Known = u32::MAX;
+
+/// The time has been used and its block given back: it is not later than the time of the rank that asks.
+pub const PAST: Known = u32::MAX - 1;
+
+const WAITING: u32 = 1 << 31;
+
+/// Rank (or pending send) number `index` waits for the time.
+pub const fn waiting(index: u32) -> Known {
+    WAITING | index
+}
+
+/// Who waits for the time that was not known.
+pub const fn who(known: Known) -> u32 {
+    known & !WAITING
+}
+
+/// Whether this is a block of times.
+#[inline(always)]
+pub const fn is_block(known: Known) -> bool {
+    known < WAITING
+}
+
+/// A table of slots of which nothing is known.
+pub fn table(slots: usize) -> Vec<Known> {
+    vec![EMPTY; slots]
+}
