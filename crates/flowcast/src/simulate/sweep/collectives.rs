@@ -156,13 +156,7 @@ impl<const W: usize> Gathering<W> {
     fn new() -> Gathering<W> {
         // Every arrival is later: times are not negative.
         let nobody = Last { came: Times::all(-1.0), rank: [0; W], call: [0; W] };
-        Gathering {
-            last: nobody,
-            root: nobody,
-            has_root: false,
-            last_part: Times::all(-1.0),
-            finish: Times::all(0.0),
-        }
+        Gathering { last: nobody, root: nobody, has_root: false, last_part: Times::all(-1.0), finish: Times::all(0.0) }
     }
 }
 
