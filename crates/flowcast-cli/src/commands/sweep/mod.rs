@@ -140,7 +140,7 @@ impl Sweep {
             eprintln!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
         }
         let (done, of) = (sets.len(), shard.len());
-        eprintln!("flowcast: {done} sets replayed, {} resumed, {all} in the whole sweep", of - done);
+        eprintln!("flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep", of - done);
         Ok(())
     }
 }
