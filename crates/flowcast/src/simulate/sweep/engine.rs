@@ -1,28 +1,22 @@
 //! The walk of a replay with many lanes. Each function does what the one of the same name in [`super::super::replay`]
 //! does, to all lanes.
 
-use super::SetOutcome;
 use super::collectives::{Collectives, Entry};
 use super::lane_costs::{LaneClass, LaneCosts, LanePath};
 use super::slots::{self, Known};
 use super::times::{Pool, Times, later};
-use crate::simulate::placement::Placement;
+use super::{SetOutcome, Walked};
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};
 
 /// Replays the program in all lanes; `None` if ranks wait for each other.
-pub fn walk<const W: usize>(
-    program: &Program,
-    placement: &Placement,
-    ways: &[u16],
-    costs: &LaneCosts<'_, W>,
-) -> Option<Vec<SetOutcome>> {
+pub fn walk<const W: usize>(walked: &Walked<'_>, costs: &LaneCosts<'_, W>) -> Option<Vec<SetOutcome>> {
     match (costs.has_rendezvous(), costs.has_busy_interfaces()) {
-        (false, false) => Engine::<W, false, false>::new(program, placement, ways, costs).run(),
-        (false, true) => Engine::<W, false, true>::new(program, placement, ways, costs).run(),
-        (true, false) => Engine::<W, true, false>::new(program, placement, ways, costs).run(),
-        (true, true) => Engine::<W, true, true>::new(program, placement, ways, costs).run(),
+        (false, false) => Engine::<W, false, false>::new(walked, costs).run(),
+        (false, true) => Engine::<W, false, true>::new(walked, costs).run(),
+        (true, false) => Engine::<W, true, false>::new(walked, costs).run(),
+        (true, true) => Engine::<W, true, true>::new(walked, costs).run(),
     }
 }
 
@@ -60,9 +54,8 @@ enum Step {
 /// `BUSY`: some interface rests after a message. Without, when it is free never matters.
 struct Engine<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> {
     program: &'a Program,
-    placement: &'a Placement,
+    walked: &'a Walked<'a>,
     costs: &'a LaneCosts<'a, W>,
-    ways: &'a [u16],
     times: Vec<RankTimes<W>>,
     ranks: Vec<RankState>,
     ready: Vec<u32>,
@@ -80,7 +73,8 @@ struct Engine<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> {
 }
 
 impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W, RENDEZVOUS, BUSY> {
-    fn new(program: &'a Program, placement: &'a Placement, ways: &'a [u16], costs: &'a LaneCosts<'a, W>) -> Self {
+    fn new(walked: &'a Walked<'a>, costs: &'a LaneCosts<'a, W>) -> Self {
+        let program = walked.program;
         let slots = program.messages() as usize;
         let ranks = program.ranks() as u32;
         let state = |rank| RankState { next_slot: program.first_slot(Rank(rank)), ..RankState::default() };
@@ -88,9 +82,8 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
         let with_rendezvous = if RENDEZVOUS { slots } else { 0 };
         Engine {
             program,
-            placement,
+            walked,
             costs,
-            ways,
             times: vec![RankTimes { time: none, compute: none, interface_free: none }; ranks as usize],
             ranks: (0..ranks).map(state).collect(),
             ready: (0..ranks).rev().collect(),
@@ -180,7 +173,7 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
 
     #[inline(always)]
     fn path(&self, slot: u32) -> &'a LanePath<W> {
-        let way = self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
+        let way = self.walked.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
         &self.costs.paths[way]
     }
 
@@ -276,8 +269,13 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
     /// release.
     fn transfer(&mut self, slot: u32, start: u32, class: u32) {
         let cost = &self.path(slot).classes[class as usize];
-        let release = self.pool.take();
-        self.pool[release] = plus(&self.pool[start], &cost.held);
+        let release = if self.walked.awaited[slot as usize] {
+            let block = self.pool.take();
+            self.pool[block] = plus(&self.pool[start], &cost.held);
+            block
+        } else {
+            slots::PAST
+        };
         self.pool[start] = plus(&self.pool[start], &cost.delay);
         self.fill(slot, start);
         let before = std::mem::replace(&mut self.released[slot as usize], release);
@@ -392,7 +390,7 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
             return *came;
         }
         let root = made.root.unwrap_or(Rank(rank));
-        let same_node = self.placement.node(root) == self.placement.node(Rank(rank));
+        let same_node = self.walked.placement.node(root) == self.walked.placement.node(Rank(rank));
         let networks = &self.costs.networks;
         Times::from_lanes(|lane| came.0[lane] + networks[lane].to_root(same_node, Rank(rank), made.send))
     }

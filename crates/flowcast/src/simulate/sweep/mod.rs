@@ -112,9 +112,12 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
             continue;
         }
         let ways = ways_of(program, &first.placement)?;
+        let waits = prepared[alike[0]].has_rendezvous();
+        let awaited = if waits { slots::awaited_sends(program) } else { Vec::new() };
+        let walked = Walked { program, placement: &first.placement, ways: &ways, awaited: &awaited };
         for pass in alike.chunks(WIDE) {
             let costs: Vec<&Costs> = pass.iter().map(|index| &prepared[*index]).collect();
-            let ended = walk(program, &first.placement, &ways, &costs);
+            let ended = walked.walk(&costs);
             // Whether ranks wait for each other for ever does not depend on times; a replay tells the story.
             let Some(ended) = ended else { return Err(stopped(first.replay(program)?)) };
             pass.iter().zip(ended).for_each(|(index, outcome)| outcomes[*index] = outcome);
@@ -127,11 +130,24 @@ fn stopped(replay: Replay<'_>) -> SimulateError {
     replay.run().err().unwrap_or_else(|| SimulateError::Placement("found a walk that stopped".into()))
 }
 
-fn walk(program: &Program, placement: &Placement, ways: &[u16], costs: &[&Costs]) -> Option<Vec<SetOutcome>> {
-    if costs.len() <= NARROW {
-        engine::walk(program, placement, ways, &LaneCosts::<NARROW>::new(costs))
-    } else {
-        engine::walk(program, placement, ways, &LaneCosts::<WIDE>::new(costs))
+/// What the networks of a walk have in common.
+#[derive(Clone, Copy)]
+struct Walked<'a> {
+    program: &'a Program,
+    placement: &'a Placement,
+    /// The kind of way of each message; empty if all go the same kind of way.
+    ways: &'a [u16],
+    /// By slot, if any sender waits for its receiver: whether the sender ever asks when it may go on.
+    awaited: &'a [bool],
+}
+
+impl Walked<'_> {
+    fn walk(&self, costs: &[&Costs]) -> Option<Vec<SetOutcome>> {
+        if costs.len() <= NARROW {
+            engine::walk(self, &LaneCosts::<NARROW>::new(costs))
+        } else {
+            engine::walk(self, &LaneCosts::<WIDE>::new(costs))
+        }
     }
 }
 
