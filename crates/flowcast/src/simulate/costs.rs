@@ -99,6 +99,11 @@ impl Costs {
         self.paths.iter().map(waits).eq(other.paths.iter().map(waits))
     }
 
+    /// Index of the group of the node of a rank. Of a rank, the costs of collectives depend on nothing else.
+    pub fn group_index(&self, rank: Rank) -> usize {
+        self.group_of_rank[rank.index()]
+    }
+
     /// What a collective takes after all have come: the phases inside the nodes and between them.
     pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> f64 {
         let shape = &self.communicators[communicator as usize];

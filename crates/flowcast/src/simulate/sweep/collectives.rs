@@ -1,9 +1,9 @@
 //! Who has come to which collective, lane by lane: who is last, and so whose bytes decide, may differ between lanes.
 
+use super::lane_costs::CollectiveCosts;
 use super::times::{Times, later};
 use crate::simulate::costs::Costs;
 use crate::trace::program::{CollectiveMode, Program};
-use crate::units::Rank;
 
 /// A rank's arrival at a collective.
 pub struct Entry<const W: usize> {
@@ -49,7 +49,8 @@ const NOBODY: u32 = u32::MAX;
 /// All executions of collectives in a sweep.
 pub struct Collectives<'a, const W: usize> {
     program: &'a Program,
-    costs: &'a [&'a Costs; W],
+    /// What they cost.
+    pub costs: CollectiveCosts<'a, W>,
     progress: Vec<Progress>,
     next_waiting: Vec<u32>,
     gatherings: Vec<Gathering<W>>,
@@ -62,7 +63,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
         let progress = Progress { entered: 0, left: 0, block: NOBODY, waiting: NOBODY };
         Collectives {
             program,
-            costs,
+            costs: CollectiveCosts::new(costs),
             progress: vec![progress; program.instances().len()],
             next_waiting: vec![NOBODY; program.ranks()],
             gatherings: Vec::new(),
@@ -138,16 +139,21 @@ impl<'a, const W: usize> Collectives<'a, W> {
     fn decide(&mut self, block: usize) {
         let gathering = &mut self.gatherings[block];
         let deciding = if gathering.has_root { &gathering.root } else { &gathering.last };
+        let mut duration = Times::all(0.0);
+        let mut known = None;
         for lane in 0..W {
-            let decides = &self.program.calls()[deciding.call[lane] as usize];
-            gathering.finish.0[lane] = match decides.mode {
-                CollectiveMode::RootSynchronous => gathering.last_part.0[lane],
-                _ => {
-                    let (sizes, root) = ((decides.send, decides.recv), Rank(deciding.rank[lane]));
-                    let cost = self.costs[lane].collective(decides.op, decides.communicator, root, sizes);
-                    gathering.last.came.0[lane] + cost
-                }
-            };
+            let (call, rank) = (deciding.call[lane], deciding.rank[lane]);
+            let decides = &self.program.calls()[call as usize];
+            if decides.mode == CollectiveMode::RootSynchronous {
+                gathering.finish.0[lane] = gathering.last_part.0[lane];
+                continue;
+            }
+            let decider = Some((call, self.costs.group(rank)));
+            if known != decider {
+                duration = *self.costs.duration(call, decides, rank);
+                known = decider;
+            }
+            gathering.finish.0[lane] = gathering.last.came.0[lane] + duration.0[lane];
         }
     }
 }
@@ -163,11 +169,12 @@ impl<const W: usize> Gathering<W> {
 impl<const W: usize> Last<W> {
     fn replace_if_later(&mut self, entry: &Entry<W>) {
         for lane in 0..W {
-            if (entry.came.0[lane], entry.rank) > (self.came.0[lane], self.rank[lane]) {
-                self.came.0[lane] = entry.came.0[lane];
-                self.rank[lane] = entry.rank;
-                self.call[lane] = entry.call;
-            }
+            let (came, kept) = (entry.came.0[lane], self.came.0[lane]);
+            // Without a branch, so that several lanes are done at once.
+            let is_later = (came > kept) | ((came == kept) & (entry.rank > self.rank[lane]));
+            self.came.0[lane] = if is_later { came } else { kept };
+            self.rank[lane] = if is_later { entry.rank } else { self.rank[lane] };
+            self.call[lane] = if is_later { entry.call } else { self.call[lane] };
         }
     }
 }

@@ -374,13 +374,12 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
     }
 
     /// When the start-up of a collective is over.
-    fn came(&self, rank: u32, mode: CollectiveMode, communicator: u32) -> Times<W> {
+    fn came(&mut self, rank: u32, mode: CollectiveMode, communicator: u32) -> Times<W> {
         let time = &self.times[rank as usize].time;
         if mode == CollectiveMode::Blocking {
             return *time;
         }
-        let networks = &self.costs.networks;
-        Times::from_lanes(|lane| time.0[lane] + networks[lane].collective_startup(communicator, Rank(rank)))
+        plus(time, self.collectives.costs.startup(communicator, rank))
     }
 
     /// When a rank's own data has reached the root of a root-synchronous collective.

@@ -1,7 +1,11 @@
 //! The costs of several networks, lane beside lane.
 
+use std::collections::HashMap;
+
 use super::times::Times;
 use crate::simulate::costs::{Costs, PathCosts};
+use crate::trace::program::CollectiveCall;
+use crate::units::Rank;
 
 /// Times of one message class, as in `ClassCost`.
 pub struct LaneClass<const W: usize> {
@@ -72,5 +76,42 @@ impl<const W: usize> LanePath<W> {
                 })
                 .collect(),
         }
+    }
+}
+
+/// What collectives cost in all lanes, each computed when it first occurs: by call or communicator, and by the group of
+/// the rank that counts.
+pub struct CollectiveCosts<'a, const W: usize> {
+    networks: &'a [&'a Costs; W],
+    durations: HashMap<(u32, usize), Times<W>>,
+    startups: HashMap<(u32, usize), Times<W>>,
+}
+
+impl<'a, const W: usize> CollectiveCosts<'a, W> {
+    /// None is known yet.
+    pub fn new(networks: &'a [&'a Costs; W]) -> Self {
+        CollectiveCosts { networks, durations: HashMap::new(), startups: HashMap::new() }
+    }
+
+    /// What ranks of one group have in common.
+    pub fn group(&self, rank: u32) -> usize {
+        self.networks[0].group_index(Rank(rank))
+    }
+
+    /// What the operation takes after all have come if this rank's call, number `index`, decides.
+    pub fn duration(&mut self, index: u32, call: &CollectiveCall, rank: u32) -> &Times<W> {
+        let networks = self.networks;
+        let of =
+            |lane: usize| networks[lane].collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
+        let key = (index, self.group(rank));
+        self.durations.entry(key).or_insert_with(|| Times::from_lanes(of))
+    }
+
+    /// Start-up of an immediate or root-synchronous collective.
+    pub fn startup(&mut self, communicator: u32, rank: u32) -> &Times<W> {
+        let networks = self.networks;
+        let of = |lane: usize| networks[lane].collective_startup(communicator, Rank(rank));
+        let key = (communicator, self.group(rank));
+        self.startups.entry(key).or_insert_with(|| Times::from_lanes(of))
     }
 }
