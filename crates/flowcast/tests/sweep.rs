@@ -56,3 +56,27 @@ fn a_deadlock_is_told_as_a_replay_tells_it() {
     assert_eq!(run(&program, &sets).unwrap_err(), expected);
     assert!(expected.to_string().starts_with("deadlock, 2 ranks wait"), "{expected}");
 }
+
+#[test]
+fn networks_with_limits_are_replayed_as_the_engine_for_limits_does() {
+    let program = as_program(
+        read_text(
+            "#DIMEMAS:\"two\":0:3(1,1,1),1\nd:1:1:3:0:1:2\n2:0:0:2:-1:100000:0:1:0\n2:1:0:2:-1:100000:0:1:0\n\
+         3:2:0:0:-1:0:0:1:0\n3:2:0:1:-1:0:0:1:0\n",
+        )
+        .unwrap(),
+    );
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let with_buses = |buses: u32| {
+        let mut network = network.clone();
+        network.machine.buses = buses;
+        WhatIf::new(&program, network, None, None).unwrap()
+    };
+    let sets: Vec<WhatIf> = [0, 1, 0, 2].map(with_buses).into();
+    let outcomes = run(&program, &sets).unwrap();
+    for (set, swept) in sets.iter().zip(&outcomes) {
+        assert_eq!(*swept, SetOutcome::from(&set.replay(&program).unwrap().run().unwrap()));
+    }
+    assert!(outcomes[1].makespan() > outcomes[0].makespan());
+    assert_eq!(outcomes[0], outcomes[2]);
+}

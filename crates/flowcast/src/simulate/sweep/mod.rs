@@ -1,11 +1,12 @@
 //! Many what-ifs of one program in one go: the same replay on networks that differ in their numbers.
 //!
-//! Without contention the order in which a [`Replay`] runs the ranks does not depend on times, so one walk over the
+//! Without contention the order in which a [`Replay`](super::replay::Replay) runs the ranks does not depend on times, so one walk over the
 //! instructions serves many networks: every time becomes an array with one *lane* for each network. The arithmetic of
 //! each lane is that of a replay, operation for operation, so that the results are equal to the bit.
 //!
 //! Networks share a walk if they place the ranks alike and agree on which messages wait for their receiver; others
-//! walk apart.
+//! walk apart. Where links, buses or processors are limited, the order does depend on times, and each network has a
+//! replay of its own.
 
 mod collectives;
 mod engine;
@@ -13,11 +14,12 @@ mod lane_costs;
 mod slots;
 mod times;
 
-use super::SimulateError;
+use super::contention;
 use super::costs::{Costs, Rendezvous};
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::replay::{Replay, ways_of};
+use super::replay::ways_of;
+use super::{Engine, SimulateError};
 use crate::model::machine::Mapping;
 use crate::model::network::Network;
 use crate::trace::program::Program;
@@ -57,9 +59,13 @@ impl WhatIf {
     /// The replay on its own.
     ///
     /// # Errors
-    /// As [`Replay::new`].
-    pub fn replay<'a>(&self, program: &'a Program) -> Result<Replay<'a>, SimulateError> {
-        Replay::new(program, &self.network, self.placement.clone(), self.rendezvous)
+    /// As [`Engine::new`].
+    pub fn replay<'a>(&self, program: &'a Program) -> Result<Engine<'a>, SimulateError> {
+        Engine::new(program, &self.network, self.placement.clone(), self.rendezvous)
+    }
+
+    fn is_limited(&self) -> bool {
+        contention::is_needed(&self.network, &self.placement)
     }
 }
 
@@ -98,7 +104,7 @@ impl From<&Outcome> for SetOutcome {
 /// Replays the program on every network; results in the order of the networks.
 ///
 /// # Errors
-/// As [`Replay::new`] and [`Replay::run`].
+/// As [`Engine::new`] and [`Engine::run`].
 pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, SimulateError> {
     let prepared: Vec<Costs> = what_ifs
         .iter()
@@ -107,8 +113,10 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
     let mut outcomes = vec![SetOutcome::default(); what_ifs.len()];
     for alike in groups(what_ifs, &prepared) {
         let first = &what_ifs[alike[0]];
-        if let [alone] = alike[..] {
-            outcomes[alone] = SetOutcome::from(&first.replay(program)?.run()?);
+        if first.is_limited() || alike.len() == 1 {
+            for index in alike {
+                outcomes[index] = SetOutcome::from(&what_ifs[index].replay(program)?.run()?);
+            }
             continue;
         }
         let ways = ways_of(program, &first.placement)?;
@@ -126,7 +134,7 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
     Ok(outcomes)
 }
 
-fn stopped(replay: Replay<'_>) -> SimulateError {
+fn stopped(replay: Engine<'_>) -> SimulateError {
     replay.run().err().unwrap_or_else(|| SimulateError::Placement("found a walk that stopped".into()))
 }
 
