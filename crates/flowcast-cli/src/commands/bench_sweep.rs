@@ -9,6 +9,8 @@ use flowcast::trace::Program;
 use flowcast::units::{Rate, Time};
 use serde_json::json;
 
+use crate::output::println_out;
+
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
 pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: bool) -> Result<()> {
     if sets == 0 {
@@ -31,7 +33,7 @@ pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: b
     let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
     if json {
         let schema = "flowcast/bench-sweep/1";
-        println!(
+        println_out!(
             "{}",
             json!({
                 "schema": schema, "messages": program.messages(), "sets": sets, "runs": runs, "replay_s": one,
@@ -39,7 +41,7 @@ pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: b
             })
         );
     } else {
-        println!(
+        println_out!(
             "{sets} what-ifs cost {ratio:.2} times one replay (median of {runs}; {least:.2} to {most:.2}): {:.1} ms and {:.1} ms",
             all * 1e3,
             one * 1e3

@@ -166,7 +166,7 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
             Some(speeds) => {
                 let speeds = &speeds[rank as usize].0;
                 // A division by 1 changes nothing, so that it needs no case of its own here.
-                add(times, |lane| if speeds[lane] == 0.0 { 0.0 } else { nanos / speeds[lane] });
+                add(times, |lane| nanos / speeds[lane]);
             }
         }
     }
@@ -348,7 +348,11 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
 
     fn collective(&mut self, rank: u32, state: &mut RankState, call: u32, instance: u32) -> Step {
         let made = &self.program.calls()[call as usize];
-        let came = self.came(rank, made.mode, made.communicator);
+        let time = &self.times[rank as usize].time;
+        let came = match made.mode {
+            CollectiveMode::Blocking => *time,
+            _ => plus(time, &self.collectives.costs.startup(made.communicator, rank).of_call),
+        };
         let own_end = self.own_end(rank, call, &came);
         if !state.entered {
             state.entered = true;
@@ -373,15 +377,6 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
         Step::GoOn
     }
 
-    /// When the start-up of a collective is over.
-    fn came(&mut self, rank: u32, mode: CollectiveMode, communicator: u32) -> Times<W> {
-        let time = &self.times[rank as usize].time;
-        if mode == CollectiveMode::Blocking {
-            return *time;
-        }
-        plus(time, self.collectives.costs.startup(communicator, rank))
-    }
-
     /// When a rank's own data has reached the root of a root-synchronous collective.
     fn own_end(&self, rank: u32, call: u32, came: &Times<W>) -> Times<W> {
         let made = &self.program.calls()[call as usize];
@@ -396,7 +391,8 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
 
     fn wait_collective(&mut self, rank: u32, instance: u32) -> Step {
         let communicator = self.program.instances()[instance as usize];
-        let came = self.came(rank, CollectiveMode::Immediate, communicator);
+        let time = &self.times[rank as usize].time;
+        let came = plus(time, &self.collectives.costs.startup(communicator, rank).of_wait);
         let Some(finish) = self.collectives.finish(instance).copied() else {
             self.collectives.wait(instance, rank);
             return Step::Wait;

@@ -84,7 +84,7 @@ impl<const W: usize> LanePath<W> {
 pub struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
     durations: HashMap<(u32, usize), Times<W>>,
-    startups: HashMap<(u32, usize), Times<W>>,
+    startups: HashMap<(u32, usize), Startup<W>>,
 }
 
 impl<'a, const W: usize> CollectiveCosts<'a, W> {
@@ -107,11 +107,21 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         self.durations.entry(key).or_insert_with(|| Times::from_lanes(of))
     }
 
-    /// Start-up of an immediate or root-synchronous collective.
-    pub fn startup(&mut self, communicator: u32, rank: u32) -> &Times<W> {
+    /// Start-up of an immediate or root-synchronous collective, and of the wait for one.
+    pub fn startup(&mut self, communicator: u32, rank: u32) -> &Startup<W> {
         let networks = self.networks;
-        let of = |lane: usize| networks[lane].collective_startup(communicator, Rank(rank));
         let key = (communicator, self.group(rank));
-        self.startups.entry(key).or_insert_with(|| Times::from_lanes(of))
+        self.startups.entry(key).or_insert_with(|| {
+            let of_wait = Times::from_lanes(|lane| networks[lane].collective_startup(communicator, Rank(rank)));
+            Startup { of_call: Times::from_lanes(|lane| of_wait.0[lane].trunc()), of_wait }
+        })
     }
+}
+
+/// Start-up of a collective.
+pub struct Startup<const W: usize> {
+    /// Where it is called: whole nanoseconds.
+    pub of_call: Times<W>,
+    /// Where it is waited for.
+    pub of_wait: Times<W>,
 }

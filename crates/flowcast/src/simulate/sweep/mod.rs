@@ -165,7 +165,9 @@ fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
     for index in 0..what_ifs.len() {
         let alike = |group: &&mut Vec<usize>| {
             let first = group[0];
-            what_ifs[first].placement.places_like(&what_ifs[index].placement) && costs[first].waits_like(&costs[index])
+            what_ifs[first].is_limited() == what_ifs[index].is_limited()
+                && what_ifs[first].placement.places_like(&what_ifs[index].placement)
+                && costs[first].waits_like(&costs[index])
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.push(index),
