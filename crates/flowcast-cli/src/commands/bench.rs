@@ -1,6 +1,6 @@
 //! `flowcast bench`: how fast this machine replays.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -8,9 +8,10 @@ use clap::{Args, Subcommand};
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
-use flowcast::trace::Trace;
+use flowcast::trace::{Program, Trace};
 use serde_json::json;
 
+use super::bench_sweep;
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
 use crate::trace_args::open_trace;
@@ -43,53 +44,88 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// What many what-ifs of one trace cost beside one replay, on one core: both in turn, the median of the ratios
+    Sweep {
+        /// Trace
+        input: PathBuf,
+        #[command(flatten)]
+        network: NetworkArgs,
+        /// What-ifs
+        #[arg(long, default_value_t = 64)]
+        sets: usize,
+        /// Runs
+        #[arg(long, default_value_t = 11)]
+        runs: u32,
+        /// Machine-readable output
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Bench {
     /// Measures and prints.
     pub fn run(self) -> Result<()> {
-        let What::Replay { input, network, runs, with_load, json } = self.what;
-        if runs == 0 {
-            bail!("--runs: found 0, expected at least 1");
-        }
-        let network = network.load()?;
-        let mut trace = open_trace(&input)?;
-        let mut seconds = Vec::new();
-        for _ in 0..runs {
-            let begin = Instant::now();
-            if with_load {
-                trace = open_trace(&input)?;
+        match self.what {
+            What::Replay { input, network, runs, with_load, json } => replay(&input, &network, runs, with_load, json),
+            What::Sweep { input, network, sets, runs, json } => {
+                refuse_none(runs)?;
+                let trace = open_trace(&input)?;
+                bench_sweep::run(program_of(&trace, &input)?, &network.load()?, sets, runs, json)
             }
-            let Trace::Program(program) = &trace else {
-                bail!("{}: found a GOAL schedule, expected a trace", input.display())
-            };
-            let placement = Placement::new(&network.machine, None, program.ranks())?;
-            let replay = Engine::new(program, &network, placement, Rendezvous::of(&network, None))?;
-            std::hint::black_box(replay.run()?);
-            seconds.push(begin.elapsed().as_secs_f64());
         }
-        let Trace::Program(program) = &trace else { unreachable!("a schedule was refused above") };
-        seconds.sort_by(f64::total_cmp);
-        let rate = |seconds: f64| f64::from(program.messages()) / seconds;
-        let (slow, middle, fast) =
-            (rate(seconds[seconds.len() - 1]), rate(seconds[seconds.len() / 2]), rate(seconds[0]));
-        if json {
-            println_out!(
-                "{}",
-                json!({
-                    "schema": "flowcast/bench-replay/1", "messages": program.messages(), "runs": runs,
-                    "messages_per_s": middle, "messages_per_s_min": slow, "messages_per_s_max": fast,
-                })
-            );
-        } else {
-            let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
-            println_out!(
-                "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}), {each:.1} bytes a message",
-                middle / 1e6,
-                slow / 1e6,
-                fast / 1e6
-            );
-        }
-        Ok(())
     }
+}
+
+fn refuse_none(runs: u32) -> Result<()> {
+    if runs == 0 {
+        bail!("--runs: found 0, expected at least 1");
+    }
+    Ok(())
+}
+
+fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
+    match trace {
+        Trace::Program(program) => Ok(program),
+        Trace::Schedule(_) => bail!("{}: found a GOAL schedule, expected a trace", input.display()),
+    }
+}
+
+fn replay(input: &Path, network: &NetworkArgs, runs: u32, with_load: bool, json: bool) -> Result<()> {
+    refuse_none(runs)?;
+    let network = network.load()?;
+    let mut trace = open_trace(input)?;
+    let mut seconds = Vec::new();
+    for _ in 0..runs {
+        let begin = Instant::now();
+        if with_load {
+            trace = open_trace(input)?;
+        }
+        let program = program_of(&trace, input)?;
+        let placement = Placement::new(&network.machine, None, program.ranks())?;
+        let replay = Engine::new(program, &network, placement, Rendezvous::of(&network, None))?;
+        std::hint::black_box(replay.run()?);
+        seconds.push(begin.elapsed().as_secs_f64());
+    }
+    let program = program_of(&trace, input)?;
+    seconds.sort_by(f64::total_cmp);
+    let rate = |seconds: f64| f64::from(program.messages()) / seconds;
+    let (slow, middle, fast) = (rate(seconds[seconds.len() - 1]), rate(seconds[seconds.len() / 2]), rate(seconds[0]));
+    if json {
+        println_out!(
+            "{}",
+            json!({
+                "schema": "flowcast/bench-replay/1", "messages": program.messages(), "runs": runs,
+                "messages_per_s": middle, "messages_per_s_min": slow, "messages_per_s_max": fast,
+            })
+        );
+    } else {
+        let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
+        println_out!(
+            "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}), {each:.1} bytes a message",
+            middle / 1e6,
+            slow / 1e6,
+            fast / 1e6
+        );
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! One file for each subcommand.
 
 mod bench;
+mod bench_sweep;
 mod compile;
 mod completions;
 mod demo;
@@ -13,6 +14,7 @@ mod predict;
 mod predict_pattern;
 mod predict_trace;
 mod rails;
+mod sweep;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -29,6 +31,7 @@ pub struct Cli {
 enum Command {
     Demo(demo::Demo),
     Predict(predict::Predict),
+    Sweep(sweep::Sweep),
     Compile(compile::Compile),
     Generate(generate::Generate),
     Bench(bench::Bench),
@@ -47,6 +50,7 @@ impl Cli {
         match self.command {
             Command::Demo(command) => command.run(),
             Command::Predict(command) => command.run(),
+            Command::Sweep(command) => command.run(),
             Command::Compile(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Bench(command) => command.run(),

@@ -161,7 +161,7 @@ fn parse_mapping(text: &str) -> Result<Mapping> {
 }
 
 /// What the trace has that the replay does not model: said, never silent.
-fn print_notes(program: &Program) {
+pub fn print_notes(program: &Program) {
     for ignored in program.ignored() {
         eprintln!("flowcast: note: {} {} left out of the replay", ignored.count, ignored.kind);
     }

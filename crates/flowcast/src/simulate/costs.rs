@@ -93,6 +93,17 @@ impl Costs {
         self.paths.iter().any(|path| path.classes.iter().any(|class| class.rendezvous))
     }
 
+    /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
+    pub fn waits_like(&self, other: &Costs) -> bool {
+        let waits = |path: &PathCosts| path.classes.iter().map(|class| class.rendezvous).collect::<Vec<_>>();
+        self.paths.iter().map(waits).eq(other.paths.iter().map(waits))
+    }
+
+    /// Index of the group of the node of a rank. Of a rank, the costs of collectives depend on nothing else.
+    pub fn group_index(&self, rank: Rank) -> usize {
+        self.group_of_rank[rank.index()]
+    }
+
     /// What a collective takes after all have come: the phases inside the nodes and between them.
     pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> f64 {
         let shape = &self.communicators[communicator as usize];

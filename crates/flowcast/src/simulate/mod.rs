@@ -16,6 +16,7 @@ pub mod placement;
 pub mod record;
 pub mod replay;
 mod standstill;
+pub mod sweep;
 pub mod timeline;
 pub mod transit;
 

@@ -68,6 +68,11 @@ impl Placement {
         self.group_of.len()
     }
 
+    /// Whether every rank runs on the same node of the same group as there, whatever the groups are like.
+    pub fn places_like(&self, other: &Placement) -> bool {
+        self.node_of == other.node_of && self.group_of == other.group_of && self.groups.len() == other.groups.len()
+    }
+
     /// Whether two ranks share a node anywhere.
     pub fn is_shared(&self) -> bool {
         let mut used = vec![false; self.nodes()];

@@ -40,11 +40,7 @@ impl<'a> Replay<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Replay<'a>, SimulateError> {
         let costs = Costs::new(program, network, &placement, rendezvous);
-        if costs.paths.len() > usize::from(u16::MAX) {
-            return Err(SimulateError::Placement("found more than 32,767 groups of nodes".to_owned()));
-        }
-        let uniform = placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages();
-        let ways = if uniform { Vec::new() } else { ways_of(program, &placement) };
+        let ways = ways_of(program, &placement)?;
         Ok(Replay { program, placement, costs, ways })
     }
 
@@ -121,8 +117,15 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Two kinds of way for each group of nodes: to another node, and inside the node.
-fn ways_of(program: &Program, placement: &Placement) -> Vec<u16> {
+/// The kind of way of each message, two for each group of nodes: to another node, and inside the node. Empty if all
+/// messages go to other nodes from nodes of one group.
+pub(super) fn ways_of(program: &Program, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
+    if placement.groups().len() * 2 > usize::from(u16::MAX) {
+        return Err(SimulateError::Placement("found more than 32,767 groups of nodes".to_owned()));
+    }
+    if placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages() {
+        return Ok(Vec::new());
+    }
     let mut ways = vec![0; program.messages() as usize];
     for rank in (0..program.ranks() as u32).map(Rank) {
         let node = placement.node(rank);
@@ -134,7 +137,7 @@ fn ways_of(program: &Program, placement: &Placement) -> Vec<u16> {
             }
         }
     }
-    ways
+    Ok(ways)
 }
 
 /// A slot of a table of times: a time that is not negative, or one of these.

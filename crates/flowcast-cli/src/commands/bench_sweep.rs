@@ -1,0 +1,69 @@
+//! `flowcast bench sweep`: what many what-ifs of one trace cost beside a single replay, on one core.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use flowcast::model::network::Network;
+use flowcast::simulate::sweep::{self, WhatIf};
+use flowcast::trace::Program;
+use flowcast::units::{Rate, Time};
+use serde_json::json;
+
+use crate::output::println_out;
+
+/// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
+pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: bool) -> Result<()> {
+    if sets == 0 {
+        bail!("--sets: found 0, expected at least 1");
+    }
+    let what_ifs = what_ifs(program, network, sets)?;
+    let (mut ratios, mut alone, mut swept) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let begin = Instant::now();
+        std::hint::black_box(what_ifs[0].replay(program)?.run()?);
+        let one = begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
+        std::hint::black_box(sweep::run(program, &what_ifs)?);
+        let all = begin.elapsed().as_secs_f64();
+        ratios.push(all / one);
+        alone.push(one);
+        swept.push(all);
+    }
+    let (ratio, one, all) = (median(&mut ratios), median(&mut alone), median(&mut swept));
+    let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+    if json {
+        let schema = "flowcast/bench-sweep/1";
+        println_out!(
+            "{}",
+            json!({
+                "schema": schema, "messages": program.messages(), "sets": sets, "runs": runs, "replay_s": one,
+                "sweep_s": all, "ratio": ratio, "ratio_min": least, "ratio_max": most,
+            })
+        );
+    } else {
+        println_out!(
+            "{sets} what-ifs cost {ratio:.2} times one replay (median of {runs}; {least:.2} to {most:.2}): {:.1} ms and {:.1} ms",
+            all * 1e3,
+            one * 1e3
+        );
+    }
+    Ok(())
+}
+
+/// From the network itself to one of twice the latency and half the bandwidth.
+fn what_ifs(program: &Program, network: &Network, sets: usize) -> Result<Vec<WhatIf>> {
+    let what_if = |index: usize| {
+        let factor = 1.0 + index as f64 / sets as f64;
+        let mut network = network.clone();
+        network.nic.latency = Time::from_nanos(network.nic.latency.as_nanos() * factor);
+        network.nic.bandwidth = Some(Rate::from_bytes_per_second(network.nic.rate().as_bytes_per_second() / factor));
+        network.nic.gap_per_byte = None;
+        Ok(WhatIf::new(program, network, None, None)?)
+    };
+    (0..sets).map(what_if).collect()
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,299 @@
+//! `--grid`: the values of a field, and all combinations of several fields in a fixed order.
+
+use anyhow::{Context, Result, bail};
+use flowcast::model::network::Network;
+use flowcast::units::{Bytes, Rate, Time, TimePerByte};
+
+/// More combinations than this are a slip of the pen.
+const MOST_SETS: usize = 10_000_000;
+
+/// One field of the network and the values that it takes.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// The text as given, the field's name in full.
+    pub text: String,
+    /// The field, as `--set` names it.
+    pub key: String,
+    /// The field with the unit of the values in a result.
+    pub column: String,
+    values: Vec<Value>,
+}
+
+#[derive(Debug, Clone)]
+struct Value {
+    /// In base units, as results show it.
+    shown: String,
+    /// With its unit, as `--set` takes it.
+    set: String,
+}
+
+/// What kind of quantity a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Time,
+    Rate,
+    TimePerByte,
+    Bytes,
+    Number,
+    Text,
+}
+
+impl Axis {
+    /// `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
+    pub fn parse(text: &str) -> Result<Axis> {
+        let Some((key, values)) = text.split_once('=') else {
+            bail!("--grid: found `{text}`, expected KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3");
+        };
+        let key = full_name(key.trim());
+        let (kind, found) = match values.split_once("..") {
+            Some((from, rest)) => range(from, rest),
+            None => list(values),
+        }
+        .with_context(|| format!("--grid {text}"))?;
+        let column = format!("{key}{}", kind.suffix());
+        Ok(Axis { text: format!("{key}={}", values.trim()), key, column, values: found })
+    }
+
+    /// How many values.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+}
+
+/// The fields that are varied most have short names.
+fn full_name(key: &str) -> String {
+    match key {
+        "latency" | "bandwidth" | "overhead" | "gap" | "gap_per_byte" => format!("nic.{key}"),
+        _ => key.to_owned(),
+    }
+}
+
+fn list(values: &str) -> Result<(Kind, Vec<Value>)> {
+    let texts: Vec<&str> = values.split(',').map(str::trim).collect();
+    if texts.iter().any(|text| text.is_empty() || text.contains('"')) {
+        bail!("found an empty or quoted value, expected values separated by commas, such as 1us,5us");
+    }
+    let read: Vec<(Kind, f64)> = texts.iter().map(|text| quantity(text)).collect();
+    let kind = read[0].0;
+    if kind == Kind::Text || read.iter().any(|(other, _)| *other != kind) {
+        let same = |text: &&str| Value { shown: (*text).to_owned(), set: (*text).to_owned() };
+        return Ok((Kind::Text, texts.iter().map(same).collect()));
+    }
+    Ok((kind, read.iter().map(|(_, value)| kind.value(*value)).collect()))
+}
+
+fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>)> {
+    let expected = "expected FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
+    let parts: Vec<&str> = rest.split(':').map(str::trim).collect();
+    let (to, count, log) = match parts[..] {
+        [to, count] => (to, count, false),
+        [to, count, "log"] => (to, count, true),
+        _ => bail!("found `{from}..{rest}`, {expected}"),
+    };
+    let ((kind, from), (other, to)) = (quantity(from.trim()), quantity(to));
+    if kind == Kind::Text || kind != other {
+        bail!("found `{rest}`, expected two quantities of the same kind, each with its unit, such as 1us..100us:20");
+    }
+    let count = match count.parse::<usize>() {
+        Ok(count) if (2..=MOST_SETS).contains(&count) => count,
+        _ => bail!("found the count `{count}`, expected a whole number from 2 to {MOST_SETS}"),
+    };
+    if from >= to {
+        bail!("found an empty range, expected FROM below TO");
+    }
+    if log && from <= 0.0 {
+        bail!("found a range from 0, expected FROM above 0 for steps of equal ratio (log)");
+    }
+    let point = |index: usize| match index as f64 / (count - 1) as f64 {
+        0.0 => from,
+        1.0 => to,
+        part if log => six_digits(from * (to / from).powf(part)),
+        part => six_digits(from + (to - from) * part),
+    };
+    Ok((kind, (0..count).map(|index| kind.value(point(index))).collect()))
+}
+
+/// Points between the ends of a range need not be longer than anybody can read.
+fn six_digits(value: f64) -> f64 {
+    format!("{value:.5e}").parse().expect("a number that was written as one")
+}
+
+/// Times and times per byte in nanoseconds, rates in bytes per second.
+fn quantity(text: &str) -> (Kind, f64) {
+    if let Ok(time) = Time::parse(text) {
+        (Kind::Time, time.as_nanos())
+    } else if let Ok(rate) = Rate::parse(text) {
+        (Kind::Rate, rate.as_bytes_per_second())
+    } else if let Ok(per_byte) = TimePerByte::parse(text) {
+        (Kind::TimePerByte, per_byte.as_nanos())
+    } else if let Ok(Bytes(bytes)) = Bytes::parse(text) {
+        (Kind::Bytes, bytes as f64)
+    } else {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => (Kind::Number, number),
+            _ => (Kind::Text, 0.0),
+        }
+    }
+}
+
+impl Kind {
+    fn suffix(self) -> &'static str {
+        match self {
+            Kind::Time => "_s",
+            Kind::Rate => "_bytes_per_s",
+            Kind::TimePerByte => "_s_per_byte",
+            Kind::Bytes => "_bytes",
+            Kind::Number | Kind::Text => "",
+        }
+    }
+
+    fn value(self, value: f64) -> Value {
+        let (shown, unit) = match self {
+            Kind::Time => (value / 1e9, "s"),
+            Kind::Rate => (value, "B/s"),
+            Kind::TimePerByte => (value / 1e9, "s/B"),
+            Kind::Bytes => (value.round(), "B"),
+            Kind::Number | Kind::Text => (value, ""),
+        };
+        Value { shown: shown.to_string(), set: format!("{shown}{unit}") }
+    }
+}
+
+/// All combinations: the last field changes from one set to the next.
+#[derive(Debug, Clone)]
+pub struct Grid {
+    axes: Vec<Axis>,
+    sets: usize,
+}
+
+impl Grid {
+    /// Of the `--grid` texts; every value is tried on the network.
+    pub fn parse(texts: &[String], network: &Network) -> Result<Grid> {
+        let axes: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
+        refuse_twins(&axes)?;
+        for (axis, text) in axes.iter().zip(texts) {
+            for value in &axis.values {
+                let tried = network.with_overrides(&[(axis.key.clone(), value.set.clone())]);
+                tried.with_context(|| format!("--grid {text}"))?;
+            }
+        }
+        let product = axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
+        match product.filter(|sets| *sets <= MOST_SETS) {
+            Some(sets) => Ok(Grid { axes, sets }),
+            None => bail!("--grid: found more than {MOST_SETS} combinations, expected fewer"),
+        }
+    }
+
+    /// How many combinations.
+    pub fn len(&self) -> usize {
+        self.sets
+    }
+
+    /// The fields.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// Which value of each field a set has.
+    pub fn positions(&self, set: usize) -> Vec<usize> {
+        let mut rest = set;
+        let mut positions: Vec<usize> = Vec::new();
+        for axis in self.axes.iter().rev() {
+            positions.push(rest % axis.len());
+            rest /= axis.len();
+        }
+        positions.reverse();
+        positions
+    }
+
+    /// The values of a set as results show them.
+    pub fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
+        let positions = self.positions(set);
+        self.axes.iter().zip(positions).map(|(axis, at)| axis.values[at].shown.as_str())
+    }
+
+    /// The network of a set.
+    pub fn network(&self, network: &Network, set: usize) -> Result<Network> {
+        let positions = self.positions(set);
+        let pairs = self.axes.iter().zip(positions);
+        let overrides: Vec<_> = pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone())).collect();
+        Ok(network.with_overrides(&overrides)?)
+    }
+}
+
+/// A field twice, or two fields of which one replaces the other.
+fn refuse_twins(axes: &[Axis]) -> Result<()> {
+    let field = |axis: &Axis| match axis.key.as_str() {
+        "nic.gap_per_byte" => "nic.bandwidth".to_owned(),
+        key => key.to_owned(),
+    };
+    for (index, axis) in axes.iter().enumerate() {
+        if axes[..index].iter().any(|before| field(before) == field(axis)) {
+            bail!("--grid {}: found the field twice, expected it once", axis.text);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<String> {
+        Axis::parse(text).unwrap().values.into_iter().map(|value| value.shown).collect()
+    }
+
+    fn error(text: &str) -> String {
+        format!("{:#}", Axis::parse(text).unwrap_err())
+    }
+
+    #[test]
+    fn ranges_hold_both_ends_and_equal_steps_or_ratios() {
+        assert_eq!(shown("latency=1us..2us:3"), ["0.000001", "0.0000015", "0.000002"]);
+        assert_eq!(shown("bandwidth=10MB/s..1GB/s:3:log"), ["10000000", "100000000", "1000000000"]);
+        assert_eq!(shown("machine.buses=0..4:3"), ["0", "2", "4"]);
+        assert_eq!(shown("point_to_point.rendezvous_from=1KiB..4KiB:2"), ["1024", "4096"]);
+        assert_eq!(shown("gap_per_byte=1ns/B..2ns/B:2"), ["0.000000001", "0.000000002"]);
+    }
+
+    #[test]
+    fn lists_of_one_kind_have_a_unit_in_their_column_and_others_stand_as_given() {
+        let axis = Axis::parse("latency=1us, 2ms").unwrap();
+        assert_eq!((axis.key.as_str(), axis.column.as_str()), ("nic.latency", "nic.latency_s"));
+        assert_eq!(shown("latency=1us, 2ms"), ["0.000001", "0.002"]);
+        let axis = Axis::parse("point_to_point.rule=hockney,dimemas").unwrap();
+        assert_eq!(axis.column, "point_to_point.rule");
+        assert_eq!(axis.values[1].set, "dimemas");
+    }
+
+    #[test]
+    fn values_reach_the_network_as_given() {
+        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let grid = Grid::parse(&["latency=6.2us,4.7us".into(), "gap=1ns..3ns:3".into()], &network).unwrap();
+        assert_eq!(grid.len(), 6);
+        assert_eq!(grid.positions(4), [1, 1]);
+        let fourth = grid.network(&network, 4).unwrap();
+        assert_eq!(fourth.nic.latency.as_nanos(), 4700.0);
+        assert_eq!(fourth.nic.gap.as_nanos(), 2.0);
+    }
+
+    #[test]
+    fn wrong_grids_are_refused_by_name() {
+        assert!(error("latency").contains("expected KEY=FROM..TO:COUNT"));
+        assert!(error("latency=5us..1us:3").contains("found an empty range"));
+        assert!(error("latency=1us..5us:1").contains("found the count `1`"));
+        assert!(error("latency=1us..5MB/s:3").contains("two quantities of the same kind"));
+        assert!(error("latency=0us..5us:3:log").contains("expected FROM above 0"));
+        assert!(error("latency=1us..5us").contains("expected FROM..TO:COUNT"));
+        assert!(error("latency=").contains("found an empty or quoted value"));
+        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let refused = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            format!("{:#}", Grid::parse(&texts, &network).unwrap_err())
+        };
+        assert!(refused(&["latency=1..5:2"]).contains("--grid latency=1..5:2"));
+        assert!(refused(&["nic.colour=1us..5us:2"]).contains("nic.colour"));
+        assert!(refused(&["latency=1us,2us", "nic.latency=3us"]).contains("found the field twice"));
+        assert!(refused(&["bandwidth=1MB/s", "gap_per_byte=1ns/B"]).contains("found the field twice"));
+    }
+}

@@ -1,0 +1,232 @@
+//! `flowcast sweep`: many what-ifs of one trace, in parts if need be, and the parts put together.
+
+mod grid;
+mod output;
+mod rows;
+mod work;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::model::network::Network;
+use flowcast::trace::{Program, Trace, compiled};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use self::grid::Grid;
+use self::output::Output;
+use self::rows::{Form, Part, Rows};
+use self::work::Work;
+use super::predict_trace::print_notes;
+use crate::files::{read_text, write_whole};
+use crate::network_args::NetworkArgs;
+use crate::trace_args::open_trace;
+
+/// Replay a trace on many networks in one go: all combinations of the values of some fields
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
+  flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
+  flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
+pub struct Sweep {
+    /// Trace: Dimemas .dim, SimGrid time-independent list, or compiled .fct; plain, gzip or zstd
+    #[arg(required_unless_present = "merge", conflicts_with = "merge")]
+    input: Option<PathBuf>,
+    /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
+    #[arg(short, long, value_name = "NET", required_unless_present = "merge", conflicts_with = "merge")]
+    network: Option<String>,
+    /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge")]
+    overrides: Vec<String>,
+    /// Vary a field: KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3 (repeatable); KEY as for --set, or
+    /// latency, bandwidth, overhead, gap
+    #[arg(long, value_name = "KEY=VALUES", required_unless_present = "merge", conflicts_with = "merge")]
+    grid: Vec<String>,
+    /// File to write; sets that are done are kept in FILE.partial until all are; standard output if absent
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Go on with the sets of an interrupted run
+    #[arg(long, requires = "output", conflicts_with = "merge")]
+    resume: bool,
+    /// Only part i of N parts, such as 2/8
+    #[arg(long, value_name = "i/N", conflicts_with = "merge")]
+    shard: Option<Shard>,
+    /// Threads; as many as there are processors if absent
+    #[arg(long, conflicts_with = "merge")]
+    threads: Option<usize>,
+    /// One line of JSON for each set instead of CSV
+    #[arg(long, conflicts_with = "merge")]
+    json: bool,
+    /// Put the results of all parts together instead
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "output")]
+    merge: Vec<PathBuf>,
+}
+
+/// One of several parts of the sets.
+#[derive(Debug, Clone, Copy)]
+struct Shard {
+    number: usize,
+    of: usize,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard { number, of }),
+            _ => Err("expected i/N with i from 1 to N, such as 2/8".into()),
+        }
+    }
+}
+
+impl Shard {
+    /// Neighbouring sets; the parts differ by one set at most.
+    fn sets(self, all: usize) -> Range<usize> {
+        let from = |number: usize| (number as u128 * all as u128 / self.of as u128) as usize;
+        from(self.number - 1)..from(self.number)
+    }
+}
+
+impl Sweep {
+    /// Replays, or merges, and writes.
+    pub fn run(self) -> Result<()> {
+        let (Some(input), Some(network)) = (&self.input, &self.network) else {
+            let output = self.output.as_deref().context("found --merge without -o, expected -o FILE")?;
+            return merge(&self.merge, output);
+        };
+        let arguments = NetworkArgs { network: network.clone(), overrides: self.overrides.clone() };
+        let network = arguments.load()?;
+        let grid = Grid::parse(&self.grid, &network)?;
+        let trace = open_trace(input)?;
+        let Trace::Program(program) = &trace else {
+            bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
+        };
+        print_notes(program);
+        let form = if self.json { Form::JsonLines } else { Form::Csv };
+        let header = rows::header(form, &describe(input, &trace, program, &network, &grid), &grid);
+        let work = Work { program, network: &network, grid: &grid, form };
+        self.work(&work, header)
+    }
+
+    fn work(&self, work: &Work<'_>, header: String) -> Result<()> {
+        let all = work.grid.len();
+        let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
+        if self.resume && self.output.as_deref().is_some_and(|path| is_done(path, &header, shard.clone())) {
+            eprintln!("flowcast: nothing to do, all {} sets are there", shard.len());
+            return Ok(());
+        }
+        let mut output = match &self.output {
+            Some(path) if self.resume => Output::resume(path, header)?,
+            Some(path) => Output::start(path, header)?,
+            None => Output::to_standard_output(header),
+        };
+        let sets: Vec<usize> = shard.clone().filter(|set| !output.rows().contains(*set)).collect();
+        let bar = progress_bar(shard.len() as u64);
+        bar.set_position((shard.len() - sets.len()) as u64);
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or_else(processors).max(1);
+        work.run(&sets, threads, |lines| {
+            bar.inc(lines.len() as u64);
+            output.append(lines)
+        })?;
+        bar.finish_and_clear();
+        output.finish()?;
+        for field in output.rows().without_influence(work.form, work.grid) {
+            eprintln!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
+        }
+        let (done, of) = (sets.len(), shard.len());
+        eprintln!("flowcast: sets: {done} replayed, {} resumed, {all} in the whole sweep", of - done);
+        Ok(())
+    }
+}
+
+/// Whether an earlier run has done everything.
+fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
+    let part = read_text(target).and_then(|text| Part::read(&target.display().to_string(), &text));
+    part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
+}
+
+/// What was swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
+fn describe(input: &Path, trace: &Trace, program: &Program, network: &Network, grid: &Grid) -> Value {
+    // The first part of the compiled form has the checksum of all.
+    let trace_mark = fingerprint(&compiled::parts(trace)[0]);
+    json!({
+        "schema": "flowcast/sweep/1",
+        "flowcast": env!("CARGO_PKG_VERSION"),
+        "trace": input.file_name().map(|name| name.to_string_lossy()),
+        "trace_fingerprint": trace_mark,
+        "ranks": program.ranks(),
+        "messages": program.messages(),
+        "network": network.name,
+        "network_fingerprint": fingerprint(network.to_toml().as_bytes()),
+        "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
+        "sets": grid.len(),
+    })
+}
+
+/// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.
+fn fingerprint(bytes: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
+    let mut header: Option<String> = None;
+    let mut rows = Rows::default();
+    for path in parts {
+        let name = path.display().to_string();
+        let text = read_text(path)?;
+        let part = Part::read(&name, &text)?;
+        if part.whole < text.len() || part.header.is_empty() {
+            bail!("{name}: found a file that ends in the middle of a line, expected a whole one");
+        }
+        let first = header.get_or_insert_with(|| part.header.clone());
+        if *first != part.header {
+            bail!("{name}: found a part of another sweep than {}, expected the same one", parts[0].display());
+        }
+        for line in part.rows.numbered() {
+            rows.insert(line.0, line.1.to_owned()).with_context(|| name.clone())?;
+        }
+    }
+    let header = header.unwrap_or_default();
+    let sets = rows::sets_of(&header).context("found no description of a sweep")?;
+    if let Some(missing) = (0..sets).find(|set| !rows.contains(*set)) {
+        bail!("found {} of {sets} sets, expected all; the first that is missing is set {missing}", rows.len());
+    }
+    write_whole(output, |out| output::write(out, &header, &rows))?;
+    eprintln!("flowcast: {}: {sets} sets", output.display());
+    Ok(())
+}
+
+fn progress_bar(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{pos} of {len} sets [{bar:40}] {elapsed}, {eta} to go")
+        .expect("the template is well formed");
+    ProgressBar::new(length).with_style(style.progress_chars("=> "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_every_set_once_and_of_equal_size() {
+        for (all, of) in [(0, 3), (1, 3), (10, 3), (160, 7), (5, 8)] {
+            let parts: Vec<Range<usize>> = (1..=of).map(|number| Shard { number, of }.sets(all)).collect();
+            let sets: Vec<usize> = parts.iter().cloned().flatten().collect();
+            assert_eq!(sets, (0..all).collect::<Vec<_>>());
+            assert!(parts.iter().all(|part| (all / of..=all / of + 1).contains(&part.len())), "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn shards_that_do_not_exist_are_refused() {
+        for text in ["0/4", "5/4", "1", "a/b", "1/0", ""] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+}

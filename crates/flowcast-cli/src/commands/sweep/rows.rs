@@ -1,0 +1,157 @@
+//! The results of a sweep as lines: a header that says which sweep it is, then one line for each set.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use flowcast::simulate::sweep::SetOutcome;
+use serde_json::Value;
+
+use super::grid::Grid;
+
+/// How the lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Csv,
+    JsonLines,
+}
+
+/// The lines before the rows: equal for all parts of a sweep and for no other sweep.
+pub fn header(form: Form, description: &Value, grid: &Grid) -> String {
+    match form {
+        Form::JsonLines => format!("{description}\n"),
+        Form::Csv => {
+            let fields: String = grid.axes().iter().map(|axis| format!("{},", axis.column)).collect();
+            format!("# {description}\nset,{fields}makespan_s,communication_share\n")
+        }
+    }
+}
+
+/// The line of a set.
+pub fn row(form: Form, grid: &Grid, set: usize, outcome: &SetOutcome) -> String {
+    let (makespan, share) = (outcome.makespan().as_seconds(), outcome.communication_share());
+    match form {
+        Form::Csv => {
+            let values: String = grid.shown(set).map(|value| format!("{value},")).collect();
+            format!("{set},{values}{makespan},{share}\n")
+        }
+        Form::JsonLines => {
+            let field = |(name, value): (&str, &str)| match value.parse::<f64>() {
+                Ok(_) => format!("{}:{value},", Value::from(name)),
+                Err(_) => format!("{}:{},", Value::from(name), Value::from(value)),
+            };
+            let names = grid.axes().iter().map(|axis| axis.column.as_str());
+            let values: String = names.zip(grid.shown(set)).map(field).collect();
+            format!("{{\"set\":{set},{values}\"makespan_s\":{makespan},\"communication_share\":{share}}}\n")
+        }
+    }
+}
+
+/// The rows of a sweep, or of a part of it, by set.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Rows(BTreeMap<usize, String>);
+
+impl Rows {
+    /// Adds the row of a set. The same set may come twice only with the same result.
+    pub fn insert(&mut self, set: usize, line: String) -> Result<()> {
+        match self.0.insert(set, line) {
+            Some(before) if before != self.0[&set] => {
+                bail!("found two different results for set {set}, expected one")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the set is there.
+    pub fn contains(&self, set: usize) -> bool {
+        self.0.contains_key(&set)
+    }
+
+    /// How many sets are there.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The lines with the number of their set.
+    pub fn numbered(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.0.iter().map(|(set, line)| (*set, line.as_str()))
+    }
+
+    /// The lines in the order of the sets.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// The fields that made no difference to any makespan, if all sets are there.
+    pub fn without_influence<'a>(&self, form: Form, grid: &'a Grid) -> Vec<&'a str> {
+        if self.len() < grid.len() {
+            return Vec::new();
+        }
+        let mut changed = vec![false; grid.axes().len()];
+        let makespans: Vec<Option<&str>> = self.lines().map(|line| makespan_of(form, line)).collect();
+        for set in 0..grid.len() {
+            let mut step = 1;
+            for (axis, at) in grid.positions(set).into_iter().enumerate().rev() {
+                changed[axis] |= at > 0 && makespans[set] != makespans[set - step * at];
+                step *= grid.axes()[axis].len();
+            }
+        }
+        let fields = grid.axes().iter().zip(changed).filter(|(axis, changed)| !changed && axis.len() > 1);
+        fields.map(|(axis, _)| axis.key.as_str()).collect()
+    }
+}
+
+/// As text: a number that is read and compared would have to be read exactly.
+fn makespan_of(form: Form, line: &str) -> Option<&str> {
+    match form {
+        Form::Csv => line.rsplit(',').nth(1),
+        Form::JsonLines => line.split_once("\"makespan_s\":")?.1.split(',').next(),
+    }
+}
+
+/// A file of results: whole, or as far as an interrupted run came.
+#[derive(Debug)]
+pub struct Part {
+    /// The lines before the rows.
+    pub header: String,
+    /// The rows.
+    pub rows: Rows,
+    /// Bytes up to the last whole line.
+    pub whole: usize,
+}
+
+impl Part {
+    /// Reads a part; half a line at the end is left out.
+    pub fn read(name: &str, text: &str) -> Result<Part> {
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let form = if text.starts_with('#') { Form::Csv } else { Form::JsonLines };
+        let above = if form == Form::Csv { 2 } else { 1 };
+        let mut lines = text[..whole].split_inclusive('\n');
+        let header: String = lines.by_ref().take(above).collect();
+        if whole > 0 && sets_of(&header).is_none() {
+            bail!("{name}:1: found no description of a sweep (flowcast/sweep/1), expected one");
+        }
+        let mut rows = Rows::default();
+        for (index, line) in lines.enumerate() {
+            let Some(set) = set_of(form, line) else {
+                bail!("{name}:{}: found a line that is no row, expected the number of a set first", above + index + 1);
+            };
+            rows.insert(set, line.to_owned())?;
+        }
+        Ok(Part { header, rows, whole })
+    }
+}
+
+/// How many sets the sweep of a header has.
+pub fn sets_of(header: &str) -> Option<usize> {
+    let first = header.lines().next()?;
+    let description: Value = serde_json::from_str(first.trim_start_matches("# ")).ok()?;
+    (description["schema"] == "flowcast/sweep/1").then_some(())?;
+    description["sets"].as_u64().map(|sets| sets as usize)
+}
+
+fn set_of(form: Form, line: &str) -> Option<usize> {
+    match form {
+        Form::Csv => line.split_once(',')?.0.parse().ok(),
+        Form::JsonLines => serde_json::from_str::<Value>(line).ok()?["set"].as_u64().map(|set| set as usize),
+    }
+}

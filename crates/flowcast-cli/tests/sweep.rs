@@ -1,0 +1,147 @@
+//! `flowcast sweep` on files: parts put together, runs that were killed, and rows that `predict` confirms.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const LU: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/traces.in/lu.S.4.dim.gz");
+const GRID: [&str; 6] =
+    ["--grid", "latency=1us..100us:5", "--grid", "bandwidth=10MB/s..1GB/s:4:log", "--grid", "overhead=0us,3us"];
+
+fn flowcast(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flowcast")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn sweep(folder: &Path, more: &[&str]) -> Output {
+    let mut arguments = vec!["sweep", LU, "--network", "gige-tcp"];
+    arguments.extend(GRID);
+    arguments.extend(more);
+    flowcast(folder, &arguments)
+}
+
+fn swept(folder: &Path, more: &[&str]) -> Vec<u8> {
+    let output = sweep(folder, more);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn said(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for form in [&["--threads", "1"][..], &["--threads", "1", "--json"]] {
+        let whole = swept(folder, form);
+        assert_eq!(whole, swept(folder, &[&form[2..], &["--threads", "3"]].concat()));
+        for of in [1, 2, 3, 7, 41] {
+            let mut files = Vec::new();
+            for number in 1..=of {
+                let (shard, file) = (format!("{number}/{of}"), format!("part.{number}"));
+                let threads = (1 + number % 2).to_string();
+                let more = ["--threads", &threads, "--shard", &shard, "-o", &file];
+                swept(folder, &[&more[..], &form[2..]].concat());
+                files.push(file);
+            }
+            // In any order.
+            files.reverse();
+            let mut arguments = vec!["sweep", "--merge"];
+            arguments.extend(files.iter().map(String::as_str));
+            arguments.extend(["-o", "all"]);
+            assert!(flowcast(folder, &arguments).status.success());
+            assert_eq!(fs::read(folder.join("all")).unwrap(), whole, "{of} parts");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let whole = swept(folder, &[]);
+    let partial = folder.join("lu.csv.partial");
+    for killed_at in [0, 10, whole.len() / 3, whole.len() / 2 + 1, whole.len() - 1, whole.len()] {
+        fs::write(&partial, &whole[..killed_at]).unwrap();
+        assert!(said(&sweep(folder, &["-o", "lu.csv"])).contains("--resume"));
+        swept(folder, &["-o", "lu.csv", "--resume"]);
+        assert_eq!(fs::read(folder.join("lu.csv")).unwrap(), whole);
+        assert!(!partial.exists());
+        fs::remove_file(folder.join("lu.csv")).unwrap();
+    }
+    swept(folder, &["-o", "lu.csv"]);
+    // Nothing is done twice.
+    let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing to do, all 40 sets are there"));
+}
+
+#[test]
+fn sets_that_are_kept_are_not_replayed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let whole = String::from_utf8(swept(folder, &[])).unwrap();
+    let half: String = whole.split_inclusive('\n').take(2 + 25).collect();
+    fs::write(folder.join("lu.csv.partial"), half).unwrap();
+    let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("sets: 15 replayed, 25 resumed, 40 in the whole sweep"), "{said}");
+}
+
+#[test]
+fn every_row_is_what_predict_says_of_the_same_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = String::from_utf8(swept(folder.path(), &[])).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 40);
+    for row in rows.iter().step_by(7) {
+        let [_, latency, bandwidth, overhead, makespan, share] = row[..] else { panic!("{row:?}") };
+        let set = [format!("nic.latency={latency}s"), format!("nic.bandwidth={bandwidth}B/s")];
+        let overhead = format!("nic.overhead={overhead}s");
+        let more = ["--network", "gige-tcp", "--set", &set[0], "--set", &set[1], "--set", &overhead, "--json"];
+        let output = flowcast(folder.path(), &[&["predict", LU][..], &more].concat());
+        let predicted: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let exact = text.split_once("\"makespan_s\":").unwrap().1.split(',').next().unwrap();
+        assert_eq!(exact.parse::<f64>().unwrap(), makespan.parse::<f64>().unwrap());
+        let sum = |field: &str| {
+            predicted["ranks"].as_array().unwrap().iter().map(|rank| rank[field].as_f64().unwrap()).sum::<f64>()
+        };
+        let expected = 1.0 - sum("compute_s") / sum("end_s");
+        assert!((share.parse::<f64>().unwrap() - expected).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn parts_that_are_missing_cut_off_or_of_another_sweep_are_not_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    swept(folder, &["--shard", "1/2", "-o", "a.csv"]);
+    swept(folder, &["--shard", "2/2", "-o", "b.csv"]);
+    swept(folder, &["--set", "nic.gap=1us", "--shard", "2/2", "-o", "other.csv"]);
+    let merge =
+        |parts: &[&str]| said(&flowcast(folder, &[&["sweep", "--merge"][..], parts, &["-o", "all.csv"]].concat()));
+    assert!(merge(&["b.csv"]).contains("found 20 of 40 sets, expected all; the first that is missing is set 0"));
+    assert!(merge(&["a.csv", "other.csv"]).contains("other.csv: found a part of another sweep than a.csv"));
+    let text = fs::read_to_string(folder.join("b.csv")).unwrap();
+    fs::write(folder.join("cut.csv"), &text[..text.len() - 4]).unwrap();
+    assert!(merge(&["a.csv", "cut.csv"]).contains("cut.csv: found a file that ends in the middle of a line"));
+    let first_row = text.lines().nth(2).unwrap();
+    fs::write(folder.join("differs.csv"), text.replace(first_row, &format!("{first_row}1"))).unwrap();
+    assert!(merge(&["a.csv", "b.csv", "differs.csv"]).contains("found two different results for set 20"));
+    fs::write(folder.join("none.csv"), "a,b\n1,2\n").unwrap();
+    assert!(merge(&["none.csv"]).contains("none.csv:1: found no description of a sweep"));
+    assert!(!folder.join("all.csv").exists());
+}
+
+#[test]
+fn other_numbers_of_the_same_network_are_no_part_of_the_run_to_go_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let whole = swept(folder, &[]);
+    fs::write(folder.join("lu.csv.partial"), &whole).unwrap();
+    let other = said(&sweep(folder, &["--set", "nic.gap=1us", "-o", "lu.csv", "--resume"]));
+    assert!(other.contains("found the sets of another sweep"), "{other}");
+    assert_eq!(fs::read(folder.join("lu.csv.partial")).unwrap(), whole);
+}
