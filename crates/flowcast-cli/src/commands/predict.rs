@@ -22,8 +22,8 @@ use crate::trace_args::open_trace;
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json")]
 pub struct Predict {
-    /// Pattern of concurrent communications, or trace: Dimemas .dim, GOAL, SimGrid time-independent list, or compiled
-    /// .fct; plain, gzip or zstd
+    /// Pattern of concurrent communications, or trace: Dimemas .dim, Paraver .prv, GOAL, SimGrid time-independent list, or
+    /// compiled .fct; plain, gzip or zstd
     input: PathBuf,
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas .cfg
     #[arg(short, long, value_name = "NET")]
