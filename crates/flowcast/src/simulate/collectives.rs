@@ -103,8 +103,10 @@ impl<'a> Collectives<'a> {
     }
 }
 
+/// Of equal times the one that came later decides, of those that came together the one with the highest rank.
 fn replace_if_later(kept: &mut Option<Entry>, entry: Entry, time: impl Fn(&Entry) -> f64) {
-    if kept.is_none_or(|kept| (time(&entry), entry.rank) > (time(&kept), kept.rank)) {
+    let order = |entry: &Entry| (time(entry), entry.came, entry.rank);
+    if kept.is_none_or(|kept| order(&entry) > order(&kept)) {
         *kept = Some(entry);
     }
 }

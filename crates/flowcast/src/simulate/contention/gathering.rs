@@ -31,6 +31,8 @@ struct Gathering {
     root: Option<Entry>,
     /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
     decided: (f64, u32),
+    /// When that was decided.
+    decided_at: f64,
     /// The ranks that wait, in the order of their coming, linked through `next_waiting`.
     first_waiting: u32,
     last_waiting: u32,
@@ -44,6 +46,7 @@ const NOBODY: Gathering = Gathering {
     last: None,
     root: None,
     decided: (0.0, NONE),
+    decided_at: 0.0,
     first_waiting: NONE,
     last_waiting: NONE,
 };
@@ -78,6 +81,14 @@ impl Gatherings {
 }
 
 impl Gathering {
+    /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
+    fn decide(&mut self, now: f64, by: (f64, u32)) {
+        if now > self.decided_at || self.decided.1 == NONE || by.0 >= self.decided.0 {
+            self.decided = by;
+            self.decided_at = now;
+        }
+    }
+
     /// The call whose sizes count: that of the root, without one that of the last to come.
     fn deciding(&self) -> Entry {
         self.root.or(self.last).expect("someone has come")
@@ -129,7 +140,7 @@ impl<O: Observer> Engine<'_, O> {
         let gathering = &mut self.gatherings.all[instance as usize];
         gathering.entered += 1;
         gathering.last = entry;
-        gathering.decided = (came, rank);
+        gathering.decide(came, (came, rank));
         if self.program.calls()[call as usize].is_root {
             gathering.root = entry;
         }
@@ -151,7 +162,7 @@ impl<O: Observer> Engine<'_, O> {
         let came = self.ranks[rank as usize].before;
         let gathering = &mut self.gatherings.all[instance as usize];
         gathering.parts += 1;
-        gathering.decided = (came, rank);
+        gathering.decide(self.pending.now(), (came, rank));
         self.advance_gathering(instance, communicator);
         self.leave(rank, instance);
         self.advance(rank, Place::Back);
