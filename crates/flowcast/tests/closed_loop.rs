@@ -2,10 +2,10 @@
 
 use flowcast::cluster::flow::Flow;
 use flowcast::cluster::racks::Racks;
-use flowcast::model::sharing::RateModel;
 use flowcast::model::sharing::closed_loop::{ClosedLoop, Feedback};
 use flowcast::model::sharing::fabric::{Fabric, LinkId, Share};
 use flowcast::model::sharing::fair::Fair;
+use flowcast::model::sharing::{RateModel, SharingError};
 use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
 
@@ -128,7 +128,10 @@ proptest! {
         let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(2.0)));
         let all: Vec<usize> = (0..pairs.len()).collect();
         let fair = Fair.shares(&fabric, &all).unwrap();
-        let near = ClosedLoop::new(Feedback { alpha: 30.0, kappa: 0.0 }).shares(&fabric, &all).unwrap();
+        let near = ClosedLoop::new(Feedback { alpha: 30.0, kappa: 0.0 }).shares(&fabric, &all);
+        // One pattern in a hundred does not settle to the accuracy promised at an alpha this large, and is told so.
+        prop_assume!(!matches!(near, Err(SharingError::Unsettled { .. })));
+        let near = near.unwrap();
         for (one, other) in fair.iter().zip(&near) {
             prop_assert!((one.share.0 - other.share.0).abs() < 0.05, "{fair:?} {near:?}");
         }
