@@ -16,7 +16,7 @@ use flowcast::simulate::critical_path::Limit;
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
 use flowcast::simulate::record::Flight;
-use flowcast::simulate::timeline::{Activity, Segment, Timeline};
+use flowcast::simulate::timeline::Activity;
 use flowcast::simulate::{Engine, SimulateError};
 use flowcast::trace::{Program, ReadOptions, read};
 use flowcast::units::{Bytes, Node, Rank};
@@ -132,25 +132,6 @@ fn moving<'a>(
     flights.iter().enumerate().filter_map(chosen).collect()
 }
 
-/// Waiting for a collective and being in it as one stretch: where one ends and the other begins depends on which rank
-/// came last, and of those that come at the same time (or a rounding apart) the engines may choose different ones.
-fn joined(mut timeline: Timeline) -> Timeline {
-    for segments in &mut timeline.ranks {
-        let mut merged: Vec<Segment> = Vec::with_capacity(segments.len());
-        for mut segment in segments.drain(..) {
-            if segment.activity == Activity::CollectiveWait {
-                segment.activity = Activity::Collective;
-            }
-            match merged.last_mut() {
-                Some(last) if last.activity == segment.activity && last.end == segment.start => last.end = segment.end,
-                _ => merged.push(segment),
-            }
-        }
-        *segments = merged;
-    }
-    timeline
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -161,7 +142,7 @@ proptest! {
         let (walked, recorded) = numbers.replay(&program).record().unwrap();
         let (outcome, recorder) = contention(&program, &network, &numbers).record().unwrap();
         prop_assert_eq!(&outcome, &walked);
-        prop_assert_eq!(joined(recorder.timeline(&program)), joined(recorded.timeline(&program)));
+        prop_assert_eq!(recorder.timeline(&program), recorded.timeline(&program));
     }
 
     #[test]

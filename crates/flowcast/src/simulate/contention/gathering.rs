@@ -118,7 +118,7 @@ impl<O: Observer> Engine<'_, O> {
         }
         self.advance_gathering(instance, made.communicator);
         if made.mode == CollectiveMode::Immediate {
-            self.tell_gathered(rank, instance);
+            self.leave(rank, instance);
             return Step::GoOn;
         }
         if !waits_for_own_part {
@@ -164,7 +164,8 @@ impl<O: Observer> Engine<'_, O> {
         gathering.parts += 1;
         gathering.decide(self.pending.now(), (came, rank));
         self.advance_gathering(instance, communicator);
-        self.leave(rank, instance);
+        // It waited for its own part only, even if that was what all were waiting for.
+        self.leave_after(rank, instance, (came, rank));
         self.advance(rank, Place::Back);
     }
 
@@ -253,18 +254,19 @@ impl<O: Observer> Engine<'_, O> {
         Step::Wait
     }
 
+    /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
     fn leave(&mut self, rank: u32, instance: u32) {
-        self.tell_gathered(rank, instance);
-        let now = self.pending.now();
-        let state = &mut self.ranks[rank as usize];
-        state.blocked += now - state.before;
+        let gathering = &self.gatherings.all[instance as usize];
+        let decided = if gathering.done { gathering.decided } else { (self.ranks[rank as usize].before, rank) };
+        self.leave_after(rank, instance, decided);
     }
 
-    fn tell_gathered(&mut self, rank: u32, instance: u32) {
+    /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
+    fn leave_after(&mut self, rank: u32, instance: u32, last: (f64, u32)) {
         let RankState { call, before: came, .. } = self.ranks[rank as usize];
         let end = self.pending.now();
-        let gathering = &self.gatherings.all[instance as usize];
-        let (last, last_rank) = if gathering.done { gathering.decided } else { (came, rank) };
+        let (last, last_rank) = last;
         self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
+        self.ranks[rank as usize].blocked += end - came;
     }
 }
