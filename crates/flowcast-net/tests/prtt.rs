@@ -5,6 +5,7 @@ use std::thread;
 
 use flowcast::fit::loggp::{FitOptions, fit_loggp};
 use flowcast::fit::samples::PrttSamples;
+use flowcast::fit::verdict::{FitError, FitWarning};
 use flowcast::model::loggp::LogGp;
 use flowcast::units::{Bytes, Time, TimePerByte};
 use flowcast_net::loopback::{measure_and_fit_loopback, measure_loopback};
@@ -49,6 +50,23 @@ fn assert_measured_back(truth: LogGp, plan: &PrttPlan) {
     ] {
         assert!((found / truth - 1.0).abs() < 1e-6, "{name}: {found}, not {truth}");
     }
+}
+
+/// Where no two sizes show the gap, nothing can tell it from the overhead, and the fit has to say so.
+fn assert_gap_is_called_hidden(truth: LogGp, plan: &PrttPlan) {
+    let options = FitOptions { replicates: 2, ..FitOptions::default() };
+    match fit_loggp(&measure_virtual(truth, plan).samples, &options) {
+        Err(error) => assert!(matches!(error, FitError::TooFewAboveKnee { .. }), "{error}"),
+        Ok(fit) => {
+            let hidden = fit.warnings.iter().any(|warning| matches!(warning, FitWarning::GapHidden { .. }));
+            assert!(hidden, "{:?}", fit.warnings);
+        }
+    }
+}
+
+#[test]
+fn a_network_whose_overhead_hides_the_gap_is_told_so() {
+    assert_gap_is_called_hidden(network(0.2, 0.0002, 8.0, 5.0), &short_plan());
 }
 
 #[test]
@@ -142,10 +160,12 @@ proptest! {
         gap in 0.2..10.0f64, per_byte in 2e-4..0.02f64, overhead in 0.2..10.0f64, latency in 5.0..100.0f64,
     ) {
         let plan = short_plan();
-        let knee = 1.0 + (overhead - gap) / per_byte;
-        let above = plan.sizes.iter().filter(|size| size.0 as f64 > knee).count();
-        // Where no two sizes show the gap, no measurement can tell it from the overhead.
-        prop_assume!(above >= 2);
-        assert_measured_back(network(gap, per_byte, overhead, latency), &plan);
+        let truth = network(gap, per_byte, overhead, latency);
+        let shows_gap = |size: &&Bytes| truth.spacing(**size) > truth.overhead;
+        if plan.sizes.iter().filter(shows_gap).count() >= 2 {
+            assert_measured_back(truth, &plan);
+        } else {
+            assert_gap_is_called_hidden(truth, &plan);
+        }
     }
 }

@@ -107,6 +107,8 @@ pub(super) struct Estimate {
     pub knee: Option<f64>,
     /// Shortest time between two sends in a row.
     pub shortest_spacing: f64,
+    /// Longest time between two sends in a row.
+    pub longest_spacing: f64,
     /// Points that g and G rest on.
     pub gap_points: usize,
     /// The overhead rests on a delay that is only little above the gap.
@@ -126,6 +128,7 @@ pub(super) fn estimate(design: &Design, medians: &[f64], options: &FitOptions) -
         latency: (one_way - 2.0 * sending_overhead).max(0.0),
         knee: Some(knee).filter(|knee| *knee > ROUNDING && knee.is_finite()),
         shortest_spacing,
+        longest_spacing: points.iter().map(|point| point.1).fold(0.0, f64::max),
         gap_points: points.len(),
         short_delay: overhead.short_delay,
     })

@@ -13,6 +13,8 @@ use crate::units::{Bytes, Time, TimePerByte};
 const FEW_SAMPLES: usize = 6;
 /// A model that misses the medians by more than this share on average is worth a warning.
 const POOR_MODEL: f64 = 0.1;
+/// A spacing up to this multiple of the overhead shows nothing but the overhead.
+const HARDLY_ABOVE: f64 = 1.02;
 /// An overhead above this multiple of the shortest spacing contradicts the model.
 const CLEARLY_ABOVE: f64 = 1.1;
 /// A parameter that is 0 comes out of rounded sums as this much or less (nanoseconds).
@@ -93,6 +95,14 @@ pub enum FitWarning {
         /// The shortest time between two sends in a row.
         spacing: Time,
     },
+    /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap: what was fitted
+    /// as g and G is only a bound.
+    GapHidden {
+        /// The overhead.
+        overhead: Time,
+        /// The longest time between two sends in a row.
+        spacing: Time,
+    },
     /// Points left out because their size has no plain round trip.
     Unpaired(usize),
     /// Points with few samples: intervals say less than they seem to.
@@ -122,6 +132,11 @@ impl fmt::Display for FitWarning {
                 f,
                 "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after \
                  a pause: o holds for messages on their own"
+            ),
+            FitWarning::GapHidden { overhead, spacing } => write!(
+                f,
+                "g and G are only a bound: messages start at most {spacing} apart, no more than the overhead of \
+                 {overhead} that hides the gap; measure larger sizes"
             ),
             FitWarning::Unpaired(count) => write!(f, "{count} points have no n = 1 at their size and are not used"),
             FitWarning::FewSamples(fewest) => {
@@ -167,11 +182,14 @@ pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, fail
     let fewest = design.fewest_samples();
     let (overhead, spacing) = (rounded(best.free_overhead), rounded(best.shortest_spacing));
     let (lowered, latency) = (rounded(best.overhead), rounded(best.free_latency));
+    let faster_than_alone = best.free_overhead > CLEARLY_ABOVE * best.shortest_spacing;
+    let longest = rounded(best.longest_spacing);
     let others = [
         (best.free_latency < -ROUNDING, FitWarning::OverheadBeyondOneWay { found: overhead, lowered, latency }),
+        (faster_than_alone, FitWarning::OverheadAboveSpacing { overhead, spacing }),
         (
-            best.free_overhead > CLEARLY_ABOVE * best.shortest_spacing,
-            FitWarning::OverheadAboveSpacing { overhead, spacing },
+            !faster_than_alone && best.longest_spacing <= HARDLY_ABOVE * best.free_overhead,
+            FitWarning::GapHidden { overhead, spacing: longest },
         ),
         (best.short_delay, FitWarning::ShortDelay),
         (design.unpaired > 0, FitWarning::Unpaired(design.unpaired)),
