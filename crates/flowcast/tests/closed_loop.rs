@@ -8,6 +8,8 @@ use flowcast::model::sharing::fair::Fair;
 use flowcast::model::sharing::{RateModel, SharingError};
 use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 fn flows(pairs: &[(u32, u32)]) -> Vec<Flow> {
     let flow = |(id, (src, dst)): (u32, &(u32, u32))| {
@@ -129,11 +131,26 @@ proptest! {
         let all: Vec<usize> = (0..pairs.len()).collect();
         let fair = Fair.shares(&fabric, &all).unwrap();
         let near = ClosedLoop::new(Feedback { alpha: 30.0, kappa: 0.0 }).shares(&fabric, &all);
-        // One pattern in a hundred does not settle to the accuracy promised at an alpha this large, and is told so.
+        // How often it may fail to settle is bounded below.
         prop_assume!(!matches!(near, Err(SharingError::Unsettled { .. })));
         let near = near.unwrap();
         for (one, other) in fair.iter().zip(&near) {
             prop_assert!((one.share.0 - other.share.0).abs() < 0.05, "{fair:?} {near:?}");
         }
     }
+}
+
+#[test]
+fn at_a_large_alpha_nearly_all_patterns_settle() {
+    const PATTERNS: usize = 400;
+    let feedback = Feedback { alpha: 30.0, kappa: 0.0 };
+    let mut runner = TestRunner::deterministic();
+    let settles = |_: &usize| {
+        let pairs = pairs(12).new_tree(&mut runner).unwrap().current();
+        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(2.0)));
+        let all: Vec<usize> = (0..pairs.len()).collect();
+        ClosedLoop::new(feedback).shares(&fabric, &all).is_ok()
+    };
+    let settled = (0..PATTERNS).filter(settles).count();
+    assert!(settled * 100 >= PATTERNS * 97, "{settled} of {PATTERNS} settle");
 }

@@ -1,5 +1,6 @@
 //! What a replay gives: the times of the ranks and of the whole.
 
+use crate::trace::program::Program;
 use crate::units::{Bytes, Rank, Time};
 
 /// One rank's share of a replay.
@@ -34,6 +35,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The result of a program's replay.
+    pub fn of(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
+        Outcome { ranks: ranks.collect(), messages: u64::from(program.messages()), bytes: program.bytes() }
+    }
+
     /// When the last rank ended.
     pub fn makespan(&self) -> Time {
         self.ranks.iter().map(|rank| rank.end).fold(Time::ZERO, Time::max)

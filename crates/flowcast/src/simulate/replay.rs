@@ -267,17 +267,15 @@ where
         if self.ranks.iter().any(|state| !state.done) {
             return Err(self.explain_stop());
         }
-        let outcome = |state: &RankState| RankOutcome {
-            end: Time::from_nanos(state.time),
-            compute: Time::from_nanos(state.compute),
-            blocked: Time::from_nanos(state.blocked),
-            overhead: Time::from_nanos(state.overhead),
-        };
-        Ok(Outcome {
-            ranks: self.ranks.iter().map(outcome).collect(),
-            messages: u64::from(self.program.messages()),
-            bytes: self.program.bytes(),
-        })
+        Ok(Outcome::of(
+            self.program,
+            self.ranks.iter().map(|state| RankOutcome {
+                end: Time::from_nanos(state.time),
+                compute: Time::from_nanos(state.compute),
+                blocked: Time::from_nanos(state.blocked),
+                overhead: Time::from_nanos(state.overhead),
+            }),
+        ))
     }
 
     /// Runs a rank until it waits or ends.

@@ -85,17 +85,15 @@ impl<'a, O: Observer> Engine<'a, O> {
         if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
             return Err(self.explain_stop());
         }
-        let outcome = |state: &RankState| RankOutcome {
-            end: Time::from_nanos(state.end),
-            compute: Time::from_nanos(state.compute),
-            blocked: Time::from_nanos(state.blocked),
-            overhead: Time::from_nanos(state.overhead),
-        };
-        Ok(Outcome {
-            ranks: self.ranks.iter().map(outcome).collect(),
-            messages: u64::from(self.program.messages()),
-            bytes: self.program.bytes(),
-        })
+        Ok(Outcome::of(
+            self.program,
+            self.ranks.iter().map(|state| RankOutcome {
+                end: Time::from_nanos(state.end),
+                compute: Time::from_nanos(state.compute),
+                blocked: Time::from_nanos(state.blocked),
+                overhead: Time::from_nanos(state.overhead),
+            }),
+        ))
     }
 
     /// Gives free processors to ranks that want them.
