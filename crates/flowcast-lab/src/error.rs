@@ -22,6 +22,16 @@ pub enum LabError {
         /// What would have been right.
         expected: String,
     },
+    /// An override that does not fit.
+    #[error("--set {key}={value}: {problem}")]
+    Override {
+        /// The field.
+        key: String,
+        /// The value as given.
+        value: String,
+        /// What was found and what was expected.
+        problem: String,
+    },
     /// No built-in profile of that name.
     #[error("no lab profile is named `{0}`; built in are: {1}")]
     UnknownProfile(String, String),
@@ -100,6 +110,7 @@ impl LabError {
             self,
             LabError::Malformed(_)
                 | LabError::Field { .. }
+                | LabError::Override { .. }
                 | LabError::UnknownProfile(..)
                 | LabError::NotUp(_)
                 | LabError::AlreadyUp(_)

@@ -275,13 +275,14 @@ fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
     let mut inner = &mut table;
     for part in path {
         let below = inner.entry(part).or_insert_with(|| toml::Table::new().into());
-        inner = below.as_table_mut().ok_or_else(|| refusal(&format!("--set {key}"), part, "the name of a section"))?;
+        let problem = || format!("found the field `{part}`, expected the name of a section");
+        inner = below.as_table_mut().ok_or_else(|| refused_override(key, value, &problem()))?;
     }
     inner.insert(last.to_owned(), typed(value));
     let merged = table.to_string();
     match toml::from_str::<LabSpec>(&merged) {
         Ok(_) => Ok(merged),
-        Err(error) => Err(refusal(&format!("--set {key}"), value, error.message())),
+        Err(error) => Err(refused_override(key, value, error.message())),
     }
 }
 
@@ -319,6 +320,10 @@ fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T
 
 fn refusal(field: &str, found: impl fmt::Display, expected: &str) -> LabError {
     LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() }
+}
+
+fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
+    LabError::Override { key: key.to_owned(), value: value.to_owned(), problem: problem.to_owned() }
 }
 
 /// Rates in Mbit/s, as interfaces are sold.
@@ -422,12 +427,14 @@ mod tests {
     fn a_refused_override_is_named_with_what_was_expected() {
         let said = |key, value| set(key, value).unwrap_err().to_string();
         assert!(
-            said("nic.bandwidth", "50").starts_with("--set nic.bandwidth: found `50`, expected"),
+            said("nic.bandwidth", "50")
+                .starts_with("--set nic.bandwidth=50: invalid type: integer `50`, expected a rate"),
             "{}",
             said("nic.bandwidth", "50")
         );
         assert!(said("tcp.window", "big").contains("automatic"), "{}", said("tcp.window", "big"));
         assert!(said("nic.colour", "red").contains("unknown field"), "{}", said("nic.colour", "red"));
+        assert!(said("nic.bandwidth.x", "1").contains("found the field `bandwidth`, expected the name of a section"));
         assert_eq!(said("cluster.nodes", "0"), "cluster.nodes: found `0`, expected 1 to 500");
         assert_eq!(said("cluster.racks", "7"), "cluster.racks: found `7`, expected 1 to 6");
         assert_eq!(said("nic.bus_share", "3"), "nic.bus_share: found `3`, expected a multiple from 1 to 2");
