@@ -13,7 +13,11 @@ struct Package {
     needed_by: &'static str,
 }
 
-const PACKAGES: &[Package] = &[Package { name: "chromium", program: "chromium", needed_by: "report-page" }];
+const PACKAGES: &[Package] = &[
+    Package { name: "iproute2", program: "ip", needed_by: "tests" },
+    Package { name: "ethtool", program: "ethtool", needed_by: "tests" },
+    Package { name: "chromium", program: "chromium", needed_by: "report-page" },
+];
 
 /// Installs what the running steps need and what is missing, or says what is missing.
 ///

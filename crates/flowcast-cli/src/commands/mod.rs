@@ -7,6 +7,7 @@ mod completions;
 mod demo;
 mod fit;
 mod generate;
+mod lab;
 mod measure;
 mod networks;
 mod place;
@@ -37,6 +38,7 @@ enum Command {
     Bench(bench::Bench),
     Measure(measure::Measure),
     Fit(fit::Fit),
+    Lab(lab::LabCommand),
     Place(place::Place),
     Rails(rails::Rails),
     Networks(networks::Networks),
@@ -56,6 +58,7 @@ impl Cli {
             Command::Bench(command) => command.run(),
             Command::Measure(command) => command.run(),
             Command::Fit(command) => command.run(),
+            Command::Lab(command) => command.run(),
             Command::Place(command) => command.run(),
             Command::Rails(command) => command.run(),
             Command::Networks(command) => command.run(),

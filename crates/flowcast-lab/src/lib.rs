@@ -1,0 +1,43 @@
+//! A virtual cluster on one machine: nodes, racks and rails out of user, network, mount, process and host name
+//! namespaces, joined by virtual cables and bridges whose rates token buckets limit. No root is needed, nothing outside
+//! is changed, and the kernel clears everything away when the process that holds a lab ends.
+//!
+//! ```no_run
+//! use flowcast::units::Node;
+//! use flowcast_lab::{Lab, profile};
+//!
+//! let spec = profile("two-racks", &[("cluster.nodes".into(), "4".into())])?;
+//! let lab = Lab::up(&spec)?;
+//! flowcast_lab::self_test(&lab, flowcast_lab::TOLERANCE)?;
+//! let status = lab.command_in(Node(0), "ping")?.args(["-c", "1", "10.77.0.2"]).status();
+//! let (mut sender, receiver) = lab.tcp_pair(Node(0), Node(3), 0, None)?;
+//! # Ok::<(), flowcast_lab::LabError>(())
+//! ```
+
+mod error;
+mod flows;
+mod keeper;
+mod lab;
+mod launch;
+mod names;
+pub mod nominal;
+mod profiles;
+mod registry;
+mod requirements;
+mod script;
+mod self_test;
+mod sockets;
+mod spec;
+
+pub use error::{LabError, megabits};
+pub use flows::{Flow, Watch, steady_goodput};
+pub use lab::Lab;
+pub use names::{host, interface};
+pub use profiles::{PROFILES, profile, text as profile_text};
+pub use requirements::check as check_machine;
+pub use self_test::{Check, TOLERANCE, self_test};
+pub use sockets::Kind as SocketKind;
+pub use spec::{
+    BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec, Rails, SCHEMA,
+    TcpSpec, Window,
+};

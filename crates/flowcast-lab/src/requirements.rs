@@ -1,0 +1,52 @@
+//! Whether this machine and this user can have a lab.
+
+use std::env;
+use std::process::{Command, Stdio};
+
+use crate::error::LabError;
+
+const PROGRAMS: [(&str, &str); 6] = [
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+    ("ethtool", "ethtool"),
+];
+
+/// Whether a lab can be built here.
+///
+/// # Errors
+/// A program is missing, or the system forbids namespaces to this user.
+pub fn check() -> Result<(), LabError> {
+    for (program, package) in PROGRAMS {
+        if !installed(program) {
+            return Err(LabError::ProgramMissing { program, package });
+        }
+    }
+    let trial = command("unshare")
+        .args(["--user", "--map-root-user", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| LabError::System { what: "running unshare", source })?;
+    if trial.status.success() {
+        return Ok(());
+    }
+    Err(LabError::NamespacesForbidden(String::from_utf8_lossy(&trial.stderr).trim().to_owned()))
+}
+
+/// A program by its name; those for administrators are not on everybody's path.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("PATH", search_path());
+    command
+}
+
+pub(crate) fn search_path() -> String {
+    let path = env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin").trim_start_matches(':').to_owned()
+}
+
+fn installed(program: &str) -> bool {
+    env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
+}

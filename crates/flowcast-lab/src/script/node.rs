@@ -1,0 +1,85 @@
+//! What is set up inside a node's namespace.
+
+use std::fmt::Write;
+
+use flowcast::units::Node;
+
+use super::{rails, shaping};
+use crate::names;
+use crate::spec::{Duplex, LabSpec, Window};
+
+/// The commands for one node.
+pub fn script(spec: &LabSpec, node: Node) -> String {
+    let mut text = format!("in_node {} sh -eu <<'NODE'\n", names::host(node));
+    text.push_str("no_offload() { ethtool -K \"$1\" tso off gso off gro off > /dev/null 2>&1; }\n");
+    text.push_str(&settings(spec));
+    let _ = write!(text, "ip -batch - <<END\n{}END\n", links(spec, node));
+    for rail in rails(spec) {
+        let _ = writeln!(text, "no_offload {}", names::interface(rail));
+    }
+    let shapes = shaping::node(spec, node);
+    if !shapes.is_empty() {
+        let _ = write!(text, "tc -batch - <<END\n{shapes}END\n");
+    }
+    text.push_str("NODE\n");
+    text
+}
+
+/// Buffers of a fixed window are twice the window, as the system makes them when a program asks for it.
+fn settings(spec: &LabSpec) -> String {
+    let (send, receive, tune) = match spec.tcp.window {
+        Window::Automatic => ("4096 16384 4194304".into(), "4096 131072 6291456".into(), 1),
+        Window::Fixed(window) => {
+            let sizes = format!("4096 {0} {0}", 2 * window.0);
+            (sizes.clone(), sizes, 0)
+        }
+    };
+    let idle = u8::from(spec.tcp.slow_start_after_idle);
+    let all = [
+        ("tcp_no_metrics_save", "1".to_owned()),
+        ("tcp_slow_start_after_idle", idle.to_string()),
+        ("tcp_wmem", send),
+        ("tcp_rmem", receive),
+        ("tcp_moderate_rcvbuf", tune.to_string()),
+    ];
+    all.iter().map(|(name, value)| format!("echo '{value}' > /proc/sys/net/ipv4/{name}\n")).collect()
+}
+
+/// Addresses, routes and who is where: nothing is asked by broadcast, so nothing disturbs a measurement.
+fn links(spec: &LabSpec, node: Node) -> String {
+    let mut text = String::from("link set lo up\n");
+    for shared in shared_devices(spec) {
+        let _ = writeln!(text, "link add {shared} type ifb\nlink set {shared} mtu {} up", spec.nic.mtu.0);
+    }
+    for rail in rails(spec) {
+        let (interface, address) = (names::interface(rail), names::address(rail, node));
+        let _ = writeln!(text, "addr add {address}/16 dev {interface}\nlink set {interface} up");
+        let _ = writeln!(
+            text,
+            "route replace {} dev {interface} scope link src {address} congctl {}",
+            names::network(rail),
+            spec.tcp.congestion_control
+        );
+    }
+    let control = names::CONTROL;
+    let _ = writeln!(text, "addr add {}/16 dev {control}\nlink set {control} up", names::control_address(node));
+    for other in spec.nodes().filter(|other| *other != node) {
+        for rail in rails(spec) {
+            let (address, hardware) = (names::address(rail, other), names::hardware_address(rail, other));
+            let _ =
+                writeln!(text, "neigh add {address} lladdr {hardware} dev {} nud permanent", names::interface(rail));
+        }
+        let (address, hardware) = (names::control_address(other), names::control_hardware_address(other));
+        let _ = writeln!(text, "neigh add {address} lladdr {hardware} dev {control} nud permanent");
+    }
+    text
+}
+
+fn shared_devices(spec: &LabSpec) -> Vec<String> {
+    let count = match spec.nic.duplex {
+        Duplex::Full => 0,
+        Duplex::Half => spec.nic.bandwidth.0.len(),
+        Duplex::Bus => 1,
+    };
+    (0..count).map(|index| format!("ifb{index}")).collect()
+}

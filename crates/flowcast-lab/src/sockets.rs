@@ -1,0 +1,113 @@
+//! Sockets of a node, used from this process.
+//!
+//! A socket belongs to the network namespace in which it was made, whoever uses it. A process with threads may not
+//! change its user namespace, but a child that it has just forked may: the child enters the node, makes the socket and
+//! passes it back. So threads of one process, with one clock, can talk from any node to any other.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddrV4, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::net::{
+    AddressFamily, Protocol, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
+};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use socket2::{SockAddr, Socket};
+
+/// What kind of socket.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// Address family.
+    pub family: AddressFamily,
+    /// Stream, datagram or raw.
+    pub socket_type: SocketType,
+    /// The protocol, if it is not the usual one.
+    pub protocol: Option<Protocol>,
+}
+
+impl Kind {
+    /// TCP.
+    pub const TCP: Kind = Kind { family: AddressFamily::INET, socket_type: SocketType::STREAM, protocol: None };
+}
+
+/// The namespaces that a child enters.
+#[derive(Debug)]
+pub struct Door<'a> {
+    /// The lab's user namespace.
+    pub user: BorrowedFd<'a>,
+    /// The node's network namespace.
+    pub network: BorrowedFd<'a>,
+}
+
+/// Makes a socket in a node.
+pub fn socket_in(door: &Door<'_>, kind: Kind) -> io::Result<OwnedFd> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let (user, network) = (door.user.try_clone_to_owned()?, door.network.try_clone_to_owned()?);
+    let mut child = Command::new("true");
+    child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: between fork and exec only system calls are made: no allocation, no lock.
+    unsafe {
+        child.pre_exec(move || {
+            move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+            let made = socket_with(kind.family, kind.socket_type, SocketFlags::CLOEXEC, kind.protocol)?;
+            pass(&theirs, made.as_fd())
+        });
+    }
+    child.status()?;
+    drop(child);
+    receive(&ours)
+}
+
+fn pass(channel: &UnixStream, socket: BorrowedFd<'_>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let sockets = [socket];
+    ancillary.push(SendAncillaryMessage::ScmRights(&sockets));
+    sendmsg(channel, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn receive(channel: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let passed = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+        _ => None,
+    });
+    passed.ok_or_else(|| io::Error::other("the node passed no socket back"))
+}
+
+/// Connects two nodes: the first stream is at the end of `from`. A `buffer` replaces the lab's window.
+pub fn tcp_pair(
+    from: &Door<'_>,
+    to: &Door<'_>,
+    address: SocketAddrV4,
+    buffer: Option<usize>,
+) -> io::Result<(TcpStream, TcpStream)> {
+    let listener = tcp_socket(to, buffer)?;
+    listener.bind(&SockAddr::from(address))?;
+    listener.listen(1)?;
+    let sender = tcp_socket(from, buffer)?;
+    sender.connect(&listener.local_addr()?)?;
+    let (receiver, _) = listener.accept()?;
+    receiver.set_tcp_nodelay(true)?;
+    Ok((sender.into(), receiver.into()))
+}
+
+fn tcp_socket(door: &Door<'_>, buffer: Option<usize>) -> io::Result<Socket> {
+    let socket = Socket::from(socket_in(door, Kind::TCP)?);
+    socket.set_tcp_nodelay(true)?;
+    if let Some(bytes) = buffer {
+        socket.set_send_buffer_size(bytes)?;
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    Ok(socket)
+}

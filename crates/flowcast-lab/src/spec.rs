@@ -1,0 +1,449 @@
+//! The lab file (TOML): what cluster is wanted.
+//!
+//! Rates are those of the wire: a frame counts with its 38 bytes of Ethernet (preamble, header, check sequence, gap),
+//! so that a rate of 1 Gbit/s delivers 941 Mbit/s of payload, as on real Gigabit Ethernet.
+
+use std::fmt;
+
+use flowcast::units::{Bytes, Node, Rate};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::error::LabError;
+
+/// The schema that this version reads and writes.
+pub const SCHEMA: &str = "flowcast/lab/1";
+
+/// What cluster is wanted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabSpec {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Short name.
+    pub name: String,
+    /// One line for people.
+    #[serde(default)]
+    pub title: String,
+    /// Nodes and racks.
+    pub cluster: ClusterSpec,
+    /// The network interfaces of each node.
+    pub nic: NicSpec,
+    /// The links that join racks; without it they are not limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backbone: Option<BackboneSpec>,
+    /// How TCP behaves.
+    #[serde(default)]
+    pub tcp: TcpSpec,
+    /// Where frames wait.
+    #[serde(default)]
+    pub queues: QueueSpec,
+}
+
+/// Nodes and racks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSpec {
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Processes that an MPI launcher puts on each.
+    #[serde(default = "one")]
+    pub ranks_per_node: u32,
+    /// Racks; nodes are dealt to them in blocks of equal size.
+    #[serde(default = "one")]
+    pub racks: u32,
+}
+
+/// The network interfaces of each node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicSpec {
+    /// The wire rate of each rail, in each direction.
+    pub bandwidth: Rails,
+    /// What both directions share.
+    #[serde(default)]
+    pub duplex: Duplex,
+    /// With `duplex = "bus"`: the bus's rate as a multiple of that of all rails together.
+    #[serde(default = "usual_bus_share")]
+    pub bus_share: f64,
+    /// With `duplex = "bus"`: who goes first on the bus.
+    #[serde(default)]
+    pub bus_order: BusOrder,
+    /// Largest IP packet.
+    #[serde(default = "usual_mtu")]
+    pub mtu: Bytes,
+}
+
+/// The links that join racks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackboneSpec {
+    /// The wire rate of a rack's uplink, in each direction and on each rail.
+    #[serde(with = "wire_rate")]
+    pub bandwidth: Rate,
+}
+
+/// How TCP behaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpSpec {
+    /// Send and receive window.
+    #[serde(default)]
+    pub window: Window,
+    /// Congestion control.
+    #[serde(default)]
+    pub congestion_control: CongestionControl,
+    /// Whether a connection starts slowly again after a pause.
+    #[serde(default)]
+    pub slow_start_after_idle: bool,
+}
+
+/// Where frames wait: limits in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// In the node, before its interface.
+    #[serde(default = "ample")]
+    pub host: Bytes,
+    /// In the switch, before each port.
+    #[serde(default = "ample")]
+    pub port: Bytes,
+    /// In the switch, before the backbone.
+    #[serde(default = "ample")]
+    pub backbone: Bytes,
+}
+
+/// The wire rates of a node's rails; one rate or a list in the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rails(pub Vec<Rate>);
+
+/// What the two directions of an interface share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Duplex {
+    /// Nothing.
+    #[default]
+    Full,
+    /// The interface's rate.
+    Half,
+    /// A bus in the node, faster than the interface but not twice as fast.
+    Bus,
+}
+
+/// Who goes first on a node's bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusOrder {
+    /// What is received, and acknowledgements.
+    #[default]
+    ReceiveFirst,
+    /// Both directions in turn.
+    Equal,
+}
+
+/// TCP's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Window {
+    /// The system tunes it.
+    #[default]
+    Automatic,
+    /// As if each program asked for buffers of this size.
+    Fixed(Bytes),
+}
+
+/// TCP's congestion control, set on the routes of the lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionControl {
+    /// Reno: predictable.
+    Reno,
+    /// Cubic: Linux' usual.
+    #[default]
+    Cubic,
+    /// Bottleneck bandwidth and round trip.
+    Bbr,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn usual_bus_share() -> f64 {
+    1.5
+}
+
+fn usual_mtu() -> Bytes {
+    Bytes(1500)
+}
+
+fn ample() -> Bytes {
+    Bytes(3_000_000)
+}
+
+impl Default for TcpSpec {
+    fn default() -> TcpSpec {
+        TcpSpec {
+            window: Window::Automatic,
+            congestion_control: CongestionControl::Cubic,
+            slow_start_after_idle: false,
+        }
+    }
+}
+
+impl Default for QueueSpec {
+    fn default() -> QueueSpec {
+        QueueSpec { host: ample(), port: ample(), backbone: ample() }
+    }
+}
+
+impl fmt::Display for CongestionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CongestionControl::Reno => "reno",
+            CongestionControl::Cubic => "cubic",
+            CongestionControl::Bbr => "bbr",
+        })
+    }
+}
+
+impl LabSpec {
+    /// Reads a lab file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
+    ///
+    /// # Errors
+    /// Malformed TOML, an unknown field, a value without its unit or out of range.
+    pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<LabSpec, LabError> {
+        let mut text = text.to_owned();
+        for (key, value) in overrides {
+            text = with_field(&text, key, value)?;
+        }
+        let spec: LabSpec = toml::from_str(&text).map_err(Box::new)?;
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a lab has only tables, texts and numbers")
+    }
+
+    /// The nodes in order.
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        (0..self.cluster.nodes).map(Node)
+    }
+
+    /// The rack of a node: blocks of equal size.
+    pub fn rack_of(&self, node: Node) -> u32 {
+        (u64::from(node.0) * u64::from(self.cluster.racks) / u64::from(self.cluster.nodes)) as u32
+    }
+
+    /// The wire rate of the bus that a node's directions share, if there is one.
+    pub fn bus_rate(&self) -> Option<Rate> {
+        let all: f64 = self.nic.bandwidth.0.iter().map(|rate| rate.as_bytes_per_second()).sum();
+        (self.nic.duplex == Duplex::Bus).then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
+    }
+
+    fn validate(&self) -> Result<(), LabError> {
+        if self.schema != SCHEMA {
+            return refused("schema", &self.schema, SCHEMA);
+        }
+        in_range("cluster.nodes", self.cluster.nodes, 1, 500)?;
+        in_range("cluster.ranks_per_node", self.cluster.ranks_per_node, 1, 1024)?;
+        in_range("cluster.racks", self.cluster.racks, 1, self.cluster.nodes)?;
+        in_range("nic.bandwidth (rails)", self.nic.bandwidth.0.len() as u32, 1, 8)?;
+        for rate in self.nic.bandwidth.0.iter().chain(self.backbone.as_ref().map(|backbone| &backbone.bandwidth)) {
+            plausible_rate(*rate)?;
+        }
+        if !(1.0..=2.0).contains(&self.nic.bus_share) {
+            return refused("nic.bus_share", self.nic.bus_share, "a multiple from 1 to 2");
+        }
+        in_bytes("nic.mtu", self.nic.mtu, 576, 65_000)?;
+        if let Window::Fixed(size) = self.tcp.window {
+            in_bytes("tcp.window", size, 4096, 64 << 20)?;
+        }
+        let queues = &self.queues;
+        for (name, size) in [("host", queues.host), ("port", queues.port), ("backbone", queues.backbone)] {
+            in_bytes(&format!("queues.{name}"), size, 2 * self.nic.mtu.0, 1 << 31)?;
+        }
+        Ok(())
+    }
+}
+
+/// The text with one field replaced. The field is checked alone so that a refusal names the override.
+fn with_field(text: &str, key: &str, value: &str) -> Result<String, LabError> {
+    let mut table: toml::Table = toml::from_str(text).map_err(Box::new)?;
+    let mut path: Vec<&str> = key.split('.').collect();
+    let last = path.pop().unwrap_or(key);
+    let mut inner = &mut table;
+    for part in path {
+        let below = inner.entry(part).or_insert_with(|| toml::Table::new().into());
+        let problem = || format!("found the field `{part}`, expected the name of a section");
+        inner = below.as_table_mut().ok_or_else(|| refused_override(key, value, &problem()))?;
+    }
+    inner.insert(last.to_owned(), typed(value));
+    let merged = table.to_string();
+    match toml::from_str::<LabSpec>(&merged) {
+        Ok(_) => Ok(merged),
+        Err(error) => Err(refused_override(key, value, error.message())),
+    }
+}
+
+/// A number, a truth value, a list separated by commas, or a text.
+fn typed(value: &str) -> toml::Value {
+    if value.contains(',') {
+        return toml::Value::Array(value.split(',').map(|part| typed(part.trim())).collect());
+    }
+    let number = || value.parse().ok().map(toml::Value::Integer);
+    let decimal = || value.parse::<f64>().ok().filter(|number| number.is_finite()).map(toml::Value::Float);
+    let truth = || value.parse().ok().map(toml::Value::Boolean);
+    number().or_else(decimal).or_else(truth).unwrap_or_else(|| toml::Value::String(value.to_owned()))
+}
+
+fn in_range(field: &str, found: u32, low: u32, high: u32) -> Result<(), LabError> {
+    if (low..=high).contains(&found) { Ok(()) } else { refused(field, found, &format!("{low} to {high}")) }
+}
+
+fn in_bytes(field: &str, found: Bytes, low: u64, high: u64) -> Result<(), LabError> {
+    let expected = || format!("{} to {}", Bytes(low), Bytes(high));
+    if (low..=high).contains(&found.0) { Ok(()) } else { refused(field, found, &expected()) }
+}
+
+fn plausible_rate(rate: Rate) -> Result<(), LabError> {
+    let megabits = rate.as_bytes_per_second() * 8e-6;
+    if (0.1..=100_000.0).contains(&megabits) {
+        return Ok(());
+    }
+    refused("bandwidth", wire_rate::text(rate), "0.1Mbit/s to 100Gbit/s")
+}
+
+fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
+    Err(refusal(field, found, expected))
+}
+
+fn refusal(field: &str, found: impl fmt::Display, expected: &str) -> LabError {
+    LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() }
+}
+
+fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
+    LabError::Override { key: key.to_owned(), value: value.to_owned(), problem: problem.to_owned() }
+}
+
+/// Rates in Mbit/s, as interfaces are sold.
+mod wire_rate {
+    use super::*;
+
+    pub fn text(rate: Rate) -> String {
+        format!("{}Mbit/s", rate.as_bytes_per_second() / 125_000.0)
+    }
+
+    pub fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&text(*rate))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+        Rate::deserialize(deserializer)
+    }
+}
+
+impl Serialize for Rails {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [rate] => wire_rate::serialize(rate, serializer),
+            rates => serializer.collect_seq(rates.iter().map(|rate| wire_rate::text(*rate))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Rails {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rails, D::Error> {
+        struct OneOrMore;
+        impl<'de> de::Visitor<'de> for OneOrMore {
+            type Value = Rails;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate with its unit, such as 50Mbit/s, or a list of rates")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rails, E> {
+                Ok(Rails(vec![Rate::parse(text).map_err(E::custom)?]))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Rails, A::Error> {
+                let mut rates = Vec::new();
+                while let Some(rate) = items.next_element()? {
+                    rates.push(rate);
+                }
+                Ok(Rails(rates))
+            }
+        }
+        deserializer.deserialize_any(OneOrMore)
+    }
+}
+
+impl Serialize for Window {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Window::Automatic => serializer.serialize_str("automatic"),
+            Window::Fixed(size) => size.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Window {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Window, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Window;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`automatic` or a size with its unit, such as 128KiB")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Window, E> {
+                if text == "automatic" {
+                    return Ok(Window::Automatic);
+                }
+                Bytes::parse(text).map(Window::Fixed).map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profiles::profile;
+
+    fn set(key: &str, value: &str) -> Result<LabSpec, LabError> {
+        profile("fair", &[(key.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn overrides_replace_numbers_rates_lists_and_windows() {
+        assert_eq!(set("cluster.nodes", "12").unwrap().cluster.nodes, 12);
+        assert_eq!(set("nic.bandwidth", "1Gbit/s,100Mbit/s").unwrap().nic.bandwidth.0.len(), 2);
+        assert_eq!(set("tcp.window", "64KiB").unwrap().tcp.window, Window::Fixed(Bytes(65536)));
+        assert_eq!(
+            set("backbone.bandwidth", "150Mbit/s").unwrap().backbone.unwrap().bandwidth.as_bytes_per_second(),
+            18.75e6
+        );
+    }
+
+    #[test]
+    fn a_refused_override_is_named_with_what_was_expected() {
+        let said = |key, value| set(key, value).unwrap_err().to_string();
+        assert!(
+            said("nic.bandwidth", "50")
+                .starts_with("--set nic.bandwidth=50: invalid type: integer `50`, expected a rate"),
+            "{}",
+            said("nic.bandwidth", "50")
+        );
+        assert!(said("tcp.window", "big").contains("automatic"), "{}", said("tcp.window", "big"));
+        assert!(said("nic.colour", "red").contains("unknown field"), "{}", said("nic.colour", "red"));
+        assert!(said("nic.bandwidth.x", "1").contains("found the field `bandwidth`, expected the name of a section"));
+        assert_eq!(said("cluster.nodes", "0"), "cluster.nodes: found `0`, expected 1 to 500");
+        assert_eq!(said("cluster.racks", "7"), "cluster.racks: found `7`, expected 1 to 6");
+        assert_eq!(said("nic.bus_share", "3"), "nic.bus_share: found `3`, expected a multiple from 1 to 2");
+        assert!(said("queues.port", "1kB").contains("queues.port"));
+    }
+
+    #[test]
+    fn nodes_are_dealt_to_racks_in_blocks() {
+        let spec = profile("two-racks", &[]).unwrap();
+        assert_eq!(spec.nodes().map(|node| spec.rack_of(node)).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
+    }
+}
