@@ -13,7 +13,14 @@ struct Package {
     needed_by: &'static str,
 }
 
-const PACKAGES: &[Package] = &[Package { name: "chromium", program: "chromium", needed_by: "report-page" }];
+const PACKAGES: &[Package] = &[
+    Package { name: "chromium", program: "chromium", needed_by: "report-page" },
+    Package { name: "libopenmpi-dev", program: "mpicc.openmpi", needed_by: "record" },
+    Package { name: "openmpi-bin", program: "mpirun.openmpi", needed_by: "record" },
+    Package { name: "libmpich-dev", program: "mpicc.mpich", needed_by: "record" },
+    Package { name: "mpich", program: "mpirun.mpich", needed_by: "record" },
+    Package { name: "gfortran", program: "gfortran", needed_by: "record" },
+];
 
 /// Installs what the running steps need and what is missing, or says what is missing.
 ///
