@@ -5,6 +5,7 @@ mod inputs;
 mod optimum;
 mod plot;
 mod simulate;
+mod split;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
