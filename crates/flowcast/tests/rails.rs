@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use flowcast::model::loggp::LogGp;
 use flowcast::rails::adaptive::{Adaptive, AdaptiveRule};
-use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::discipline::{BoxedScheduler, Discipline, SchedulerName};
 use flowcast::rails::moment::{Exact, Moment, Ticks};
 use flowcast::rails::processor::{ProcessorAware, SizedCost};
 use flowcast::rails::rules::EarliestDelivery;
@@ -172,7 +172,7 @@ fn no_scheduler_allocates_while_it_picks() {
     let shared = SharedVirtualTime::<EarliestDelivery>::new(&rails).unwrap();
     let named = |name: SchedulerName| (name.to_string(), name.scheduler::<Ticks>(&rails, shares, ()).unwrap());
     let sized = rails.iter().map(|cost| SizedCost { cost: *cost, ..SizedCost::default() }).collect::<Vec<_>>();
-    let mut all: Vec<(String, Box<dyn RailScheduler<Ticks>>)> = SchedulerName::every().map(named).collect();
+    let mut all: Vec<(String, BoxedScheduler<Ticks>)> = SchedulerName::every().map(named).collect();
     all.push(("adaptive".into(), Box::new(Adaptive::new(&rails, AdaptiveRule::default()).unwrap())));
     all.push(("processor".into(), Box::new(ProcessorAware::<Ticks>::new(&sized, ()).unwrap())));
     for (name, mut scheduler) in all {

@@ -228,6 +228,17 @@ impl Adaptive {
         self.believed.set_virtual_finish(rail, finish.plus(by.since(known)));
     }
 
+    /// A message given to `rail` will not be sent over it.
+    pub fn taken_back(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        let expected = self.expected(rail, size);
+        let watch = &mut self.watches[rail.index()];
+        watch.outstanding = watch.outstanding.since(expected);
+        if watch.outstanding == Ticks::ZERO {
+            watch.longest = Ticks::ZERO;
+        }
+        self.correct(rail, self.watches[rail.index()].busy_from.later(now));
+    }
+
     /// Takes silence into account: to be called now and then, at the latest when a decision matters.
     pub fn overdue(&mut self, now: Ticks) {
         for rail in self.measured.all() {
