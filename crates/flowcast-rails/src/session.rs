@@ -97,6 +97,7 @@ pub struct Session {
     stranded: VecDeque<Parcel>,
     peer: PeerClock,
     counts: Counts,
+    given: [u64; MAX_RAILS],
 }
 
 impl Session {
@@ -123,6 +124,7 @@ impl Session {
             stranded: VecDeque::new(),
             peer: PeerClock::default(),
             counts: Counts::default(),
+            given: [0; MAX_RAILS],
         })
     }
 
@@ -309,6 +311,11 @@ impl Session {
         self.policy.slowdown(rail).0
     }
 
+    /// Bytes of messages given to a rail so far, again counted when they were sent again.
+    pub fn given(&self, rail: RailId) -> Bytes {
+        Bytes(self.given[rail.index()])
+    }
+
     /// What has happened.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -331,7 +338,10 @@ impl Session {
         encode(&mut bytes, &header, message);
         let parcel = Parcel { bytes, message: Some(carried) };
         match rail {
-            Some(rail) => self.lanes[rail.index()].push(parcel),
+            Some(rail) => {
+                self.given[rail.index()] += message.len() as u64;
+                self.lanes[rail.index()].push(parcel);
+            }
             None => self.stranded.push_back(parcel),
         }
         rail

@@ -1,9 +1,14 @@
 //! `flowcast rails`: which of several networks takes the next message.
 
+mod bench;
+mod bench_plot;
 mod compare;
+mod count;
 mod inputs;
+mod live;
 mod optimum;
 mod plot;
+mod serve;
 mod simulate;
 mod split;
 
@@ -30,6 +35,8 @@ enum Action {
     Simulate(simulate::Simulate),
     Optimum(optimum::FindOptimum),
     Compare(compare::Compare),
+    Serve(serve::Serve),
+    Bench(bench::Bench),
 }
 
 impl Rails {
@@ -39,6 +46,8 @@ impl Rails {
             Action::Simulate(command) => command.run(),
             Action::Optimum(command) => command.run(),
             Action::Compare(command) => command.run(),
+            Action::Serve(command) => command.run(),
+            Action::Bench(command) => command.run(),
         }
     }
 }
