@@ -29,6 +29,8 @@ pub struct Carried {
     pub order: u64,
     /// When it was given to its rail.
     pub given: Ticks,
+    /// When it was to arrive, had its rail been as it was measured.
+    pub expected: Ticks,
 }
 
 impl Parcel {
@@ -54,6 +56,8 @@ pub struct Lane {
     /// Messages sent and acknowledged on this connection.
     sent: u64,
     acknowledged: u64,
+    /// When all that was given would have left a rail that is as it was measured.
+    pub as_measured: Ticks,
     /// What arrives.
     pub reader: FrameReader,
     /// Messages received on this connection, and when the last of them was.

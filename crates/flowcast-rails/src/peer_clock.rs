@@ -17,12 +17,11 @@ pub struct PeerClock {
 }
 
 impl PeerClock {
-    /// When, on our clock, a message arrived that was given at `given`, expected to take `one_way`, and arrived at
-    /// `arrived` nanoseconds of the other clock.
-    pub fn seen(&mut self, arrived: u64, given: Ticks, one_way: Ticks) -> Ticks {
-        let nanos = |ticks: Ticks| ticks.time(()).as_nanos() as i64;
+    /// When, on our clock, a message arrived that was expected at `expected` and arrived at `arrived` nanoseconds of the
+    /// other clock.
+    pub fn seen(&mut self, arrived: u64, expected: Ticks) -> Ticks {
         let arrived = arrived as i64;
-        let expected = nanos(given) + nanos(one_way);
+        let expected = expected.time(()).as_nanos() as i64;
         let difference = arrived - expected;
         let offset = match self.offset {
             Some((offset, at)) => difference.min(offset + (expected - at).max(0) / RISE),
@@ -41,7 +40,7 @@ mod tests {
     fn lateness_is_told_apart_from_the_offset_of_the_clocks() {
         let mut clock = PeerClock::default();
         let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
-        let mut seen = |arrived: u64, given| clock.seen(arrived * 1000, micros(given), micros(100));
+        let mut seen = |arrived: u64, given: u64| clock.seen(arrived * 1000, micros(given + 100));
         assert_eq!(seen(50_130, 0), micros(100), "30 us late or 50,030 us off: not known yet");
         assert_eq!(seen(50_200, 100), micros(200));
         assert_eq!(seen(50_900, 200), Ticks::from_nanos(899_990), "600 us late; the offset may have risen by 10 ns");

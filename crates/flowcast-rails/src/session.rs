@@ -177,7 +177,7 @@ impl Session {
             Delivery::Unordered => UNORDERED,
         };
         self.next_order += u64::from(delivery == Delivery::Ordered);
-        let carried = Carried { sequence: self.next_sequence, order, given: now };
+        let carried = Carried { sequence: self.next_sequence, order, given: now, expected: now };
         self.next_sequence += 1;
         self.counts.sent += 1;
         Ok(self.dispatch(carried, message, now))
@@ -328,8 +328,10 @@ impl Session {
     }
 
     fn dispatch(&mut self, carried: Carried, message: &[u8], now: Ticks) -> Option<RailId> {
-        let carried = Carried { given: now, ..carried };
-        let rail = self.policy.pick(now, Bytes((HEADER + message.len()) as u64), self.usable());
+        let size = Bytes((HEADER + message.len()) as u64);
+        let rail = self.policy.pick(now, size, self.usable());
+        let expected = rail.map_or(now, |rail| self.expect(rail, size, now));
+        let carried = Carried { given: now, expected, ..carried };
         let (acknowledged, arrived) = rail.map_or((0, 0), |rail| self.lanes[rail.index()].tell());
         self.told_credit = self.inbound.credit();
         let Carried { sequence, order, .. } = carried;
@@ -345,6 +347,14 @@ impl Session {
             None => self.stranded.push_back(parcel),
         }
         rail
+    }
+
+    /// When a message would arrive over a rail that is as it was measured.
+    fn expect(&mut self, rail: RailId, size: Bytes, now: Ticks) -> Ticks {
+        let (cost, lane) = (&self.costs[rail.index()], &mut self.lanes[rail.index()]);
+        let start = lane.as_measured.later(now);
+        lane.as_measured = start.plus(Ticks::of(cost.spacing(size), ()));
+        start.plus(Ticks::of(cost.one_way(size), ()))
     }
 
     fn send_again(&mut self, from: RailId, parcels: Vec<Parcel>, now: Ticks) {
@@ -375,9 +385,8 @@ impl Session {
     }
 
     fn learn(&mut self, rail: RailId, header: &Header, done: &[Parcel]) {
-        let Some((last, carried)) = done.last().and_then(|last| Some((last, last.message?))) else { return };
-        let one_way = Ticks::of(self.costs[rail.index()].one_way(last.size()), ());
-        let seen = self.peer.seen(header.arrived, carried.given, one_way);
+        let Some(last) = done.last().and_then(|last| last.message) else { return };
+        let seen = self.peer.seen(header.arrived, last.expected);
         for parcel in done {
             let given = parcel.message.map_or(seen, |message| message.given);
             self.policy.completed(rail, Completion { size: parcel.size(), given, seen });

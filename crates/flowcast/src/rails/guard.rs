@@ -61,6 +61,9 @@ impl Default for GuardRule {
     }
 }
 
+/// Blocks until an arm that is not preferred is measured again for the first time.
+const FIRST_INTERVAL: u64 = 16;
+
 /// Chooses the arm of each block.
 #[derive(Debug, Clone)]
 pub struct Guard {
@@ -112,7 +115,7 @@ impl Guard {
         };
         let Some(arm) = self.every().find(due) else { return preferred };
         let measured = &mut self.arms[arm.index()];
-        measured.interval = (measured.interval * 2).clamp(1, self.rule.longest_interval);
+        measured.interval = (measured.interval * 2).min(self.rule.longest_interval);
         measured.last = self.blocks;
         arm
     }
@@ -123,7 +126,7 @@ impl Guard {
         let measured = &mut self.arms[arm.index()];
         measured.add(cost, f64::from(self.rule.memory));
         measured.last = self.blocks;
-        measured.interval = measured.interval.max(1);
+        measured.interval = measured.interval.max(FIRST_INTERVAL);
     }
 
     /// What is known of the gain; `None` before the first measurements.

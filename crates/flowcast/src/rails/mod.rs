@@ -9,6 +9,7 @@
 //! is an argument. Everything else here (evaluation, optimum, comparison) is for people who choose a scheduler.
 
 pub mod adaptive;
+pub mod advise;
 pub mod bound;
 pub mod compare;
 pub mod discipline;

@@ -1,5 +1,6 @@
 //! `flowcast rails`: which of several networks takes the next message.
 
+mod advise;
 mod bench;
 mod bench_plot;
 mod compare;
@@ -9,6 +10,7 @@ mod live;
 mod optimum;
 mod plot;
 mod serve;
+mod settings;
 mod simulate;
 mod split;
 
@@ -35,6 +37,7 @@ enum Action {
     Simulate(simulate::Simulate),
     Optimum(optimum::FindOptimum),
     Compare(compare::Compare),
+    Advise(advise::Advise),
     Serve(serve::Serve),
     Bench(bench::Bench),
 }
@@ -46,6 +49,7 @@ impl Rails {
             Action::Simulate(command) => command.run(),
             Action::Optimum(command) => command.run(),
             Action::Compare(command) => command.run(),
+            Action::Advise(command) => command.run(),
             Action::Serve(command) => command.run(),
             Action::Bench(command) => command.run(),
         }
