@@ -94,8 +94,9 @@ impl Course {
 
 /// Messages wait for processors on both sides: more evidence than on an ideal rail is asked for.
 pub fn live_rule() -> AdaptiveRule {
-    let mut rule = AdaptiveRule { jitter: Time::from_micros(500.0), ..AdaptiveRule::default() };
-    rule.drift.evidence = Time::from_micros(4000.0);
+    let mut rule = AdaptiveRule { jitter: Time::from_micros(1000.0), ..AdaptiveRule::default() };
+    rule.drift.evidence = Time::from_micros(10_000.0);
+    rule.drift.tolerance = 0.5;
     rule
 }
 

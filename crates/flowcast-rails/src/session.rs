@@ -306,9 +306,9 @@ impl Session {
         &self.costs
     }
 
-    /// How many times slower than measured a rail is believed to be.
-    pub fn slowdown(&self, rail: RailId) -> f64 {
-        self.policy.slowdown(rail).0
+    /// How many times slower than measured a rail is believed to be, and how often that has changed at once.
+    pub fn slowdown(&self, rail: RailId) -> (f64, u64) {
+        self.policy.slowdown(rail)
     }
 
     /// Bytes of messages given to a rail so far, again counted when they were sent again.

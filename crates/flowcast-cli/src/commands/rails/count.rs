@@ -43,6 +43,7 @@ pub struct CountPlan {
 struct Share {
     at: f64,
     bytes: Vec<u64>,
+    slowdown: Vec<f64>,
 }
 
 /// Shares are noted as often.
@@ -78,7 +79,12 @@ pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan,
         }
         let at = start.elapsed().as_secs_f64();
         if shares.last().is_none_or(|last| at - last.at >= EVERY_SECONDS) {
-            shares.push(Share { at, bytes: (0..count).map(|rail| link.session().given(RailId(rail)).0).collect() });
+            let rails = || (0..count).map(RailId);
+            shares.push(Share {
+                at,
+                bytes: rails().map(|rail| link.session().given(rail).0).collect(),
+                slowdown: rails().map(|rail| link.session().slowdown(rail).0).collect(),
+            });
         }
     };
     let course = chosen.course(RailSet::first(rails.len()));
@@ -88,7 +94,7 @@ pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan,
     let names: Vec<&str> = rails.iter().map(|rail| rail.name.as_str()).collect();
     let given: Vec<u64> = (0..count).map(|rail| link.session().given(RailId(rail)).0).collect();
     if json {
-        let one = |share: &Share| json!({ "at_s": share.at, "given_B": share.bytes });
+        let one = |share: &Share| json!({ "at_s": share.at, "given_B": share.bytes, "slowdown": share.slowdown });
         let document = json!({
             "schema": "flowcast/rails-count/1",
             "rails": names,
@@ -103,6 +109,7 @@ pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan,
             "sent_again": counts.sent_again,
             "rails_lost": counts.rails_lost,
             "given_B": given,
+            "changes": (0..count).map(|rail| link.session().slowdown(RailId(rail)).1).collect::<Vec<_>>(),
             "given_over_time": shares.iter().map(one).collect::<Vec<_>>(),
             "provenance": provenance::of_this_run(),
         });
