@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::discipline::{BoxedScheduler, Discipline, SchedulerName};
 use flowcast::rails::moment::{Moment, Ticks};
 use flowcast::rails::rules::{EarliestDelivery, Latency, Overlap, Vft};
 use flowcast::rails::shared::SharedVirtualTime;
@@ -103,7 +103,7 @@ fn times(messages: &[(u64, u64)]) -> Vec<(Time, Bytes)> {
 }
 
 /// A scheduler behind a pointer.
-struct Boxed(Box<dyn RailScheduler<Ticks>>);
+struct Boxed(BoxedScheduler<Ticks>);
 
 impl RailScheduler<Ticks> for Boxed {
     fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<flowcast::rails::RailId> {

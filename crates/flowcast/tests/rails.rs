@@ -4,8 +4,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::adaptive::{Adaptive, AdaptiveRule};
+use flowcast::rails::discipline::{BoxedScheduler, Discipline, SchedulerName};
 use flowcast::rails::moment::{Exact, Moment, Ticks};
+use flowcast::rails::processor::{ProcessorAware, SizedCost};
 use flowcast::rails::rules::EarliestDelivery;
 use flowcast::rails::schedule::{Message, run, simulate};
 use flowcast::rails::shared::SharedVirtualTime;
@@ -168,8 +170,12 @@ fn no_scheduler_allocates_while_it_picks() {
     let rails = thesis();
     let shares = Shares::by_bandwidth(&rails).unwrap();
     let shared = SharedVirtualTime::<EarliestDelivery>::new(&rails).unwrap();
-    for name in SchedulerName::every() {
-        let mut scheduler = name.scheduler::<Ticks>(&rails, shares, ()).unwrap();
+    let named = |name: SchedulerName| (name.to_string(), name.scheduler::<Ticks>(&rails, shares, ()).unwrap());
+    let sized = rails.iter().map(|cost| SizedCost { cost: *cost, ..SizedCost::default() }).collect::<Vec<_>>();
+    let mut all: Vec<(String, BoxedScheduler<Ticks>)> = SchedulerName::every().map(named).collect();
+    all.push(("adaptive".into(), Box::new(Adaptive::new(&rails, AdaptiveRule::default()).unwrap())));
+    all.push(("processor".into(), Box::new(ProcessorAware::<Ticks>::new(&sized, ()).unwrap())));
+    for (name, mut scheduler) in all {
         let before = ALLOCATIONS.with(Cell::get);
         for message in 0..2000u64 {
             let usable = RailSet::from_bits((message % 8) as u16);

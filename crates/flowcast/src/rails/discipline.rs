@@ -11,6 +11,9 @@ use super::virtual_time::VirtualTime;
 use super::{RailScheduler, RailsError};
 use crate::model::loggp::LogGp;
 
+/// A scheduler of any kind, which may move to another thread.
+pub type BoxedScheduler<M> = Box<dyn RailScheduler<M> + Send>;
+
 /// How the rail of a message is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discipline {
@@ -112,7 +115,7 @@ impl SchedulerName {
         rails: &[LogGp],
         shares: Shares,
         scale: M::Scale,
-    ) -> Result<Box<dyn RailScheduler<M>>, RailsError> {
+    ) -> Result<BoxedScheduler<M>, RailsError> {
         let found = shares.all().count();
         if found != rails.len() {
             return Err(RailsError::Shares { found, rails: rails.len() });
@@ -146,7 +149,7 @@ impl SchedulerName {
     ///
     /// # Errors
     /// As [`SchedulerName::scheduler`].
-    pub fn exact(self, rails: &[LogGp], shares: Shares) -> Result<Box<dyn RailScheduler<Exact>>, RailsError> {
+    pub fn exact(self, rails: &[LogGp], shares: Shares) -> Result<BoxedScheduler<Exact>, RailsError> {
         self.scheduler(rails, shares, ())
     }
 
@@ -159,7 +162,7 @@ impl SchedulerName {
         rails: &[LogGp],
         shares: Shares,
         point: BinaryPoint,
-    ) -> Result<Box<dyn RailScheduler<Steps>>, RailsError> {
+    ) -> Result<BoxedScheduler<Steps>, RailsError> {
         self.scheduler(rails, shares, point)
     }
 }

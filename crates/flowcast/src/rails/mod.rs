@@ -8,17 +8,25 @@
 //! [`RailScheduler::pick`] runs inside a message path: it does no I/O, allocates nothing and divides nothing. The clock
 //! is an argument. Everything else here (evaluation, optimum, comparison) is for people who choose a scheduler.
 
+pub mod adaptive;
+pub mod advise;
 pub mod bound;
 pub mod compare;
 pub mod discipline;
+pub mod drift;
+pub mod emulated;
+pub mod guard;
 pub mod messages;
 pub mod moment;
 pub mod optimum;
+pub mod ordering;
+pub mod processor;
 pub mod rail;
 pub mod random_sets;
 pub mod rules;
 pub mod schedule;
 pub mod shared;
+pub mod split;
 pub mod table;
 pub mod turns;
 pub mod virtual_time;

@@ -8,11 +8,11 @@ use std::fmt::Debug;
 use crate::units::{Time, TimePerByte};
 
 /// An instant or a duration since the clock's zero.
-pub trait Moment: Copy + Debug + 'static {
+pub trait Moment: Copy + Debug + Send + 'static {
     /// How long a byte takes, in the precision that this arithmetic needs.
-    type PerByte: Copy + Debug;
+    type PerByte: Copy + Debug + Send;
     /// What one unit means, where that is not fixed.
-    type Scale: Copy + Debug;
+    type Scale: Copy + Debug + Send;
     /// The clock's zero.
     const ZERO: Self;
 

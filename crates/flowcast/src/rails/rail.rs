@@ -17,7 +17,9 @@ pub enum RailsError {
     #[error("rails: found {0}, expected 1 to {MAX_RAILS}")]
     Count(usize),
     /// A text that does not describe a rail.
-    #[error("rail: found `{0}`, expected NAME=g,G,o,Lus in microseconds, such as ib=1.4,0.00103,1.4,2.82us")]
+    #[error(
+        "rail: found `{0}`, expected NAME=g,G,o,Lus or NAME=g,G,o,L,Ous in microseconds, such as ib=1.4,0.00103,1.4,2.82us"
+    )]
     Malformed(String),
     /// A share for each rail is needed.
     #[error("shares: found {found}, expected one for each of the {rails} rails")]
@@ -66,10 +68,12 @@ pub struct Rail {
     pub name: String,
     /// What a message costs on it.
     pub cost: LogGp,
+    /// `O`: what each byte after the first adds to the overhead ([`super::processor`]).
+    pub overhead_per_byte: TimePerByte,
 }
 
 impl Rail {
-    /// Reads `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds.
+    /// Reads `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds, and perhaps O per byte.
     ///
     /// # Errors
     /// Another form, or a number that is negative or not finite.
@@ -77,14 +81,19 @@ impl Rail {
         let parsed = text.split_once('=').and_then(|(name, numbers)| {
             let numbers = numbers.trim().strip_suffix("us")?;
             let fields: Vec<f64> = numbers.split(',').map(parse_micros).collect::<Option<_>>()?;
-            let [gap, per_byte, overhead, latency] = fields[..] else { return None };
+            let (gap, per_byte, overhead, latency, overhead_per_byte) = match fields[..] {
+                [gap, per_byte, overhead, latency] => (gap, per_byte, overhead, latency, 0.0),
+                [gap, per_byte, overhead, latency, more] => (gap, per_byte, overhead, latency, more),
+                _ => return None,
+            };
             let cost = LogGp {
                 latency: Time::from_micros(latency),
                 overhead: Time::from_micros(overhead),
                 gap: Time::from_micros(gap),
                 gap_per_byte: TimePerByte::from_micros(per_byte),
             };
-            (!name.trim().is_empty()).then(|| Rail { name: name.trim().to_owned(), cost })
+            let overhead_per_byte = TimePerByte::from_micros(overhead_per_byte);
+            (!name.trim().is_empty()).then(|| Rail { name: name.trim().to_owned(), cost, overhead_per_byte })
         });
         parsed.ok_or_else(|| RailsError::Malformed(text.to_owned()))
     }
@@ -207,12 +216,14 @@ mod tests {
         assert_eq!(rail.cost.gap, Time::from_nanos(1400.0));
         assert_eq!(rail.cost.latency, Time::from_nanos(2820.0));
         assert!((rail.cost.gap_per_byte.as_nanos() - 1.03).abs() < 1e-12);
+        assert_eq!(rail.overhead_per_byte, TimePerByte::from_nanos(0.0));
+        assert_eq!(Rail::parse("ib=1,2,3,4,0.5us").unwrap().overhead_per_byte, TimePerByte::from_nanos(500.0));
     }
 
     #[test]
     fn texts_that_are_no_rails_are_refused_and_shown() {
         for text in
-            ["ib", "ib=1,2,3,4", "=1,2,3,4us", "ib=1,2,3us", "ib=1,2,3,4,5us", "ib=1,-2,3,4us", "ib=1,nan,3,4us"]
+            ["ib", "ib=1,2,3,4", "=1,2,3,4us", "ib=1,2,3us", "ib=1,2,3,4,5,6us", "ib=1,-2,3,4us", "ib=1,nan,3,4us"]
         {
             assert!(Rail::parse(text).unwrap_err().to_string().contains(&format!("`{text}`")));
         }

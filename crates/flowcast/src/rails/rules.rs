@@ -18,7 +18,7 @@ use super::moment::Moment;
 use super::table::Entry;
 
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
-pub trait Rule: 'static {
+pub trait Rule: Send + 'static {
     /// The score.
     fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M;
 

@@ -95,9 +95,16 @@ pub fn evaluate(rails: &[LogGp], messages: &[Message], choices: Vec<RailId>) -> 
         delivered.push(start + cost.one_way(message.size));
         free[rail.index()] = start + cost.spacing(message.size);
     }
-    let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
-    let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
-    Ok(Schedule { choices, delivered, makespan, mean })
+    Ok(Schedule::of(choices, delivered))
+}
+
+impl Schedule {
+    /// With the makespan and the mean of these deliveries.
+    pub(super) fn of(choices: Vec<RailId>, delivered: Vec<Time>) -> Schedule {
+        let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
+        let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
+        Schedule { choices, delivered, makespan, mean }
+    }
 }
 
 /// Refuses messages that are not in order of arrival.

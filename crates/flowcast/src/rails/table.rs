@@ -159,6 +159,11 @@ impl<M: Moment> RailTable<M> {
         self.longest_tail = longest_tail(&self.entries);
     }
 
+    /// Corrects when a rail will have sent all that it was given.
+    pub fn set_virtual_finish(&mut self, rail: RailId, until: M) {
+        self.entries[rail.index()].virtual_finish = until.bounded();
+    }
+
     /// Moves the clock's zero forward.
     pub fn restart_clock(&mut self, elapsed: M) {
         for entry in &mut self.entries {

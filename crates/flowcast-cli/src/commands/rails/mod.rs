@@ -1,10 +1,18 @@
 //! `flowcast rails`: which of several networks takes the next message.
 
+mod advise;
+mod bench;
+mod bench_plot;
 mod compare;
+mod count;
 mod inputs;
+mod live;
 mod optimum;
 mod plot;
+mod serve;
+mod settings;
 mod simulate;
+mod split;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -29,6 +37,9 @@ enum Action {
     Simulate(simulate::Simulate),
     Optimum(optimum::FindOptimum),
     Compare(compare::Compare),
+    Advise(advise::Advise),
+    Serve(serve::Serve),
+    Bench(bench::Bench),
 }
 
 impl Rails {
@@ -38,6 +49,9 @@ impl Rails {
             Action::Simulate(command) => command.run(),
             Action::Optimum(command) => command.run(),
             Action::Compare(command) => command.run(),
+            Action::Advise(command) => command.run(),
+            Action::Serve(command) => command.run(),
+            Action::Bench(command) => command.run(),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! `flowcast rails simulate`: what a scheduler does with a list of messages.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
-use flowcast::rails::discipline::SchedulerName;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::processor::{self, SizedCost};
 use flowcast::rails::schedule::{Message, Simulation, simulate};
-use flowcast::units::Rounded;
+use flowcast::rails::split::SplitRule;
+use flowcast::units::{Bytes, Rounded, Time};
 
 use super::inputs::{MessageArgs, RailArgs, choices, micros, shares};
+use super::split;
 use crate::output::println_out;
 use crate::tables::table;
 
@@ -28,6 +31,16 @@ pub struct Simulate {
     /// Messages of a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
     #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...")]
     shares: Vec<u32>,
+    /// Count the processor's time, o + O(s-1) for each message, one message after the other on all rails;
+    /// earliest-delivery then schedules by it
+    #[arg(long)]
+    processor: bool,
+    /// Split messages from this size on so that all rails finish together (earliest-delivery only)
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"])]
+    split_from: Option<Bytes>,
+    /// No piece of a split message is shorter
+    #[arg(long, default_value = "8KiB", value_name = "SIZE", requires = "split_from")]
+    minimal_piece: Bytes,
     /// Machine-readable output
     #[arg(long)]
     json: bool,
@@ -37,13 +50,30 @@ impl Simulate {
     /// Prints the schedule.
     pub fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
-        let found = simulate(self.scheduler, &rails, shares(&self.shares, &rails)?, &messages)?;
+        if let Some(from) = self.split_from {
+            return split::run(&self.rails.rails, &messages, self.split_rule(from)?, self.json);
+        }
+        let found = if self.processor {
+            let rails: Vec<SizedCost> = self.rails.rails.iter().map(SizedCost::of).collect();
+            processor::simulate(self.scheduler, &rails, shares(&self.shares, &self.rails.costs())?, &messages)?
+        } else {
+            simulate(self.scheduler, &rails, shares(&self.shares, &rails)?, &messages)?
+        };
         if self.json {
             self.print_json(&found)
         } else {
             self.print_table(&messages, &found)
         }
         Ok(())
+    }
+
+    fn split_rule(&self, from: Bytes) -> Result<SplitRule> {
+        ensure!(
+            self.scheduler == SchedulerName::new(Discipline::EarliestDelivery),
+            "--split-from: found --scheduler {}, expected earliest-delivery, which alone splits messages",
+            self.scheduler
+        );
+        Ok(SplitRule { from, minimal_piece: self.minimal_piece, least_gain: Time::ZERO })
     }
 
     fn print_json(&self, found: &Simulation) {

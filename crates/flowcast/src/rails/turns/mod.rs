@@ -21,7 +21,7 @@ use crate::model::loggp::LogGp;
 use crate::units::Bytes;
 
 /// Whose turn it is.
-pub trait Turn {
+pub trait Turn: Send {
     /// The next of the rails in `usable`; `None` if none of them takes turns.
     fn next(&mut self, usable: RailSet) -> Option<RailId>;
 }

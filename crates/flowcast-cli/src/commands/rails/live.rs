@@ -1,0 +1,121 @@
+//! Live rails on the command line: `NAME=ADDRESS:PORT,network=NET` and how ends wait.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use flowcast::model::loggp::LogGp;
+use flowcast::model::network::Network;
+use flowcast::rails::Rail;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::units::Time;
+use flowcast_rails::link::{LinkError, RailPath, Waiting};
+use flowcast_rails::path::Path;
+use flowcast_rails::policy::Steering;
+use flowcast_rails::session::SessionRule;
+
+use crate::exit::EnvironmentLacks;
+use crate::network_args;
+
+/// A rail with its name and its way.
+#[derive(Debug, Clone)]
+pub struct LiveRail {
+    /// For people.
+    pub name: String,
+    /// Parameters and way.
+    pub path: RailPath,
+}
+
+/// What an end does while nothing comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitingKind {
+    /// Sleeps until it is woken: right where processors are busy
+    Sleep,
+    /// Asks again and again for 200 us: right where each end has a processor of its own
+    Poll,
+}
+
+impl WaitingKind {
+    /// As the transport has it.
+    pub fn waiting(self) -> Waiting {
+        match self {
+            WaitingKind::Sleep => Waiting::Sleep,
+            WaitingKind::Poll => Waiting::Poll(Duration::from_micros(200)),
+        }
+    }
+}
+
+/// What both ends use.
+pub fn session_rule() -> SessionRule {
+    SessionRule {
+        window: 1024,
+        longest: 1 << 24,
+        acknowledge_within: Time::from_micros(1000.0),
+        steering: Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)),
+    }
+}
+
+/// A broken link is the environment's fault.
+pub fn lacking(error: LinkError) -> anyhow::Error {
+    EnvironmentLacks(error.to_string()).into()
+}
+
+/// An address such as `10.0.1.2:7400`.
+pub fn address(text: &str) -> Result<SocketAddr> {
+    let expected = || format!("found `{text}`, expected ADDRESS:PORT such as 10.0.1.2:7400");
+    text.to_socket_addrs().with_context(expected)?.next().with_context(expected)
+}
+
+/// Reads `a=10.0.1.2:7400,from=10.0.1.1,device=eth1,network=a.toml`; `loggp=g/G/o/Lus` instead of a network.
+pub fn live_rail(text: &str) -> Result<LiveRail> {
+    let expected = || {
+        anyhow!(
+            "rail: found `{text}`, expected NAME=ADDRESS:PORT,network=NET with from=ADDRESS, device=INTERFACE, or \
+             loggp=g/G/o/Lus in place of the network"
+        )
+    };
+    let (name, rest) = text.split_once('=').ok_or_else(expected)?;
+    let mut parts = rest.split(',');
+    let mut path = Path::to(address(parts.next().unwrap_or_default())?);
+    let mut cost = None;
+    for part in parts {
+        let (key, value) = part.split_once('=').ok_or_else(expected)?;
+        match key {
+            "from" => path.from = Some(value.parse().with_context(|| format!("from: found `{value}`"))?),
+            "device" => path.device = Some(value.to_owned()),
+            "network" => cost = Some(loggp(&network_args::load(value, &[])?.announced())),
+            "loggp" => cost = Some(Rail::parse(&format!("{name}={}", value.replace('/', ",")))?.cost),
+            _ => bail!("rail: found `{key}`, expected from, device, network or loggp"),
+        }
+    }
+    let cost = cost.ok_or_else(expected)?;
+    Ok(LiveRail { name: name.to_owned(), path: RailPath { cost, path } })
+}
+
+/// The LogGP parameters of a network.
+pub fn loggp(network: &Network) -> LogGp {
+    let nic = &network.nic;
+    LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_rail_has_a_way_and_parameters() {
+        let rail = live_rail("b=127.0.0.2:7400,from=127.0.0.1,device=eth1,loggp=1.4/0.00103/1.4/2.82us").unwrap();
+        assert_eq!((rail.name.as_str(), rail.path.path.device.as_deref()), ("b", Some("eth1")));
+        assert_eq!(rail.path.cost.gap, Time::from_micros(1.4));
+        let rail = live_rail("a=127.0.0.1:7400,network=gige-tcp").unwrap();
+        assert_eq!(rail.path.cost.latency, Time::from_micros(65.4));
+    }
+
+    #[test]
+    fn a_rail_without_parameters_or_with_unknown_ones_is_refused() {
+        for text in ["a", "a=127.0.0.1:7400", "a=127.0.0.1,network=gige-tcp", "a=127.0.0.1:1,colour=red"] {
+            assert!(live_rail(text).is_err(), "{text}");
+        }
+    }
+}

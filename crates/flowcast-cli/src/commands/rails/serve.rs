@@ -1,0 +1,63 @@
+//! `flowcast rails serve`: the answering end of `flowcast rails bench`.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use clap::Args;
+use flowcast_rails::exchange::{ExchangeError, answer};
+use flowcast_rails::link::{Door, Link};
+
+use super::live::{WaitingKind, address, lacking, session_rule};
+use crate::output::println_out;
+
+/// Answer `flowcast rails bench` over several networks
+///
+/// Prints the addresses at which it listens, one in a line, then answers one conversation after the other.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400")]
+pub struct Serve {
+    /// An address to listen at, one for each rail or one for all (repeatable); port 0 takes a free one
+    #[arg(long = "listen", value_name = "ADDRESS:PORT", required = true, value_parser = address)]
+    listen: Vec<SocketAddr>,
+    /// What this end does while nothing comes
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
+    waiting: WaitingKind,
+    /// End after one conversation
+    #[arg(long)]
+    once: bool,
+}
+
+impl Serve {
+    /// Answers until it is ended.
+    pub fn run(self) -> Result<()> {
+        let mut door = Door::open(&self.listen).map_err(lacking)?;
+        for address in door.addresses().map_err(lacking)? {
+            println_out!("{address}");
+        }
+        loop {
+            let mut link = Link::accept(door, session_rule(), self.waiting.waiting(), None).map_err(lacking)?;
+            eprintln!("flowcast: a conversation begins");
+            let result = answer(&mut link);
+            for (rail, fault) in link.faults() {
+                eprintln!("flowcast: rail {rail}: {fault}");
+            }
+            match result {
+                Ok(()) => eprintln!("flowcast: it ends in good order"),
+                Err(error) if self.once => return Err(unexpected(error)),
+                Err(error) => eprintln!("flowcast: it ends: {error}"),
+            }
+            if self.once {
+                return Ok(());
+            }
+            door = link.into_door().map_or_else(|| Door::open(&self.listen).map_err(lacking), Ok)?;
+        }
+    }
+}
+
+/// A failed link is the environment's fault, what was said on it is not.
+pub fn unexpected(error: ExchangeError) -> anyhow::Error {
+    match error {
+        ExchangeError::Link(error) => lacking(error),
+        error @ ExchangeError::Protocol { .. } => error.into(),
+    }
+}

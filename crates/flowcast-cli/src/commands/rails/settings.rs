@@ -1,0 +1,90 @@
+//! The settings of message-passing libraries that come nearest to an advice.
+//!
+//! None of them looks at size and load when it chooses the rail of a small message; what can be set is which rail takes
+//! all small messages, how large ones are divided, and where the one ends and the other begins.
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::advise::Advice;
+use flowcast::units::Bytes;
+
+use super::advise::threshold;
+
+/// What to set in one library.
+pub struct Settings {
+    /// The library.
+    pub of: &'static str,
+    /// Lines for a command or an environment.
+    pub lines: Vec<String>,
+    /// What they do.
+    pub remark: &'static str,
+}
+
+/// For Open MPI, UCX and libfabric.
+pub fn nearest(interfaces: &[String], costs: &[LogGp], advice: &Advice) -> [Settings; 3] {
+    let together = threshold(advice).is_some() && interfaces.len() > 1;
+    let small = advice.sizes.first().map_or(0, |at| at.alone.index());
+    let mut order: Vec<usize> = (0..interfaces.len()).collect();
+    // The rail of the small messages first; alone, if no size gains from the others.
+    order.sort_by_key(|rail| (*rail != small, *rail));
+    order.truncate(if together { order.len() } else { 1 });
+    let from = threshold(advice).filter(|_| together);
+    [
+        open_mpi(&order, interfaces, costs, from),
+        ucx(&order, interfaces, costs, from),
+        libfabric(&order, interfaces, from),
+    ]
+}
+
+fn open_mpi(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Bytes>) -> Settings {
+    let names: Vec<&str> = order.iter().map(|rail| interfaces[*rail].as_str()).collect();
+    let mut lines = vec![format!("  --mca btl tcp,self,vader --mca btl_tcp_if_include {}", names.join(","))];
+    for rail in order {
+        let (name, cost) = (&interfaces[*rail], &costs[*rail]);
+        let megabits = (8000.0 / cost.gap_per_byte.as_nanos()).round().max(1.0);
+        let micros = (cost.overhead * 2.0 + cost.latency).as_micros().round().max(1.0);
+        lines.push(format!("  --mca btl_tcp_bandwidth_{name} {megabits} --mca btl_tcp_latency_{name} {micros}"));
+    }
+    lines.extend(from.map(|size| format!("  --mca btl_tcp_eager_limit {}", size.0)));
+    Settings {
+        of: "Open MPI",
+        lines,
+        remark: "Messages up to the eager limit take the interface of the least latency; longer ones are divided by bandwidth.",
+    }
+}
+
+fn ucx(order: &[usize], interfaces: &[String], costs: &[LogGp], from: Option<Bytes>) -> Settings {
+    let names: Vec<&str> = order.iter().map(|rail| interfaces[*rail].as_str()).collect();
+    let rails = if from.is_some() { order.len() } else { 1 };
+    let mut lines = vec![
+        format!("  UCX_NET_DEVICES={}", names.join(",")),
+        "  UCX_MAX_EAGER_RAILS=1".to_owned(),
+        format!("  UCX_MAX_RNDV_RAILS={rails}"),
+    ];
+    lines.extend(from.map(|size| format!("  UCX_RNDV_THRESH={}", size.0)));
+    let speeds = order.iter().map(|rail| costs[*rail].gap_per_byte.as_nanos());
+    let (fastest, slowest) = (speeds.clone().fold(f64::INFINITY, f64::min), speeds.fold(0.0, f64::max));
+    // Its default leaves out devices more than four times slower than the fastest.
+    if from.is_some() && fastest > 0.0 && slowest > 4.0 * fastest {
+        lines.push(format!("  UCX_MULTI_LANE_MAX_RATIO={:.1}", slowest / fastest + 0.1));
+    }
+    Settings {
+        of: "UCX",
+        lines,
+        remark: "Messages below the threshold take one device, longer ones are divided over devices up to the given ratio of speeds.",
+    }
+}
+
+fn libfabric(order: &[usize], interfaces: &[String], from: Option<Bytes>) -> Settings {
+    let addresses: Vec<String> = order.iter().map(|rail| format!("ADDRESS-OF-{}", interfaces[*rail])).collect();
+    let policy = match from {
+        Some(size) => format!("{}:fixed,ULONG_MAX:striping", size.0),
+        None => "ULONG_MAX:fixed".to_owned(),
+    };
+    let lines = vec![format!("  FI_OFI_MRAIL_ADDR={}", addresses.join(",")), format!("  FI_OFI_MRAIL_CONFIG={policy}")];
+    Settings {
+        of: "libfabric (provider ofi_mrail)",
+        lines,
+        remark: "Up to the first size all messages take one rail, longer ones are cut into equal stripes, whatever the \
+                 bandwidths.",
+    }
+}

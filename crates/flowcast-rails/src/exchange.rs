@@ -1,0 +1,272 @@
+//! The many-messages test of section 5.8.1: send N messages, receive N messages, and divide the time by two.
+//!
+//! The measuring end tells the answering end with an ordered message what comes next; the answer uses the same
+//! scheduler and the same rails.
+
+use std::time::{Duration, Instant};
+
+use flowcast::rails::RailSet;
+use flowcast::rails::adaptive::AdaptiveRule;
+use flowcast::rails::discipline::SchedulerName;
+use flowcast::units::{Bytes, Time};
+use thiserror::Error;
+
+use crate::link::{Link, LinkError};
+use crate::policy::Steering;
+use crate::session::Delivery;
+
+/// Nothing takes longer than this.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a test ended early.
+#[derive(Debug, Error)]
+pub enum ExchangeError {
+    /// The link failed.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The other end said something else than it should.
+    #[error("the other end sent `{found}`, expected {expected}")]
+    Protocol {
+        /// What it sent.
+        found: String,
+        /// What should have come.
+        expected: &'static str,
+    },
+}
+
+/// How messages take their rails during a test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Course {
+    /// Which scheduler.
+    pub scheduler: SchedulerName,
+    /// Whether its parameters follow the rails (earliest delivery only).
+    pub adapts: bool,
+    /// The rails it may use.
+    pub rails: RailSet,
+}
+
+/// One size of the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// N.
+    pub messages: u32,
+    /// Bytes of each.
+    pub size: Bytes,
+    /// How often it is repeated.
+    pub repetitions: u32,
+}
+
+/// What the receiver of a stream of numbered messages found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Audit {
+    /// Messages received.
+    pub received: u64,
+    /// Messages that came before one with a smaller number.
+    pub out_of_order: u64,
+    /// Messages whose content was not what had been sent.
+    pub spoilt: u64,
+    /// Messages that the transport received twice and handed out once.
+    pub repeated: u64,
+    /// Rails lost at the receiving end.
+    pub rails_lost: u64,
+}
+
+impl Course {
+    fn steering(&self) -> Steering {
+        if self.adapts { Steering::Adaptive(live_rule()) } else { Steering::Fixed(self.scheduler) }
+    }
+
+    fn told(&self) -> String {
+        let how = if self.adapts { "adaptive" } else { "fixed" };
+        format!("{} {how} {}", self.scheduler, self.rails.bits())
+    }
+
+    fn read<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Course> {
+        let scheduler = words.next()?.parse().ok()?;
+        let adapts = match words.next()? {
+            "adaptive" => true,
+            "fixed" => false,
+            _ => return None,
+        };
+        Some(Course { scheduler, adapts, rails: RailSet::from_bits(words.next()?.parse().ok()?) })
+    }
+}
+
+/// Messages wait for processors on both sides: more evidence than on an ideal rail is asked for.
+pub fn live_rule() -> AdaptiveRule {
+    let mut rule = AdaptiveRule { jitter: Time::from_micros(1000.0), ..AdaptiveRule::default() };
+    rule.drift.evidence = Time::from_micros(10_000.0);
+    rule.drift.tolerance = 0.5;
+    rule
+}
+
+/// What the measuring end asks for.
+enum Task {
+    Exchange(Course, Exchange),
+    Count(Course, u64),
+    End,
+}
+
+/// Runs an exchange and gives the time of each repetition.
+///
+/// # Errors
+/// The link failed, or the other end does not follow.
+pub fn exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<Vec<Time>, ExchangeError> {
+    let Exchange { messages, size, repetitions } = exchange;
+    tell(link, &format!("exchange {} {messages} {} {repetitions}", course.told(), size.0))?;
+    link.steer(course.steering(), course.rails)?;
+    let message = vec![0x5a; size.0 as usize];
+    let one = |_| -> Result<Time, ExchangeError> {
+        let start = Instant::now();
+        send_many(link, &message, messages)?;
+        receive_many(link, messages)?;
+        Ok(Time::from_seconds(start.elapsed().as_secs_f64()))
+    };
+    (0..repetitions).map(one).collect()
+}
+
+/// Sends numbered messages and gives what the other end found; calls `observe` with the number of each.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn count(
+    link: &mut Link,
+    course: Course,
+    messages: u64,
+    size: Bytes,
+    observe: &mut dyn FnMut(&mut Link, u64),
+) -> Result<Audit, ExchangeError> {
+    tell(link, &format!("count {} {messages}", course.told()))?;
+    link.steer(course.steering(), course.rails)?;
+    let mut message = vec![0; (size.0 as usize).max(8)];
+    for number in 0..messages {
+        fill(&mut message, number);
+        link.send(&message, Delivery::Ordered)?;
+        observe(link, number);
+    }
+    let answer = String::from_utf8_lossy(&link.receive(PATIENCE)?).into_owned();
+    Audit::read(&answer).ok_or(ExchangeError::Protocol { found: answer, expected: "the result of a count" })
+}
+
+/// Ends the conversation in good order.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn end(link: &mut Link) -> Result<(), ExchangeError> {
+    link.send(b"end", Delivery::Ordered)?;
+    // The other end may be gone before its last acknowledgement is.
+    match link.flush(Duration::from_secs(2)) {
+        Ok(()) | Err(LinkError::Closed | LinkError::Silent(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Answers until the other end says that it is done.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn answer(link: &mut Link) -> Result<(), ExchangeError> {
+    loop {
+        let Some(text) = next_task(link)? else { continue };
+        match Task::read(&text) {
+            Some(Task::Exchange(course, exchange)) => answer_exchange(link, course, exchange)?,
+            Some(Task::Count(course, messages)) => answer_count(link, course, messages)?,
+            Some(Task::End) => {
+                link.acknowledge();
+                return Ok(());
+            }
+            None => return Err(ExchangeError::Protocol { found: text, expected: "exchange, count or end" }),
+        }
+    }
+}
+
+/// Between tasks the other end may take its time.
+fn next_task(link: &mut Link) -> Result<Option<String>, ExchangeError> {
+    match link.receive(PATIENCE) {
+        Ok(message) => Ok(Some(String::from_utf8_lossy(&message).into_owned())),
+        Err(LinkError::Silent(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn answer_exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<(), ExchangeError> {
+    link.steer(course.steering(), course.rails)?;
+    let message = vec![0xa5; exchange.size.0 as usize];
+    for _ in 0..exchange.repetitions {
+        receive_many(link, exchange.messages)?;
+        send_many(link, &message, exchange.messages)?;
+    }
+    Ok(())
+}
+
+fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), ExchangeError> {
+    link.steer(course.steering(), course.rails)?;
+    let before = link.counts();
+    let mut audit = Audit::default();
+    let mut next = 0;
+    for _ in 0..messages {
+        let message = link.receive(PATIENCE)?;
+        let number = message.first_chunk().map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));
+        audit.received += 1;
+        audit.out_of_order += u64::from(number != next);
+        audit.spoilt += u64::from(!is_filled(&message, number));
+        next = number.wrapping_add(1);
+    }
+    let counts = link.counts();
+    audit.repeated = counts.repeated - before.repeated;
+    audit.rails_lost = counts.rails_lost - before.rails_lost;
+    Ok(link.send(audit.told().as_bytes(), Delivery::Ordered)?)
+}
+
+impl Task {
+    fn read(text: &str) -> Option<Task> {
+        let mut words = text.split(' ');
+        match words.next()? {
+            "end" => Some(Task::End),
+            "exchange" => {
+                let course = Course::read(&mut words)?;
+                let (messages, size) = (words.next()?.parse().ok()?, Bytes(words.next()?.parse().ok()?));
+                Some(Task::Exchange(course, Exchange { messages, size, repetitions: words.next()?.parse().ok()? }))
+            }
+            "count" => Some(Task::Count(Course::read(&mut words)?, words.next()?.parse().ok()?)),
+            _ => None,
+        }
+    }
+}
+
+impl Audit {
+    fn told(&self) -> String {
+        let Audit { received, out_of_order, spoilt, repeated, rails_lost } = self;
+        format!("audit {received} {out_of_order} {spoilt} {repeated} {rails_lost}")
+    }
+
+    fn read(text: &str) -> Option<Audit> {
+        let numbers: Option<Vec<u64>> = text.strip_prefix("audit ")?.split(' ').map(|word| word.parse().ok()).collect();
+        let [received, out_of_order, spoilt, repeated, rails_lost] = numbers?[..] else { return None };
+        Some(Audit { received, out_of_order, spoilt, repeated, rails_lost })
+    }
+}
+
+/// The first eight bytes are the number, the others follow from it.
+fn fill(message: &mut [u8], number: u64) {
+    message[..8].copy_from_slice(&number.to_le_bytes());
+    message[8..].fill(number as u8);
+}
+
+fn is_filled(message: &[u8], number: u64) -> bool {
+    message.get(8..).is_some_and(|rest| rest.iter().all(|byte| *byte == number as u8))
+}
+
+fn tell(link: &mut Link, text: &str) -> Result<(), LinkError> {
+    link.send(text.as_bytes(), Delivery::Ordered)?;
+    // The task is not timed with the first messages.
+    link.flush(PATIENCE)
+}
+
+fn send_many(link: &mut Link, message: &[u8], count: u32) -> Result<(), LinkError> {
+    (0..count).try_for_each(|_| link.send(message, Delivery::Ordered))
+}
+
+fn receive_many(link: &mut Link, count: u32) -> Result<(), LinkError> {
+    (0..count).try_for_each(|_| link.receive(PATIENCE).map(drop))
+}

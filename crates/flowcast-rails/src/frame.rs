@@ -1,0 +1,256 @@
+//! What travels on a rail: a header of 48 bytes, then the message.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..4 | length of the message |
+//! | 4 | kind; 5..8 are zero |
+//! | 8..16 | sequence: counts all messages of this direction, over all rails |
+//! | 16..24 | order: counts ordered messages; all ones for unordered ones |
+//! | 24..32 | acknowledged: messages received so far on this connection |
+//! | 32..40 | when the last of them arrived, nanoseconds of the receiver's clock |
+//! | 40..44 | credit: how many more sequence numbers than acknowledged in all may be used, see [`Header::credit`] |
+//! | 44..48 | CRC-32 of all the rest |
+//!
+//! Numbers are little-endian. A frame whose checksum does not fit ends its rail: what follows it cannot be trusted.
+
+use thiserror::Error;
+
+/// Bytes of a header.
+pub const HEADER: usize = 48;
+/// The order of a message that has none.
+pub const UNORDERED: u64 = u64::MAX;
+
+/// Why a rail cannot be used any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// A frame arrived otherwise than it was sent.
+    #[error("a frame's checksum is {found:08x}, expected {expected:08x}")]
+    Checksum {
+        /// Of the frame.
+        found: u32,
+        /// In the frame.
+        expected: u32,
+    },
+    /// A length that no message may have.
+    #[error("a frame announces {found} bytes, expected at most {most}")]
+    Length {
+        /// In the frame.
+        found: usize,
+        /// The longest message.
+        most: usize,
+    },
+    /// A kind of frame that does not exist.
+    #[error("a frame is of kind {0}, expected 1 to 3")]
+    Kind(u8),
+    /// A sequence number that was not granted.
+    #[error("found the sequence number {found}, expected one below {limit}")]
+    Sequence {
+        /// In the frame.
+        found: u64,
+        /// The first that was not granted.
+        limit: u64,
+    },
+    /// More messages acknowledged than were sent.
+    #[error("found {found} messages acknowledged, expected at most {sent}")]
+    Acknowledged {
+        /// In the frame.
+        found: u64,
+        /// Sent on this connection.
+        sent: u64,
+    },
+    /// The rail was closed by the other end or by the system.
+    #[error("the connection is closed")]
+    Closed,
+    /// The caller took the rail out of service.
+    #[error("taken out of service")]
+    Withdrawn,
+}
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Carries a message.
+    Data = 1,
+    /// Carries nothing but the acknowledgement and the credit of its header.
+    Acknowledgement = 2,
+    /// Introduces a connection.
+    Hello = 3,
+}
+
+/// What stands before a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What the frame is for.
+    pub kind: Kind,
+    /// Counts all messages of this direction.
+    pub sequence: u64,
+    /// Counts ordered messages, or [`UNORDERED`].
+    pub order: u64,
+    /// Messages received so far on this connection.
+    pub acknowledged: u64,
+    /// When the last of them arrived, on the clock of the sender of this frame.
+    pub arrived: u64,
+    /// Sequence numbers below this may be used. Its lower 32 bits travel; it only grows.
+    pub credit: u64,
+}
+
+/// Replaces `bytes` by a frame.
+pub fn encode(bytes: &mut Vec<u8>, header: &Header, message: &[u8]) {
+    bytes.clear();
+    bytes.reserve(HEADER + message.len());
+    bytes.extend_from_slice(&(message.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&[header.kind as u8, 0, 0, 0]);
+    for field in [header.sequence, header.order, header.acknowledged, header.arrived] {
+        bytes.extend_from_slice(&field.to_le_bytes());
+    }
+    bytes.extend_from_slice(&(header.credit as u32).to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(message);
+    let sum = checksum(bytes);
+    bytes[44..48].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Everything but the four bytes of the checksum itself.
+fn checksum(frame: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&frame[..44]);
+    sum.update(&frame[HEADER..]);
+    sum.finalize()
+}
+
+/// Cuts a stream of bytes into frames.
+#[derive(Debug, Default)]
+pub struct FrameReader {
+    buffer: Vec<u8>,
+    read: usize,
+    filled: usize,
+}
+
+impl FrameReader {
+    /// Room for more bytes, at least `least`.
+    pub fn space(&mut self, least: usize) -> &mut [u8] {
+        if self.read == self.filled {
+            (self.read, self.filled) = (0, 0);
+        }
+        if self.buffer.len() - self.filled < least && self.read > 0 {
+            self.buffer.copy_within(self.read..self.filled, 0);
+            (self.read, self.filled) = (0, self.filled - self.read);
+        }
+        if self.buffer.len() - self.filled < least {
+            self.buffer.resize(self.filled + least, 0);
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// So many bytes of the room were filled.
+    pub fn filled(&mut self, bytes: usize) {
+        self.filled += bytes;
+    }
+
+    /// The next whole frame; `None` until all of it is there.
+    ///
+    /// # Errors
+    /// A frame that is not as it was sent, or no frame at all.
+    pub fn next(&mut self, longest: usize, credit_before: u64) -> Result<Option<(Header, &[u8])>, Fault> {
+        let whole = &self.buffer[self.read..self.filled];
+        let Some(header) = whole.first_chunk::<HEADER>() else { return Ok(None) };
+        let length = u32::from_le_bytes(part(header, 0)) as usize;
+        if length > longest {
+            return Err(Fault::Length { found: length, most: longest });
+        }
+        let Some(frame) = whole.get(..HEADER + length) else { return Ok(None) };
+        let (found, expected) = (checksum(frame), u32::from_le_bytes(part(header, 44)));
+        if found != expected {
+            return Err(Fault::Checksum { found, expected });
+        }
+        let header = decode(header, credit_before)?;
+        let start = self.read;
+        self.read += frame.len();
+        Ok(Some((header, &self.buffer[start + HEADER..start + HEADER + length])))
+    }
+}
+
+fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<Header, Fault> {
+    let kind = match bytes[4] {
+        1 => Kind::Data,
+        2 => Kind::Acknowledgement,
+        3 => Kind::Hello,
+        other => return Err(Fault::Kind(other)),
+    };
+    let number = |at| u64::from_le_bytes(part(bytes, at));
+    let credit = widened(credit_before, u32::from_le_bytes(part(bytes, 40)));
+    let (sequence, order) = (number(8), number(16));
+    Ok(Header { kind, sequence, order, acknowledged: number(24), arrived: number(32), credit })
+}
+
+/// The number nearest to `near` that has these lower bits.
+fn widened(near: u64, lower: u32) -> u64 {
+    near.wrapping_add_signed(i64::from(lower.wrapping_sub(near as u32) as i32))
+}
+
+fn part<const N: usize>(bytes: &[u8; HEADER], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| bytes[at + index])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header(sequence: u64, credit: u64) -> Header {
+        Header { kind: Kind::Data, sequence, order: UNORDERED, acknowledged: 7, arrived: 9, credit }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_are_read_back_however_they_arrive(
+            messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..8),
+            chunks in prop::collection::vec(1usize..200, 1..40),
+            credit in any::<u32>(),
+        ) {
+            let credit = u64::from(credit) + (1 << 33);
+            let mut stream = Vec::new();
+            let mut frame = Vec::new();
+            for (message, sequence) in messages.iter().zip(0..) {
+                encode(&mut frame, &header(sequence, credit + sequence), message);
+                stream.extend_from_slice(&frame);
+            }
+            let (mut reader, mut read, mut chunks) = (FrameReader::default(), Vec::new(), chunks.iter().cycle());
+            let mut rest = &stream[..];
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at((*chunks.next().unwrap()).min(rest.len()));
+                reader.space(now.len())[..now.len()].copy_from_slice(now);
+                reader.filled(now.len());
+                rest = later;
+                while let Some((found, message)) = reader.next(300, credit).unwrap() {
+                    let sequence = read.len() as u64;
+                    prop_assert_eq!(found, header(sequence, credit + sequence));
+                    read.push(message.to_vec());
+                }
+            }
+            prop_assert_eq!(read, messages);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(message in prop::collection::vec(any::<u8>(), 0..60), at in any::<prop::sample::Index>()) {
+            let mut frame = Vec::new();
+            encode(&mut frame, &header(3, 90), &message);
+            let bit = at.index(frame.len() * 8);
+            frame[bit / 8] ^= 1 << (bit % 8);
+            let mut reader = FrameReader::default();
+            // A longer announced length may leave the frame waiting for bytes; they then fail the checksum.
+            frame.resize(HEADER + 4096, 0);
+            reader.space(frame.len())[..frame.len()].copy_from_slice(&frame);
+            reader.filled(frame.len());
+            prop_assert!(reader.next(4096, 90).is_err());
+        }
+    }
+
+    #[test]
+    fn an_absurd_length_is_refused_before_its_bytes_are_awaited() {
+        let mut reader = FrameReader::default();
+        reader.space(HEADER)[..HEADER].fill(0xff);
+        reader.filled(HEADER);
+        assert_eq!(reader.next(100, 0), Err(Fault::Length { found: u32::MAX as usize, most: 100 }));
+    }
+}

@@ -1,0 +1,159 @@
+//! One connection: frames to be written, messages to be acknowledged, bytes to be read.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use flowcast::rails::moment::Ticks;
+use flowcast::units::Bytes;
+
+use crate::frame::{Fault, FrameReader, HEADER, Header};
+
+/// The most frames that one system call writes.
+pub const AT_ONCE: usize = 32;
+
+/// A frame on its way.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The frame.
+    pub bytes: Vec<u8>,
+    /// Its message, if it carries one.
+    pub message: Option<Carried>,
+}
+
+/// What identifies a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carried {
+    /// Its number among all.
+    pub sequence: u64,
+    /// Its number among the ordered ones.
+    pub order: u64,
+    /// When it was given to its rail.
+    pub given: Ticks,
+    /// When it was to arrive, had its rail been as it was measured.
+    pub expected: Ticks,
+}
+
+impl Parcel {
+    /// Bytes on the wire.
+    pub fn size(&self) -> Bytes {
+        Bytes(self.bytes.len() as u64)
+    }
+
+    /// The message alone.
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[HEADER..]
+    }
+}
+
+/// A connection.
+#[derive(Debug, Default)]
+pub struct Lane {
+    /// Frames in the order of writing; those with messages stay until they are acknowledged.
+    frames: VecDeque<Parcel>,
+    /// The first that is not wholly written, and how much of it is.
+    writing: usize,
+    offset: usize,
+    /// Messages sent and acknowledged on this connection.
+    sent: u64,
+    acknowledged: u64,
+    /// When all that was given would have left a rail that is as it was measured.
+    pub as_measured: Ticks,
+    /// What arrives.
+    pub reader: FrameReader,
+    /// Messages received on this connection, and when the last of them was.
+    pub received: u64,
+    pub arrived: u64,
+    /// What the other end has not been told yet.
+    pub untold: u64,
+    pub untold_bytes: u64,
+    pub untold_since: Ticks,
+}
+
+impl Lane {
+    /// Adds a frame to be written.
+    pub fn push(&mut self, parcel: Parcel) {
+        self.sent += u64::from(parcel.message.is_some());
+        self.frames.push_back(parcel);
+    }
+
+    /// What the other end has to be told, which it now will be.
+    pub fn tell(&mut self) -> (u64, u64) {
+        (self.untold, self.untold_bytes) = (0, 0);
+        (self.received, self.arrived)
+    }
+
+    /// Whether frames wait to be written.
+    pub fn has_output(&self) -> bool {
+        self.writing < self.frames.len()
+    }
+
+    /// Messages that are not acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.sent - self.acknowledged
+    }
+
+    /// What is to be written next.
+    pub fn output<'a>(&'a self, slices: &mut [IoSlice<'a>; AT_ONCE]) -> usize {
+        let mut count = 0;
+        for (slice, parcel) in slices.iter_mut().zip(self.frames.range(self.writing..)) {
+            let from = if count == 0 { self.offset } else { 0 };
+            *slice = IoSlice::new(&parcel.bytes[from..]);
+            count += 1;
+        }
+        count
+    }
+
+    /// So many bytes were written.
+    pub fn wrote(&mut self, mut bytes: usize) {
+        while bytes > 0 {
+            let left = self.frames[self.writing].bytes.len() - self.offset;
+            if bytes < left {
+                self.offset += bytes;
+                return;
+            }
+            bytes -= left;
+            self.offset = 0;
+            if self.frames[self.writing].message.is_some() {
+                self.writing += 1;
+            } else {
+                self.frames.remove(self.writing);
+            }
+        }
+    }
+
+    /// The messages that the other end has now acknowledged.
+    pub fn acknowledge(&mut self, header: &Header) -> Result<Vec<Parcel>, Fault> {
+        let total = header.acknowledged;
+        // Written frames without a message are gone already: what stands before `writing` are messages.
+        let written = self.acknowledged + self.writing as u64;
+        if total > written {
+            return Err(Fault::Acknowledged { found: total, sent: written });
+        }
+        let mut done = Vec::new();
+        while self.acknowledged < total {
+            done.extend(self.frames.pop_front());
+            self.writing -= 1;
+            self.acknowledged += 1;
+        }
+        Ok(done)
+    }
+
+    /// Everything that is not acknowledged; the connection is lost.
+    pub fn give_up(&mut self) -> Vec<Parcel> {
+        let all = std::mem::take(self).frames;
+        all.into_iter().filter(|parcel| parcel.message.is_some()).collect()
+    }
+
+    /// Messages of which nothing has been written yet.
+    pub fn take_back(&mut self) -> Vec<Parcel> {
+        let begun = self.writing + usize::from(self.offset > 0);
+        let tail = self.frames.split_off(begun.min(self.frames.len()));
+        let (messages, others): (Vec<Parcel>, Vec<Parcel>) =
+            tail.into_iter().partition(|parcel| parcel.message.is_some());
+        self.frames.extend(others);
+        self.sent -= messages.len() as u64;
+        // What they would have told of this connection has to be told otherwise.
+        self.untold = self.untold.max(u64::from(!messages.is_empty()));
+        messages
+    }
+}

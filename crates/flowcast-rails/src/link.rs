@@ -1,0 +1,525 @@
+//! A session with sockets and a clock, driven by the calls of its user.
+//!
+//! Whoever sends or receives also moves whatever else can be moved. A link that nobody calls neither acknowledges nor
+//! accepts new rails.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::moment::Ticks;
+use flowcast::rails::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast::units::{Time, TimePerByte};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use thiserror::Error;
+
+use crate::frame::{Fault, FrameReader, Header, Kind, UNORDERED, encode};
+use crate::lane::AT_ONCE;
+use crate::path::{Path, listen, prepare};
+use crate::policy::Steering;
+use crate::session::{Counts, Delivery, Refused, Session, SessionRule};
+
+/// An end without any rail waits so long for a new one.
+const LINGER: Duration = Duration::from_secs(3);
+/// The longest sleep; acknowledgements and silence are looked after in between.
+const NAP: Duration = Duration::from_millis(1);
+/// A sender that never receives looks after its rails every so many messages.
+const MESSAGES_UNATTENDED: u32 = 32;
+const MAGIC: &[u8; 8] = b"FLOWRAIL";
+const HELLO: usize = 8 + 8 + 1 + 32;
+
+/// Why a link cannot go on.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// Rails that no session can be made of.
+    #[error(transparent)]
+    Rails(#[from] RailsError),
+    /// A message that was not taken.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// No rail is left, and none came for a while.
+    #[error("all rails are closed")]
+    Closed,
+    /// Nothing came for as long as the caller would wait.
+    #[error("nothing arrived for {0}")]
+    Silent(Time),
+    /// The system refused.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was tried.
+        doing: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// A rail and its way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RailPath {
+    /// What messages cost on it.
+    pub cost: LogGp,
+    /// How it is reached.
+    pub path: Path,
+}
+
+/// How an end waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// Sleeps until something arrives.
+    Sleep,
+    /// Asks again and again for so long before it sleeps; needs a processor of its own.
+    Poll(Duration),
+}
+
+/// Where an end lets rails in.
+#[derive(Debug)]
+pub struct Door {
+    listeners: Vec<TcpListener>,
+    arriving: Vec<(TcpStream, FrameReader)>,
+}
+
+/// How a connection introduces itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Hello {
+    session: u64,
+    rail: RailId,
+    cost: LogGp,
+}
+
+/// One end of a conversation over several rails.
+pub struct Link {
+    session: Session,
+    number: u64,
+    wires: Vec<Option<Wire>>,
+    door: Option<Door>,
+    waiting: Waiting,
+    start: Instant,
+    alone_since: Option<Instant>,
+    /// Messages sent since anything was read.
+    unattended: u32,
+    faults: Vec<(RailId, Fault)>,
+}
+
+struct Wire {
+    stream: TcpStream,
+    /// The system takes no more at the moment.
+    full: bool,
+}
+
+impl Door {
+    /// Listens at all of these addresses.
+    ///
+    /// # Errors
+    /// An address that is not this machine's, or is taken.
+    pub fn open(addresses: &[SocketAddr]) -> Result<Door, LinkError> {
+        let open = |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
+        Ok(Door { listeners: addresses.iter().map(open).collect::<Result<_, _>>()?, arriving: Vec::new() })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The system cannot tell.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, LinkError> {
+        let address = |listener: &TcpListener| {
+            listener.local_addr().map_err(|error| failed("tell the listening address".into(), error))
+        };
+        self.listeners.iter().map(address).collect()
+    }
+
+    /// Connections that have introduced themselves.
+    fn entered(&mut self) -> Vec<(TcpStream, FrameReader, Hello)> {
+        for listener in &self.listeners {
+            while let Ok((stream, _)) = listener.accept() {
+                self.arriving.extend(prepare(stream).map(|stream| (stream, FrameReader::default())));
+            }
+        }
+        let mut entered = Vec::new();
+        let mut arriving = Vec::new();
+        for (mut stream, mut reader) in self.arriving.drain(..) {
+            match introduced(&mut stream, &mut reader) {
+                Ok(Some(hello)) => entered.push((stream, reader, hello)),
+                Ok(None) => arriving.push((stream, reader)),
+                Err(()) => {}
+            }
+        }
+        self.arriving = arriving;
+        entered
+    }
+}
+
+/// Reads the introduction; an error is a connection of somebody else.
+fn introduced(stream: &mut TcpStream, reader: &mut FrameReader) -> Result<Option<Hello>, ()> {
+    match stream.read(reader.space(crate::frame::HEADER + HELLO)) {
+        Ok(0) => return Err(()),
+        Ok(bytes) => reader.filled(bytes),
+        Err(error) if is_not_ready(&error) => return Ok(None),
+        Err(_) => return Err(()),
+    }
+    match reader.next(HELLO, 0) {
+        Ok(None) => Ok(None),
+        Ok(Some((Header { kind: Kind::Hello, .. }, text))) => Hello::read(text).map(Some).ok_or(()),
+        _ => Err(()),
+    }
+}
+
+impl Hello {
+    fn write(&self) -> Vec<u8> {
+        let mut text = MAGIC.to_vec();
+        text.extend_from_slice(&self.session.to_le_bytes());
+        text.push(self.rail.0);
+        let LogGp { latency, overhead, gap, gap_per_byte } = self.cost;
+        for number in [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()] {
+            text.extend_from_slice(&number.to_le_bytes());
+        }
+        text
+    }
+
+    fn read(text: &[u8]) -> Option<Hello> {
+        let text: &[u8; HELLO] = text.try_into().ok()?;
+        let number = |at: usize| -> [u8; 8] { std::array::from_fn(|index| text[at + index]) };
+        let nanos = |at| Some(f64::from_le_bytes(number(at))).filter(|nanos| nanos.is_finite() && *nanos >= 0.0);
+        let cost = LogGp {
+            latency: Time::from_nanos(nanos(17)?),
+            overhead: Time::from_nanos(nanos(25)?),
+            gap: Time::from_nanos(nanos(33)?),
+            gap_per_byte: TimePerByte::from_nanos(nanos(41)?),
+        };
+        let known = &text[..8] == MAGIC && usize::from(text[16]) < MAX_RAILS;
+        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail: RailId(text[16]), cost })
+    }
+}
+
+impl Link {
+    /// Connects over all rails.
+    ///
+    /// # Errors
+    /// No rail, too many, or one that does not come about.
+    pub fn connect(rails: &[RailPath], rule: SessionRule, waiting: Waiting) -> Result<Link, LinkError> {
+        let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
+        let number =
+            std::process::id() as u64 ^ (std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_nanos() as u64) << 20);
+        let mut link = Link::new(Session::new(rule, costs)?, number, None, waiting);
+        for (rail, path) in (0..).zip(rails) {
+            link.add_rail(RailId(rail), path)?;
+        }
+        Ok(link)
+    }
+
+    /// Waits for the other end's first rail, for `patience` or for ever.
+    ///
+    /// # Errors
+    /// Nobody came.
+    pub fn accept(
+        mut door: Door,
+        rule: SessionRule,
+        waiting: Waiting,
+        patience: Option<Duration>,
+    ) -> Result<Link, LinkError> {
+        let start = Instant::now();
+        loop {
+            let mut entered = door.entered().into_iter();
+            // Rails are let in from the lowest on, so that each follows on those before it.
+            if let Some((stream, reader, hello)) = entered.next() {
+                if hello.rail != RailId(0) {
+                    continue;
+                }
+                let mut link = Link::new(Session::new(rule, vec![hello.cost])?, hello.session, Some(door), waiting);
+                link.enter(stream, reader, hello);
+                entered.for_each(|(stream, reader, hello)| link.enter(stream, reader, hello));
+                return Ok(link);
+            }
+            if patience.is_some_and(|patience| start.elapsed() >= patience) {
+                return Err(LinkError::Silent(Time::from_seconds(start.elapsed().as_secs_f64())));
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    /// Adds a rail, or replaces the connection of one, while the link is in use.
+    ///
+    /// # Errors
+    /// A rail that does not come about, or a number that leaves a gap.
+    pub fn add_rail(&mut self, rail: RailId, to: &RailPath) -> Result<(), LinkError> {
+        let doing = || format!("connect to {}", to.path.to);
+        let mut stream = to.path.connect().map_err(|error| failed(doing(), error))?;
+        let hello = Hello { session: self.number, rail, cost: to.cost };
+        let mut frame = Vec::new();
+        let header =
+            Header { kind: Kind::Hello, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
+        encode(&mut frame, &header, &hello.write());
+        // A fresh connection has room for a hundred bytes.
+        stream.write_all(&frame).map_err(|error| failed(doing(), error))?;
+        self.attach(rail, stream, to.cost)?;
+        Ok(())
+    }
+
+    /// Sends a message; waits while the receiver has no room.
+    ///
+    /// # Errors
+    /// A message that is too long, or no rail left.
+    pub fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), LinkError> {
+        self.check_alone()?;
+        while !self.session.has_credit() {
+            self.progress(true)?;
+        }
+        let rail = self.session.send(message, delivery, self.now())?;
+        if let Some(rail) = rail {
+            self.write(rail);
+        }
+        self.unattended += 1;
+        if self.unattended >= MESSAGES_UNATTENDED { self.progress(false) } else { Ok(()) }
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    /// No rail left, or nothing for `patience`.
+    pub fn receive(&mut self, patience: Duration) -> Result<Vec<u8>, LinkError> {
+        if let Some(message) = self.session.receive() {
+            return Ok(message);
+        }
+        let start = Instant::now();
+        loop {
+            self.progress(true)?;
+            if let Some(message) = self.session.receive() {
+                return Ok(message);
+            }
+            if start.elapsed() >= patience {
+                return Err(LinkError::Silent(Time::from_seconds(start.elapsed().as_secs_f64())));
+            }
+        }
+    }
+
+    /// Waits until all messages have arrived at the other end.
+    ///
+    /// # Errors
+    /// No rail left, or not within `patience`.
+    pub fn flush(&mut self, patience: Duration) -> Result<(), LinkError> {
+        let start = Instant::now();
+        while self.session.outstanding() > 0 {
+            self.progress(true)?;
+            if start.elapsed() >= patience {
+                return Err(LinkError::Silent(Time::from_seconds(start.elapsed().as_secs_f64())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Acknowledges all that has been received, so that the other end need not wait; so does dropping the link.
+    pub fn acknowledge(&mut self) {
+        self.session.acknowledge_all();
+        self.write_all();
+    }
+
+    /// Moves what can be moved now, without waiting.
+    ///
+    /// # Errors
+    /// No rail left.
+    pub fn poll(&mut self) -> Result<(), LinkError> {
+        self.progress(false)
+    }
+
+    /// Chooses rails in another way, and only among `allowed`.
+    ///
+    /// # Errors
+    /// Never for the rails of a session; the type says more than holds.
+    pub fn steer(&mut self, steering: Steering, allowed: RailSet) -> Result<(), LinkError> {
+        Ok(self.session.steer(steering, allowed)?)
+    }
+
+    /// Takes a rail out of service; what it has not delivered for sure takes the others.
+    pub fn withdraw(&mut self, rail: RailId) {
+        self.lose(rail, Fault::Withdrawn);
+    }
+
+    /// What has happened.
+    pub fn counts(&self) -> Counts {
+        self.session.counts()
+    }
+
+    /// Rails that were lost, and why.
+    pub fn faults(&self) -> &[(RailId, Fault)] {
+        &self.faults
+    }
+
+    /// The protocol behind it.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The door, for the next conversation.
+    pub fn into_door(mut self) -> Option<Door> {
+        self.door.take()
+    }
+
+    fn new(session: Session, number: u64, door: Option<Door>, waiting: Waiting) -> Link {
+        Link {
+            session,
+            number,
+            wires: Vec::new(),
+            door,
+            waiting,
+            start: Instant::now(),
+            alone_since: None,
+            unattended: 0,
+            faults: Vec::new(),
+        }
+    }
+
+    fn now(&self) -> Ticks {
+        Ticks::from_nanos(self.start.elapsed().as_nanos() as u64)
+    }
+
+    fn attach(&mut self, rail: RailId, stream: TcpStream, cost: LogGp) -> Result<(), RailsError> {
+        let now = self.now();
+        self.session.connected(rail, cost, now)?;
+        self.wires.resize_with(self.wires.len().max(rail.index() + 1), || None);
+        self.wires[rail.index()] = Some(Wire { stream, full: false });
+        self.alone_since = None;
+        Ok(())
+    }
+
+    /// A connection of another session, or with a number that leaves a gap, is closed.
+    fn enter(&mut self, stream: TcpStream, reader: FrameReader, hello: Hello) {
+        if hello.session == self.number && self.attach(hello.rail, stream, hello.cost).is_ok() {
+            self.session.began_with(hello.rail, reader);
+            self.digest(hello.rail, 0);
+        }
+    }
+
+    fn progress(&mut self, waits: bool) -> Result<(), LinkError> {
+        self.unattended = 0;
+        let mut polling_since = None;
+        loop {
+            let moved = self.move_all()?;
+            let now = self.now();
+            self.session.attend(now);
+            self.write_all();
+            if moved {
+                return Ok(());
+            }
+            match self.waiting {
+                _ if !waits => return Ok(()),
+                Waiting::Poll(long) if polling_since.get_or_insert_with(Instant::now).elapsed() < long => {
+                    std::hint::spin_loop();
+                }
+                _ => {
+                    self.sleep()?;
+                    self.move_all()?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Whether anything arrived.
+    fn move_all(&mut self) -> Result<bool, LinkError> {
+        self.wires.iter_mut().flatten().for_each(|wire| wire.full = false);
+        self.write_all();
+        let mut any = false;
+        for rail in self.session.alive() {
+            any |= self.read(rail);
+        }
+        if let Some(mut door) = self.door.take() {
+            // Rails come seldom: looked for only when there is nothing else to do.
+            if !any {
+                door.entered().into_iter().for_each(|(stream, reader, hello)| self.enter(stream, reader, hello));
+            }
+            self.door = Some(door);
+        }
+        self.check_alone()?;
+        Ok(any)
+    }
+
+    fn check_alone(&mut self) -> Result<(), LinkError> {
+        if !self.session.alive().is_empty() || self.session.has_messages() {
+            return Ok(());
+        }
+        let since = *self.alone_since.get_or_insert_with(Instant::now);
+        // The connecting end adds rails itself and would wait in vain.
+        if self.door.is_none() || since.elapsed() >= LINGER { Err(LinkError::Closed) } else { Ok(()) }
+    }
+
+    fn write_all(&mut self) {
+        for rail in self.session.alive() {
+            self.write(rail);
+        }
+    }
+
+    fn write(&mut self, rail: RailId) {
+        while self.session.has_output(rail) {
+            let Some(wire) = self.wires[rail.index()].as_mut().filter(|wire| !wire.full) else { return };
+            let mut slices = [IoSlice::new(&[]); AT_ONCE];
+            let count = self.session.output(rail, &mut slices);
+            match wire.stream.write_vectored(&slices[..count]) {
+                Ok(bytes) => self.session.wrote(rail, bytes),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_not_ready(&error) => wire.full = true,
+                Err(_) => return self.lose(rail, Fault::Closed),
+            }
+        }
+    }
+
+    /// Whether anything arrived.
+    fn read(&mut self, rail: RailId) -> bool {
+        let Some(wire) = self.wires[rail.index()].as_mut() else { return false };
+        let room = self.session.room(rail);
+        match wire.stream.read(room) {
+            Ok(0) => self.lose(rail, Fault::Closed),
+            Ok(bytes) => return self.digest(rail, bytes),
+            Err(error) if is_not_ready(&error) || error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => self.lose(rail, Fault::Closed),
+        }
+        false
+    }
+
+    fn digest(&mut self, rail: RailId, bytes: usize) -> bool {
+        let now = self.now();
+        if let Err(fault) = self.session.arrived(rail, bytes, now) {
+            self.lose(rail, fault);
+        }
+        true
+    }
+
+    fn lose(&mut self, rail: RailId, fault: Fault) {
+        if self.wires.get_mut(rail.index()).and_then(Option::take).is_some() {
+            self.faults.push((rail, fault));
+            let now = self.now();
+            self.session.lost(rail, now);
+        }
+    }
+
+    /// Until something arrives, a full rail has room again, or a millisecond has passed.
+    fn sleep(&mut self) -> Result<(), LinkError> {
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(MAX_RAILS);
+        for (rail, wire) in (0..).zip(&self.wires) {
+            let Some(wire) = wire else { continue };
+            let writes = self.session.has_output(RailId(rail));
+            let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            polled.push(PollFd::from_borrowed_fd(wire.stream.as_fd(), flags));
+        }
+        let nap = Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
+        match poll(&mut polled, Some(&nap)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed("wait for the rails".into(), error.into())),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.acknowledge();
+    }
+}
+
+fn is_not_ready(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+fn failed(doing: String, source: io::Error) -> LinkError {
+    LinkError::Io { doing, source }
+}

@@ -1,0 +1,412 @@
+//! The protocol, without sockets and without a clock.
+//!
+//! Each message has a sequence number, and each connection counts the messages that it carried: a TCP connection keeps
+//! its order, so one number acknowledges all messages before it. When a rail fails, what it carried and what was not
+//! acknowledged is sent again over the others, with the same sequence numbers; the receiver takes each number once. The
+//! receiver grants credit: a sender uses no sequence number beyond it, which bounds what either end has to remember.
+//!
+//! Ordered messages are counted apart and wait at the receiver for those before them; unordered ones are handed out as
+//! they arrive.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::adaptive::Completion;
+use flowcast::rails::moment::{Moment, Ticks};
+use flowcast::rails::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast::units::{Bytes, Time};
+use thiserror::Error;
+
+use crate::frame::{Fault, FrameReader, HEADER, Header, Kind, UNORDERED, encode};
+use crate::inbound::{Arrival, Inbound};
+use crate::lane::{AT_ONCE, Carried, Lane, Parcel};
+use crate::peer_clock::PeerClock;
+use crate::policy::{Policy, Steering};
+
+/// What both ends have to agree on, and how they behave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SessionRule {
+    /// Messages that a receiver holds, a multiple of 64; the same at both ends.
+    pub window: u64,
+    /// The longest message.
+    pub longest: usize,
+    /// An acknowledgement waits no longer than this for a message that takes it along.
+    pub acknowledge_within: Time,
+    /// How rails are chosen.
+    pub steering: Steering,
+}
+
+/// How a message may be handed out at its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// After all ordered messages that were sent before it.
+    Ordered,
+    /// As soon as it arrives.
+    Unordered,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// The receiver has no room; it grants more as it consumes.
+    #[error("no credit left: the receiver holds as many messages as it can")]
+    NoCredit,
+    /// Too long.
+    #[error("found a message of {found} bytes, expected at most {most}")]
+    TooLong {
+        /// Its bytes.
+        found: usize,
+        /// The longest that is allowed.
+        most: usize,
+    },
+}
+
+/// What has happened on a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages sent again because their rail failed or slowed down.
+    pub sent_again: u64,
+    /// Messages received for the first time.
+    pub received: u64,
+    /// Messages received that had arrived before.
+    pub repeated: u64,
+    /// Acknowledgements that no message took along.
+    pub bare_acknowledgements: u64,
+    /// Rails lost.
+    pub rails_lost: u64,
+}
+
+/// One end of a conversation over several rails.
+pub struct Session {
+    rule: SessionRule,
+    costs: Vec<LogGp>,
+    lanes: Vec<Lane>,
+    policy: Policy,
+    alive: RailSet,
+    allowed: RailSet,
+    changes: [u64; MAX_RAILS],
+    inbound: Inbound,
+    next_sequence: u64,
+    next_order: u64,
+    credit: u64,
+    told_credit: u64,
+    /// Messages that no rail can take at the moment.
+    stranded: VecDeque<Parcel>,
+    peer: PeerClock,
+    counts: Counts,
+    given: [u64; MAX_RAILS],
+}
+
+impl Session {
+    /// Without connections. `costs` are the parameters of the rails, in the order of their numbers.
+    ///
+    /// # Errors
+    /// No rail, or more than 16.
+    pub fn new(rule: SessionRule, costs: Vec<LogGp>) -> Result<Session, RailsError> {
+        let inbound = Inbound::new(rule.window);
+        let credit = inbound.credit();
+        Ok(Session {
+            policy: Policy::new(rule.steering, &costs)?,
+            lanes: costs.iter().map(|_| Lane::default()).collect(),
+            rule,
+            costs,
+            alive: RailSet::NONE,
+            allowed: RailSet::ALL,
+            changes: [0; MAX_RAILS],
+            inbound,
+            next_sequence: 0,
+            next_order: 0,
+            credit,
+            told_credit: credit,
+            stranded: VecDeque::new(),
+            peer: PeerClock::default(),
+            counts: Counts::default(),
+            given: [0; MAX_RAILS],
+        })
+    }
+
+    /// A connection for rail `rail` is there, which may be one more than there were. Stranded messages take it.
+    ///
+    /// # Errors
+    /// More than 16 rails, or a number with a gap before it.
+    pub fn connected(&mut self, rail: RailId, cost: LogGp, now: Ticks) -> Result<(), RailsError> {
+        if rail.index() > self.costs.len() || rail.index() >= MAX_RAILS {
+            return Err(RailsError::Count(rail.index() + 1));
+        }
+        if rail.index() == self.costs.len() {
+            self.costs.push(cost);
+            self.lanes.push(Lane::default());
+            self.policy = Policy::new(self.rule.steering, &self.costs)?;
+        } else if self.alive.contains(rail) {
+            self.lost(rail, now);
+        }
+        self.alive = self.alive.with(rail);
+        self.assign_stranded(now);
+        Ok(())
+    }
+
+    /// Chooses rails in another way from now on, and only among `allowed`.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn steer(&mut self, steering: Steering, allowed: RailSet) -> Result<(), RailsError> {
+        if steering != self.rule.steering {
+            self.policy = Policy::new(steering, &self.costs)?;
+            self.rule.steering = steering;
+        }
+        self.allowed = allowed;
+        Ok(())
+    }
+
+    /// Takes a message and gives it to a rail.
+    ///
+    /// # Errors
+    /// No credit, or a message that is too long.
+    pub fn send(&mut self, message: &[u8], delivery: Delivery, now: Ticks) -> Result<Option<RailId>, Refused> {
+        if message.len() > self.rule.longest {
+            return Err(Refused::TooLong { found: message.len(), most: self.rule.longest });
+        }
+        if self.next_sequence >= self.credit {
+            return Err(Refused::NoCredit);
+        }
+        let order = match delivery {
+            Delivery::Ordered => self.next_order,
+            Delivery::Unordered => UNORDERED,
+        };
+        self.next_order += u64::from(delivery == Delivery::Ordered);
+        let carried = Carried { sequence: self.next_sequence, order, given: now, expected: now };
+        self.next_sequence += 1;
+        self.counts.sent += 1;
+        Ok(self.dispatch(carried, message, now))
+    }
+
+    /// Bytes arrived on `rail` and lie in the room that [`Session::room`] gave. Gives whether a message is ready.
+    ///
+    /// # Errors
+    /// What does not follow the protocol: the rail is then to be given up with [`Session::lost`].
+    pub fn arrived(&mut self, rail: RailId, bytes: usize, now: Ticks) -> Result<bool, Fault> {
+        self.lanes[rail.index()].reader.filled(bytes);
+        let nanos = now.time(()).as_nanos() as u64;
+        loop {
+            let lane = &mut self.lanes[rail.index()];
+            let Some((header, message)) = lane.reader.next(self.rule.longest, self.credit)? else { break };
+            if header.kind == Kind::Data {
+                match self.inbound.take(header.sequence, header.order, message)? {
+                    Arrival::First => self.counts.received += 1,
+                    Arrival::Repeated => self.counts.repeated += 1,
+                }
+                if lane.untold == 0 {
+                    lane.untold_since = now;
+                }
+                lane.untold += 1;
+                lane.untold_bytes += message.len() as u64;
+                lane.received += 1;
+                lane.arrived = nanos;
+            }
+            self.credit = self.credit.max(header.credit);
+            let done = lane.acknowledge(&header)?;
+            self.learn(rail, &header, &done);
+        }
+        Ok(self.inbound.is_ready())
+    }
+
+    /// Room for bytes that arrive on `rail`.
+    pub fn room(&mut self, rail: RailId) -> &mut [u8] {
+        self.lanes[rail.index()].reader.space(64 * 1024)
+    }
+
+    /// The next message.
+    pub fn receive(&mut self) -> Option<Vec<u8>> {
+        self.inbound.consume()
+    }
+
+    /// What is to be written on `rail` next.
+    pub fn output<'a>(&'a self, rail: RailId, slices: &mut [IoSlice<'a>; AT_ONCE]) -> usize {
+        self.lanes[rail.index()].output(slices)
+    }
+
+    /// Whether something is to be written on `rail`.
+    pub fn has_output(&self, rail: RailId) -> bool {
+        self.alive.contains(rail) && self.lanes[rail.index()].has_output()
+    }
+
+    /// So many bytes of the output of `rail` were written.
+    pub fn wrote(&mut self, rail: RailId, bytes: usize) {
+        self.lanes[rail.index()].wrote(bytes);
+    }
+
+    /// The connection of `rail` is gone; what it has not delivered for sure takes other rails.
+    pub fn lost(&mut self, rail: RailId, now: Ticks) {
+        self.alive = self.alive.without(rail);
+        self.counts.rails_lost += 1;
+        // The last word on credit may have been on this rail.
+        self.told_credit = 0;
+        let parcels = self.lanes[rail.index()].give_up();
+        self.send_again(rail, parcels, now);
+    }
+
+    /// To be called before waiting, and at least each [`SessionRule::acknowledge_within`]: sends what acknowledgements are due,
+    /// and takes messages back from rails that have slowed down.
+    pub fn attend(&mut self, now: Ticks) {
+        self.reconsider(now);
+        let within = Ticks::of(self.rule.acknowledge_within, ());
+        for rail in self.alive {
+            let lane = &self.lanes[rail.index()];
+            let waited = lane.untold > 0 && within <= now.since(lane.untold_since);
+            if waited || lane.untold >= self.rule.window / 8 || lane.untold_bytes >= 256 * 1024 {
+                self.acknowledge(rail);
+            }
+        }
+        if self.inbound.credit() - self.told_credit >= self.rule.window / 4
+            && let Some(rail) = self.alive.lowest()
+        {
+            self.acknowledge(rail);
+        }
+    }
+
+    /// Acknowledges all that has been received.
+    pub fn acknowledge_all(&mut self) {
+        for rail in self.alive {
+            if self.lanes[rail.index()].untold > 0 {
+                self.acknowledge(rail);
+            }
+        }
+    }
+
+    /// Messages that have not been acknowledged.
+    pub fn outstanding(&self) -> u64 {
+        self.lanes.iter().map(Lane::outstanding).sum::<u64>() + self.stranded.len() as u64
+    }
+
+    /// A connection's reader that has already read something, such as its introduction.
+    pub fn began_with(&mut self, rail: RailId, reader: FrameReader) {
+        self.lanes[rail.index()].reader = reader;
+    }
+
+    /// Whether a message waits for [`Session::receive`].
+    pub fn has_messages(&self) -> bool {
+        self.inbound.is_ready()
+    }
+
+    /// Whether a message would be taken.
+    pub fn has_credit(&self) -> bool {
+        self.next_sequence < self.credit
+    }
+
+    /// Rails with a connection.
+    pub fn alive(&self) -> RailSet {
+        self.alive
+    }
+
+    /// The parameters of the rails.
+    pub fn costs(&self) -> &[LogGp] {
+        &self.costs
+    }
+
+    /// How many times slower than measured a rail is believed to be, and how often that has changed at once.
+    pub fn slowdown(&self, rail: RailId) -> (f64, u64) {
+        self.policy.slowdown(rail)
+    }
+
+    /// Bytes of messages given to a rail so far, again counted when they were sent again.
+    pub fn given(&self, rail: RailId) -> Bytes {
+        Bytes(self.given[rail.index()])
+    }
+
+    /// What has happened.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Rails that messages may take now; if none of the allowed ones is left, any.
+    fn usable(&self) -> RailSet {
+        let usable = self.alive.and(self.allowed);
+        if usable.is_empty() { self.alive } else { usable }
+    }
+
+    fn dispatch(&mut self, carried: Carried, message: &[u8], now: Ticks) -> Option<RailId> {
+        let size = Bytes((HEADER + message.len()) as u64);
+        let rail = self.policy.pick(now, size, self.usable());
+        let expected = rail.map_or(now, |rail| self.expect(rail, size, now));
+        let carried = Carried { given: now, expected, ..carried };
+        let (acknowledged, arrived) = rail.map_or((0, 0), |rail| self.lanes[rail.index()].tell());
+        self.told_credit = self.inbound.credit();
+        let Carried { sequence, order, .. } = carried;
+        let header = Header { kind: Kind::Data, sequence, order, acknowledged, arrived, credit: self.told_credit };
+        let mut bytes = Vec::new();
+        encode(&mut bytes, &header, message);
+        let parcel = Parcel { bytes, message: Some(carried) };
+        match rail {
+            Some(rail) => {
+                self.given[rail.index()] += message.len() as u64;
+                self.lanes[rail.index()].push(parcel);
+            }
+            None => self.stranded.push_back(parcel),
+        }
+        rail
+    }
+
+    /// When a message would arrive over a rail that is as it was measured.
+    fn expect(&mut self, rail: RailId, size: Bytes, now: Ticks) -> Ticks {
+        let (cost, lane) = (&self.costs[rail.index()], &mut self.lanes[rail.index()]);
+        let start = lane.as_measured.later(now);
+        lane.as_measured = start.plus(Ticks::of(cost.spacing(size), ()));
+        start.plus(Ticks::of(cost.one_way(size), ()))
+    }
+
+    fn send_again(&mut self, from: RailId, parcels: Vec<Parcel>, now: Ticks) {
+        self.policy.taken_back(from, now, parcels.iter().map(Parcel::size));
+        self.counts.sent_again += parcels.len() as u64;
+        for parcel in parcels {
+            let carried = parcel.message.expect("only messages are sent again");
+            self.dispatch(carried, parcel.payload(), now);
+        }
+    }
+
+    fn assign_stranded(&mut self, now: Ticks) {
+        for parcel in std::mem::take(&mut self.stranded) {
+            let carried = parcel.message.expect("only messages are stranded");
+            self.dispatch(carried, parcel.payload(), now);
+        }
+    }
+
+    fn acknowledge(&mut self, rail: RailId) {
+        let (acknowledged, arrived) = self.lanes[rail.index()].tell();
+        self.told_credit = self.inbound.credit();
+        self.counts.bare_acknowledgements += 1;
+        let (kind, credit) = (Kind::Acknowledgement, self.told_credit);
+        let header = Header { kind, sequence: 0, order: UNORDERED, acknowledged, arrived, credit };
+        let mut bytes = Vec::new();
+        encode(&mut bytes, &header, &[]);
+        self.lanes[rail.index()].push(Parcel { bytes, message: None });
+    }
+
+    fn learn(&mut self, rail: RailId, header: &Header, done: &[Parcel]) {
+        let Some(last) = done.last().and_then(|last| last.message) else { return };
+        let seen = self.peer.seen(header.arrived, last.expected);
+        for parcel in done {
+            let given = parcel.message.map_or(seen, |message| message.given);
+            self.policy.completed(rail, Completion { size: parcel.size(), given, seen });
+        }
+    }
+
+    /// What a rail that has slowed down has not begun may be sooner elsewhere.
+    fn reconsider(&mut self, now: Ticks) {
+        self.policy.overdue(now);
+        for rail in self.alive {
+            let (slowdown, changes) = self.policy.slowdown(rail);
+            if changes == self.changes[rail.index()] {
+                continue;
+            }
+            self.changes[rail.index()] = changes;
+            if slowdown > 1.5 && self.usable() != RailSet::NONE.with(rail) {
+                let parcels = self.lanes[rail.index()].take_back();
+                self.told_credit = 0;
+                self.send_again(rail, parcels, now);
+            }
+        }
+    }
+}

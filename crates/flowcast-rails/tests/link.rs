@@ -1,0 +1,214 @@
+//! Links over loopback, each rail with an address of its own, some through a cable that spoils or cuts.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::{RailId, RailSet};
+use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast_rails::exchange::{Audit, Course, Exchange, answer, count, end, exchange};
+use flowcast_rails::frame::Fault;
+use flowcast_rails::link::{Door, Link, LinkError, RailPath, Waiting};
+use flowcast_rails::path::Path;
+use flowcast_rails::policy::Steering;
+use flowcast_rails::session::{Delivery, SessionRule};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn rule() -> SessionRule {
+    let steering = Steering::Fixed(SchedulerName::new(Discipline::RoundRobin));
+    SessionRule { window: 256, longest: 1 << 20, acknowledge_within: Time::from_micros(1000.0), steering }
+}
+
+fn cost() -> LogGp {
+    LogGp {
+        gap: Time::from_micros(2.0),
+        gap_per_byte: TimePerByte::from_nanos(1.0),
+        overhead: Time::from_micros(5.0),
+        latency: Time::from_micros(20.0),
+    }
+}
+
+fn course(discipline: Discipline, adapts: bool) -> Course {
+    Course { scheduler: SchedulerName::new(discipline), adapts, rails: RailSet::ALL }
+}
+
+/// 127.0.0.1, 127.0.0.2, ...: one for each rail.
+fn door(rails: u8) -> (Door, Vec<SocketAddr>) {
+    let addresses: Vec<SocketAddr> = (1..=rails).map(|rail| (Ipv4Addr::new(127, 0, 0, rail), 0).into()).collect();
+    let door = Door::open(&addresses).unwrap();
+    let addresses = door.addresses().unwrap();
+    (door, addresses)
+}
+
+/// From the rail's own address to the rail's own address.
+fn rail(to: SocketAddr) -> RailPath {
+    RailPath { cost: cost(), path: Path { from: Some(to.ip()), ..Path::to(to) } }
+}
+
+fn answering(door: Door) -> thread::JoinHandle<Link> {
+    thread::spawn(move || {
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+        answer(&mut link).unwrap();
+        link
+    })
+}
+
+/// What a cable does once it has carried so many bytes towards the answering end.
+#[derive(Clone, Copy)]
+enum Mishap {
+    Cut(usize),
+    Spoil(usize),
+}
+
+/// A cable to `to`; gives its near end.
+fn cable(to: SocketAddr, mishap: Mishap) -> SocketAddr {
+    let listener = TcpListener::bind(SocketAddr::new(to.ip(), 0)).unwrap();
+    let near = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (near, _) = listener.accept().unwrap();
+        let far = TcpStream::connect(to).unwrap();
+        let (back_from, back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+        thread::spawn(move || carry(back_from, back_to, Mishap::Cut(usize::MAX)));
+        carry(near, far, mishap);
+    });
+    near
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, mishap: Mishap) {
+    let mut buffer = [0; 4096];
+    let mut carried = 0;
+    loop {
+        let bytes = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        match mishap {
+            Mishap::Cut(at) if carried + bytes > at => break,
+            Mishap::Spoil(at) if (carried..carried + bytes).contains(&at) => buffer[at - carried] ^= 4,
+            _ => {}
+        }
+        carried += bytes;
+        if to.write_all(&buffer[..bytes]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
+
+fn whole(audit: Audit, messages: u64) {
+    let Audit { received, out_of_order, spoilt, .. } = audit;
+    assert_eq!((received, out_of_order, spoilt), (messages, 0, 0), "{audit:?}");
+}
+
+#[test]
+fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
+    let (door, addresses) = door(2);
+    let other = answering(door);
+    let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
+    let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+    for name in SchedulerName::distinct() {
+        let course = Course { scheduler: name, adapts: false, rails: RailSet::ALL };
+        for (messages, size) in [(1, 1), (8, 4096), (32, 65_536)] {
+            let times = exchange(&mut link, course, Exchange { messages, size: Bytes(size), repetitions: 2 }).unwrap();
+            assert!(times.len() == 2 && times.iter().all(|time| *time > Time::ZERO));
+        }
+    }
+    end(&mut link).unwrap();
+    other.join().unwrap();
+    assert!(link.faults().is_empty(), "{:?}", link.faults());
+}
+
+#[test]
+fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
+    for cut_at in [0, 100, 5_000, 77_777, 400_000] {
+        let (door, addresses) = door(2);
+        let other = answering(door);
+        let cut = cable(addresses[1], Mishap::Cut(cut_at));
+        let mut link = Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
+        let audit = count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
+        whole(audit, 3000);
+        assert_eq!(link.session().alive(), RailSet::first(1), "cut at {cut_at}");
+        end(&mut link).unwrap();
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn a_spoilt_frame_ends_its_rail_and_arrives_whole_over_another() {
+    let (door, addresses) = door(2);
+    let other = answering(door);
+    let spoilt = cable(addresses[1], Mishap::Spoil(50_000));
+    let mut link = Link::connect(&[rail(addresses[0]), rail(spoilt)], rule(), Waiting::Sleep).unwrap();
+    let audit = count(&mut link, course(Discipline::RoundRobin, false), 2000, Bytes(300), &mut |_, _| {}).unwrap();
+    whole(audit, 2000);
+    end(&mut link).unwrap();
+    let faults = other.join().unwrap().faults().to_vec();
+    assert!(matches!(faults.first(), Some((RailId(1), Fault::Checksum { .. }))), "{faults:?}");
+}
+
+#[test]
+fn rails_come_and_go_while_messages_flow() {
+    let (door, addresses) = door(3);
+    let other = answering(door);
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let mut change = |link: &mut Link, number: u64| match number {
+        500 => link.add_rail(RailId(1), &rail(addresses[1])).unwrap(),
+        1000 => link.add_rail(RailId(2), &rail(addresses[2])).unwrap(),
+        1500 => link.withdraw(RailId(0)),
+        2000 => link.withdraw(RailId(2)),
+        2500 => link.add_rail(RailId(0), &rail(addresses[0])).unwrap(),
+        _ => {}
+    };
+    let audit = count(&mut link, course(Discipline::EarliestDelivery, true), 4000, Bytes(2000), &mut change).unwrap();
+    whole(audit, 4000);
+    assert_eq!(link.session().alive(), RailSet::first(2));
+    end(&mut link).unwrap();
+    other.join().unwrap();
+}
+
+#[test]
+fn a_receiver_that_does_not_consume_stops_its_sender() {
+    let (door, addresses) = door(2);
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let other = thread::spawn(move || {
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+        // Moves bytes, but takes no message.
+        while stopped.try_recv().is_err() {
+            link.poll().unwrap();
+        }
+        (0..400u32).map(|_| link.receive(PATIENCE).unwrap()).collect::<Vec<_>>()
+    });
+    let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
+    let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
+    let mut sent = 0u32;
+    while link.session().has_credit() {
+        link.send(&sent.to_le_bytes(), Delivery::Ordered).unwrap();
+        sent += 1;
+    }
+    assert_eq!(sent, 256, "the window");
+    link.flush(PATIENCE).unwrap();
+    assert!(!link.session().has_credit(), "all has arrived, nothing is consumed");
+    stop.send(()).unwrap();
+    for number in sent..400 {
+        link.send(&number.to_le_bytes(), Delivery::Ordered).unwrap();
+    }
+    link.flush(PATIENCE).unwrap();
+    let expected: Vec<Vec<u8>> = (0..400u32).map(|number| number.to_le_bytes().to_vec()).collect();
+    assert_eq!(other.join().unwrap(), expected);
+}
+
+#[test]
+fn a_link_without_rails_says_so() {
+    let (door, addresses) = door(1);
+    let other = thread::spawn(move || Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap());
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    drop(other.join().unwrap());
+    assert!(matches!(link.receive(PATIENCE), Err(LinkError::Closed)));
+    assert!(matches!(link.send(b"x", Delivery::Ordered), Err(LinkError::Closed)));
+}

@@ -1,0 +1,261 @@
+//! Two sessions over rails that are cut, spoilt and replaced at random: every message once, the ordered ones in order.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::RailId;
+use flowcast::rails::adaptive::AdaptiveRule;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::moment::Ticks;
+use flowcast::units::{Time, TimePerByte};
+use flowcast_rails::policy::Steering;
+use flowcast_rails::session::{Delivery, Refused, Session, SessionRule};
+use proptest::prelude::*;
+
+const RAILS: u8 = 3;
+
+fn cost() -> LogGp {
+    LogGp {
+        gap: Time::from_micros(1.0),
+        gap_per_byte: TimePerByte::from_nanos(10.0),
+        overhead: Time::from_micros(1.0),
+        latency: Time::from_micros(20.0),
+    }
+}
+
+fn rule(steering: Steering) -> SessionRule {
+    SessionRule { window: 64, longest: 4096, acknowledge_within: Time::from_micros(100.0), steering }
+}
+
+/// Two ends, and the bytes under way in each direction of each rail.
+struct Pair {
+    ends: [Session; 2],
+    under_way: [[VecDeque<u8>; RAILS as usize]; 2],
+    now: u64,
+    sent: [Vec<(u64, Delivery)>; 2],
+    received: [Vec<u64>; 2],
+}
+
+impl Pair {
+    fn new(steering: Steering) -> Pair {
+        let end = || Session::new(rule(steering), vec![cost(); RAILS as usize]).unwrap();
+        let mut pair = Pair {
+            ends: [end(), end()],
+            under_way: Default::default(),
+            now: 0,
+            sent: Default::default(),
+            received: Default::default(),
+        };
+        (0..RAILS).for_each(|rail| pair.connect(RailId(rail)));
+        pair
+    }
+
+    fn tick(&self) -> Ticks {
+        Ticks::from_nanos(self.now)
+    }
+
+    fn connect(&mut self, rail: RailId) {
+        self.cut(rail);
+        let now = self.tick();
+        self.ends.iter_mut().for_each(|end| end.connected(rail, cost(), now).unwrap());
+    }
+
+    /// Both ends notice at once; what was under way is gone.
+    fn cut(&mut self, rail: RailId) {
+        let now = self.tick();
+        for (end, under_way) in self.ends.iter_mut().zip(&mut self.under_way) {
+            under_way[rail.index()].clear();
+            if end.alive().contains(rail) {
+                end.lost(rail, now);
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, size: usize, delivery: Delivery) {
+        let number = self.sent[from].len() as u64;
+        let mut message = number.to_le_bytes().to_vec();
+        message.resize(8 + size, number as u8);
+        let now = self.tick();
+        match self.ends[from].send(&message, delivery, now) {
+            Ok(_) => self.sent[from].push((number, delivery)),
+            Err(refused) => assert_eq!(refused, Refused::NoCredit),
+        }
+    }
+
+    /// Moves up to `bytes` bytes on a rail from an end to the other.
+    fn transfer(&mut self, from: usize, rail: RailId, bytes: usize) {
+        if !self.ends[from].alive().contains(rail) {
+            return;
+        }
+        let under_way = &mut self.under_way[from][rail.index()];
+        let mut slices = [IoSlice::new(&[]); 32];
+        let count = self.ends[from].output(rail, &mut slices);
+        let written: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).take(bytes).collect();
+        self.ends[from].wrote(rail, written.len());
+        under_way.extend(written);
+        let arriving: Vec<u8> = under_way.drain(..bytes.min(under_way.len())).collect();
+        let now = self.tick();
+        for part in arriving.chunks(64 * 1024) {
+            let to = &mut self.ends[1 - from];
+            to.room(rail)[..part.len()].copy_from_slice(part);
+            if to.arrived(rail, part.len(), now).is_err() {
+                return self.cut(rail);
+            }
+        }
+    }
+
+    fn spoil(&mut self, from: usize, rail: RailId, at: usize) {
+        let under_way = &mut self.under_way[from][rail.index()];
+        let length = under_way.len();
+        if length > 0 {
+            under_way[at % length] ^= 0x10;
+        }
+    }
+
+    fn attend(&mut self, elapsed: u64) {
+        self.now += elapsed;
+        let now = self.tick();
+        self.ends.iter_mut().for_each(|end| end.attend(now));
+    }
+
+    fn consume(&mut self, at: usize, count: usize) {
+        for message in std::iter::from_fn(|| self.ends[at].receive()).take(count) {
+            let number = u64::from_le_bytes(*message.first_chunk().unwrap());
+            assert!(message[8..].iter().all(|byte| *byte == number as u8));
+            self.received[at].push(number);
+        }
+    }
+
+    /// With whole rails everything arrives.
+    fn settle(&mut self) {
+        for rail in (0..RAILS).map(RailId) {
+            if !self.ends[0].alive().contains(rail) {
+                self.connect(rail);
+            }
+        }
+        for _ in 0..4000 {
+            for (from, rail) in (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail)))) {
+                self.transfer(from, rail, 100_000);
+                // A spoilt frame from before may still end a rail here.
+                if !self.ends[0].alive().contains(rail) {
+                    self.connect(rail);
+                }
+            }
+            (0..2).for_each(|at| self.consume(at, usize::MAX));
+            self.attend(150_000);
+            if self.ends.iter().all(|end| end.outstanding() == 0) {
+                return;
+            }
+        }
+        panic!("messages are outstanding for ever");
+    }
+
+    fn check(&self) {
+        for from in 0..2 {
+            let received = &self.received[1 - from];
+            let mut once = received.clone();
+            once.sort_unstable();
+            assert_eq!(once, (0..self.sent[from].len() as u64).collect::<Vec<_>>(), "each message once");
+            let ordered = |number: &&u64| self.sent[from][**number as usize].1 == Delivery::Ordered;
+            assert!(received.iter().filter(ordered).is_sorted());
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send(usize, usize, Delivery),
+    Transfer(usize, RailId, usize),
+    Consume(usize, usize),
+    Attend(u64),
+    Cut(RailId),
+    Spoil(usize, RailId, usize),
+    Connect(RailId),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let rail = || (0..RAILS).prop_map(RailId);
+    let delivery = prop_oneof![Just(Delivery::Ordered), Just(Delivery::Unordered)];
+    prop_oneof![
+        8 => (0usize..2, 0usize..600, delivery).prop_map(|(from, size, delivery)| Step::Send(from, size, delivery)),
+        8 => (0usize..2, rail(), 1usize..3000).prop_map(|(from, rail, bytes)| Step::Transfer(from, rail, bytes)),
+        3 => (0usize..2, 1usize..20).prop_map(|(at, count)| Step::Consume(at, count)),
+        2 => (0u64..1_000_000).prop_map(Step::Attend),
+        1 => rail().prop_map(Step::Cut),
+        1 => (0usize..2, rail(), any::<usize>()).prop_map(|(from, rail, at)| Step::Spoil(from, rail, at)),
+        1 => rail().prop_map(Step::Connect),
+    ]
+}
+
+fn any_steering() -> impl Strategy<Value = Steering> {
+    let name = |discipline| Steering::Fixed(SchedulerName::new(discipline));
+    prop_oneof![
+        Just(name(Discipline::EarliestDelivery)),
+        Just(name(Discipline::RoundRobin)),
+        Just(Steering::Adaptive(AdaptiveRule::default())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #[test]
+    fn whatever_happens_to_the_rails_each_message_arrives_once_and_in_order(
+        steering in any_steering(),
+        steps in prop::collection::vec(any_step(), 1..400),
+    ) {
+        let mut pair = Pair::new(steering);
+        for step in steps {
+            match step {
+                Step::Send(from, size, delivery) => pair.send(from, size, delivery),
+                Step::Transfer(from, rail, bytes) => pair.transfer(from, rail, bytes),
+                Step::Consume(at, count) => pair.consume(at, count),
+                Step::Attend(elapsed) => pair.attend(elapsed),
+                Step::Cut(rail) => pair.cut(rail),
+                Step::Spoil(from, rail, at) => pair.spoil(from, rail, at),
+                Step::Connect(rail) => pair.connect(rail),
+            }
+        }
+        pair.settle();
+        pair.check();
+    }
+}
+
+#[test]
+fn a_sender_without_credit_waits_until_the_receiver_consumes() {
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)));
+    for _ in 0..200 {
+        pair.send(0, 10, Delivery::Unordered);
+    }
+    assert_eq!(pair.sent[0].len(), 64, "the window");
+    let everywhere = |pair: &mut Pair| {
+        for (from, rail) in (0..2).flat_map(|from| (0..RAILS).map(move |rail| (from, RailId(rail)))) {
+            pair.transfer(from, rail, 100_000);
+        }
+    };
+    everywhere(&mut pair);
+    pair.attend(1_000_000);
+    everywhere(&mut pair);
+    assert!(!pair.ends[0].has_credit(), "received, but not consumed");
+    pair.consume(1, 20);
+    pair.attend(1_000_000);
+    everywhere(&mut pair);
+    for _ in 0..200 {
+        pair.send(0, 10, Delivery::Unordered);
+    }
+    assert_eq!(pair.sent[0].len(), 84, "20 consumed");
+    pair.settle();
+    pair.check();
+}
+
+#[test]
+fn a_message_sent_without_any_rail_leaves_with_the_first_that_comes() {
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)));
+    (0..RAILS).for_each(|rail| pair.cut(RailId(rail)));
+    pair.send(0, 5, Delivery::Ordered);
+    assert_eq!(pair.ends[0].outstanding(), 1);
+    pair.connect(RailId(2));
+    pair.transfer(0, RailId(2), 1000);
+    pair.consume(1, 1);
+    assert_eq!(pair.received[1], [0]);
+}
