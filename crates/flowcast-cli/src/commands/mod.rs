@@ -11,6 +11,7 @@ mod measure;
 mod networks;
 mod place;
 mod predict;
+mod predict_applications;
 mod predict_pattern;
 mod predict_trace;
 mod rails;

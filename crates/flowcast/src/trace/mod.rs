@@ -15,6 +15,7 @@ mod parallel;
 pub mod program;
 pub mod read;
 pub mod schedule;
+pub mod together;
 pub mod words;
 pub mod write;
 

@@ -17,6 +17,8 @@ pub(super) enum Phase {
     Finish,
     /// It is done but for that time.
     Finishing,
+    /// It computes on an accelerator, without a processor.
+    Accelerated,
     /// There is no further instruction.
     Ended,
 }
@@ -52,6 +54,8 @@ pub(super) struct RankState<'a> {
     pub before: f64,
     /// When the start-up, or the time on a message that has come, ends.
     pub until: f64,
+    /// How long that takes.
+    pub spend: f64,
     pub lane: Lane,
     /// When it began to wait for a processor.
     pub queued: f64,
@@ -74,6 +78,7 @@ impl<'a> RankState<'a> {
             call: 0.0,
             before: 0.0,
             until: 0.0,
+            spend: 0.0,
             lane: Lane::NONE,
             queued: 0.0,
             interface_free: 0.0,

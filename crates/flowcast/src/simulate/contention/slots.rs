@@ -1,6 +1,7 @@
 //! What both sides know about each message.
 
 use crate::trace::program::Program;
+use crate::trace::words::Op;
 use crate::units::Rank;
 
 /// What is known about a message by both sides: which rank receives it, and how far they are.
@@ -35,8 +36,10 @@ pub(super) struct Slots {
     pub all: Vec<Slot>,
     /// By slot, with rendezvous only.
     pub releases: Vec<Release>,
-    /// By rank, with rendezvous only: the slots of its sends.
-    pub sends: Vec<Vec<u32>>,
+    /// With rendezvous only: the slots of the sends that ranks have made, rank behind rank.
+    sends: Vec<u32>,
+    /// By rank: where its sends begin, and where the next one goes.
+    made: Vec<(u32, u32)>,
 }
 
 impl Slots {
@@ -50,22 +53,40 @@ impl Slots {
             all.resize(end as usize, Slot { receiver: rank, state: state::EMPTY });
         }
         let (releases, sends) = match has_rendezvous {
-            true => (vec![Release::NotYet; messages as usize], vec![Vec::new(); ranks as usize]),
+            true => (vec![Release::NotYet; messages as usize], vec![0; messages as usize]),
             false => (Vec::new(), Vec::new()),
         };
-        Slots { all, releases, sends }
+        let made = if has_rendezvous { places_of_sends(program) } else { Vec::new() };
+        Slots { all, releases, sends, made }
+    }
+
+    /// Notes the slot of a send.
+    pub fn note_send(&mut self, rank: u32, slot: u32) {
+        let (_, next) = &mut self.made[rank as usize];
+        self.sends[*next as usize] = slot;
+        *next += 1;
     }
 
     /// Whether any sender waits for its receiver.
     #[inline(always)]
     pub fn has_rendezvous(&self) -> bool {
-        !self.sends.is_empty()
+        !self.made.is_empty()
     }
 
     /// The slot of the send of a rank that was this many sends ago.
     pub fn sent(&self, rank: u32, ago: u32) -> Option<u32> {
-        let sends = self.sends.get(rank as usize)?;
-        let index = (sends.len() as u32).checked_sub(ago + 1)?;
-        Some(sends[index as usize])
+        let (first, next) = *self.made.get(rank as usize)?;
+        let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
+        Some(self.sends[index as usize])
     }
+}
+
+fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
+    let mut first = 0;
+    let place = |rank| {
+        let place = first;
+        first += program.ops(Rank(rank)).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
+        (place, place)
+    };
+    (0..program.ranks() as u32).map(place).collect()
 }
