@@ -129,7 +129,7 @@ fn every_record_has_its_effect() {
     assert_eq!(wide_area.connection((1, 0), 3, Bytes(1025)), Some(0));
     assert_eq!(wide_area.connection((1, 0), 3, Bytes(1024)), None);
     assert_eq!(wide_area.collectives.row(CollectiveOp::Barrier), "LOG S+R | LOG S+R".parse().unwrap());
-    assert_eq!(random.bandwidth.to_string(), "uniform 104857.6B/s 209715.2B/s");
+    assert_eq!(random.bandwidth.to_string(), "uniform 0.1048576MB/s 0.2097152MB/s");
     let row = |op| network.collectives.row(op);
     assert_eq!(row(CollectiveOp::Barrier), "LIN MAX | LIN MAX".parse().unwrap());
     assert_eq!(row(CollectiveOp::Bcast), "LOG MAX | CT S+R".parse().unwrap());
@@ -146,12 +146,21 @@ fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
     assert_eq!(set("machine.mapping", "fill").unwrap().machine.mapping, Some(Mapping::Fill));
     assert_eq!(set("collectives.rows.Scan", "NULL | CT RECV").unwrap().collectives.rows.len(), 5);
     assert!(set("machine.nodes.*.cpus", "9").unwrap().machine.nodes.iter().all(|group| group.cpus == 9));
-    assert_eq!(set("machine.wide_area.flight_times.1.0", "3us").unwrap().machine.wide_area.flight_time(1, 0), Time::from_micros(3.0));
+    assert_eq!(
+        set("machine.wide_area.flight_times.1.0", "3us").unwrap().machine.wide_area.flight_time(1, 0),
+        Time::from_micros(3.0)
+    );
     let error = set("machine.nodes.4.in_links", "7").unwrap_err().to_string();
-    assert_eq!(error, "machine.nodes.4.in_links: found `4`, expected a place in the list, nodes.0 to nodes.3, or nodes.*");
+    assert_eq!(
+        error,
+        "machine.nodes.4.in_links: found `4`, expected a place in the list, nodes.0 to nodes.3, or nodes.*"
+    );
     for key in ["machine.nodes.x.in_links", "machine.nodes.in_links"] {
         let error = set(key, "7").unwrap_err().to_string();
-        assert!(error.starts_with(&format!("--set {key}: found no such field; near to it are machine.nodes")), "{error}");
+        assert!(
+            error.starts_with(&format!("--set {key}: found no such field; near to it are machine.nodes")),
+            "{error}"
+        );
     }
 }
 
@@ -163,6 +172,7 @@ fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
         "line 18, \"modules information\", field 3 (ratio): -0.25;",
         "line 19, \"file system parameters\", field 2 (disk bandwidth): 120;",
         "line 16, \"configuration files\", field 2 (file system): every-record.fs;",
+        "every-record.comms: Barrier of machine 1: the rows of machine 0 hold for all machines",
         "every-record.comms: line 2, \"Machine policy\", field 2 (policy): RR;",
     ];
     assert_eq!(notes.len(), expected.len(), "{notes:#?}");

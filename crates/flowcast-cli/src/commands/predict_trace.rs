@@ -12,8 +12,8 @@ use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::influence::{Done, Unused, without_influence};
+use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::{Outcome, RankOutcome};
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::Trace;
@@ -70,15 +70,11 @@ impl TraceArgs {
 }
 
 /// Predicts and prints; `asked` names the fields that were set on the command line.
-pub fn run(
-    trace: &Trace,
-    network: Option<&Network>,
-    asked: &[String],
-    options: &TraceArgs,
-    json: bool,
-) -> Result<()> {
+pub fn run(trace: &Trace, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
     let (outcome, unused) = match trace {
-        Trace::Schedule(schedule) => (predict_schedule(schedule, network, options)?, unused_by_schedules(network, options)),
+        Trace::Schedule(schedule) => {
+            (predict_schedule(schedule, network, options)?, unused_by_schedules(network, options))
+        }
         Trace::Program(program) => predict_program(program, network, asked, options)?,
     };
     if json {
@@ -278,7 +274,8 @@ pub fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
     let mut table = table(&[first, ">end", ">compute", ">blocked", ">overhead"]);
     for rank in rows {
         let place = Rank(rank as u32);
-        let name = threaded.map_or(place.to_string(), |program| format!("{}.{}", program.task(place), program.thread(place)));
+        let name =
+            threaded.map_or(place.to_string(), |program| format!("{}.{}", program.task(place), program.thread(place)));
         add_row(&mut table, name, &outcome.ranks[rank]);
     }
     println_out!("{table}");

@@ -2,10 +2,10 @@
 //!
 //! The names are taken from a network that has every field, so that the list cannot fall behind.
 
-use super::collective::{Collectives, CollectiveOp, Repeats};
+use super::collective::{CollectiveOp, Collectives, Repeats};
+use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
-use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::{Machine, Mapping, NodeGroup};
 use super::network::{Backbone, Network, NetworkError, Nic, PointToPoint, Rule, SCHEMA, field_error};
 use super::sharing::Sharing;
@@ -50,9 +50,7 @@ fn all() -> Vec<String> {
     let table = toml::Table::try_from(every_field()).expect("a network has only tables, texts and numbers");
     let mut names = ["intervals.NAME", "provenance.NAME", "machine.mapping.per-node"].map(str::to_owned).to_vec();
     CollectiveOp::ALL.iter().for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
-    CollectiveOp::ALL
-        .iter()
-        .for_each(|op| names.push(format!("machine.wide_area.collectives.rows.{}", row_name(*op))));
+    CollectiveOp::ALL.iter().for_each(|op| names.push(format!("machine.wide_area.collectives.rows.{}", row_name(*op))));
     collect("", &toml::Value::Table(table), &mut names);
     names.sort();
     names.dedup();
@@ -129,8 +127,13 @@ fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
         joined: Joined::And,
         second: size,
     };
-    let group =
-        NodeGroup { latency: Some(time), site: 1, wide_area_latency: time, accelerator_speed: 2.0, ..NodeGroup::default() };
+    let group = NodeGroup {
+        latency: Some(time),
+        site: 1,
+        wide_area_latency: time,
+        accelerator_speed: 2.0,
+        ..NodeGroup::default()
+    };
     Machine {
         buses: 1,
         mapping: Some(Mapping::List(vec![0])),
@@ -202,6 +205,9 @@ mod tests {
 
     #[test]
     fn the_distance_of_two_names_counts_the_letters_that_differ() {
-        assert_eq!([distance("buses", "buses"), distance("buses", "bus"), distance("", "abc"), distance("ab", "ba")], [0, 2, 3, 2]);
+        assert_eq!(
+            [distance("buses", "buses"), distance("buses", "bus"), distance("", "abc"), distance("ab", "ba")],
+            [0, 2, 3, 2]
+        );
     }
 }

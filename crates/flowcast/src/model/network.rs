@@ -274,7 +274,11 @@ fn insert_in_list(
     }
     let last = items.len().saturating_sub(1);
     let wrong = || {
-        let places = if items.is_empty() { "a list that has places".to_owned() } else { format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*") };
+        let places = if items.is_empty() {
+            "a list that has places".to_owned()
+        } else {
+            format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
+        };
         field_error(key, format!("found `{place}`, expected {places}"))
     };
     let chosen = match place.parse::<usize>() {

@@ -204,8 +204,7 @@ impl Costs {
     fn between_sites(&self, op: CollectiveOp, shape: &Shape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
         let wide_area = &self.network.machine.wide_area;
         let (send, recv) = sizes;
-        let message =
-            PhaseMessage { latency: group.wide_area_latency, bandwidth: wide_area.bandwidth, send, recv };
+        let message = PhaseMessage { latency: group.wide_area_latency, bandwidth: wide_area.bandwidth, send, recv };
         let sites = || shape.sites.iter().map(|site| site.site);
         let into = sites().map(|site| wide_area.flight_time(site, group.site)).fold(Time::ZERO, Time::max);
         let out = sites().map(|site| wide_area.flight_time(group.site, site)).fold(Time::ZERO, Time::max);

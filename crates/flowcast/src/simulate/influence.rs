@@ -146,7 +146,8 @@ struct List {
 impl List {
     /// Notes a parameter that is set, or was asked for, and was not used.
     fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
-        let inside = |name: &String| name == parameter || name.strip_prefix(parameter).is_some_and(|rest| rest.starts_with('.'));
+        let inside =
+            |name: &String| name == parameter || name.strip_prefix(parameter).is_some_and(|rest| rest.starts_with('.'));
         if !used && (set || self.asked.iter().any(inside)) {
             self.unused.push(Unused { parameter: parameter.to_owned(), reason });
         }
@@ -159,7 +160,8 @@ impl List {
         let messages = uses.between.messages > 0;
         let bytes = uses.between.bytes > 0 || collective;
         let loggops = done.network.point_to_point.rule == Rule::Loggops;
-        let threshold = done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
+        let threshold =
+            done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
         self.check("point_to_point.rendezvous_from", threshold, uses.reached_rendezvous, "no message reached it");
         self.check("nic.latency", nic.latency > Time::ZERO, messages || collective, NONE);
         self.check("nic.bandwidth", nic.bandwidth.is_some_and(|rate| rate.as_bytes_per_second() > 0.0), bytes, NONE);
@@ -179,8 +181,11 @@ impl List {
         let machine = &done.network.machine;
         let any = |set: fn(&NodeGroup) -> bool| machine.nodes.iter().any(set);
         let contended = if done.is_shared { "limits play no part under --model" } else { NEVER };
-        let all_rows = || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
-        let logarithmic = |row: &crate::model::collective::Row| [row.fan_in, row.fan_out].iter().any(|phase| phase.repeats == Repeats::Logarithmic);
+        let all_rows =
+            || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
+        let logarithmic = |row: &crate::model::collective::Row| {
+            [row.fan_in, row.fan_out].iter().any(|phase| phase.repeats == Repeats::Logarithmic)
+        };
         let in_collectives = uses.collectives_between_nodes && all_rows().any(logarithmic);
         let buses = machine.buses > 0 || machine.further_sites.iter().any(|site| site.buses > 0);
         self.check("machine.buses", buses, waits.buses > 0 || in_collectives, contended);
@@ -188,7 +193,12 @@ impl List {
         self.check("machine.nodes.out_links", any(|group| group.out_links > 0), waits.links > 0, contended);
         let fills = done.network.machine.mapping == Some(Mapping::Fill);
         let cpus = waits.processors > 0 || fills;
-        self.check("machine.nodes.cpus", any(|group| group.cpus > 1), cpus, if done.is_shared { contended } else { "no rank waited for one" });
+        self.check(
+            "machine.nodes.cpus",
+            any(|group| group.cpus > 1),
+            cpus,
+            if done.is_shared { contended } else { "no rank waited for one" },
+        );
         let inside = uses.inside.messages > 0 || uses.collectives > 0;
         self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
         let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);
@@ -235,8 +245,18 @@ impl List {
         self.check("machine.wide_area.flight_times", flights, messages, NONE);
         let several = done.placement.sites() > 1;
         let contended = if uses.to_sites.messages > 0 { "never contended" } else { NONE };
-        self.check("machine.wide_area.in_links", several && wide_area.in_links > 0, waits.wide_area_links > 0, contended);
-        self.check("machine.wide_area.out_links", several && wide_area.out_links > 0, waits.wide_area_links > 0, contended);
+        self.check(
+            "machine.wide_area.in_links",
+            several && wide_area.in_links > 0,
+            waits.wide_area_links > 0,
+            contended,
+        );
+        self.check(
+            "machine.wide_area.out_links",
+            several && wide_area.out_links > 0,
+            waits.wide_area_links > 0,
+            contended,
+        );
         let counts = uses.to_sites.bytes > 0 && wide_area.traffic_weight > 0.0;
         let reason = if wide_area.traffic_weight > 0.0 { NONE } else { "the program's own traffic has no weight" };
         let maximum = wide_area.max_traffic.as_bytes_per_second() > 0.0;
@@ -263,6 +283,11 @@ impl List {
         self.check("machine.random.intra_latency", random.intra_latency.varies(), inside.messages > 0, INSIDE);
         self.check("machine.random.intra_bandwidth", random.intra_bandwidth.varies(), inside.bytes > 0, INSIDE);
         self.check("machine.random.wide_area_latency", random.wide_area_latency.varies(), to_sites.messages > 0, SITES);
-        self.check("machine.random.wide_area_bandwidth", random.wide_area_bandwidth.varies(), to_sites.bytes > 0, SITES);
+        self.check(
+            "machine.random.wide_area_bandwidth",
+            random.wide_area_bandwidth.varies(),
+            to_sites.bytes > 0,
+            SITES,
+        );
     }
 }

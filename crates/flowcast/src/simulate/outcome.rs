@@ -60,7 +60,12 @@ pub struct Waits {
 impl Outcome {
     /// The result of a program's replay.
     pub fn of(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
-        Outcome { ranks: ranks.collect(), messages: u64::from(program.messages()), bytes: program.bytes(), waits: Waits::default() }
+        Outcome {
+            ranks: ranks.collect(),
+            messages: u64::from(program.messages()),
+            bytes: program.bytes(),
+            waits: Waits::default(),
+        }
     }
 
     /// When the last rank ended.

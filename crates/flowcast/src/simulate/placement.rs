@@ -74,7 +74,10 @@ impl Placement {
         }
         let sites = machine.further_sites.len() + 1;
         if let Some(index) = groups.iter().position(|group| group.site as usize >= sites) {
-            let problem = format!("found site {}, expected a site below {sites}, as in machine.further_sites", groups[index].site);
+            let problem = format!(
+                "found site {}, expected a site below {sites}, as in machine.further_sites",
+                groups[index].site
+            );
             return Err(SimulateError::Placement(format!("machine.nodes.{index}.site: {problem}")));
         }
         let mut node_of = Vec::new();

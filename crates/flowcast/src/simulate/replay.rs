@@ -119,11 +119,7 @@ impl<'a> Replay<'a> {
 
 /// The kind of way of each message, as [`WayNumbers`] counts them. Empty if all messages go to other nodes of the same
 /// site from nodes of one group.
-pub(super) fn ways_of(
-    program: &Program,
-    network: &Network,
-    placement: &Placement,
-) -> Result<Vec<u16>, SimulateError> {
+pub(super) fn ways_of(program: &Program, network: &Network, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
     let numbers = WayNumbers::new(placement);
     let connections = network.machine.wide_area.connections.len();
     if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {

@@ -1,8 +1,8 @@
 //! Several programs as one: their ranks one behind the other, and nothing between them.
 
+use super::TraceError;
 use super::program::{CollectiveCall, Communicator, IgnoredRecords, Program, RankSource, Source, Stream, StreamWords};
 use super::words::{self, MAX_PAYLOAD, Op, Record};
-use super::TraceError;
 use crate::units::{Bytes, Rank};
 
 /// What the numbers of a program begin at in the whole.

@@ -101,7 +101,8 @@ fn named_line(line: usize, content: &str) -> Result<(&str, &str), DimemasConfigE
     };
     let known = |name: &str| VARIED.iter().any(|(one, other)| name == *one || name == *other);
     split.map(|(name, rest)| (name.trim(), rest)).filter(|(name, _)| known(name)).ok_or_else(|| {
-        let names: Vec<&str> = VARIED.iter().map(|(one, _)| *one).chain(VARIED.iter().map(|(_, other)| *other)).collect();
+        let names: Vec<&str> =
+            VARIED.iter().map(|(one, _)| *one).chain(VARIED.iter().map(|(_, other)| *other)).collect();
         let expected = format!("one of {}, then a distribution and its parameters", names.join(", "));
         DimemasConfigError::Line { line, found: shortened(content), expected }
     })

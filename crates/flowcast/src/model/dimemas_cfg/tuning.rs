@@ -56,7 +56,9 @@ impl NamedFiles {
         }
         if !self.file_system.1.is_empty() {
             let (place, name) = &self.file_system;
-            tuned.not_modelled.push(format!("{place}: {name}; the tool does not read this file, and neither is it here"));
+            tuned
+                .not_modelled
+                .push(format!("{place}: {name}; the tool does not read this file, and neither is it here"));
         }
         if let Some(found) = read_named(&self.communications, open, |text| collectives::read(text, machines))? {
             tuned.not_modelled.extend(named(&self.communications.1, found.further_notes()));

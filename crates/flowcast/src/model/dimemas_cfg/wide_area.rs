@@ -187,7 +187,8 @@ impl Accelerators {
     /// What of them is lost.
     pub fn note(&self) -> Option<String> {
         let Accelerators { node, place, count, .. } = self;
-        let lost = "of accelerators the relative speed is modelled, and not their number, latencies, bandwidth and buses";
+        let lost =
+            "of accelerators the relative speed is modelled, and not their number, latencies, bandwidth and buses";
         (*count > 0).then(|| format!("{place}: {count} accelerators at node {node}; {lost}"))
     }
 }

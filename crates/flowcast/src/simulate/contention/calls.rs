@@ -7,7 +7,7 @@ use super::messages::{Mark, Message, Purpose};
 use super::pending::{Event, Kind, Lane};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
-use super::slots::{Release, Slot, state};
+use super::slots::{Release, state};
 use super::ways::{Delay, Move, Way};
 
 impl<O: Observer> Engine<'_, O> {
@@ -44,7 +44,9 @@ impl<O: Observer> Engine<'_, O> {
             state.call = now;
             state.before = start;
             state.blocked += start - now;
-            state.interface_free = start + busy;
+            if busy > 0.0 {
+                state.interface_free = start + busy;
+            }
             state.overhead += overhead.nanos;
             if start > now {
                 state.until = start + overhead.nanos;
@@ -59,7 +61,8 @@ impl<O: Observer> Engine<'_, O> {
         }
         let RankState { call, before: start, .. } = self.ranks[rank as usize];
         self.observer.sent(rank, slot, Sent { class, call, start, end: now, arrival: f64::INFINITY });
-        let Slot { receiver, state } = self.slots.all[slot as usize];
+        let receiver = self.slots.receiver(slot);
+        let state = self.slots.states[slot as usize];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.way_of.is_empty() { Route::Between } else { self.routes[self.way_number(slot)] };
@@ -69,7 +72,7 @@ impl<O: Observer> Engine<'_, O> {
         }
         let number = self.messages.add(message);
         if state == state::EMPTY && self.cost(&message).rendezvous {
-            self.slots.all[slot as usize].state = state::PENDING + number;
+            self.slots.wait(slot, number);
         } else {
             self.hand_over(number);
         }
@@ -78,7 +81,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Where there is rendezvous: notes for later waits who sent; whether the sender has to stop.
     #[inline(never)]
-    fn note_send(&mut self, message: &mut Message, state: u32) -> bool {
+    fn note_send(&mut self, message: &mut Message, state: u8) -> bool {
         let slot = message.slot;
         self.slots.note_send(message.from, slot);
         let cost = self.cost(message);
@@ -93,7 +96,7 @@ impl<O: Observer> Engine<'_, O> {
         self.ranks[message.from as usize].before = self.pending.now();
         let number = self.messages.add(*message);
         if state == state::EMPTY {
-            self.slots.all[slot as usize].state = state::PENDING + number;
+            self.slots.wait(slot, number);
         } else {
             self.hand_over(number);
         }
@@ -195,8 +198,7 @@ impl<O: Observer> Engine<'_, O> {
     /// Whether messages of a way arrive later than they leave the links.
     #[inline(always)]
     fn arrives_later(&self, way: usize) -> bool {
-        self.ways[way].has_latency
-            || self.perturbation.is_some() && matches!(self.routes[way], Route::ToSite(_))
+        self.ways[way].has_latency || self.perturbation.is_some() && matches!(self.routes[way], Route::ToSite(_))
     }
 
     /// A message has left its links.
@@ -232,11 +234,10 @@ impl<O: Observer> Engine<'_, O> {
         if purpose == Purpose::Part {
             return self.part_arrived(from, slot);
         }
-        let Slot { receiver, state } = &mut self.slots.all[slot as usize];
-        if std::mem::replace(state, state::ARRIVED) != state::AWAITED {
+        if std::mem::replace(&mut self.slots.states[slot as usize], state::ARRIVED) != state::AWAITED {
             return;
         }
-        let receiver = *receiver;
+        let receiver = self.slots.receiver(slot);
         let now = self.pending.now();
         let rank = &mut self.ranks[receiver as usize];
         rank.blocked += now - rank.before;
@@ -260,13 +261,13 @@ impl<O: Observer> Engine<'_, O> {
             }
         }
         self.ranks[rank as usize].before = now;
-        let state = self.slots.all[slot as usize].state;
+        let state = self.slots.states[slot as usize];
         if state == state::ARRIVED {
             return self.take(rank, slot);
         }
-        self.slots.all[slot as usize].state = state::AWAITED;
-        if state >= state::PENDING {
-            self.meet(state - state::PENDING);
+        self.slots.states[slot as usize] = state::AWAITED;
+        if state == state::PENDING {
+            self.meet(self.slots.waiting(slot));
         }
         Step::Wait
     }
@@ -296,12 +297,12 @@ impl<O: Observer> Engine<'_, O> {
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
-        let state = self.slots.all[slot as usize].state;
+        let state = self.slots.states[slot as usize];
         if state != state::ARRIVED {
-            self.slots.all[slot as usize].state = state::POSTED;
+            self.slots.states[slot as usize] = state::POSTED;
         }
-        if state >= state::PENDING {
-            self.meet(state - state::PENDING);
+        if state == state::PENDING {
+            self.meet(self.slots.waiting(slot));
         }
         Step::Done
     }

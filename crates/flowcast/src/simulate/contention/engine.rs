@@ -12,6 +12,7 @@ use super::links::Links;
 use super::messages::{Messages, Purpose};
 use super::pending::{Event, Kind, Pending};
 use super::perturbation::Perturbation;
+use super::prefetch::{prefetch, prefetch_at};
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
 use super::scheduling::{Scheduling, Slice, priorities};
@@ -30,6 +31,9 @@ enum TurnEnd {
     /// It is free for others, but the rank goes on at once all the same.
     GoesOn,
 }
+
+/// From so many ranks on, their states do not stay in the nearest caches, and looking ahead pays.
+const MANY_RANKS: usize = 512;
 
 /// A running replay.
 pub(super) struct Engine<'a, O> {
@@ -94,7 +98,11 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
+        let is_large = self.ranks.len() >= MANY_RANKS;
         while let Some(Event { kind, index }) = self.pending.next() {
+            if is_large {
+                self.look_ahead();
+            }
             match kind {
                 Kind::Turn => self.turn(index),
                 Kind::Moved => self.moved(index),
@@ -106,11 +114,8 @@ impl<'a, O: Observer> Engine<'a, O> {
         if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
             return Err(self.explain_stop());
         }
-        let waits = Waits {
-            processors: self.waits.processors,
-            preemptions: self.waits.preemptions,
-            ..self.links.waits
-        };
+        let waits =
+            Waits { processors: self.waits.processors, preemptions: self.waits.preemptions, ..self.links.waits };
         let outcome = Outcome::of(
             self.program,
             self.ranks.iter().map(|state| RankOutcome {
@@ -121,6 +126,73 @@ impl<'a, O: Observer> Engine<'a, O> {
             }),
         );
         Ok(Outcome { waits, ..outcome })
+    }
+
+    /// Asks for what the next events will need, in the order in which one thing leads to another.
+    #[inline(always)]
+    fn look_ahead(&self) {
+        let ahead = |places: usize| self.pending.ahead(places);
+        let now = |places: usize| self.pending.ahead_now(places);
+        [ahead(15), now(9)].into_iter().flatten().for_each(|event| self.ask_for(event));
+        [ahead(10), now(6)].into_iter().flatten().for_each(|event| self.ask_for_next(event));
+        [ahead(5), now(3)].into_iter().flatten().for_each(|event| self.ask_for_partner(event));
+    }
+
+    /// The rank or message itself.
+    #[inline(always)]
+    fn ask_for(&self, event: Event) {
+        match event.kind {
+            Kind::Turn => {
+                let state = &self.ranks[event.index as usize];
+                prefetch(&state.words);
+                prefetch(&state.blocked);
+            }
+            _ => prefetch(&self.messages[event.index]),
+        }
+    }
+
+    /// What it leads to: the instruction and the next slot to receive into, or the links and the slot.
+    #[inline(always)]
+    fn ask_for_next(&self, event: Event) {
+        match event.kind {
+            Kind::Turn => {
+                let state = &self.ranks[event.index as usize];
+                prefetch_at(state.words, state.at);
+                prefetch_at(&self.slots.states, state.next_slot);
+                self.links.ask_for_node(self.processors.node(event.index));
+            }
+            _ => {
+                let message = &self.messages[event.index];
+                self.links.ask_for(message);
+                prefetch_at(&self.slots.states, message.slot);
+                if message.purpose == Purpose::Deliver {
+                    prefetch(&self.ranks[self.slots.receiver(message.slot) as usize].words);
+                }
+            }
+        }
+    }
+
+    /// The other end: the receiver's links and the slot that a send fills, or the messages that wait for the links.
+    #[inline(always)]
+    fn ask_for_partner(&self, event: Event) {
+        match event.kind {
+            Kind::Turn => {
+                let state = &self.ranks[event.index as usize];
+                if let Some((Op::Send { slot, .. }, _)) = words::decode(state.words, state.at as usize) {
+                    prefetch_at(&self.slots.states, slot);
+                    self.links.ask_for_node(self.processors.node(self.slots.receiver(slot)));
+                }
+            }
+            _ => {
+                let message = &self.messages[event.index];
+                self.links.ask_for_waiting(message, &self.messages);
+                if message.purpose == Purpose::Deliver {
+                    let state = &self.ranks[self.slots.receiver(message.slot) as usize];
+                    prefetch(&state.blocked);
+                    prefetch_at(state.words, state.at);
+                }
+            }
+        }
     }
 
     /// Gives free processors to ranks that want them.
@@ -348,7 +420,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             return Some(TurnEnd::Leaves);
         };
         let computes = matches!(op, Op::Compute(_));
-        if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due() {
+        if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due()
+        {
             return None;
         }
         Some(self.start_next_turn(rank))
@@ -380,8 +453,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         let state = &mut self.ranks[rank as usize];
         state.phase = Phase::StartUp;
         state.until = now + delay.nanos;
-        state.spend = delay.nanos;
         state.lane = delay.lane;
+        if self.scheduling.is_some() {
+            state.spend = delay.nanos;
+        }
         Step::Spend
     }
 

@@ -11,8 +11,9 @@ use super::super::costs::{Route, site_buses};
 use super::super::outcome::Waits;
 use super::super::placement::Placement;
 use super::buses::Buses;
-use super::messages::{Bus, Mark, Message, Messages, NONE};
+use super::messages::{Bus, Mark, Message, Messages, NONE, Queue};
 use super::pool::Pool;
+use super::prefetch::{prefetch, prefetch_at};
 use crate::model::network::Network;
 use crate::trace::program::Program;
 use crate::units::{Node, Rank};
@@ -113,6 +114,29 @@ impl Links {
         }
         self.pools.push(Pool::new(links_in, links_out));
         self.pools.len() as u32 - 1
+    }
+
+    /// Asks for the links of a message.
+    #[inline(always)]
+    pub fn ask_for(&self, message: &Message) {
+        prefetch_at(&self.pools, message.source);
+        prefetch_at(&self.pools, message.destination);
+    }
+
+    /// Asks for the links of a node.
+    #[inline(always)]
+    pub fn ask_for_node(&self, node: u32) {
+        prefetch_at(&self.pools, self.of_node[node as usize]);
+    }
+
+    /// Asks for the messages that wait for the links of another.
+    #[inline(always)]
+    pub fn ask_for_waiting(&self, message: &Message, messages: &Messages) {
+        let first =
+            |pool: u32, queue: fn(&Pool) -> &Queue| self.pools.get(pool as usize).and_then(|pool| queue(pool).first());
+        let waiting =
+            [first(message.source, |pool| &pool.waiting_out), first(message.destination, |pool| &pool.waiting_in)];
+        waiting.into_iter().flatten().for_each(|number| prefetch(&messages[number]));
     }
 
     /// The site of a node.

@@ -157,12 +157,6 @@ impl Messages {
     pub fn part(&self, number: u32) -> (f64, f64) {
         self.parts[number as usize]
     }
-
-    /// Reads a message so that it is at hand soon.
-    #[inline(always)]
-    pub fn touch(&self, number: u32) -> Option<&Message> {
-        self.all.get(number as usize)
-    }
 }
 
 fn put<T: Copy>(all: &mut Vec<T>, number: u32, value: T, none: T) {

@@ -17,6 +17,7 @@ mod messages;
 mod pending;
 mod perturbation;
 mod pool;
+mod prefetch;
 mod processors;
 mod ranks;
 mod scheduling;

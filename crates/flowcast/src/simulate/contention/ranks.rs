@@ -37,9 +37,9 @@ pub(super) enum Step {
     Wait,
 }
 
-/// One rank, in two cache lines.
+/// One rank, in two cache lines, the first of which is all that most turns need.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 pub(super) struct RankState<'a> {
     /// Its instructions.
     pub words: &'a [u32],
@@ -48,23 +48,23 @@ pub(super) struct RankState<'a> {
     pub next: u32,
     /// The slot of the next receive to post.
     pub next_slot: u32,
+    pub lane: Lane,
     pub phase: Phase,
     /// When the program called, and when it had spent the start-up of the call.
     pub call: f64,
     pub before: f64,
     /// When the start-up, or the time on a message that has come, ends.
     pub until: f64,
-    /// How long that takes.
-    pub spend: f64,
-    pub lane: Lane,
     /// When it began to wait for a processor.
     pub queued: f64,
+    pub overhead: f64,
+    pub blocked: f64,
+    pub compute: f64,
+    pub end: f64,
     /// When the sending interface may start the next message.
     pub interface_free: f64,
-    pub end: f64,
-    pub compute: f64,
-    pub blocked: f64,
-    pub overhead: f64,
+    /// How long the start-up takes, where turns are scheduled.
+    pub spend: f64,
 }
 
 impl<'a> RankState<'a> {

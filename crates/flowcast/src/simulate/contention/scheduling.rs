@@ -99,7 +99,8 @@ impl Scheduling {
     /// The rank that has to make room for this one, on a node without a free processor.
     fn victim(&self, rank: u32, node: u32) -> Option<u32> {
         let number = |rank: &u32| self.priorities[*rank as usize];
-        let least_urgent = self.running[node as usize].iter().copied().max_by_key(|running| (number(running), *running));
+        let least_urgent =
+            self.running[node as usize].iter().copied().max_by_key(|running| (number(running), *running));
         least_urgent.filter(|running| number(running) > number(&rank) && !self.shares[*running as usize].switching)
     }
 
@@ -108,8 +109,9 @@ impl Scheduling {
         if self.policy != Policy::RoundRobin {
             return rest;
         }
+        let fresh = self.context_switch > 0.0;
         let share = &mut self.shares[rank as usize];
-        let slice = if share.lost || share.used == self.quantum {
+        let slice = if share.lost || fresh || share.used == self.quantum {
             share.used = rest.min(self.quantum);
             share.used
         } else {

@@ -150,7 +150,9 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
                 Op::Accelerator(time) => {
                     let networks = &self.costs.networks;
                     let nanos = time.as_nanos();
-                    add(&mut self.times[rank as usize], |lane| nanos / networks[lane].accelerator_speeds[rank as usize]);
+                    add(&mut self.times[rank as usize], |lane| {
+                        nanos / networks[lane].accelerator_speeds[rank as usize]
+                    });
                     Step::GoOn
                 }
                 Op::Nothing | Op::Event(_) | Op::Ignored(_) => Step::GoOn,

@@ -94,7 +94,11 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
         ranks += u64::from(known.unwrap_or(0));
         let Some(threads) = known.filter(|_| ranks <= MOST_RANKS) else {
             let found = format!("{threads} threads in task {task}");
-            return Err(input.fault(0, found, format!("at least one thread in each task, at most {MOST_RANKS} in all")));
+            return Err(input.fault(
+                0,
+                found,
+                format!("at least one thread in each task, at most {MOST_RANKS} in all"),
+            ));
         };
         all.push(threads);
         if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
@@ -365,7 +369,11 @@ impl Section {
             (Some(task), Some(thread)) if task == i64::from(self.task) => {
                 let expected = match peers.threads_of(self.task) {
                     1 => "thread 0, the only one of its task".to_owned(),
-                    threads => format!("records of thread {}: threads from 0 to {}, each in one piece", self.thread, threads - 1),
+                    threads => format!(
+                        "records of thread {}: threads from 0 to {}, each in one piece",
+                        self.thread,
+                        threads - 1
+                    ),
                 };
                 LineFault::Value(format!("thread {thread}"), expected)
             }
@@ -572,7 +580,9 @@ fn parallel_events(kind: i64) -> Option<u32> {
 fn ignored_kind(number: u32) -> String {
     match number {
         OPENMP_EVENTS => "OpenMP events; the threads are replayed as recorded, without the runtime's rules".to_owned(),
-        CUDA_EVENTS => "CUDA events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned(),
+        CUDA_EVENTS => {
+            "CUDA events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
+        }
         OPENCL_EVENTS => {
             "OpenCL events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
         }
