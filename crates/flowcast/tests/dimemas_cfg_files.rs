@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use flowcast::model::collective::{CollectiveOp, Repeats, Row};
 use flowcast::model::dimemas_cfg::{DimemasConfig, DimemasConfigError, is_dimemas_cfg};
+use flowcast::model::machine::scheduler::Policy;
+use flowcast::model::machine::wide_area::{Site, Traffic};
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::{Network, Rule};
 use flowcast::units::{Bytes, Rate, Time};
@@ -70,7 +72,7 @@ fn a_plain_machine_becomes_one_group_and_everything_in_it_is_modelled() {
         ..NodeGroup::default()
     };
     let mapping = Some(Mapping::PerNode(1));
-    assert_eq!(network.machine, Machine { buses: 1, mapping, nodes: vec![group] });
+    assert_eq!(network.machine, Machine { buses: 1, mapping, nodes: vec![group], ..Machine::default() });
 }
 
 #[test]
@@ -103,7 +105,8 @@ fn every_record_has_its_effect() {
     assert_eq!((network.machine.buses, network.nic.latency), (2, Time::from_seconds(5e-5)));
     assert_eq!(network.machine.mapping, Some(Mapping::List(vec![0, 1, 2, 3, 3, 5])));
     let nodes = &network.machine.nodes;
-    assert_eq!(nodes.iter().map(|group| group.count).collect::<Vec<_>>(), [2, 1, 3]);
+    assert_eq!(nodes.iter().map(|group| group.count).collect::<Vec<_>>(), [2, 1, 1, 2]);
+    assert_eq!(nodes.iter().map(|group| group.site).collect::<Vec<_>>(), [0, 0, 0, 1]);
     let oldest = NodeGroup {
         cpus: 4,
         speed: 2.0,
@@ -114,9 +117,19 @@ fn every_record_has_its_effect() {
         intra_bandwidth: Rate::from_mebibytes_per_second(500.0),
         intra_buses: 4,
         intra_in_links: 1,
+        wide_area_latency: Time::from_seconds(1e-3),
         ..NodeGroup::default()
     };
     assert_eq!(nodes[1], oldest);
+    let Machine { scheduler, wide_area, random, further_sites, further_mappings, .. } = &network.machine;
+    assert_eq!((scheduler.policy, scheduler.context_switch), (Policy::RoundRobin, Time::from_seconds(1e-5)));
+    assert_eq!(further_sites[..], [Site { bandwidth: Some(Rate::from_mebibytes_per_second(50.0)), buses: 0 }]);
+    assert_eq!(further_mappings[..], [Mapping::PerNode(2)]);
+    assert_eq!((wide_area.traffic, wide_area.flight_time(0, 1)), (Traffic::Linear, Time::from_seconds(1e-3)));
+    assert_eq!(wide_area.connection((1, 0), 3, Bytes(1025)), Some(0));
+    assert_eq!(wide_area.connection((1, 0), 3, Bytes(1024)), None);
+    assert_eq!(wide_area.collectives.row(CollectiveOp::Barrier), "LOG S+R | LOG S+R".parse().unwrap());
+    assert_eq!(random.bandwidth.to_string(), "uniform 0.1048576MB/s 0.2097152MB/s");
     let row = |op| network.collectives.row(op);
     assert_eq!(row(CollectiveOp::Barrier), "LIN MAX | LIN MAX".parse().unwrap());
     assert_eq!(row(CollectiveOp::Bcast), "LOG MAX | CT S+R".parse().unwrap());
@@ -132,9 +145,22 @@ fn any_field_can_be_set_also_that_of_one_group_of_nodes() {
     assert_eq!(set("machine.nodes.1.in_links", "7").unwrap().machine.nodes[1].in_links, 7);
     assert_eq!(set("machine.mapping", "fill").unwrap().machine.mapping, Some(Mapping::Fill));
     assert_eq!(set("collectives.rows.Scan", "NULL | CT RECV").unwrap().collectives.rows.len(), 5);
-    for key in ["machine.nodes.3.in_links", "machine.nodes.x.in_links", "machine.nodes.in_links"] {
+    assert!(set("machine.nodes.*.cpus", "9").unwrap().machine.nodes.iter().all(|group| group.cpus == 9));
+    assert_eq!(
+        set("machine.wide_area.flight_times.1.0", "3us").unwrap().machine.wide_area.flight_time(1, 0),
+        Time::from_micros(3.0)
+    );
+    let error = set("machine.nodes.4.in_links", "7").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "machine.nodes.4.in_links: found `4`, expected a place in the list, nodes.0 to nodes.3, or nodes.*"
+    );
+    for key in ["machine.nodes.x.in_links", "machine.nodes.in_links"] {
         let error = set(key, "7").unwrap_err().to_string();
-        assert_eq!(error, format!("{key}: expected a place in the list, nodes.0 to nodes.2"));
+        assert!(
+            error.starts_with(&format!("--set {key}: found no such field; near to it are machine.nodes")),
+            "{error}"
+        );
     }
 }
 
@@ -145,14 +171,9 @@ fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
         "line 13, \"accelerator node information\", field 1 (node): 2 accelerators at node 3",
         "line 18, \"modules information\", field 3 (ratio): -0.25;",
         "line 19, \"file system parameters\", field 2 (disk bandwidth): 120;",
-        "line 5, \"wide area network information\", field 2 (machines): 2;",
-        "line 20, \"dedicated connection information\", field 1 (connection): 0;",
-        "every-record.scheduler: line 1, \"Policy\", field 1 (policy): RR;",
-        "every-record.scheduler: line 2, \"Context switch cost (seconds)\", field 1 (seconds): 1e-5;",
         "line 16, \"configuration files\", field 2 (file system): every-record.fs;",
+        "every-record.comms: Barrier of machine 1: the rows of machine 0 hold for all machines",
         "every-record.comms: line 2, \"Machine policy\", field 2 (policy): RR;",
-        "every-record.random: line 2, \"Network_bandwidth_ratio_dist\", field 1 (distribution): UNIFORM 0.1 0.2;",
-        "line 15, \"predefined mapping information\", field 2 (mapping): a second application;",
     ];
     assert_eq!(notes.len(), expected.len(), "{notes:#?}");
     for (note, expected) in notes.iter().zip(expected) {

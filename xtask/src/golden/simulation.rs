@@ -40,7 +40,7 @@ pub fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
     let Trace::Program(program) = trace else {
         return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
     };
-    let placement = Placement::new(&network.machine, None, program.ranks()).map_err(Mismatch::refused)?;
+    let placement = Placement::of_program(&network.machine, None, program).map_err(Mismatch::refused)?;
     let engine = Engine::new(program, network, placement, Rendezvous::of(network, None)).map_err(Mismatch::refused)?;
     engine.run().map_err(Mismatch::refused)
 }
@@ -50,7 +50,7 @@ pub fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch
     let Trace::Program(program) = trace else {
         return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
     };
-    let placement = Placement::new(&network.machine, None, program.ranks()).map_err(Mismatch::refused)?;
+    let placement = Placement::of_program(&network.machine, None, program).map_err(Mismatch::refused)?;
     let rendezvous = Rendezvous::of(network, None);
     let engine = Engine::sharing(program, network, placement, rendezvous, Model::Fair).map_err(Mismatch::refused)?;
     engine.run().map_err(Mismatch::refused)
@@ -86,5 +86,5 @@ pub fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
 /// Equal nodes, as many as ranks, with these links.
 pub fn machine(buses: u32, in_links: u32, out_links: u32) -> Machine {
     let group = NodeGroup { count: 0, in_links, out_links, ..NodeGroup::default() };
-    Machine { buses, mapping: None, nodes: vec![group] }
+    Machine { buses, nodes: vec![group], ..Machine::default() }
 }

@@ -101,7 +101,7 @@ fn replay(input: &Path, network: &NetworkArgs, runs: u32, with_load: bool, json:
             trace = open_trace(input)?;
         }
         let program = program_of(&trace, input)?;
-        let placement = Placement::new(&network.machine, None, program.ranks())?;
+        let placement = Placement::of_program(&network.machine, None, program)?;
         let replay = Engine::new(program, &network, placement, Rendezvous::of(&network, None))?;
         std::hint::black_box(replay.run()?);
         seconds.push(begin.elapsed().as_secs_f64());

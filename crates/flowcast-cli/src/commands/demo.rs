@@ -54,7 +54,7 @@ impl Demo {
         let bar = progress_bar("replaying", networks.len() as u64);
         let mut views = Vec::new();
         for network in &networks {
-            let placement = Placement::new(&network.machine, None, program.ranks())?;
+            let placement = Placement::of_program(&network.machine, None, &program)?;
             let replay = Engine::new(&program, network, placement, Rendezvous::of(network, None))?;
             views.push(view(&program, network, &replay)?);
             bar.inc(1);

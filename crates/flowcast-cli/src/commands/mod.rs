@@ -13,6 +13,7 @@ mod measure;
 mod networks;
 mod place;
 mod predict;
+mod predict_applications;
 mod predict_pattern;
 mod predict_trace;
 mod rails;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::cluster::pattern::Pattern;
 
+use super::predict_applications;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
@@ -17,20 +18,25 @@ use crate::trace_args::{first_file, open_trace};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict cg.S.4.dim --network gige-tcp
+  flowcast predict cg.S.4.dim mg.S.4.dim --network cluster.cfg --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json")]
 pub struct Predict {
     /// Pattern of concurrent communications, or trace: Dimemas .dim, Paraver .prv, GOAL, SimGrid time-independent list, or
-    /// compiled .fct, plain, gzip or zstd; or the folder of a recording
-    input: PathBuf,
+    /// compiled .fct, plain, gzip or zstd; or the folder of a recording. Several traces run on the machine at once
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas .cfg
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N)
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Machine-readable output
     #[arg(long)]
     json: bool,
@@ -43,12 +49,22 @@ pub struct Predict {
 impl Predict {
     /// Predicts and prints.
     pub fn run(self) -> Result<()> {
-        let overrides = parse_overrides(&self.overrides)?;
+        let mut overrides = parse_overrides(&self.overrides)?;
+        overrides.extend(self.seed.map(|seed| ("machine.random.seed".to_owned(), seed.to_string())));
         let network =
             self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
-        if is_pattern(&self.input)? {
-            let name = self.input.display().to_string();
-            let content = std::fs::read(&self.input).with_context(|| format!("cannot read {name}"))?;
+        let asked: Vec<String> = overrides.iter().map(|(key, _)| key.clone()).collect();
+        if let [_, _, ..] = self.inputs[..] {
+            if self.pattern.is_for_patterns_only() || self.pattern.model.is_some() {
+                bail!("found several traces, expected one input for --model, --explain, --plot and --strict");
+            }
+            let Some(network) = network else { bail!("found no network, expected --network NET") };
+            return predict_applications::run(&self.inputs, &network, &asked, &self.trace, self.json);
+        }
+        let input = &self.inputs[0];
+        if is_pattern(input)? {
+            let name = input.display().to_string();
+            let content = std::fs::read(input).with_context(|| format!("cannot read {name}"))?;
             let pattern = Pattern::read(&name, &content)?;
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             if self.trace.is_given() {
@@ -61,8 +77,9 @@ impl Predict {
         if self.pattern.is_for_patterns_only() {
             bail!("found a trace, expected a pattern for --explain, --plot and --strict");
         }
-        let trace = open_trace(&self.input)?;
-        predict_trace::run(&trace, network.as_ref(), &self.trace.with_model(self.pattern.model), self.json)
+        let trace = open_trace(input)?;
+        let options = self.trace.with_model(self.pattern.model);
+        predict_trace::run(&trace, network.as_ref(), &asked, &options, self.json)
     }
 }
 

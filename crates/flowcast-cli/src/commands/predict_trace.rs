@@ -12,8 +12,9 @@ use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::influence::{Done, Unused, without_influence};
 use flowcast::simulate::loggops::{self, Loggops};
-use flowcast::simulate::outcome::Outcome;
+use flowcast::simulate::outcome::{Outcome, RankOutcome};
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::Trace;
 use flowcast::trace::program::Program;
@@ -32,9 +33,9 @@ use crate::tables::table;
 #[derive(Debug, Clone, Args)]
 pub struct TraceArgs {
     /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
-    /// host:n, Slurm's host list)
+    /// host:n, Slurm's host list); once for each of several traces, or once for all
     #[arg(long, value_name = "MAP")]
-    pub mapping: Option<String>,
+    pub mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
     #[arg(long, value_name = "BYTES")]
     pub rendezvous_from: Option<Bytes>,
@@ -54,7 +55,7 @@ pub struct TraceArgs {
 impl TraceArgs {
     /// Whether any of them was given.
     pub fn is_given(&self) -> bool {
-        self.mapping.is_some()
+        !self.mapping.is_empty()
             || self.rendezvous_from.is_some()
             || self.goal_params.is_some()
             || self.outputs.is_given()
@@ -68,22 +69,54 @@ impl TraceArgs {
     }
 }
 
-/// Predicts and prints.
-pub fn run(trace: &Trace, network: Option<&Network>, options: &TraceArgs, json: bool) -> Result<()> {
-    let outcome = match trace {
-        Trace::Schedule(schedule) => predict_schedule(schedule, network, options)?,
-        Trace::Program(program) => predict_program(program, network, options)?,
+/// Predicts and prints; `asked` names the fields that were set on the command line.
+pub fn run(trace: &Trace, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
+    let (outcome, unused) = match trace {
+        Trace::Schedule(schedule) => {
+            (predict_schedule(schedule, network, options)?, unused_by_schedules(network, options))
+        }
+        Trace::Program(program) => predict_program(program, network, asked, options)?,
     };
     if json {
-        println_out!("{}", to_json(&outcome));
+        println_out!("{}", to_json(trace, &outcome, &unused));
     } else {
         print_table(trace, network, &outcome);
+        print_unused(&unused);
     }
     Ok(())
 }
 
+/// A schedule takes nothing but the cost of single messages from a network.
+fn unused_by_schedules(network: Option<&Network>, options: &TraceArgs) -> Vec<Unused> {
+    let reason = if options.goal_params.is_some() { "--goal-params instead" } else { "not part of LogGOPSim's rules" };
+    let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason };
+    let Some(network) = network else { return Vec::new() };
+    let mut list = Vec::new();
+    if options.goal_params.is_some() {
+        list.extend([unused("point_to_point"), unused("nic")]);
+    }
+    if !network.machine.is_default() {
+        list.push(unused("machine"));
+    }
+    list
+}
+
+/// One line that names the parameters that played no part.
+pub fn print_unused(unused: &[Unused]) {
+    if unused.is_empty() {
+        return;
+    }
+    let names: Vec<String> = unused.iter().map(|one| format!("{} ({})", one.parameter, one.reason)).collect();
+    println_out!("no influence: {}", names.join(", "));
+}
+
+/// The same for machines.
+pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
+    unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
+}
+
 fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
-    if options.model.is_some() || options.mapping.is_some() || options.report.is_some() {
+    if options.model.is_some() || !options.mapping.is_empty() || options.report.is_some() {
         bail!("found a GOAL schedule, expected another trace for --model, --mapping and --report");
     }
     if options.outputs.is_given() {
@@ -99,13 +132,22 @@ fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &Tr
 
 const OUTPUTS: &str = "--paraver, --perfetto, --messages, --ranks and --pairs";
 
-fn predict_program(program: &Program, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
+fn predict_program(
+    program: &Program,
+    network: Option<&Network>,
+    asked: &[String],
+    options: &TraceArgs,
+) -> Result<(Outcome, Vec<Unused>)> {
     if options.goal_params.is_some() {
         bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
     }
     let Some(network) = network else { bail!("found no network, expected --network NET") };
-    let mapping = options.mapping.as_deref().map(parse_mapping).transpose()?;
-    let placement = Placement::new(&network.machine, mapping.as_ref(), program.ranks())?;
+    let mapping = match &options.mapping[..] {
+        [] => None,
+        [mapping] => Some(parse_mapping(mapping)?),
+        _ => bail!("--mapping: found {} of them, expected one, as there is one trace", options.mapping.len()),
+    };
+    let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
     print_notes(program);
     let rendezvous = Rendezvous::of(network, options.rendezvous_from);
     let places = placement.clone();
@@ -115,13 +157,15 @@ fn predict_program(program: &Program, network: Option<&Network>, options: &Trace
     };
     let report = |path: &PathBuf| write_report(program, network, view(program, network, &replay)?, path);
     let reported = options.report.as_ref().map(report).transpose()?;
-    if options.outputs.is_given() {
-        return options.outputs.write(program, &places, &replay);
-    }
-    match reported {
-        Some(outcome) => Ok(outcome),
-        None => Ok(replay.run()?),
-    }
+    let outcome = match reported {
+        _ if options.outputs.is_given() => options.outputs.write(program, &places, &replay)?,
+        Some(outcome) => outcome,
+        None => replay.run()?,
+    };
+    let is_shared = options.model.is_some();
+    let done = Done { program, network, placement: &places, rendezvous, is_shared, outcome: &outcome };
+    let unused = without_influence(&done, asked);
+    Ok((outcome, unused))
 }
 
 fn write_report(program: &Program, network: &Network, view: NetworkView, path: &Path) -> Result<Outcome> {
@@ -153,7 +197,7 @@ fn goal_params(text: &str) -> Result<Loggops> {
     }
 }
 
-fn parse_mapping(text: &str) -> Result<Mapping> {
+pub fn parse_mapping(text: &str) -> Result<Mapping> {
     match mapping_file::rule(text) {
         Some(rule) => Ok(rule),
         None => Ok(mapping_file::read(text, &read_text(Path::new(text))?, &[])?.mapping),
@@ -163,27 +207,48 @@ fn parse_mapping(text: &str) -> Result<Mapping> {
 /// What the trace has that the replay does not model: said, never silent.
 pub fn print_notes(program: &Program) {
     for ignored in program.ignored() {
-        eprintln!("flowcast: note: {} {} left out of the replay", ignored.count, ignored.kind);
+        // A kind that says what becomes of it needs no more words.
+        let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };
+        eprintln!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);
     }
 }
 
-fn to_json(outcome: &Outcome) -> serde_json::Value {
-    let ranks = outcome.ranks.iter().enumerate().map(|(rank, times)| {
-        json!({
-            "rank": rank,
-            "end_s": times.end.as_seconds(),
-            "compute_s": times.compute.as_seconds(),
-            "blocked_s": times.blocked.as_seconds(),
-            "overhead_s": times.overhead.as_seconds(),
-        })
-    });
+fn to_json(trace: &Trace, outcome: &Outcome, unused: &[Unused]) -> serde_json::Value {
     json!({
         "schema": "flowcast/replay/1",
         "makespan_s": outcome.makespan().as_seconds(),
         "messages": outcome.messages,
         "bytes": outcome.bytes.0,
-        "ranks": ranks.collect::<Vec<_>>(),
+        "ranks": ranks_json(trace_program(trace), outcome),
+        "no_influence": unused_json(unused),
     })
+}
+
+fn trace_program(trace: &Trace) -> Option<&Program> {
+    match trace {
+        Trace::Program(program) => Some(program),
+        Trace::Schedule(_) => None,
+    }
+}
+
+/// By rank; the threads of a task are ranks, and say so.
+pub fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<serde_json::Value> {
+    let threaded = program.filter(|program| program.has_threads());
+    let ranks = outcome.ranks.iter().enumerate().map(|(rank, times)| {
+        let mut row = json!({
+            "rank": rank,
+            "end_s": times.end.as_seconds(),
+            "compute_s": times.compute.as_seconds(),
+            "blocked_s": times.blocked.as_seconds(),
+            "overhead_s": times.overhead.as_seconds(),
+        });
+        if let Some(program) = threaded {
+            row["task"] = json!(program.task(Rank(rank as u32)));
+            row["thread"] = json!(program.thread(Rank(rank as u32)));
+        }
+        row
+    });
+    ranks.collect()
 }
 
 /// More ranks than this are summed up: slowest, fastest and the middle.
@@ -193,19 +258,30 @@ fn print_table(trace: &Trace, network: Option<&Network>, outcome: &Outcome) {
     let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
     println_out!("predicted time{on}: {}", Rounded(outcome.makespan()));
     println_out!("{} ranks, {} messages, {} bytes", trace.ranks(), outcome.messages, outcome.bytes.0);
+    print_ranks(trace_program(trace), outcome);
+}
+
+/// The ranks, at most so many.
+pub fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
     let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
     if rows.len() > ROWS {
         rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
         println_out!("the {ROWS} slowest ranks (all of them with --json):");
         rows.truncate(ROWS);
     }
-    let mut table = table(&[">rank", ">end", ">compute", ">blocked", ">overhead"]);
-    rows.iter().for_each(|rank| add_row(&mut table, Rank(*rank as u32), outcome));
+    let threaded = program.filter(|program| program.has_threads());
+    let first = if threaded.is_some() { ">task.thread" } else { ">rank" };
+    let mut table = table(&[first, ">end", ">compute", ">blocked", ">overhead"]);
+    for rank in rows {
+        let place = Rank(rank as u32);
+        let name =
+            threaded.map_or(place.to_string(), |program| format!("{}.{}", program.task(place), program.thread(place)));
+        add_row(&mut table, name, &outcome.ranks[rank]);
+    }
     println_out!("{table}");
 }
 
-fn add_row(table: &mut Table, rank: Rank, outcome: &Outcome) {
-    let times = &outcome.ranks[rank.index()];
+fn add_row(table: &mut Table, name: String, times: &RankOutcome) {
     let cells = [times.end, times.compute, times.blocked, times.overhead].map(|time| Rounded(time).to_string());
-    table.add_row(std::iter::once(rank.to_string()).chain(cells));
+    table.add_row(std::iter::once(name).chain(cells));
 }

@@ -1,7 +1,14 @@
 //! Nodes, links, buses and the placement of ranks: the `[machine]` section of a network file.
 
+pub mod random;
+pub mod scheduler;
+pub mod wide_area;
+
 use serde::{Deserialize, Serialize};
 
+use self::random::Randomness;
+use self::scheduler::Scheduler;
+use self::wide_area::{Site, WideArea};
 use crate::units::{Rate, Time};
 
 /// The machine in Dimemas' terms. Empty means: one rank per node, as many nodes as ranks, no limits.
@@ -13,9 +20,24 @@ pub struct Machine {
     /// Where ranks run when the command line does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mapping: Option<Mapping>,
+    /// The same for the second, third, ... of several programs that run at once; without one they have `mapping`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further_mappings: Vec<Mapping>,
     /// Groups of equal nodes, in node order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeGroup>,
+    /// How ranks that share a processor take turns.
+    #[serde(skip_serializing_if = "Scheduler::is_default")]
+    pub scheduler: Scheduler,
+    /// The sites after the first; nodes say by `site` where they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further_sites: Vec<Site>,
+    /// The network between sites.
+    #[serde(skip_serializing_if = "WideArea::is_default")]
+    pub wide_area: WideArea,
+    /// Random perturbation.
+    #[serde(skip_serializing_if = "Randomness::is_default")]
+    pub random: Randomness,
 }
 
 /// Where ranks run.
@@ -59,6 +81,27 @@ pub struct NodeGroup {
     pub intra_in_links: u32,
     /// Links out of a rank for messages inside the node.
     pub intra_out_links: u32,
+    /// The site that the nodes belong to.
+    #[serde(skip_serializing_if = "is_first")]
+    pub site: u32,
+    /// Start-up of a message to another site.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wide_area_latency: Time,
+    /// Divides every computation on an accelerator; at 0 it takes no time.
+    #[serde(skip_serializing_if = "is_one")]
+    pub accelerator_speed: f64,
+}
+
+fn is_first(site: &u32) -> bool {
+    *site == 0
+}
+
+fn is_zero(time: &Time) -> bool {
+    *time == Time::ZERO
+}
+
+fn is_one(ratio: &f64) -> bool {
+    *ratio == 1.0
 }
 
 impl Default for NodeGroup {
@@ -75,6 +118,9 @@ impl Default for NodeGroup {
             intra_buses: 0,
             intra_in_links: 0,
             intra_out_links: 0,
+            site: 0,
+            wide_area_latency: Time::ZERO,
+            accelerator_speed: 1.0,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod builtin;
 pub mod collective;
 pub mod dimemas_cfg;
+mod field_names;
 pub mod loggp;
 pub mod machine;
 pub mod network;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::collective::Collectives;
+use super::field_names;
 use super::machine::Machine;
 use super::sharing::Sharing;
 use crate::units::{Bytes, Rate, Time, TimePerByte};
@@ -234,30 +235,68 @@ fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), Netw
 }
 
 fn set_field(table: &mut toml::Table, key: &str, value: &str) -> Result<(), NetworkError> {
+    field_names::check(key)?;
     match key {
         "nic.bandwidth" => remove_field(table, "nic", "gap_per_byte"),
         "nic.gap_per_byte" => remove_field(table, "nic", "bandwidth"),
         _ => {}
     }
-    let mut parts: Vec<&str> = key.split('.').collect();
-    let last = parts.pop().filter(|name| !name.is_empty());
-    let mut section = table;
-    let mut parts = parts.into_iter();
-    while let Some(part) = parts.next() {
-        let entry = section.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        section = match entry {
-            toml::Value::Table(table) => table,
-            toml::Value::Array(items) => {
-                let problem =
-                    format!("expected a place in the list, {part}.0 to {part}.{}", items.len().saturating_sub(1));
-                let item = parts.next().and_then(|index| items.get_mut(index.parse::<usize>().ok()?)?.as_table_mut());
-                item.ok_or_else(|| field_error(key, problem))?
-            }
-            _ => return Err(field_error(key, format!("`{part}` is not a section"))),
-        };
+    let parts: Vec<&str> = key.split('.').collect();
+    insert(table, key, &parts, literal(value))
+}
+
+/// Puts a value at the end of a path of sections and places in lists; `*` is every place.
+fn insert(section: &mut toml::Table, key: &str, parts: &[&str], value: toml::Value) -> Result<(), NetworkError> {
+    let (name, rest) = parts.split_first().expect("a path has a name");
+    if rest.is_empty() {
+        section.insert((*name).to_owned(), value);
+        return Ok(());
     }
-    let last = last.ok_or_else(|| field_error(key, "expected a dotted field name such as nic.latency".into()))?;
-    section.insert(last.to_owned(), literal(value));
+    let is_list = rest[0] == "*" || rest[0].parse::<usize>().is_ok();
+    let empty = || if is_list { toml::Value::Array(Vec::new()) } else { toml::Value::Table(toml::Table::new()) };
+    match section.entry(*name).or_insert_with(empty) {
+        toml::Value::Table(table) => insert(table, key, rest, value),
+        toml::Value::Array(items) => insert_in_list(items, key, parts, value),
+        _ => Err(field_error(key, format!("`{name}` is not a section"))),
+    }
+}
+
+fn insert_in_list(
+    items: &mut Vec<toml::Value>,
+    key: &str,
+    parts: &[&str],
+    value: toml::Value,
+) -> Result<(), NetworkError> {
+    let (name, place, rest) = (parts[0], parts[1], &parts[2..]);
+    // Without groups there is one, of as many nodes as ranks: the first place stands for it.
+    if items.is_empty() && name == "nodes" {
+        items.push(toml::Value::Table(toml::Table::from_iter([("count".to_owned(), toml::Value::Integer(0))])));
+    }
+    let last = items.len().saturating_sub(1);
+    let wrong = || {
+        let places = if items.is_empty() {
+            "a list that has places".to_owned()
+        } else {
+            format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
+        };
+        field_error(key, format!("found `{place}`, expected {places}"))
+    };
+    let chosen = match place.parse::<usize>() {
+        Ok(index) if index <= last && !items.is_empty() => index..index + 1,
+        _ if place == "*" && !items.is_empty() => 0..items.len(),
+        _ => return Err(wrong()),
+    };
+    for item in &mut items[chosen] {
+        match item {
+            item if rest.is_empty() => *item = value.clone(),
+            toml::Value::Table(table) => insert(table, key, rest, value.clone())?,
+            toml::Value::Array(items) => {
+                let inner: Vec<&str> = std::iter::once(name).chain(rest.iter().copied()).collect();
+                insert_in_list(items, key, &inner, value.clone())?;
+            }
+            _ => return Err(field_error(key, format!("`{name}.{place}` is not a section"))),
+        }
+    }
     Ok(())
 }
 
@@ -280,7 +319,7 @@ fn literal(value: &str) -> toml::Value {
     }
 }
 
-fn field_error(field: &str, problem: String) -> NetworkError {
+pub(super) fn field_error(field: &str, problem: String) -> NetworkError {
     NetworkError::Field { field: field.to_owned(), problem }
 }
 

@@ -37,8 +37,12 @@ fn page() -> Page {
         blocked: micros(blocked),
         overhead: micros(overhead),
     };
-    let outcome =
-        Outcome { ranks: vec![rank(2.5, 2.0, 0.0, 0.5), rank(6.0, 1.0, 5.0, 0.0)], messages: 1, bytes: Bytes(3000) };
+    let outcome = Outcome {
+        ranks: vec![rank(2.5, 2.0, 0.0, 0.5), rank(6.0, 1.0, 5.0, 0.0)],
+        messages: 1,
+        bytes: Bytes(3000),
+        ..Outcome::default()
+    };
     let parts = vec![
         LimitPart { label: "compute".into(), share: 0.3333 },
         LimitPart { label: "bandwidth".into(), share: 0.6667 },

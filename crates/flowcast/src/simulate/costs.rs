@@ -11,9 +11,10 @@
 use super::placement::Placement;
 use crate::model::collective::{CollectiveOp, PhaseMessage, Row};
 use crate::model::machine::NodeGroup;
+use crate::model::machine::wide_area::Site;
 use crate::model::network::{Network, Rule};
 use crate::trace::program::{MessageClass, Program};
-use crate::units::{Bytes, Node, Rank, Time, TimePerByte};
+use crate::units::{Bytes, Node, Rank, Rate, Time, TimePerByte};
 
 /// Times of one message class, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,41 +51,108 @@ pub struct PathCosts {
 /// Everything that the replay of a program on a network needs to know about time.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    /// By kind of way: two for each group of nodes (between nodes, inside a node).
+    /// By kind of way, as [`WayNumbers`] counts them.
     pub paths: Vec<PathCosts>,
     /// Divides a rank's computations.
     pub speeds: Vec<f64>,
+    /// Whether all of these are 1.
+    pub is_as_traced: bool,
+    /// Divides a rank's computations on accelerators.
+    pub accelerator_speeds: Vec<f64>,
     communicators: Vec<Shape>,
     network: Network,
     groups: Vec<NodeGroup>,
     group_of_rank: Vec<usize>,
-    machine_nodes: usize,
+    /// By site.
+    site_nodes: Vec<u32>,
 }
 
 /// How the ranks of a communicator lie on the nodes.
 #[derive(Debug, Clone)]
 struct Shape {
+    ranks: u32,
     nodes: u32,
+    sites: Vec<SiteShape>,
+}
+
+/// How those of them lie that are at one site.
+#[derive(Debug, Clone)]
+struct SiteShape {
+    site: u32,
+    nodes: u32,
+    /// The group of the first of these nodes.
+    first_group: usize,
     /// Distinct pairs of group and number of tasks on a node.
     on_nodes: Vec<(usize, u32)>,
+}
+
+/// The numbers of the kinds of ways, for [`Costs::paths`]: two for each group of nodes (between nodes of a site, inside
+/// a node), then two (equal ones, so that odd means inside) for each group and site that its messages go to, then two
+/// for each dedicated connection.
+#[derive(Debug, Clone, Copy)]
+pub struct WayNumbers {
+    groups: usize,
+    sites: usize,
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// To another node of the site.
+    Between,
+    /// To the same node.
+    Inside,
+    /// To another site.
+    ToSite(usize),
+    /// To another site by a dedicated connection.
+    By(usize),
+}
+
+impl WayNumbers {
+    /// Of a placement.
+    pub fn new(placement: &Placement) -> WayNumbers {
+        WayNumbers { groups: placement.groups().len(), sites: placement.sites() }
+    }
+
+    /// The way of a message that leaves a node of this group.
+    pub fn number(self, group: usize, route: Route) -> usize {
+        match route {
+            Route::Between => 2 * group,
+            Route::Inside => 2 * group + 1,
+            Route::ToSite(site) => 2 * (self.groups + group * self.sites + site),
+            Route::By(connection) => 2 * (self.groups + self.groups * self.sites + connection),
+        }
+    }
+
+    /// Where the messages of a way go.
+    pub fn route(self, way: usize) -> Route {
+        let pair = way / 2;
+        match pair.checked_sub(self.groups) {
+            None if way % 2 == 0 => Route::Between,
+            None => Route::Inside,
+            Some(far) if far < self.groups * self.sites => Route::ToSite(far % self.sites),
+            Some(far) => Route::By(far - self.groups * self.sites),
+        }
+    }
 }
 
 impl Costs {
     /// Computes all costs.
     pub fn new(program: &Program, network: &Network, placement: &Placement, rendezvous: Rendezvous) -> Costs {
         let groups = placement.groups().to_vec();
-        let ways = groups.iter().flat_map(|group| [Way::between(network, group), Way::inside(network, group)]);
-        let paths = ways.map(|way| way.costs(program.classes(), rendezvous)).collect();
         let ranks = (0..program.ranks() as u32).map(Rank);
         let group_of_rank: Vec<usize> = ranks.map(|rank| placement.group_index(placement.node(rank))).collect();
+        let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
         Costs {
-            paths,
-            speeds: group_of_rank.iter().map(|group| speed(&groups[*group])).collect(),
+            is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
+            paths: ways(network, placement).map(|way| way.costs(program.classes(), rendezvous)).collect(),
+            speeds,
+            accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
             communicators: program.communicators().iter().map(|known| Shape::new(&known.members, placement)).collect(),
             network: network.clone(),
             groups,
             group_of_rank,
-            machine_nodes: placement.nodes(),
+            site_nodes: placement.nodes_of_sites(),
         }
     }
 
@@ -104,25 +172,54 @@ impl Costs {
         self.group_of_rank[rank.index()]
     }
 
-    /// What a collective takes after all have come: the phases inside the nodes and between them.
+    /// What a collective takes after all have come: the phases inside the nodes and between them, at the site where
+    /// they take longest; and between the sites.
     pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> f64 {
         let shape = &self.communicators[communicator as usize];
         let row = self.network.collectives.row(op);
-        let group = &self.groups[self.group_of_rank[root.index()]];
-        let between = if self.machine_nodes > 1 {
-            let message = self.between_message(group, sizes);
-            row.time(message, shape.nodes, self.network.machine.buses)
+        let group = self.group_of_rank[root.index()];
+        let at_site = |site: &SiteShape| {
+            let first = if self.groups[group].site == site.site { group } else { site.first_group };
+            self.inside_site(row, site, &self.groups[first], sizes)
+        };
+        let mut takes = shape.sites.iter().map(at_site).fold(Time::ZERO, Time::max);
+        if shape.sites.len() > 1 {
+            takes += self.between_sites(op, shape, &self.groups[group], sizes);
+        }
+        takes.as_nanos()
+    }
+
+    fn inside_site(&self, row: Row, site: &SiteShape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
+        let between = if self.site_nodes[site.site as usize] > 1 {
+            let buses = site_buses(&self.network, site.site);
+            row.time(self.between_message(group, sizes), site.nodes, buses)
         } else {
             Time::ZERO
         };
-        let inside = shape.on_nodes.iter().map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
-        (inside.fold(Time::ZERO, Time::max) + between).as_nanos()
+        let inside = site.on_nodes.iter().map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
+        inside.fold(Time::ZERO, Time::max) + between
+    }
+
+    /// All ranks count, and the flight times to the root's site and from it.
+    fn between_sites(&self, op: CollectiveOp, shape: &Shape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
+        let wide_area = &self.network.machine.wide_area;
+        let (send, recv) = sizes;
+        let message = PhaseMessage { latency: group.wide_area_latency, bandwidth: wide_area.bandwidth, send, recv };
+        let sites = || shape.sites.iter().map(|site| site.site);
+        let into = sites().map(|site| wide_area.flight_time(site, group.site)).fold(Time::ZERO, Time::max);
+        let out = sites().map(|site| wide_area.flight_time(group.site, site)).fold(Time::ZERO, Time::max);
+        wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
+    }
+
+    /// The sites whose networks a collective on this communicator takes.
+    pub fn sites(&self, communicator: u32) -> impl Iterator<Item = u32> + '_ {
+        self.communicators[communicator as usize].sites.iter().map(|site| site.site)
     }
 
     fn between_message(&self, group: &NodeGroup, (send, recv): (Bytes, Bytes)) -> PhaseMessage {
         let nic = &self.network.nic;
         let latency = group.latency.unwrap_or(nic.latency) + nic.overhead * 2.0;
-        PhaseMessage { latency, bandwidth: nic.rate(), send, recv }
+        PhaseMessage { latency, bandwidth: site_rate(&self.network, group.site), send, recv }
     }
 
     fn inside_time(&self, row: Row, group: usize, tasks: u32, (send, recv): (Bytes, Bytes)) -> Time {
@@ -138,22 +235,87 @@ impl Costs {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank.index()]];
         let between = if shape.nodes > 1 { group.latency.unwrap_or(self.network.nic.latency) } else { Time::ZERO };
-        let shares = shape.on_nodes.iter().any(|(_, tasks)| *tasks > 1);
+        let shares = shape.sites.iter().flat_map(|site| &site.on_nodes).any(|(_, tasks)| *tasks > 1);
         let inside = if shares { group.intra_latency } else { Time::ZERO };
-        at_least_a_nanosecond(between.max(inside).as_nanos())
+        let far = if shape.sites.len() > 1 { group.wide_area_latency } else { Time::ZERO };
+        at_least_a_nanosecond(between.max(inside).max(far).as_nanos())
     }
 
-    /// How long a rank's data takes to the root of a root-synchronous collective.
-    pub fn to_root(&self, same_node: bool, rank: Rank, size: Bytes) -> f64 {
+    /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
+    pub fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (f64, f64) {
         let group = &self.groups[self.group_of_rank[rank.index()]];
-        let rate = if same_node { group.intra_bandwidth } else { self.network.nic.rate() };
-        TimePerByte::from_rate(rate).time_for(size).as_nanos()
+        let wide_area = &self.network.machine.wide_area;
+        let (rate, flight) = match route {
+            Route::Inside => (group.intra_bandwidth, Time::ZERO),
+            Route::Between => (site_rate(&self.network, group.site), Time::ZERO),
+            Route::ToSite(to) => (wide_area.bandwidth, wide_area.flight_time(group.site, to as u32)),
+            Route::By(connection) => {
+                let connection = &wide_area.connections[connection];
+                (connection.bandwidth, connection.flight_time)
+            }
+        };
+        let bytes = TimePerByte::from_rate(rate).time_for(size).as_nanos();
+        (bytes, in_flight(rate, flight).as_nanos())
+    }
+
+    /// Bytes per second on a way; 0 is infinite.
+    pub fn rate(&self, way: usize, route: Route) -> Rate {
+        let wide_area = &self.network.machine.wide_area;
+        match route {
+            Route::Between => site_rate(&self.network, self.groups[way / 2].site),
+            Route::Inside => self.groups[way / 2].intra_bandwidth,
+            Route::ToSite(_) => wide_area.bandwidth,
+            Route::By(connection) => wide_area.connections[connection].bandwidth,
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 }
 
+/// All kinds of ways, in the order of their numbers.
+fn ways(network: &Network, placement: &Placement) -> impl Iterator<Item = Way> {
+    let sites = placement.sites();
+    let far = if sites > 1 { placement.groups().len() * sites } else { 0 };
+    let connections = if sites > 1 { network.machine.wide_area.connections.len() } else { 0 };
+    let near = placement.groups().iter().flat_map(|group| [Way::between(network, group), Way::inside(network, group)]);
+    let to_site = (0..far).flat_map(move |number| {
+        let group = &placement.groups()[number / sites];
+        std::iter::repeat_with(move || Way::to_site(network, group, (number % sites) as u32)).take(2)
+    });
+    let by = (0..connections).flat_map(move |number| std::iter::repeat_with(move || Way::by(network, number)).take(2));
+    near.chain(to_site).chain(by)
+}
+
+/// The bandwidth between nodes of a site.
+fn site_rate(network: &Network, site: u32) -> Rate {
+    further_site(network, site).and_then(|site| site.bandwidth).unwrap_or_else(|| network.nic.rate())
+}
+
+/// The buses of a site; 0 is no limit.
+pub fn site_buses(network: &Network, site: u32) -> u32 {
+    further_site(network, site).map_or(network.machine.buses, |site| site.buses)
+}
+
+fn further_site(network: &Network, site: u32) -> Option<Site> {
+    (site as usize).checked_sub(1).map(|index| network.machine.further_sites[index])
+}
+
+/// Where bytes take no time, nothing is in flight, as in the tool.
+fn in_flight(rate: Rate, flight: Time) -> Time {
+    if rate.as_bytes_per_second() > 0.0 { flight } else { Time::ZERO }
+}
+
+fn site_per_byte(network: &Network, site: u32) -> TimePerByte {
+    let own = further_site(network, site).and_then(|site| site.bandwidth);
+    own.map_or_else(|| network.nic.per_byte(), TimePerByte::from_rate)
+}
+
 /// A speed of 0 stands for computations that take no time.
-fn speed(group: &NodeGroup) -> f64 {
-    if group.speed > 0.0 { group.speed } else { f64::INFINITY }
+fn speed(relative: f64) -> f64 {
+    if relative > 0.0 { relative } else { f64::INFINITY }
 }
 
 /// The tool counts a start-up below a nanosecond as none.
@@ -163,14 +325,24 @@ fn at_least_a_nanosecond(nanos: f64) -> f64 {
 
 impl Shape {
     fn new(members: &[Rank], placement: &Placement) -> Shape {
-        let mut nodes: Vec<Node> = members.iter().map(|rank| placement.node(*rank)).collect();
+        let mut nodes: Vec<(u32, Node)> =
+            members.iter().map(|rank| (placement.group(*rank).site, placement.node(*rank))).collect();
         nodes.sort_unstable();
-        let mut on_nodes: Vec<(usize, u32)> =
-            nodes.chunk_by(|a, b| a == b).map(|chunk| (placement.group_index(chunk[0]), chunk.len() as u32)).collect();
-        let count = on_nodes.len() as u32;
+        let sites: Vec<SiteShape> =
+            nodes.chunk_by(|a, b| a.0 == b.0).map(|at_site| SiteShape::new(at_site, placement)).collect();
+        let count = sites.iter().map(|site| site.nodes).sum();
+        Shape { ranks: members.len() as u32, nodes: count, sites }
+    }
+}
+
+impl SiteShape {
+    fn new(ranks: &[(u32, Node)], placement: &Placement) -> SiteShape {
+        let on_node = |chunk: &[(u32, Node)]| (placement.group_index(chunk[0].1), chunk.len() as u32);
+        let mut on_nodes: Vec<(usize, u32)> = ranks.chunk_by(|a, b| a == b).map(on_node).collect();
+        let nodes = on_nodes.len() as u32;
         on_nodes.sort_unstable();
         on_nodes.dedup();
-        Shape { nodes: count, on_nodes }
+        SiteShape { site: ranks[0].0, nodes, first_group: placement.group_index(ranks[0].1), on_nodes }
     }
 }
 
@@ -218,9 +390,27 @@ impl Way {
         Way::new(
             network.point_to_point.rule,
             group.latency.unwrap_or(nic.latency),
-            nic.per_byte(),
+            site_per_byte(network, group.site),
             (nic.overhead, nic.gap),
         )
+    }
+
+    /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
+    fn to_site(network: &Network, group: &NodeGroup, site: u32) -> Way {
+        let wide_area = &network.machine.wide_area;
+        let flight = wide_area.flight_time(group.site, site);
+        Way::far(group.wide_area_latency, wide_area.bandwidth, flight)
+    }
+
+    fn by(network: &Network, connection: usize) -> Way {
+        let connection = &network.machine.wide_area.connections[connection];
+        Way::far(connection.latency, connection.bandwidth, connection.flight_time)
+    }
+
+    fn far(latency: Time, rate: Rate, flight: Time) -> Way {
+        let per_byte = TimePerByte::from_rate(rate);
+        let near = Way::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
+        Way { latency: in_flight(rate, flight), ..near }
     }
 
     fn inside(network: &Network, group: &NodeGroup) -> Way {

@@ -337,7 +337,7 @@ impl<'a> Engine<'a> {
             host.outcome
         };
         let ranks = self.hosts.into_iter().map(finish).collect();
-        Ok(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes) })
+        Ok(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), ..Outcome::default() })
     }
 
     fn unmatched_message(&self, message: Message) -> SimulateError {

@@ -7,6 +7,7 @@ pub mod costs;
 pub mod critical_path;
 mod deadlock;
 pub mod fluid;
+pub mod influence;
 pub mod journal;
 pub mod loggops;
 mod matching;

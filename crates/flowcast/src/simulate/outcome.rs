@@ -32,12 +32,40 @@ pub struct Outcome {
     pub messages: u64,
     /// Their bytes.
     pub bytes: Bytes,
+    /// How often something had to wait for what the machine limits.
+    pub waits: Waits,
+}
+
+/// How often something had to wait for each thing that a machine limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// Messages for links of nodes.
+    pub links: u64,
+    /// Messages and collectives for buses between nodes.
+    pub buses: u64,
+    /// Messages for links inside a node.
+    pub intra_links: u64,
+    /// Messages for buses inside a node.
+    pub intra_buses: u64,
+    /// Messages for links of sites.
+    pub wide_area_links: u64,
+    /// Messages for dedicated connections.
+    pub connections: u64,
+    /// Ranks for a processor.
+    pub processors: u64,
+    /// Times that a rank lost its processor at the end of a quantum, or to a rank of a smaller number.
+    pub preemptions: u64,
 }
 
 impl Outcome {
     /// The result of a program's replay.
     pub fn of(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
-        Outcome { ranks: ranks.collect(), messages: u64::from(program.messages()), bytes: program.bytes() }
+        Outcome {
+            ranks: ranks.collect(),
+            messages: u64::from(program.messages()),
+            bytes: program.bytes(),
+            waits: Waits::default(),
+        }
     }
 
     /// When the last rank ended.

@@ -2,6 +2,7 @@
 
 use super::SimulateError;
 use crate::model::machine::{Machine, Mapping, NodeGroup};
+use crate::trace::program::Program;
 use crate::units::{Node, Rank};
 
 /// More than any machine has; a larger number is a slip of the pen that would only exhaust the memory.
@@ -14,6 +15,16 @@ pub struct Placement {
     /// Index of each node's group.
     group_of: Vec<u32>,
     groups: Vec<NodeGroup>,
+    sites: usize,
+}
+
+/// One of several programs that run at once: how many tasks it has, and where they run if the machine does not say.
+#[derive(Debug, Clone)]
+pub struct Application<'a> {
+    /// Threads of each task.
+    pub threads: Vec<u32>,
+    /// Where the tasks run.
+    pub mapping: Option<&'a Mapping>,
 }
 
 impl Placement {
@@ -22,6 +33,29 @@ impl Placement {
     /// # Errors
     /// [`SimulateError::Placement`] if the mapping names other ranks or nodes than there are.
     pub fn new(machine: &Machine, mapping: Option<&Mapping>, ranks: usize) -> Result<Placement, SimulateError> {
+        Placement::of_applications(machine, &[Application { threads: vec![1; ranks], mapping }])
+    }
+
+    /// Places the tasks of a program, with their threads.
+    ///
+    /// # Errors
+    /// As [`Placement::new`].
+    pub fn of_program(
+        machine: &Machine,
+        mapping: Option<&Mapping>,
+        program: &Program,
+    ) -> Result<Placement, SimulateError> {
+        Placement::of_applications(machine, &[Application { threads: program.threads_of_tasks(), mapping }])
+    }
+
+    /// Places several programs on a machine, each by a mapping of its own; the threads of a task run on one node, and
+    /// each is a rank, in the order of programs, tasks and threads.
+    ///
+    /// # Errors
+    /// As [`Placement::new`].
+    pub fn of_applications(machine: &Machine, applications: &[Application]) -> Result<Placement, SimulateError> {
+        // As many nodes as ranks means: as many as the largest program has tasks.
+        let ranks = applications.iter().map(|application| application.threads.len()).max().unwrap_or(0);
         let groups = if machine.nodes.is_empty() {
             vec![NodeGroup { count: 0, ..NodeGroup::default() }]
         } else {
@@ -38,9 +72,36 @@ impl Placement {
             let count = if group.count == 0 { ranks } else { group.count as usize };
             group_of.extend(std::iter::repeat_n(index as u32, count));
         }
-        let mapping = mapping.or(machine.mapping.as_ref()).unwrap_or(&Mapping::RoundRobin);
-        let node_of = nodes_of_ranks(mapping, ranks, &group_of, &groups)?;
-        Ok(Placement { node_of, group_of, groups })
+        let sites = machine.further_sites.len() + 1;
+        if let Some(index) = groups.iter().position(|group| group.site as usize >= sites) {
+            let problem = format!(
+                "found site {}, expected a site below {sites}, as in machine.further_sites",
+                groups[index].site
+            );
+            return Err(SimulateError::Placement(format!("machine.nodes.{index}.site: {problem}")));
+        }
+        let mut node_of = Vec::new();
+        for (index, application) in applications.iter().enumerate() {
+            let own = index.checked_sub(1).and_then(|further| machine.further_mappings.get(further));
+            let mapping = application.mapping.or(own).or(machine.mapping.as_ref()).unwrap_or(&Mapping::RoundRobin);
+            let tasks = nodes_of_ranks(mapping, application.threads.len(), &group_of, &groups)?;
+            for (node, threads) in tasks.into_iter().zip(&application.threads) {
+                node_of.extend(std::iter::repeat_n(node, *threads as usize));
+            }
+        }
+        Ok(Placement { node_of, group_of, groups, sites })
+    }
+
+    /// How many sites the machine has.
+    pub fn sites(&self) -> usize {
+        self.sites
+    }
+
+    /// By site: how many nodes it has.
+    pub fn nodes_of_sites(&self) -> Vec<u32> {
+        let mut nodes = vec![0; self.sites];
+        self.group_of.iter().for_each(|group| nodes[self.groups[*group as usize].site as usize] += 1);
+        nodes
     }
 
     /// The node of a rank.

@@ -6,6 +6,8 @@ use crate::units::{Rank, Time};
 
 /// Told of everything that takes time; all times in nanoseconds. The default is to take no notice, at no cost.
 pub trait Observer {
+    /// Whether it takes any notice.
+    const WATCHES: bool = true;
     /// A computation.
     #[inline(always)]
     fn computed(&mut self, _rank: u32, _start: f64, _end: f64) {}
@@ -84,7 +86,9 @@ pub struct Gathered {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
-impl Observer for Unobserved {}
+impl Observer for Unobserved {
+    const WATCHES: bool = false;
+}
 
 /// Why a rank waited until the end of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
-use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
+use super::costs::{ClassCost, Costs, PathCosts, Rendezvous, Route, WayNumbers};
 use super::critical_path::{self, CriticalPath};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
@@ -17,7 +17,7 @@ use super::transit::{Delivery, Departure, Shared, Transit, Undisturbed};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
-use crate::units::{Rank, Time};
+use crate::units::{Bytes, Node, Rank, Time};
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {
@@ -40,7 +40,7 @@ impl<'a> Replay<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Replay<'a>, SimulateError> {
         let costs = Costs::new(program, network, &placement, rendezvous);
-        let ways = ways_of(program, &placement)?;
+        let ways = ways_of(program, network, &placement)?;
         Ok(Replay { program, placement, costs, ways })
     }
 
@@ -117,11 +117,14 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The kind of way of each message, two for each group of nodes: to another node, and inside the node. Empty if all
-/// messages go to other nodes from nodes of one group.
-pub(super) fn ways_of(program: &Program, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
-    if placement.groups().len() * 2 > usize::from(u16::MAX) {
-        return Err(SimulateError::Placement("found more than 32,767 groups of nodes".to_owned()));
+/// The kind of way of each message, as [`WayNumbers`] counts them. Empty if all messages go to other nodes of the same
+/// site from nodes of one group.
+pub(super) fn ways_of(program: &Program, network: &Network, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
+    let numbers = WayNumbers::new(placement);
+    let connections = network.machine.wide_area.connections.len();
+    if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {
+        let problem = "found more than 32,767 kinds of ways (groups of nodes, times sites, and connections)";
+        return Err(SimulateError::Placement(problem.to_owned()));
     }
     if placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages() {
         return Ok(Vec::new());
@@ -129,15 +132,38 @@ pub(super) fn ways_of(program: &Program, placement: &Placement) -> Result<Vec<u1
     let mut ways = vec![0; program.messages() as usize];
     for rank in (0..program.ranks() as u32).map(Rank) {
         let node = placement.node(rank);
-        let group = placement.group_index(node) * 2;
+        let group = placement.group_index(node);
         for (_, op) in program.ops(rank) {
-            if let Op::Send { slot, .. } = op {
-                let inside = placement.node(program.receiver(slot)) == node;
-                ways[slot as usize] = (group + usize::from(inside)) as u16;
+            if let Op::Send { class, slot } = op {
+                let class = &program.classes()[class as usize];
+                let to = placement.node(program.receiver(slot));
+                let route = route(network, placement, (node, to), (class.tag, class.size));
+                ways[slot as usize] = numbers.number(group, route) as u16;
             }
         }
     }
     Ok(ways)
+}
+
+/// Where a message between two nodes goes, by its tag and size.
+pub(super) fn route(
+    network: &Network,
+    placement: &Placement,
+    (from, to): (Node, Node),
+    (tag, size): (i32, Bytes),
+) -> Route {
+    if from == to {
+        return Route::Inside;
+    }
+    let site = |node: Node| placement.groups()[placement.group_index(node)].site;
+    let sites = (site(from), site(to));
+    if sites.0 == sites.1 {
+        return Route::Between;
+    }
+    match network.machine.wide_area.connection(sites, tag, size) {
+        Some(connection) => Route::By(connection),
+        None => Route::ToSite(sites.1 as usize),
+    }
 }
 
 /// A slot of a table of times: a time that is not negative, or one of these.
@@ -286,7 +312,13 @@ where
         while let Some((op, next)) = words::decode(words, state.at) {
             let step = match op {
                 Op::Compute(time) => {
-                    self.compute(rank, &mut state, time.as_nanos());
+                    let speed = self.costs.speeds[rank as usize];
+                    self.compute(rank, &mut state, time.as_nanos(), speed);
+                    Step::GoOn
+                }
+                Op::Accelerator(time) => {
+                    let speed = self.costs.accelerator_speeds[rank as usize];
+                    self.compute(rank, &mut state, time.as_nanos(), speed);
                     Step::GoOn
                 }
                 Op::Send { class, slot } => self.send(rank, &mut state, class, slot),
@@ -317,7 +349,7 @@ where
                     self.observer.marked(rank, event, state.time);
                     Step::GoOn
                 }
-                Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => Step::GoOn,
+                Op::Nothing | Op::Ignored(_) => Step::GoOn,
             };
             if let Step::Wait = step {
                 self.ranks[rank as usize] = state;
@@ -330,8 +362,7 @@ where
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: u32, state: &mut RankState, nanos: f64) {
-        let speed = self.costs.speeds[rank as usize];
+    fn compute(&mut self, rank: u32, state: &mut RankState, nanos: f64, speed: f64) {
         let nanos = if speed == 1.0 { nanos } else { nanos / speed };
         let start = state.time;
         state.time += nanos;
@@ -547,8 +578,10 @@ where
             return came;
         }
         let root = made.root.unwrap_or(Rank(rank));
-        let same_node = self.placement.node(root) == self.placement.node(Rank(rank));
-        came + self.costs.to_root(same_node, Rank(rank), made.send)
+        let nodes = (self.placement.node(Rank(rank)), self.placement.node(root));
+        let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
+        let (bytes, flight) = self.costs.to_root(route, Rank(rank), made.send);
+        came + (bytes + flight)
     }
 
     fn leave_collective(&mut self, rank: u32, state: &mut RankState, instance: u32, came: f64, done: Done) {

@@ -340,6 +340,11 @@ impl RankBuilder {
     /// A record that is counted and left out, by the number of its kind.
     pub fn ignored(&mut self, kind: u32) {
         words::push(&mut self.words, Op::Ignored(kind & MAX_PAYLOAD), Record::Begins);
+        self.count(kind);
+    }
+
+    /// Counts something that is not modelled in full, by the number of its kind.
+    pub fn count(&mut self, kind: u32) {
         match self.ignored.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count += 1,
             None => self.ignored.push((kind, 1)),
@@ -356,7 +361,7 @@ impl RankBuilder {
     }
 
     /// Executions of collectives on each communicator.
-    pub(super) fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+    pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
         self.collectives_on.keys().zip(self.collective_counts.iter().copied())
     }
 }

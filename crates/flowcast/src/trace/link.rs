@@ -27,6 +27,8 @@ pub struct Parts {
     pub ignored_kind: fn(u32) -> String,
     /// Where the records stand.
     pub source: Option<Source>,
+    /// Task and thread of each rank; empty if each task has one thread.
+    pub threads: Vec<(u32, u32)>,
 }
 
 /// Joins the parts.
@@ -49,6 +51,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         self_messages: tables.self_messages,
         events: tables.events.keys().collect(),
         source: parts.source,
+        threads: parts.threads,
     };
     let mut words: Vec<Vec<u32>> = Vec::with_capacity(parts.ranks.len());
     let mut ranks = parts.ranks;

@@ -16,6 +16,7 @@ pub mod program;
 pub mod read;
 pub mod recorded;
 pub mod schedule;
+pub mod together;
 pub mod words;
 pub mod write;
 

@@ -128,6 +128,8 @@ pub struct Program {
     pub(super) bytes: Bytes,
     pub(super) ignored: Vec<IgnoredRecords>,
     pub(super) source: Option<Source>,
+    /// Task and thread of each rank; empty if each task has one thread.
+    pub(super) threads: Vec<(u32, u32)>,
 }
 
 impl fmt::Debug for Program {
@@ -208,6 +210,29 @@ impl Program {
         &self.ignored
     }
 
+    /// The task that a rank is a thread of.
+    pub fn task(&self, rank: Rank) -> u32 {
+        self.threads.get(rank.index()).map_or(rank.0, |(task, _)| *task)
+    }
+
+    /// Which thread of its task a rank is.
+    pub fn thread(&self, rank: Rank) -> u32 {
+        self.threads.get(rank.index()).map_or(0, |(_, thread)| *thread)
+    }
+
+    /// Whether any task has several threads.
+    pub fn has_threads(&self) -> bool {
+        self.threads.iter().any(|(_, thread)| *thread > 0)
+    }
+
+    /// By task: how many threads it has.
+    pub fn threads_of_tasks(&self) -> Vec<u32> {
+        if self.threads.is_empty() {
+            return vec![1; self.ranks()];
+        }
+        self.threads.chunk_by(|a, b| a.0 == b.0).map(|task| task.len() as u32).collect()
+    }
+
     /// Bytes that the compiled form takes.
     pub fn compiled_bytes(&self) -> usize {
         self.streams.iter().map(|stream| stream.words.get().len() * 4).sum()
@@ -240,8 +265,10 @@ pub struct RankSource {
     pub file: u32,
     /// Byte offset of the first line to look at.
     pub offset: usize,
-    /// Whether a line holds a record of this rank.
-    pub is_record: fn(line: &[u8], rank: Rank) -> bool,
+    /// The rank's number in that file: that of its task.
+    pub number: Rank,
+    /// Whether a line holds a record of the rank of this number.
+    pub is_record: fn(line: &[u8], number: Rank) -> bool,
 }
 
 impl Source {
@@ -252,7 +279,7 @@ impl Source {
         let before = memchr::memchr_iter(b'\n', &text[..start.offset]).count();
         let mut seen = 0;
         for (index, line) in text[start.offset..].split(|byte| *byte == b'\n').enumerate() {
-            seen += u32::from((start.is_record)(line, rank));
+            seen += u32::from((start.is_record)(line, start.number));
             if seen == record {
                 return Some(format!("{}:{}", self.names[start.file as usize], before + index + 1));
             }

@@ -362,7 +362,7 @@ impl Numbers {
             ..NodeGroup::default()
         };
         let nodes = (0..ranks).map(|rank| self.node(rank) as u32).collect();
-        network.machine = Machine { buses: 0, mapping: Some(Mapping::List(nodes)), nodes: vec![group] };
+        network.machine = Machine { mapping: Some(Mapping::List(nodes)), nodes: vec![group], ..Machine::default() };
         network
     }
 

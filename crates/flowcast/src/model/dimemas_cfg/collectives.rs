@@ -7,6 +7,7 @@ use super::fields::Fields;
 use super::records::Record;
 use super::tuning::{Tuned, content_lines, note};
 use crate::model::collective::{CollectiveOp, Collectives, Phase, PhaseSize, Repeats, Row};
+use crate::units::Time;
 
 /// The table without a communications file, and on top of it the rows of one.
 ///
@@ -49,11 +50,15 @@ pub(super) fn read(text: &str, machines: u32) -> Result<Tuned, DimemasConfigErro
                 let mut fields = record.fields(&MACHINE_OPERATION)?;
                 let machine = fields.whole(0, machines - 1)?;
                 let (op, row) = operation(&mut fields)?;
-                if machine == 0 {
-                    tuned.rows.insert(op, row);
+                match machine {
+                    0 => drop(tuned.rows.insert(op, row)),
+                    _ => tuned.further_rows.push((machine, op, row)),
                 }
             }
-            "External globalop" => drop(operation(&mut record.fields(&EXTERNAL_OPERATION)?)?),
+            "External globalop" => {
+                let (op, row) = operation(&mut record.fields(&EXTERNAL_OPERATION)?)?;
+                tuned.external_rows.insert(op, row);
+            }
             "globalop" => {
                 let mut fields = record.fields(&OLD_OPERATION)?;
                 let (op, row) = operation(&mut fields)?;
@@ -67,7 +72,7 @@ pub(super) fn read(text: &str, machines: u32) -> Result<Tuned, DimemasConfigErro
             }
             "Policy" => tuned.not_modelled.extend(policy(&mut record.fields(&POLICY)?)?),
             "Quantum size (bytes)" => drop(record.fields(&QUANTUM)?.number()?),
-            "Flight time" => check_flight_times(&record, machines)?,
+            "Flight time" => read_flight_times(&record, machines, &mut tuned.flight_times)?,
             _ => {
                 let (found, expected) = (shortened(content), EXPECTED_LINE.to_owned());
                 return Err(DimemasConfigError::Line { line, found, expected });
@@ -77,8 +82,8 @@ pub(super) fn read(text: &str, machines: u32) -> Result<Tuned, DimemasConfigErro
     Ok(tuned)
 }
 
-/// Seconds from one machine to each: without effect inside a machine, and the `.cfg` has a note when there are more.
-fn check_flight_times(record: &Record, machines: u32) -> Result<(), DimemasConfigError> {
+/// Seconds from one machine to each.
+fn read_flight_times(record: &Record, machines: u32, all: &mut Vec<Vec<Time>>) -> Result<(), DimemasConfigError> {
     let Some((machine, times)) = record.fields.split_first().filter(|(_, times)| times.len() == machines as usize)
     else {
         return Err(DimemasConfigError::Line {
@@ -87,11 +92,12 @@ fn check_flight_times(record: &Record, machines: u32) -> Result<(), DimemasConfi
             expected: format!("a machine and its flight times to {machines} machines"),
         });
     };
-    for time in times {
+    all.resize(machines as usize, vec![Time::ZERO; machines as usize]);
+    for (to, time) in times.iter().enumerate() {
         let one = Record { fields: vec![machine, time], ..*record };
         let mut fields = one.fields(&FLIGHT_TIME)?;
-        fields.whole(0, machines - 1)?;
-        fields.seconds()?;
+        let from = fields.whole(0, machines - 1)?;
+        all[from as usize][to] = fields.seconds()?;
     }
     Ok(())
 }

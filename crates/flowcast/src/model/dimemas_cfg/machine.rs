@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::error::{DimemasConfigError, Place};
 use super::fields::Fields;
 use super::records::Record;
-use super::wide_area::WideArea;
+use super::wide_area::{Accelerators, WideAreaRecord, repeats};
 use crate::model::collective::Repeats;
 use crate::model::machine::{Mapping, NodeGroup};
 use crate::units::{Rate, Time};
@@ -43,11 +43,7 @@ impl Environment {
         let nodes_place = fields.place();
         let bandwidth = fields.rate()?;
         let buses = fields.count()?;
-        let model = match fields.whole(1, 3)? {
-            1 => Repeats::Constant,
-            2 => Repeats::Linear,
-            _ => Repeats::Logarithmic,
-        };
+        let model = repeats(&mut fields)?;
         Ok(Environment { name, machine, bandwidth, buses, model, nodes, nodes_place, machine_place })
     }
 }
@@ -85,6 +81,11 @@ const OLDEST_NODE: [&str; 11] = [
 ];
 
 impl NodeRecord {
+    /// There is one machine only, so that nothing leaves it.
+    pub fn forget_wide_area(&mut self) {
+        self.group.wide_area_latency = Time::ZERO;
+    }
+
     /// One node, in any of the three forms; nodes are numbered in their order, whatever number they bear.
     pub fn read(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
         let numbered = record.fields.len() == NODE_WITH_NUMBER.len();
@@ -97,7 +98,7 @@ impl NodeRecord {
         if numbered {
             fields.count()?;
         }
-        let (latency, group) = described_node(&mut fields)?;
+        let (latency, group) = described_node(&mut fields, machine)?;
         Ok(NodeRecord { machine, machine_place, latency, group })
     }
 
@@ -107,7 +108,7 @@ impl NodeRecord {
         let machine = fields.count()?;
         let machine_place = fields.place();
         let count = fields.whole(1, u32::MAX)?;
-        let (latency, group) = described_node(&mut fields)?;
+        let (latency, group) = described_node(&mut fields, machine)?;
         Ok(NodeRecord { machine, machine_place, latency, group: NodeGroup { count, ..group } })
     }
 
@@ -135,14 +136,16 @@ impl NodeRecord {
             intra_buses: cpus,
             intra_in_links: 1,
             intra_out_links: 0,
+            site: machine,
+            wide_area_latency: fields.seconds()?,
+            ..NodeGroup::default()
         };
-        fields.seconds()?;
         Ok(NodeRecord { machine, machine_place, latency, group })
     }
 }
 
 /// The twelve last fields of a node, in their order; also the node's latency.
-fn described_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfigError> {
+fn described_node(fields: &mut Fields, site: u32) -> Result<(Time, NodeGroup), DimemasConfigError> {
     fields.text();
     let mut group = NodeGroup {
         count: 1,
@@ -153,18 +156,19 @@ fn described_node(fields: &mut Fields) -> Result<(Time, NodeGroup), DimemasConfi
         intra_buses: fields.count()?,
         intra_in_links: fields.count()?,
         intra_out_links: fields.count()?,
+        site,
         ..NodeGroup::default()
     };
     let latency = fields.seconds()?;
     group.in_links = fields.count()?;
     group.out_links = fields.count()?;
-    fields.seconds()?;
+    group.wide_area_latency = fields.seconds()?;
     Ok((latency, group))
 }
 
 /// Whether each machine is there once and has the nodes that it says.
 pub(super) fn check_machines(
-    wide_area: Option<&WideArea>,
+    wide_area: Option<&WideAreaRecord>,
     environments: &[Environment],
     nodes: &[NodeRecord],
 ) -> Result<(), DimemasConfigError> {
@@ -217,20 +221,53 @@ fn below(limit: u32) -> String {
     }
 }
 
-/// The first node's latency, and the nodes with equal neighbours put together.
-pub(super) fn node_groups(records: &[NodeRecord]) -> (Time, Vec<NodeGroup>) {
+/// The first node's latency, and the nodes with equal neighbours put together. Nodes are numbered machine by machine.
+pub(super) fn node_groups(records: &[NodeRecord], accelerators: &[Accelerators]) -> (Time, Vec<NodeGroup>) {
+    let mut records: Vec<&NodeRecord> = records.iter().collect();
+    records.sort_by_key(|record| record.machine);
     let latency = records.first().map_or(Time::ZERO, |record| record.latency);
     let mut groups: Vec<NodeGroup> = Vec::new();
+    let mut first_node = 0;
     for record in records {
         let own_latency = (record.latency != latency).then_some(record.latency);
         let group = NodeGroup { latency: own_latency, ..record.group };
-        let merged = groups.last().filter(|last| NodeGroup { count: group.count, ..**last } == group);
-        match merged.and_then(|last| last.count.checked_add(group.count)) {
-            Some(count) => groups.last_mut().expect("one was just compared").count = count,
-            None => groups.push(group),
+        for part in with_accelerators(group, first_node, accelerators) {
+            put_together(&mut groups, part);
         }
+        first_node += u64::from(group.count);
     }
     (latency, groups)
+}
+
+/// Adds a group to the one before it if they are alike.
+fn put_together(groups: &mut Vec<NodeGroup>, group: NodeGroup) {
+    let merged = groups.last().filter(|last| NodeGroup { count: group.count, ..**last } == group);
+    match merged.and_then(|last| last.count.checked_add(group.count)) {
+        Some(count) => groups.last_mut().expect("one was just compared").count = count,
+        None => groups.push(group),
+    }
+}
+
+/// A group of nodes, the first of which has this number, cut where nodes have accelerators.
+fn with_accelerators(group: NodeGroup, first_node: u64, accelerators: &[Accelerators]) -> Vec<NodeGroup> {
+    let place = |found: &Accelerators| u64::from(found.node).checked_sub(first_node).map(|at| (at, found.speed));
+    let inside = |(at, _): &(u64, f64)| *at < u64::from(group.count);
+    let mut marked: Vec<(u64, f64)> = accelerators.iter().filter_map(place).filter(inside).collect();
+    marked.sort_by_key(|(at, _)| *at);
+    let mut parts = Vec::new();
+    let mut next = 0;
+    for (at, speed) in marked {
+        // Of several records for one node the first holds.
+        if at < next {
+            continue;
+        }
+        parts.push(NodeGroup { count: (at - next) as u32, ..group });
+        parts.push(NodeGroup { count: 1, accelerator_speed: speed, ..group });
+        next = at + 1;
+    }
+    parts.push(NodeGroup { count: (u64::from(group.count) - next) as u32, ..group });
+    parts.retain(|part| part.count > 0);
+    parts
 }
 
 /// `"mapping information"` and `"predefined mapping information"`.
@@ -277,12 +314,11 @@ impl PlacedMapping {
     }
 }
 
-/// The first mapping; further ones belong to further applications.
-pub(super) fn mapping(
+/// The mappings, one for each application in their order.
+pub(super) fn mappings(
     mappings: Vec<PlacedMapping>,
     records: &[NodeRecord],
-    not_modelled: &mut Vec<String>,
-) -> Result<Option<Mapping>, DimemasConfigError> {
+) -> Result<(Option<Mapping>, Vec<Mapping>), DimemasConfigError> {
     let nodes: u64 = records.iter().map(|record| u64::from(record.group.count)).sum();
     for placed in &mappings {
         if let Mapping::List(list) = &placed.mapping
@@ -291,10 +327,6 @@ pub(super) fn mapping(
             return Err(wrong(&placed.place, *outside, format!("nodes below {nodes}, the number of nodes")));
         }
     }
-    let mut mappings = mappings.into_iter();
-    let first = mappings.next().map(|placed| placed.mapping);
-    not_modelled.extend(
-        mappings.map(|more| format!("{}: a second application; one application at a time is modelled", more.place)),
-    );
-    Ok(first)
+    let mut mappings = mappings.into_iter().map(|placed| placed.mapping);
+    Ok((mappings.next(), mappings.collect()))
 }

@@ -11,6 +11,7 @@ mod collectives;
 mod error;
 mod fields;
 mod machine;
+mod named_files;
 mod records;
 mod tuning;
 mod wide_area;
@@ -21,9 +22,9 @@ use std::io;
 use self::machine::{Environment, NodeRecord, PlacedMapping};
 use self::records::{Record, Records};
 use self::tuning::{NamedFiles, Tuned};
-use self::wide_area::WideArea;
-use super::collective::{CollectiveOp, Row};
-use super::machine::{Machine, Mapping};
+use self::wide_area::{Accelerators, NumberedConnection, WideAreaRecord};
+use super::machine::Machine;
+use super::machine::wide_area::Site;
 use super::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
 use super::sharing::Sharing;
 use crate::units::Time;
@@ -71,28 +72,32 @@ const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";
 /// The records, sorted by kind.
 #[derive(Default)]
 struct Parts {
-    wide_area: Option<WideArea>,
+    wide_area: Option<WideAreaRecord>,
     environments: Vec<Environment>,
     nodes: Vec<NodeRecord>,
     mappings: Vec<PlacedMapping>,
     files: Option<NamedFiles>,
-    /// Notes that hold only when there is more than one machine.
-    between_machines: Vec<String>,
+    connections: Vec<NumberedConnection>,
+    accelerators: Vec<Accelerators>,
     not_modelled: Vec<String>,
 }
 
 impl Parts {
     fn take(&mut self, record: &Record) -> Result<(), DimemasConfigError> {
         match record.name {
-            "wide area network information" => record.put_once(&mut self.wide_area, WideArea::read(record)?)?,
+            "wide area network information" => record.put_once(&mut self.wide_area, WideAreaRecord::read(record)?)?,
             "environment information" => self.environments.push(Environment::read(record)?),
             "node information" => self.nodes.push(NodeRecord::read(record)?),
             "multi node information" => self.nodes.push(NodeRecord::read_multiple(record)?),
             "mapping information" => self.mappings.push(PlacedMapping::read(record)?),
             "predefined mapping information" => self.mappings.push(PlacedMapping::read_predefined(record)?),
             "configuration files" => record.put_once(&mut self.files, NamedFiles::read(record)?)?,
-            "dedicated connection information" => self.between_machines.push(wide_area::dedicated_connection(record)?),
-            "accelerator node information" => self.not_modelled.extend(wide_area::accelerator(record)?),
+            "dedicated connection information" => self.connections.push(wide_area::dedicated_connection(record)?),
+            "accelerator node information" => {
+                let found = wide_area::accelerator(record)?;
+                self.not_modelled.extend(found.note());
+                self.accelerators.push(found);
+            }
             "modules information" => self.not_modelled.extend(tuning::module(record)?),
             "file system parameters" => self.not_modelled.extend(tuning::file_system(record)?),
             _ => return Err(record.unknown()),
@@ -107,23 +112,35 @@ impl Parts {
             Some(files) => files.load(open, machines)?,
             None => Tuned::default(),
         };
-        if let Some(wide_area) = self.wide_area.as_ref().filter(|_| machines > 1) {
-            self.not_modelled.push(wide_area.note.clone());
-            self.not_modelled.append(&mut self.between_machines);
-        }
-        self.not_modelled.extend(tuned.not_modelled);
-        let mapping = machine::mapping(std::mem::take(&mut self.mappings), &self.nodes, &mut self.not_modelled)?;
-        let not_modelled = std::mem::take(&mut self.not_modelled);
-        Ok(DimemasConfig { network: self.network(mapping, tuned.rows), not_modelled })
+        self.not_modelled.extend_from_slice(&tuned.not_modelled);
+        self.network(tuned, machines)
     }
 
     /// What is left, once it was checked.
-    fn network(self, mapping: Option<Mapping>, rows: BTreeMap<CollectiveOp, Row>) -> Network {
-        let (latency, nodes) = machine::node_groups(&self.nodes);
-        let environment = self.environments.into_iter().min_by_key(|environment| environment.machine);
-        let environment = environment.expect("the check wants an environment for each machine");
+    fn network(mut self, tuned: Tuned, machines: u32) -> Result<DimemasConfig, DimemasConfigError> {
+        let (mapping, further_mappings) = machine::mappings(std::mem::take(&mut self.mappings), &self.nodes)?;
+        if machines < 2 {
+            self.nodes.iter_mut().for_each(NodeRecord::forget_wide_area);
+        }
+        let (latency, nodes) = machine::node_groups(&self.nodes, &self.accelerators);
+        let connections = wide_area::connections(std::mem::take(&mut self.connections), machines)?;
+        let wide_area = self.wide_area.as_ref().map(|record| record.network(&tuned, connections)).unwrap_or_default();
+        self.environments.sort_by_key(|environment| environment.machine);
+        let mut environments = self.environments.into_iter();
+        let environment = environments.next().expect("the check wants an environment for each machine");
+        let further = |site: Environment| Site { bandwidth: Some(site.bandwidth), buses: site.buses };
+        let machine = Machine {
+            buses: environment.buses,
+            mapping,
+            further_mappings,
+            nodes,
+            scheduler: tuned.scheduler,
+            further_sites: environments.map(further).collect(),
+            wide_area,
+            random: tuned.random,
+        };
         let names = [environment.name, self.wide_area.map_or(String::new(), |wide_area| wide_area.name)];
-        Network {
+        let network = Network {
             schema: SCHEMA.to_owned(),
             name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
             title: "Dimemas configuration".to_owned(),
@@ -138,10 +155,11 @@ impl Parts {
             },
             backbone: None,
             sharing: Sharing::default(),
-            machine: Machine { buses: environment.buses, mapping, nodes },
-            collectives: collectives::table(environment.model, rows),
+            machine,
+            collectives: collectives::table(environment.model, tuned.rows),
             intervals: BTreeMap::new(),
             provenance: BTreeMap::new(),
-        }
+        };
+        Ok(DimemasConfig { network, not_modelled: self.not_modelled })
     }
 }

@@ -4,15 +4,26 @@ use std::collections::BTreeMap;
 
 use super::Open;
 use super::collectives;
-use super::error::{DimemasConfigError, Place, shortened};
+use super::error::{DimemasConfigError, Place};
 use super::fields::Fields;
+use super::named_files;
 use super::records::Record;
 use crate::model::collective::{CollectiveOp, Row};
+use crate::model::machine::random::Randomness;
+use crate::model::machine::scheduler::Scheduler;
+use crate::units::Time;
 
 /// What the named files say.
 #[derive(Debug, Default)]
 pub(super) struct Tuned {
     pub rows: BTreeMap<CollectiveOp, Row>,
+    /// Rows of the machines after the first.
+    pub further_rows: Vec<(u32, CollectiveOp, Row)>,
+    /// Rows of the network between machines.
+    pub external_rows: BTreeMap<CollectiveOp, Row>,
+    pub flight_times: Vec<Vec<Time>>,
+    pub scheduler: Scheduler,
+    pub random: Randomness,
     pub not_modelled: Vec<String>,
 }
 
@@ -39,22 +50,37 @@ impl NamedFiles {
     /// Reads those that are named.
     pub fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
         let mut tuned = Tuned::default();
-        if let Some(notes) = read_named(&self.scheduler, open, scheduler)? {
+        if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)? {
+            tuned.scheduler = scheduler;
             tuned.not_modelled.extend(named(&self.scheduler.1, notes));
         }
         if !self.file_system.1.is_empty() {
             let (place, name) = &self.file_system;
-            tuned.not_modelled.push(format!("{place}: {name}; file systems are not modelled, the file is not read"));
+            tuned
+                .not_modelled
+                .push(format!("{place}: {name}; the tool does not read this file, and neither is it here"));
         }
-        if let Some(communications) = read_named(&self.communications, open, |text| collectives::read(text, machines))?
-        {
-            tuned.rows = communications.rows;
-            tuned.not_modelled.extend(named(&self.communications.1, communications.not_modelled));
+        if let Some(found) = read_named(&self.communications, open, |text| collectives::read(text, machines))? {
+            tuned.not_modelled.extend(named(&self.communications.1, found.further_notes()));
+            tuned.not_modelled.extend(named(&self.communications.1, found.not_modelled));
+            (tuned.rows, tuned.external_rows) = (found.rows, found.external_rows);
+            tuned.flight_times = found.flight_times;
         }
-        if let Some(notes) = read_named(&self.random, open, random)? {
-            tuned.not_modelled.extend(named(&self.random.1, notes));
+        if let Some(random) = read_named(&self.random, open, named_files::random)? {
+            tuned.random = random;
         }
         Ok(tuned)
+    }
+}
+
+impl Tuned {
+    /// Rows of further machines that differ from those of the first, whose rows hold for all.
+    fn further_notes(&self) -> Vec<String> {
+        let differs = |(_, op, row): &&(u32, CollectiveOp, Row)| self.rows.get(op) != Some(row);
+        let note = |(machine, op, _): &(u32, CollectiveOp, Row)| {
+            format!("{} of machine {machine}: the rows of machine 0 hold for all machines", op.name())
+        };
+        self.further_rows.iter().filter(differs).map(note).collect()
     }
 }
 
@@ -85,90 +111,6 @@ pub(super) fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// A note on the field read last.
 pub(super) fn note(fields: &Fields, found: &str, reason: &str) -> String {
     format!("{}: {found}; {reason}", fields.place())
-}
-
-const POLICIES: [&str; 8] = ["FIFO", "RR", "PRIO", "FIXED_PRIORITY_FIFO", "SVR4", "UNIX_SVR4", "BOOST", "SS_MPI_CP"];
-const POLICY: [&str; 1] = ["policy"];
-const SECONDS: [&str; 1] = ["seconds"];
-
-/// The scheduler file: how ranks share processors. FIFO without costs is what the models do.
-fn scheduler(text: &str) -> Result<Vec<String>, DimemasConfigError> {
-    let mut notes = Vec::new();
-    let mut fifo = true;
-    for (line, content) in content_lines(text) {
-        let wrong = || DimemasConfigError::Line {
-            line,
-            found: shortened(content),
-            expected: "Policy: NAME, Context switch cost (seconds): N, Busy wait (seconds): N or Quantum (seconds): N"
-                .into(),
-        };
-        let (name, value) = content.split_once(':').ok_or_else(wrong)?;
-        let record = Record { line, name: name.trim(), fields: vec![value.trim()] };
-        match record.name {
-            "Policy" => {
-                let mut fields = record.fields(&POLICY)?;
-                let policy = fields.choice(&POLICIES)?;
-                fifo = policy == "FIFO";
-                if !fifo {
-                    notes.push(note(&fields, policy, "ranks that share a processor run first in, first out"));
-                }
-            }
-            "Context switch cost (seconds)" | "Busy wait (seconds)" => {
-                let mut fields = record.fields(&SECONDS)?;
-                if fields.amount()? > 0.0 {
-                    notes.push(note(&fields, value.trim(), "switching and waiting ranks cost no processor time"));
-                }
-            }
-            "Quantum (seconds)" => drop(record.fields(&SECONDS)?.amount()?),
-            _ if fifo => return Err(wrong()),
-            // The other policies have lines of their own; the note on the policy covers them.
-            _ => {}
-        }
-    }
-    Ok(notes)
-}
-
-/// What may vary at random: the names of the file that comes with Dimemas, and those that its source reads.
-const VARIED: [&str; 14] = [
-    "processor_ratio_dist",
-    "Network_bandwidth_ratio_dist",
-    "Network_latency_ratio_dist",
-    "Memory_bandwidth_ratio_dist",
-    "Memory_latency_ratio_dist",
-    "External_network_ratio_dist",
-    "External_network_latency_ratio_dist",
-    "Processor",
-    "Network bandwidth",
-    "Network latency",
-    "Memory bandwidth",
-    "Memory latency",
-    "External Network bandwidth",
-    "External Network latency",
-];
-const DISTRIBUTION: [&str; 3] = ["distribution", "first parameter", "second parameter"];
-
-/// The random file: `"processor_ratio_dist" NORMAL 0.0 0.0` or `Processor: NORMAL 0.0 0.0`.
-fn random(text: &str) -> Result<Vec<String>, DimemasConfigError> {
-    let mut notes = Vec::new();
-    for (line, content) in content_lines(text) {
-        let split = match content.strip_prefix('"') {
-            Some(rest) => rest.split_once('"'),
-            None => content.split_once(':'),
-        };
-        let (name, rest) = split.filter(|(name, _)| VARIED.contains(&name.trim())).ok_or_else(|| {
-            let expected = format!("one of {}, then a distribution and its parameters", VARIED.join(", "));
-            DimemasConfigError::Line { line, found: shortened(content), expected }
-        })?;
-        let record = Record { line, name: name.trim(), fields: rest.split_whitespace().collect() };
-        let mut fields = record.fields(&DISTRIBUTION)?;
-        let distribution = fields.choice(&["NONE", "NORMAL", "UNIFORM"])?;
-        let place = fields.place();
-        let parameters = [fields.number()?, fields.number()?];
-        if distribution != "NONE" && parameters != [0.0, 0.0] {
-            notes.push(format!("{place}: {}; random variation is not modelled", rest.trim()));
-        }
-    }
-    Ok(notes)
 }
 
 const MODULE: [&str; 3] = ["type", "value", "ratio"];

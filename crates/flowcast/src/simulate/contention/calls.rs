@@ -1,19 +1,34 @@
 //! Point-to-point calls, and what becomes of their messages.
 
+use super::super::costs::Route;
 use super::super::record::{Observer, Received, Sent};
 use super::engine::Engine;
-use super::messages::{Message, Purpose};
+use super::messages::{Mark, Message, Purpose};
 use super::pending::{Event, Kind, Lane};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
-use super::slots::{Release, Slot, state};
-use super::ways::{Move, Way};
+use super::slots::{Release, state};
+use super::ways::{Delay, Move, Way};
 
 impl<O: Observer> Engine<'_, O> {
     #[inline(always)]
     fn way(&self, slot: u32) -> &Way {
-        let way = if self.way_of.is_empty() { 0 } else { self.way_of[slot as usize] };
-        &self.ways[usize::from(way)]
+        &self.ways[self.way_number(slot)]
+    }
+
+    #[inline(always)]
+    fn way_number(&self, slot: u32) -> usize {
+        if self.way_of.is_empty() { 0 } else { usize::from(self.way_of[slot as usize]) }
+    }
+
+    /// A start-up on the way of a slot.
+    #[inline(always)]
+    fn start_up_on(&mut self, slot: u32, delay: Delay) -> Delay {
+        let way = self.way_number(slot);
+        match &mut self.perturbation {
+            Some(perturbation) => Delay::of(perturbation.start_up(delay.nanos, self.routes[way])),
+            None => delay,
+        }
     }
 
     /// A send: overhead first, then the message is handed to the network or waits for its receiver.
@@ -23,15 +38,19 @@ impl<O: Observer> Engine<'_, O> {
         if self.ranks[rank as usize].phase == Phase::Begin {
             let way = self.way(slot);
             let (overhead, busy) = (way.send, way.moves[class as usize].busy);
+            let overhead = self.start_up_on(slot, overhead);
             let state = &mut self.ranks[rank as usize];
             let start = if state.interface_free > now { state.interface_free } else { now };
             state.call = now;
             state.before = start;
             state.blocked += start - now;
-            state.interface_free = start + busy;
+            if busy > 0.0 {
+                state.interface_free = start + busy;
+            }
             state.overhead += overhead.nanos;
             if start > now {
                 state.until = start + overhead.nanos;
+                state.spend = start - now + overhead.nanos;
                 state.lane = Lane::NONE;
                 state.phase = Phase::StartUp;
                 return Step::Spend;
@@ -42,15 +61,18 @@ impl<O: Observer> Engine<'_, O> {
         }
         let RankState { call, before: start, .. } = self.ranks[rank as usize];
         self.observer.sent(rank, slot, Sent { class, call, start, end: now, arrival: f64::INFINITY });
-        let Slot { receiver, state } = self.slots.all[slot as usize];
-        let mut message = Message::new(slot, (rank, receiver), class, Purpose::Deliver);
-        self.links.route(&mut message, (self.processors.node(rank), self.processors.node(receiver)));
+        let receiver = self.slots.receiver(slot);
+        let state = self.slots.states[slot as usize];
+        let mut message = Message::new(slot, rank, class, Purpose::Deliver);
+        let nodes = (self.processors.node(rank), self.processors.node(receiver));
+        let route = if self.way_of.is_empty() { Route::Between } else { self.routes[self.way_number(slot)] };
+        self.links.route(&mut message, receiver, nodes, route);
         if self.slots.has_rendezvous() && self.note_send(&mut message, state) {
             return Step::Wait;
         }
         let number = self.messages.add(message);
         if state == state::EMPTY && self.cost(&message).rendezvous {
-            self.slots.all[slot as usize].state = state::PENDING + number;
+            self.slots.wait(slot, number);
         } else {
             self.hand_over(number);
         }
@@ -59,9 +81,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Where there is rendezvous: notes for later waits who sent; whether the sender has to stop.
     #[inline(never)]
-    fn note_send(&mut self, message: &mut Message, state: u32) -> bool {
+    fn note_send(&mut self, message: &mut Message, state: u8) -> bool {
         let slot = message.slot;
-        self.slots.sends[message.from as usize].push(slot);
+        self.slots.note_send(message.from, slot);
         let cost = self.cost(message);
         if !cost.rendezvous || state != state::EMPTY && cost.held == 0.0 {
             self.slots.releases[slot as usize] = Release::Released;
@@ -70,11 +92,11 @@ impl<O: Observer> Engine<'_, O> {
         if self.program.classes()[message.class as usize].mode.immediate {
             return false;
         }
-        message.holds_sender = true;
+        message.mark(Mark::HoldsSender);
         self.ranks[message.from as usize].before = self.pending.now();
         let number = self.messages.add(*message);
         if state == state::EMPTY {
-            self.slots.all[slot as usize].state = state::PENDING + number;
+            self.slots.wait(slot, number);
         } else {
             self.hand_over(number);
         }
@@ -90,10 +112,12 @@ impl<O: Observer> Engine<'_, O> {
     #[inline(always)]
     pub fn hand_over(&mut self, number: u32) {
         let now = self.pending.now();
-        let message = &mut self.messages[number];
-        message.asked = now;
-        if message.purpose == Purpose::Deliver {
-            self.observer.moved(message.slot, now, f64::INFINITY);
+        if O::WATCHES {
+            self.messages.set_asked(number, now);
+            let message = &self.messages[number];
+            if message.purpose == Purpose::Deliver {
+                self.observer.moved(message.slot, now, f64::INFINITY);
+            }
         }
         self.links.request(&mut self.messages, number);
         self.start_granted();
@@ -111,9 +135,10 @@ impl<O: Observer> Engine<'_, O> {
     /// The sender of a rendezvous message may go on.
     #[inline(never)]
     fn release_sender(&mut self, number: u32) {
-        let Message { slot, from, holds_sender, .. } = self.messages[number];
+        let message = self.messages[number];
+        let Message { slot, from, .. } = message;
         let before = std::mem::replace(&mut self.slots.releases[slot as usize], Release::Released);
-        if !holds_sender && before != Release::Awaited {
+        if !message.is(Mark::HoldsSender) && before != Release::Awaited {
             return;
         }
         let now = self.pending.now();
@@ -128,22 +153,52 @@ impl<O: Observer> Engine<'_, O> {
     #[inline(always)]
     pub fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
-        let Message { slot, class, asked, .. } = self.messages[number];
-        let way = if self.way_of.is_empty() { 0 } else { self.way_of[slot as usize] };
-        let way = &self.ways[usize::from(way)];
+        let Message { slot, class, .. } = self.messages[number];
+        let moved = Event { kind: Kind::Moved, index: number };
+        let number_of_way = self.way_number(slot);
+        let way = &self.ways[number_of_way];
         let cost = &way.moves[class as usize];
-        let arrival = if way.has_latency {
+        let arrival = if self.perturbation.is_some() {
+            self.begin_perturbed_transfer(number, number_of_way)
+        } else if way.has_latency {
             let arrival = now + cost.arrives.nanos;
-            self.pending.at(now + cost.bytes, Event { kind: Kind::Moved, index: number });
+            self.pending.at(now + cost.bytes, moved);
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
             arrival
         } else {
-            cost.arrives.schedule(&mut self.pending, Event { kind: Kind::Moved, index: number })
+            cost.arrives.schedule(&mut self.pending, moved)
         };
-        self.observer.moved(slot, now, arrival);
-        if asked < now {
-            self.observer.queued(slot, asked);
+        if O::WATCHES {
+            self.observer.moved(slot, now, arrival);
+            let asked = self.messages.asked(number);
+            if asked < now {
+                self.observer.queued(slot, asked);
+            }
         }
+    }
+
+    /// A transfer whose bandwidth varies; gives the time of its arrival.
+    #[cold]
+    fn begin_perturbed_transfer(&mut self, number: u32, way: usize) -> f64 {
+        let now = self.pending.now();
+        let class = self.messages[number].class as usize;
+        let size = self.program.classes()[class].size.0 as f64;
+        let cost = self.ways[way].moves[class];
+        let perturbation = self.perturbation.as_mut().expect("costs vary");
+        let stretch = perturbation.transfer(now, way, self.routes[way], size);
+        let latency = cost.arrives.nanos - cost.bytes;
+        let arrival = now + (cost.bytes * stretch.until_there + latency);
+        self.pending.at(now + cost.bytes * stretch.on_links, Event { kind: Kind::Moved, index: number });
+        if self.arrives_later(way) {
+            self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
+        }
+        arrival
+    }
+
+    /// Whether messages of a way arrive later than they leave the links.
+    #[inline(always)]
+    fn arrives_later(&self, way: usize) -> bool {
+        self.ways[way].has_latency || self.perturbation.is_some() && matches!(self.routes[way], Route::ToSite(_))
     }
 
     /// A message has left its links.
@@ -151,19 +206,22 @@ impl<O: Observer> Engine<'_, O> {
     pub fn moved(&mut self, number: u32) {
         self.links.release(&mut self.messages, number);
         self.start_granted();
-        let Message { slot, from, purpose, .. } = self.messages[number];
-        if purpose == Purpose::Part {
-            self.messages.remove(number);
-            self.part_arrived(from, slot);
+        let message = self.messages[number];
+        if message.purpose == Purpose::Part {
+            let (_, flight) = self.messages.part(number);
+            match flight {
+                0.0 => self.arrived(number),
+                flight => self.pending.at(self.pending.now() + flight, Event { kind: Kind::Arrived, index: number }),
+            }
             return;
         }
         if self.slots.has_rendezvous() {
-            let cost = self.cost(&self.messages[number]);
+            let cost = self.cost(&message);
             if cost.rendezvous && cost.held > 0.0 {
                 self.release_sender(number);
             }
         }
-        if !self.way(slot).has_latency {
+        if !self.arrives_later(self.way_number(message.slot)) {
             self.arrived(number);
         }
     }
@@ -171,13 +229,15 @@ impl<O: Observer> Engine<'_, O> {
     /// A message is there; a receiver that waits for it goes on.
     #[inline(always)]
     pub fn arrived(&mut self, number: u32) {
-        let slot = self.messages[number].slot;
+        let Message { slot, from, purpose, .. } = self.messages[number];
         self.messages.remove(number);
-        let Slot { receiver, state } = &mut self.slots.all[slot as usize];
-        if std::mem::replace(state, state::ARRIVED) != state::AWAITED {
+        if purpose == Purpose::Part {
+            return self.part_arrived(from, slot);
+        }
+        if std::mem::replace(&mut self.slots.states[slot as usize], state::ARRIVED) != state::AWAITED {
             return;
         }
-        let receiver = *receiver;
+        let receiver = self.slots.receiver(slot);
         let now = self.pending.now();
         let rank = &mut self.ranks[receiver as usize];
         rank.blocked += now - rank.before;
@@ -193,6 +253,7 @@ impl<O: Observer> Engine<'_, O> {
         let now = self.pending.now();
         if self.ranks[rank as usize].phase == Phase::Begin {
             let before = self.way(slot).before;
+            let before = self.start_up_on(slot, before);
             self.ranks[rank as usize].call = now;
             self.ranks[rank as usize].overhead += before.nanos;
             if before.nanos > 0.0 {
@@ -200,13 +261,13 @@ impl<O: Observer> Engine<'_, O> {
             }
         }
         self.ranks[rank as usize].before = now;
-        let state = self.slots.all[slot as usize].state;
+        let state = self.slots.states[slot as usize];
         if state == state::ARRIVED {
             return self.take(rank, slot);
         }
-        self.slots.all[slot as usize].state = state::AWAITED;
-        if state >= state::PENDING {
-            self.meet(state - state::PENDING);
+        self.slots.states[slot as usize] = state::AWAITED;
+        if state == state::PENDING {
+            self.meet(self.slots.waiting(slot));
         }
         Step::Wait
     }
@@ -236,12 +297,12 @@ impl<O: Observer> Engine<'_, O> {
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
-        let state = self.slots.all[slot as usize].state;
+        let state = self.slots.states[slot as usize];
         if state != state::ARRIVED {
-            self.slots.all[slot as usize].state = state::POSTED;
+            self.slots.states[slot as usize] = state::POSTED;
         }
-        if state >= state::PENDING {
-            self.meet(state - state::PENDING);
+        if state == state::PENDING {
+            self.meet(self.slots.waiting(slot));
         }
         Step::Done
     }

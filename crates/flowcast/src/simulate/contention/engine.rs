@@ -1,8 +1,9 @@
 //! The loop over the events, and the turns of the ranks.
 
 use super::super::SimulateError;
-use super::super::costs::Costs;
-use super::super::outcome::{Outcome, RankOutcome};
+use super::super::costs::{Costs, Route, WayNumbers};
+use super::super::outcome::{Outcome, RankOutcome, Waits};
+use super::super::placement::Placement;
 use super::super::record::Observer;
 use super::super::replay::Replay;
 use super::super::standstill::{Stand, Standstill};
@@ -10,8 +11,11 @@ use super::gathering::Gatherings;
 use super::links::Links;
 use super::messages::{Messages, Purpose};
 use super::pending::{Event, Kind, Pending};
+use super::perturbation::Perturbation;
+use super::prefetch::{prefetch, prefetch_at};
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
+use super::scheduling::{Scheduling, Slice, priorities};
 use super::slots::Slots;
 use super::ways::{Delay, Way, ways};
 use crate::trace::program::Program;
@@ -28,6 +32,9 @@ enum TurnEnd {
     GoesOn,
 }
 
+/// From so many ranks on, their states do not stay in the nearest caches, and looking ahead pays.
+const MANY_RANKS: usize = 512;
+
 /// A running replay.
 pub(super) struct Engine<'a, O> {
     pub program: &'a Program,
@@ -42,6 +49,14 @@ pub(super) struct Engine<'a, O> {
     pub links: Links,
     pub messages: Messages,
     pub gatherings: Gatherings,
+    pub placement: &'a Placement,
+    /// By kind of way: where its messages go.
+    pub routes: Vec<Route>,
+    /// Absent if turns are first come, first served.
+    pub scheduling: Option<Box<Scheduling>>,
+    /// Absent if costs do not change.
+    pub perturbation: Option<Box<Perturbation>>,
+    pub waits: Waits,
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
@@ -49,6 +64,11 @@ impl<'a, O: Observer> Engine<'a, O> {
         let Replay { program, placement, costs, ways: way_of } = replay;
         let ranks = program.ranks();
         let mut pending = Pending::default();
+        let numbers = WayNumbers::new(placement);
+        let routes: Vec<Route> = (0..costs.paths.len()).map(|way| numbers.route(way)).collect();
+        let network = costs.network();
+        let scheduler = &network.machine.scheduler;
+        let perturbation = Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
         Engine {
             program,
             costs,
@@ -61,10 +81,15 @@ impl<'a, O: Observer> Engine<'a, O> {
                 .collect(),
             slots: Slots::new(program, costs.has_rendezvous()),
             pending,
-            processors: Processors::new(placement, ranks),
+            processors: Processors::new(placement, ranks, priorities(scheduler, ranks)),
             links,
             messages: Messages::default(),
             gatherings: Gatherings::new(program),
+            placement,
+            routes,
+            scheduling: Scheduling::new(scheduler, ranks, placement.nodes()).map(Box::new),
+            perturbation,
+            waits: Waits::default(),
         }
     }
 
@@ -73,7 +98,11 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
+        let is_large = self.ranks.len() >= MANY_RANKS;
         while let Some(Event { kind, index }) = self.pending.next() {
+            if is_large {
+                self.look_ahead();
+            }
             match kind {
                 Kind::Turn => self.turn(index),
                 Kind::Moved => self.moved(index),
@@ -85,7 +114,9 @@ impl<'a, O: Observer> Engine<'a, O> {
         if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
             return Err(self.explain_stop());
         }
-        Ok(Outcome::of(
+        let waits =
+            Waits { processors: self.waits.processors, preemptions: self.waits.preemptions, ..self.links.waits };
+        let outcome = Outcome::of(
             self.program,
             self.ranks.iter().map(|state| RankOutcome {
                 end: Time::from_nanos(state.end),
@@ -93,7 +124,75 @@ impl<'a, O: Observer> Engine<'a, O> {
                 blocked: Time::from_nanos(state.blocked),
                 overhead: Time::from_nanos(state.overhead),
             }),
-        ))
+        );
+        Ok(Outcome { waits, ..outcome })
+    }
+
+    /// Asks for what the next events will need, in the order in which one thing leads to another.
+    #[inline(always)]
+    fn look_ahead(&self) {
+        let ahead = |places: usize| self.pending.ahead(places);
+        let now = |places: usize| self.pending.ahead_now(places);
+        [ahead(15), now(9)].into_iter().flatten().for_each(|event| self.ask_for(event));
+        [ahead(10), now(6)].into_iter().flatten().for_each(|event| self.ask_for_next(event));
+        [ahead(5), now(3)].into_iter().flatten().for_each(|event| self.ask_for_partner(event));
+    }
+
+    /// The rank or message itself.
+    #[inline(always)]
+    fn ask_for(&self, event: Event) {
+        match event.kind {
+            Kind::Turn => {
+                let state = &self.ranks[event.index as usize];
+                prefetch(&state.words);
+                prefetch(&state.blocked);
+            }
+            _ => prefetch(&self.messages[event.index]),
+        }
+    }
+
+    /// What it leads to: the instruction and the next slot to receive into, or the links and the slot.
+    #[inline(always)]
+    fn ask_for_next(&self, event: Event) {
+        match event.kind {
+            Kind::Turn => {
+                let state = &self.ranks[event.index as usize];
+                prefetch_at(state.words, state.at);
+                prefetch_at(&self.slots.states, state.next_slot);
+                self.links.ask_for_node(self.processors.node(event.index));
+            }
+            _ => {
+                let message = &self.messages[event.index];
+                self.links.ask_for(message);
+                prefetch_at(&self.slots.states, message.slot);
+                if message.purpose == Purpose::Deliver {
+                    prefetch(&self.ranks[self.slots.receiver(message.slot) as usize].words);
+                }
+            }
+        }
+    }
+
+    /// The other end: the receiver's links and the slot that a send fills, or the messages that wait for the links.
+    #[inline(always)]
+    fn ask_for_partner(&self, event: Event) {
+        match event.kind {
+            Kind::Turn => {
+                let state = &self.ranks[event.index as usize];
+                if let Some((Op::Send { slot, .. }, _)) = words::decode(state.words, state.at as usize) {
+                    prefetch_at(&self.slots.states, slot);
+                    self.links.ask_for_node(self.processors.node(self.slots.receiver(slot)));
+                }
+            }
+            _ => {
+                let message = &self.messages[event.index];
+                self.links.ask_for_waiting(message, &self.messages);
+                if message.purpose == Purpose::Deliver {
+                    let state = &self.ranks[self.slots.receiver(message.slot) as usize];
+                    prefetch(&state.blocked);
+                    prefetch_at(state.words, state.at);
+                }
+            }
+        }
     }
 
     /// Gives free processors to ranks that want them.
@@ -115,6 +214,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
         state.queued = self.pending.now();
         self.processors.queue(rank, place);
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.queued(rank, place);
+            self.make_room(rank);
+        }
     }
 
     /// The instruction of a rank is done.
@@ -132,7 +235,14 @@ impl<'a, O: Observer> Engine<'a, O> {
         let now = self.pending.now();
         let event = Event { kind: Kind::Turn, index: rank };
         let state = &mut self.ranks[rank as usize];
-        state.blocked += now - state.queued;
+        if now > state.queued {
+            state.blocked += now - state.queued;
+            self.waits.processors += 1;
+        }
+        if self.scheduling.is_some() {
+            return self.start_scheduled_turn(rank);
+        }
+        let state = &mut self.ranks[rank as usize];
         match state.phase {
             Phase::StartUp => state.phase = Phase::Started,
             Phase::Finish => state.phase = Phase::Finishing,
@@ -146,30 +256,72 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn start_instruction(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
         let Some((op, next)) = words::decode(state.words, state.at as usize) else { return };
-        match op {
-            Op::Compute(time) => {
-                state.at = next as u32;
-                return self.compute(rank, time.as_nanos());
-            }
-            Op::Accelerator(_) => state.at = next as u32,
-            _ => {}
+        if let Op::Compute(time) = op {
+            state.at = next as u32;
+            return self.compute(rank, time.as_nanos());
         }
         self.pending.at_once(Event { kind: Kind::Turn, index: rank });
     }
 
     #[inline(always)]
     fn compute(&mut self, rank: u32, nanos: f64) {
-        let speed = self.costs.speeds[rank as usize];
-        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+        let nanos = self.scaled(rank, nanos);
         let start = self.pending.now();
         self.ranks[rank as usize].compute += nanos;
         self.observer.computed(rank, start, start + nanos);
         self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
     }
 
+    /// What a computation takes on the processor of a rank.
+    #[inline(always)]
+    pub fn scaled(&mut self, rank: u32, nanos: f64) -> f64 {
+        let mut speed = if self.costs.is_as_traced { 1.0 } else { self.costs.speeds[rank as usize] };
+        if let Some(perturbation) = &mut self.perturbation {
+            speed = perturbation.speed(speed);
+        }
+        if speed == 1.0 { nanos } else { nanos / speed }
+    }
+
+    /// A rank computes on an accelerator; its processor is free for others.
+    fn accelerate(&mut self, rank: u32, nanos: f64) -> TurnEnd {
+        let speed = self.costs.accelerator_speeds[rank as usize];
+        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+        let start = self.pending.now();
+        let state = &mut self.ranks[rank as usize];
+        state.phase = Phase::Accelerated;
+        state.compute += nanos;
+        self.observer.computed(rank, start, start + nanos);
+        self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
+        TurnEnd::Leaves
+    }
+
+    /// A slice of a rank, or the switch to it, has ended; whether it goes on.
+    fn ends_turn(&mut self, rank: u32) -> bool {
+        match self.end_slice(rank) {
+            Slice::Done => return true,
+            Slice::Switched | Slice::Past => {}
+            Slice::Cut => {
+                self.processors.release(rank);
+                // Its computation may be its last instruction: it is queued although there is none behind.
+                self.ranks[rank as usize].queued = self.pending.now();
+                self.processors.queue(rank, Place::Back);
+                if let Some(next) = self.processors.next_beside(rank) {
+                    self.start_turn(next);
+                }
+            }
+        }
+        false
+    }
+
     /// A rank goes on.
     #[inline(always)]
     fn turn(&mut self, rank: u32) {
+        if self.ranks[rank as usize].phase == Phase::Accelerated {
+            return self.advance(rank, Place::Back);
+        }
+        if self.scheduling.is_some() && !self.ends_turn(rank) {
+            return;
+        }
         self.processors.release(rank);
         loop {
             let end = self.step(rank);
@@ -205,10 +357,11 @@ impl<'a, O: Observer> Engine<'a, O> {
             };
             self.ranks[rank as usize].next = next as u32;
             let step = match op {
-                Op::Compute(_) | Op::Accelerator(_) => {
+                Op::Compute(_) => {
                     self.queue(rank, place);
                     return TurnEnd::Leaves;
                 }
+                Op::Accelerator(time) => return self.accelerate(rank, time.as_nanos()),
                 Op::Send { class, slot } => self.send(rank, class, slot),
                 Op::Recv => self.receive(rank, self.ranks[rank as usize].next_slot),
                 Op::Irecv => self.post(rank),
@@ -266,8 +419,9 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
         };
-        let computes = matches!(op, Op::Compute(_) | Op::Accelerator(_));
-        if !computes && self.processors.nobody_waits(rank) && self.pending.nothing_is_due() {
+        let computes = matches!(op, Op::Compute(_));
+        if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due()
+        {
             return None;
         }
         Some(self.start_next_turn(rank))
@@ -277,7 +431,14 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn start_next_turn(&mut self, rank: u32) -> TurnEnd {
         self.ranks[rank as usize].queued = self.pending.now();
-        if self.processors.keep(rank) {
+        let keeps = match &mut self.scheduling {
+            Some(scheduling) => {
+                scheduling.queued(rank, Place::Front);
+                scheduling.keeps_processor()
+            }
+            None => true,
+        };
+        if keeps && self.processors.keep(rank) {
             self.start_turn(rank);
             return TurnEnd::Keeps;
         }
@@ -293,6 +454,9 @@ impl<'a, O: Observer> Engine<'a, O> {
         state.phase = Phase::StartUp;
         state.until = now + delay.nanos;
         state.lane = delay.lane;
+        if self.scheduling.is_some() {
+            state.spend = delay.nanos;
+        }
         Step::Spend
     }
 
@@ -304,10 +468,10 @@ impl<'a, O: Observer> Engine<'a, O> {
             match self.messages[number].purpose {
                 Purpose::Deliver => self.begin_transfer(number),
                 Purpose::Part => {
-                    let end = self.pending.now() + self.messages[number].part_nanos;
+                    let end = self.pending.now() + self.messages.part(number).0;
                     self.pending.at(end, Event { kind: Kind::Moved, index: number });
                 }
-                Purpose::Collective => self.begin_collective(number),
+                Purpose::Collective => self.ask_next_site(number),
             }
         }
     }

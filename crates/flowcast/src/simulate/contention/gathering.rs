@@ -1,6 +1,7 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
 use super::super::record::{Gathered, Observer};
+use super::super::replay::route;
 use super::engine::Engine;
 use super::messages::{Message, NONE, Purpose};
 use super::pending::{Event, Kind};
@@ -8,7 +9,7 @@ use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
 use super::ways::Delay;
 use crate::trace::program::{CollectiveCall, CollectiveMode, Program};
-use crate::units::Rank;
+use crate::units::{Node, Rank};
 
 /// A rank that has come, and its call.
 #[derive(Debug, Clone, Copy)]
@@ -149,10 +150,13 @@ impl<O: Observer> Engine<'_, O> {
     /// The part of a rank goes to the root like a message that needs no start-up.
     fn send_part(&mut self, rank: u32, made: &CollectiveCall, instance: u32) {
         let root = made.root.map_or(rank, |root| root.0);
-        let mut message = Message::new(instance, (rank, root), 0, Purpose::Part);
-        self.links.route(&mut message, (self.processors.node(rank), self.processors.node(root)));
-        message.part_nanos = self.costs.to_root(message.inside, Rank(rank), made.send);
+        let mut message = Message::new(instance, rank, 0, Purpose::Part);
+        let nodes = (self.processors.node(rank), self.processors.node(root));
+        let places = (Node(nodes.0), Node(nodes.1));
+        let route = route(self.costs.network(), self.placement, places, (0, made.send));
+        self.links.route(&mut message, root, nodes, route);
         let number = self.messages.add(message);
+        self.messages.set_part(number, self.costs.to_root(route, Rank(rank), made.send));
         self.hand_over(number);
     }
 
@@ -185,9 +189,30 @@ impl<O: Observer> Engine<'_, O> {
         if synchronous {
             self.end_gathering(instance);
         } else {
-            let number = self.messages.add(Message::new(instance, (0, 0), 0, Purpose::Collective));
-            self.links.request_all(&mut self.messages, number);
+            let number = self.messages.add(Message::new(instance, 0, 0, Purpose::Collective));
+            self.messages[number].source = 0;
+            self.ask_site(number, 0);
             self.start_granted();
+        }
+    }
+
+    /// Asks for the buses of one of the sites of a collective.
+    fn ask_site(&mut self, number: u32, index: u32) {
+        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let site = self.costs.sites(communicator).nth(index as usize).expect("a communicator has members");
+        self.messages[number].source = index;
+        self.messages[number].class = 0;
+        self.links.request_all(&mut self.messages, number, site);
+    }
+
+    /// A collective has all buses of one of its sites: it asks the next, or begins.
+    pub(super) fn ask_next_site(&mut self, number: u32) {
+        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let next = self.messages[number].source + 1;
+        if (next as usize) < self.costs.sites(communicator).count() {
+            self.ask_site(number, next);
+        } else {
+            self.begin_collective(number);
         }
     }
 
@@ -203,7 +228,10 @@ impl<O: Observer> Engine<'_, O> {
     /// A collective is done: messages that waited for its buses start, then the ranks go on.
     pub(super) fn gathered(&mut self, number: u32) {
         let instance = self.messages[number].slot;
-        self.links.release_all(&mut self.messages);
+        let costs = self.costs;
+        for site in costs.sites(self.program.instances()[instance as usize]) {
+            self.links.release_all(&mut self.messages, site);
+        }
         self.start_granted();
         self.messages.remove(number);
         self.end_gathering(instance);

@@ -5,6 +5,7 @@ pub const NONE: u32 = u32::MAX;
 
 /// What a message does to the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Purpose {
     /// An ordinary message; it fills a slot.
     Deliver,
@@ -14,62 +15,93 @@ pub enum Purpose {
     Collective,
 }
 
-/// A message between its send and its arrival.
+/// What may be true of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mark {
+    /// The blocked sender goes on when the message moves.
+    HoldsSender = 1,
+    /// Both ranks are on one node.
+    Inside = 2,
+    /// It goes to another node of the site, and may be robbed of its out link.
+    Steals = 4,
+    /// It has an out link.
+    HasOut = 8,
+    /// It has an in link.
+    HasIn = 16,
+    /// It asks for its in link first.
+    InFirst = 32,
+    /// It goes by a dedicated connection.
+    Connected = 64,
+}
+
+/// The bus that a message needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bus(pub u16);
+
+impl Bus {
+    /// None.
+    pub const NONE: Bus = Bus(0);
+    /// One of its node.
+    pub const INSIDE: Bus = Bus(1);
+}
+
+/// A message between its send and its arrival: half a cache line, since many are under way at once.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 pub struct Message {
     /// The receiver's slot, or what the purpose says.
     pub slot: u32,
     /// Sender.
     pub from: u32,
-    /// Receiver.
-    pub to: u32,
     /// Message class; for a collective: the buses that it holds so far.
     pub class: u32,
-    /// What for.
-    pub purpose: Purpose,
-    /// Whether the blocked sender goes on when the message moves.
-    pub holds_sender: bool,
-    /// Whether both ranks are on one node.
-    pub inside: bool,
-    /// Whether it has an out link.
-    pub has_out: bool,
-    /// Whether it has an in link.
-    pub has_in: bool,
-    /// The pool of links that it leaves through.
+    /// The pool of links that it leaves through; for a collective: which of its sites it asks.
     pub source: u32,
     /// The pool of links that it comes in through.
     pub destination: u32,
-    /// The set of buses that it needs one of.
-    pub bus: u32,
-    /// When it was handed to the network.
-    pub asked: f64,
-    /// How long the transfer of a part takes.
-    pub part_nanos: f64,
     previous: u32,
     next: u32,
+    /// The buses that it needs one of.
+    pub bus: Bus,
+    /// What for.
+    pub purpose: Purpose,
+    marks: u8,
 }
 
 impl Message {
     /// A message that has nothing yet.
-    pub fn new(slot: u32, (from, to): (u32, u32), class: u32, purpose: Purpose) -> Message {
+    pub fn new(slot: u32, from: u32, class: u32, purpose: Purpose) -> Message {
         Message {
             slot,
             from,
-            to,
             class,
-            purpose,
-            holds_sender: false,
-            inside: false,
-            has_out: false,
-            has_in: false,
             source: NONE,
             destination: NONE,
-            bus: NONE,
-            asked: 0.0,
-            part_nanos: 0.0,
             previous: NONE,
             next: NONE,
+            bus: Bus::NONE,
+            purpose,
+            marks: 0,
         }
+    }
+
+    /// Whether this is true of it.
+    #[inline(always)]
+    pub fn is(&self, mark: Mark) -> bool {
+        self.marks & mark as u8 != 0
+    }
+
+    /// Makes it true.
+    #[inline(always)]
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks |= mark as u8;
+    }
+
+    /// Makes it untrue.
+    #[inline(always)]
+    pub fn unmark(&mut self, mark: Mark) {
+        self.marks &= !(mark as u8);
     }
 }
 
@@ -78,6 +110,10 @@ impl Message {
 pub struct Messages {
     all: Vec<Message>,
     free: Vec<u32>,
+    /// When each was handed to the network, as far as somebody wants to know.
+    asked: Vec<f64>,
+    /// How long the parts of root-synchronous collectives are on the links and in flight.
+    parts: Vec<(f64, f64)>,
 }
 
 impl Messages {
@@ -101,8 +137,34 @@ impl Messages {
     pub fn remove(&mut self, number: u32) {
         self.free.push(number);
     }
+
+    /// Notes when a message was handed to the network.
+    pub fn set_asked(&mut self, number: u32, time: f64) {
+        put(&mut self.asked, number, time, 0.0);
+    }
+
+    /// When it was.
+    pub fn asked(&self, number: u32) -> f64 {
+        self.asked[number as usize]
+    }
+
+    /// Notes how long a part is on the links and in flight.
+    pub fn set_part(&mut self, number: u32, times: (f64, f64)) {
+        put(&mut self.parts, number, times, (0.0, 0.0));
+    }
+
+    /// How long it is.
+    pub fn part(&self, number: u32) -> (f64, f64) {
+        self.parts[number as usize]
+    }
 }
 
+fn put<T: Copy>(all: &mut Vec<T>, number: u32, value: T, none: T) {
+    if all.len() <= number as usize {
+        all.resize(number as usize + 1, none);
+    }
+    all[number as usize] = value;
+}
 impl std::ops::Index<u32> for Messages {
     type Output = Message;
 
@@ -194,7 +256,7 @@ mod tests {
             for (action, choice) in steps {
                 match action {
                     0 | 1 => {
-                        let number = messages.add(Message::new(0, (0, 0), 0, Purpose::Deliver));
+                        let number = messages.add(Message::new(0, 0, 0, Purpose::Deliver));
                         prop_assert!(!list.contains(&number));
                         if action == 0 {
                             queue.push_back(&mut messages, number);

@@ -15,9 +15,12 @@ mod gathering;
 mod links;
 mod messages;
 mod pending;
+mod perturbation;
 mod pool;
+mod prefetch;
 mod processors;
 mod ranks;
+mod scheduling;
 mod slots;
 mod ways;
 
@@ -30,8 +33,10 @@ use super::replay::Replay;
 use crate::model::machine::NodeGroup;
 use crate::model::network::Network;
 use crate::trace::program::Program;
+use crate::units::Time;
 use engine::Engine;
 use links::Links;
+use perturbation::Perturbation;
 
 /// Whether anything in the machine is limited so that ranks or messages may have to wait for it.
 pub fn is_needed(network: &Network, placement: &Placement) -> bool {
@@ -39,6 +44,9 @@ pub fn is_needed(network: &Network, placement: &Placement) -> bool {
     let inside = |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
     let groups = placement.groups();
     network.machine.buses > 0
+        || placement.sites() > 1
+        || network.machine.scheduler.context_switch > Time::ZERO
+        || Perturbation::is_needed(network)
         || groups.iter().any(outside)
         || placement.is_shared() && groups.iter().any(inside)
         || placement.oversubscribed() > 0
@@ -61,7 +69,7 @@ impl<'a> Contention<'a> {
         placement: Placement,
         rendezvous: Rendezvous,
     ) -> Result<Contention<'a>, SimulateError> {
-        let links = Links::new(network, &placement, program.ranks());
+        let links = Links::new(program, network, &placement);
         Ok(Contention { replay: Replay::new(program, network, placement, rendezvous)?, links })
     }
 

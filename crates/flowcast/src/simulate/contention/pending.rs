@@ -49,17 +49,22 @@ const MOST_LANES: usize = 1 << 12;
 struct Entry {
     /// Bits of a time that is not negative, which order as the time does.
     due: u64,
-    sequence: u64,
+    /// Number of the insertion, and below it the lane.
+    order: u64,
     event: Event,
-    lane: u16,
 }
 
 impl Entry {
     #[inline(always)]
+    fn lane(&self) -> u16 {
+        self.order as u16
+    }
+
+    #[inline(always)]
     fn is_before(&self, other: &Entry) -> bool {
         match self.due.cmp(&other.due) {
             Ordering::Less => true,
-            Ordering::Equal => self.sequence < other.sequence,
+            Ordering::Equal => self.order < other.order,
             Ordering::Greater => false,
         }
     }
@@ -80,6 +85,9 @@ impl LaneQueue {
     }
 }
 
+/// Children of a place in the heap.
+const WIDTH: usize = 4;
+
 /// Entries of which the earliest is at hand.
 #[derive(Debug, Clone, Default)]
 struct Heap(Vec<Entry>);
@@ -90,7 +98,7 @@ impl Heap {
         let mut at = self.0.len();
         self.0.push(entry);
         while at > 0 {
-            let parent = (at - 1) / 2;
+            let parent = (at - 1) / WIDTH;
             if !entry.is_before(&self.0[parent]) {
                 break;
             }
@@ -106,12 +114,15 @@ impl Heap {
         let heap = &mut self.0[..];
         let mut at = 0;
         loop {
-            let mut child = 2 * at + 1;
-            if child >= heap.len() {
+            let first = WIDTH * at + 1;
+            if first >= heap.len() {
                 break;
             }
-            if child + 1 < heap.len() && heap[child + 1].is_before(&heap[child]) {
-                child += 1;
+            let mut child = first;
+            for other in first + 1..heap.len().min(first + WIDTH) {
+                if heap[other].is_before(&heap[child]) {
+                    child = other;
+                }
             }
             if !heap[child].is_before(&entry) {
                 break;
@@ -142,9 +153,27 @@ pub struct Pending {
     /// The head of each lane.
     heads: Heap,
     lanes: Vec<LaneQueue>,
+    /// The lane of the last event that did not come at once.
+    last_lane: u16,
 }
 
 impl Pending {
+    /// An event that comes soon: this many behind the next one of the lane that the last one came from.
+    #[inline(always)]
+    pub fn ahead(&self, places: usize) -> Option<Event> {
+        match self.lanes.get(usize::from(self.last_lane)) {
+            Some(lane) => lane.behind.get(places),
+            None => self.others.0.get(places),
+        }
+        .map(|entry| entry.event)
+    }
+
+    /// An event that is due now: this many behind the next one.
+    #[inline(always)]
+    pub fn ahead_now(&self, places: usize) -> Option<Event> {
+        self.at_once.get(places).copied()
+    }
+
     /// The time of the last event given out.
     #[inline(always)]
     pub fn now(&self) -> f64 {
@@ -174,7 +203,7 @@ impl Pending {
             return self.at_once(event);
         }
         self.sequence += 1;
-        let entry = Entry { due: time.to_bits(), sequence: self.sequence, event, lane };
+        let entry = Entry { due: time.to_bits(), order: self.sequence << 16 | u64::from(lane), event };
         match self.lanes.get_mut(usize::from(lane)) {
             Some(queue) if queue.active => queue.behind.push_back(entry),
             Some(queue) => {
@@ -217,8 +246,11 @@ impl Pending {
         {
             return Some(event);
         }
-        let Entry { due, event, lane, .. } = *first?;
+        let entry = *first?;
+        let Entry { due, event, .. } = entry;
+        let lane = entry.lane();
         self.now = f64::from_bits(due);
+        self.last_lane = lane;
         if lane == DIRECT {
             self.others.remove_first();
             return Some(event);

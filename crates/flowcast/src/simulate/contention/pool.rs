@@ -1,17 +1,20 @@
-//! The links of one node or rank.
+//! The links of one node, rank, site or connection.
 
-use super::messages::{Messages, Queue};
+use super::messages::{Mark, Messages, NONE, Queue};
 
-/// The links of a node, or of a rank for messages inside its node.
+/// The links of a node, of a rank for messages inside its node, of a site or of a dedicated connection.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub(super) struct Pool {
     pub half_duplex: bool,
     pub free_in: u32,
     pub free_out: u32,
     pub waiting_in: Queue,
     pub waiting_out: Queue,
-    /// Messages that have an out link, in the order of acquisition; as many as links at most.
-    pub holding: Vec<u32>,
+    /// Messages that may be robbed of their out link, in the order of acquisition, the first apart: most pools have
+    /// one link, and what stands behind a pointer is far away.
+    first_holder: u32,
+    other_holders: Vec<u32>,
 }
 
 impl Pool {
@@ -21,13 +24,47 @@ impl Pool {
         let most = links_in.max(links_out);
         let (free_in, free_out) = if half_duplex { (most, most) } else { (links_in, links_out) };
         let (waiting_in, waiting_out) = (Queue::EMPTY, Queue::EMPTY);
-        Pool { half_duplex, free_in, free_out, waiting_in, waiting_out, holding: Vec::new() }
+        Pool { half_duplex, free_in, free_out, waiting_in, waiting_out, first_holder: NONE, other_holders: Vec::new() }
     }
 
     /// The first message that has an out link and waits for its in link.
     #[inline]
     pub fn victim(&self, messages: &Messages) -> Option<u32> {
-        self.holding.iter().copied().find(|number| !messages[*number].has_in)
+        let waits = |number: &u32| !messages[*number].is(Mark::HasIn);
+        let first = (self.first_holder != NONE).then_some(self.first_holder);
+        first.filter(waits).or_else(|| self.other_holders.iter().copied().find(waits))
+    }
+
+    /// Notes that a message has got an out link.
+    #[inline]
+    pub fn hold(&mut self, number: u32) {
+        match self.first_holder {
+            NONE => self.first_holder = number,
+            _ => self.other_holders.push(number),
+        }
+    }
+
+    /// Notes that a message has no out link any more.
+    #[inline]
+    pub fn let_go(&mut self, number: u32) {
+        if self.first_holder != number {
+            let place = self.other_holders.iter().position(|held| *held == number).expect("what has a link is listed");
+            self.other_holders.remove(place);
+        } else if self.other_holders.is_empty() {
+            self.first_holder = NONE;
+        } else {
+            self.first_holder = self.other_holders.remove(0);
+        }
+    }
+
+    /// Notes that one message has taken the out link of another.
+    pub fn hand_on(&mut self, from: u32, to: u32) {
+        if self.first_holder == from {
+            self.first_holder = to;
+            return;
+        }
+        let place = self.other_holders.iter().position(|held| *held == from).expect("what has a link is listed");
+        self.other_holders[place] = to;
     }
 
     #[inline]

@@ -2,7 +2,9 @@
 //!
 //! A rank that computes, or spends overhead, has a processor; one that waits for a message has none and goes to the
 //! back of its node's queue when it is woken. After a computation a rank keeps its processor for the call that
-//! follows (it goes to the front of the queue); between two computations it goes to the back.
+//! follows (it goes to the front of the queue); between two computations it goes to the back. With priorities the queue
+//! is ordered by them first. Where no two ranks share a node there is nothing to count: whoever wants a processor gets
+//! it in the next round.
 
 use super::super::placement::Placement;
 use super::messages::NONE;
@@ -31,23 +33,57 @@ pub struct Processors {
     node_of: Vec<u32>,
     /// By rank: the next in the queue of its node.
     next: Vec<u32>,
-    /// Nodes in whose queue something changed since the last round.
+    /// By rank, with priorities only.
+    priorities: Vec<i32>,
+    /// By node, if no two ranks share one: its rank. Else empty.
+    rank_of: Vec<u32>,
+    /// By rank, if no two share a node: whether it wants its processor.
+    wants: Vec<bool>,
+    /// Nodes in whose queue something changed since the last round, the highest first if `sorted`.
     changed: Vec<u32>,
+    sorted: bool,
 }
 
 impl Processors {
     /// All free.
-    pub fn new(placement: &Placement, ranks: usize) -> Processors {
+    pub fn new(placement: &Placement, ranks: usize, priorities: Vec<i32>) -> Processors {
         let node = |node| {
             let group = &placement.groups()[placement.group_index(Node(node))];
             NodeState { free: group.cpus.max(1), first: NONE, last: NONE }
         };
+        let node_of: Vec<u32> = (0..ranks as u32).map(|rank| placement.node(Rank(rank)).0).collect();
+        let alone = !placement.is_shared();
+        let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
+        if alone {
+            node_of.iter().enumerate().for_each(|(rank, node)| rank_of[*node as usize] = rank as u32);
+        }
         Processors {
             nodes: (0..placement.nodes() as u32).map(node).collect(),
-            node_of: (0..ranks as u32).map(|rank| placement.node(Rank(rank)).0).collect(),
+            node_of,
             next: vec![NONE; ranks],
+            priorities,
+            rank_of,
+            wants: vec![false; if alone { ranks } else { 0 }],
             changed: Vec::new(),
+            sorted: true,
         }
+    }
+
+    /// Whether no two ranks share a node.
+    #[inline(always)]
+    fn are_alone(&self) -> bool {
+        !self.wants.is_empty()
+    }
+
+    #[inline(always)]
+    fn note_change(&mut self, node: u32) {
+        self.sorted &= self.changed.last().is_none_or(|last| *last >= node);
+        self.changed.push(node);
+    }
+
+    /// Whether a node has a free processor.
+    pub fn has_free(&self, node: u32) -> bool {
+        self.are_alone() || self.nodes[node as usize].free > 0
     }
 
     /// The node of a rank.
@@ -60,11 +96,17 @@ impl Processors {
     #[inline(always)]
     pub fn queue(&mut self, rank: u32, place: Place) {
         let number = self.node_of[rank as usize];
+        if self.are_alone() {
+            self.wants[rank as usize] = true;
+            return self.note_change(number);
+        }
         let node = &mut self.nodes[number as usize];
         if node.first == NONE {
-            self.changed.push(number);
             self.next[rank as usize] = NONE;
             (node.first, node.last) = (rank, rank);
+            self.note_change(number);
+        } else if !self.priorities.is_empty() {
+            self.queue_by_priority(rank, place);
         } else if place == Place::Front {
             self.next[rank as usize] = node.first;
             node.first = rank;
@@ -75,20 +117,50 @@ impl Processors {
         }
     }
 
+    /// Among ranks of its own number at the front or the back.
+    fn queue_by_priority(&mut self, rank: u32, place: Place) {
+        let node = &mut self.nodes[self.node_of[rank as usize] as usize];
+        let own = self.priorities[rank as usize];
+        let mut before = NONE;
+        let mut at = node.first;
+        while at != NONE {
+            let number = self.priorities[at as usize];
+            if number > own || number == own && place == Place::Front {
+                break;
+            }
+            before = at;
+            at = self.next[at as usize];
+        }
+        self.next[rank as usize] = at;
+        match before {
+            NONE => node.first = rank,
+            before => self.next[before as usize] = rank,
+        }
+        if at == NONE {
+            node.last = rank;
+        }
+    }
+
     /// A rank gives its processor back.
     #[inline(always)]
     pub fn release(&mut self, rank: u32) {
+        if self.are_alone() {
+            return;
+        }
         let number = self.node_of[rank as usize];
         let node = &mut self.nodes[number as usize];
         node.free += 1;
         if node.first != NONE {
-            self.changed.push(number);
+            self.note_change(number);
         }
     }
 
     /// A rank takes the processor back that it has just given back, unless it is gone.
     #[inline(always)]
     pub fn keep(&mut self, rank: u32) -> bool {
+        if self.are_alone() {
+            return true;
+        }
         let node = &mut self.nodes[self.node_of[rank as usize] as usize];
         let free = node.free > 0;
         node.free -= u32::from(free);
@@ -98,7 +170,7 @@ impl Processors {
     /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
     #[inline(always)]
     pub fn nobody_waits(&self, rank: u32) -> bool {
-        self.changed.is_empty() && self.nodes[self.node_of[rank as usize] as usize].free > 0
+        self.changed.is_empty() && (self.are_alone() || self.nodes[self.node_of[rank as usize] as usize].free > 0)
     }
 
     /// The next rank that gets a processor of the node of `rank`.
@@ -117,10 +189,10 @@ impl Processors {
     }
 
     fn next_of_changed(&mut self) -> Option<u32> {
-        if !self.changed.is_sorted_by(|a, b| a > b) {
+        if !self.sorted {
             // Highest first: nodes are taken from the end.
             self.changed.sort_unstable_by(|a, b| b.cmp(a));
-            self.changed.dedup();
+            self.sorted = true;
         }
         while let Some(node) = self.changed.last() {
             if let Some(rank) = self.take(*node) {
@@ -133,6 +205,10 @@ impl Processors {
 
     #[inline(always)]
     fn take(&mut self, number: u32) -> Option<u32> {
+        if self.are_alone() {
+            let rank = self.rank_of[number as usize];
+            return std::mem::replace(&mut self.wants[rank as usize], false).then_some(rank);
+        }
         let node = &mut self.nodes[number as usize];
         if node.free == 0 || node.first == NONE {
             return None;

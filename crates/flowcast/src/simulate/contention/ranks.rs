@@ -17,6 +17,8 @@ pub(super) enum Phase {
     Finish,
     /// It is done but for that time.
     Finishing,
+    /// It computes on an accelerator, without a processor.
+    Accelerated,
     /// There is no further instruction.
     Ended,
 }
@@ -35,9 +37,9 @@ pub(super) enum Step {
     Wait,
 }
 
-/// One rank, in two cache lines.
+/// One rank, in two cache lines, the first of which is all that most turns need.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(128))]
 pub(super) struct RankState<'a> {
     /// Its instructions.
     pub words: &'a [u32],
@@ -46,21 +48,23 @@ pub(super) struct RankState<'a> {
     pub next: u32,
     /// The slot of the next receive to post.
     pub next_slot: u32,
+    pub lane: Lane,
     pub phase: Phase,
     /// When the program called, and when it had spent the start-up of the call.
     pub call: f64,
     pub before: f64,
     /// When the start-up, or the time on a message that has come, ends.
     pub until: f64,
-    pub lane: Lane,
     /// When it began to wait for a processor.
     pub queued: f64,
+    pub overhead: f64,
+    pub blocked: f64,
+    pub compute: f64,
+    pub end: f64,
     /// When the sending interface may start the next message.
     pub interface_free: f64,
-    pub end: f64,
-    pub compute: f64,
-    pub blocked: f64,
-    pub overhead: f64,
+    /// How long the start-up takes, where turns are scheduled.
+    pub spend: f64,
 }
 
 impl<'a> RankState<'a> {
@@ -74,6 +78,7 @@ impl<'a> RankState<'a> {
             call: 0.0,
             before: 0.0,
             until: 0.0,
+            spend: 0.0,
             lane: Lane::NONE,
             queued: 0.0,
             interface_free: 0.0,

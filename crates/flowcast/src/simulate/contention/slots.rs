@@ -1,25 +1,20 @@
 //! What both sides know about each message.
 
 use crate::trace::program::Program;
+use crate::trace::words::Op;
 use crate::units::Rank;
 
-/// What is known about a message by both sides: which rank receives it, and how far they are.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
-    pub receiver: u32,
-    pub state: u32,
-}
-
-/// States of a slot. Any other is the number of a message, plus [`state::PENDING`], that waits for its receiver.
+/// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.
 pub(super) mod state {
-    pub const EMPTY: u32 = 0;
+    pub const EMPTY: u8 = 0;
     /// The receiver is ready.
-    pub const POSTED: u32 = 1;
+    pub const POSTED: u8 = 1;
     /// The receiver waits.
-    pub const AWAITED: u32 = 2;
+    pub const AWAITED: u8 = 2;
     /// The message is there.
-    pub const ARRIVED: u32 = 3;
-    pub const PENDING: u32 = 4;
+    pub const ARRIVED: u8 = 3;
+    /// The message waits for its receiver.
+    pub const PENDING: u8 = 4;
 }
 
 /// Whether a sender that waits for its receiver may go on.
@@ -32,40 +27,91 @@ pub(super) enum Release {
 
 /// The slots of all messages.
 pub(super) struct Slots {
-    pub all: Vec<Slot>,
+    pub states: Vec<u8>,
+    /// By rank: its first slot; one more at the end.
+    firsts: Vec<u32>,
+    /// Ranks for each slot on average, in parts of 2^32.
+    ranks_per_slot: u64,
+    /// By slot, with rendezvous only: the message that waits for its receiver.
+    waiting: Vec<u32>,
     /// By slot, with rendezvous only.
     pub releases: Vec<Release>,
-    /// By rank, with rendezvous only: the slots of its sends.
-    pub sends: Vec<Vec<u32>>,
+    /// With rendezvous only: the slots of the sends that ranks have made, rank behind rank.
+    sends: Vec<u32>,
+    /// By rank: where its sends begin, and where the next one goes.
+    made: Vec<(u32, u32)>,
 }
 
 impl Slots {
     /// Nothing sent, nothing posted.
     pub fn new(program: &Program, has_rendezvous: bool) -> Slots {
         let messages = program.messages();
-        let mut all = Vec::with_capacity(messages as usize);
         let ranks = program.ranks() as u32;
-        for rank in 0..ranks {
-            let end = if rank + 1 < ranks { program.first_slot(Rank(rank + 1)) } else { messages };
-            all.resize(end as usize, Slot { receiver: rank, state: state::EMPTY });
-        }
+        let mut firsts: Vec<u32> = (0..ranks).map(|rank| program.first_slot(Rank(rank))).collect();
+        firsts.push(messages);
+        let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
+        let states = vec![state::EMPTY; messages as usize];
+        let waiting = vec![0; if has_rendezvous { messages as usize } else { 0 }];
         let (releases, sends) = match has_rendezvous {
-            true => (vec![Release::NotYet; messages as usize], vec![Vec::new(); ranks as usize]),
+            true => (vec![Release::NotYet; messages as usize], vec![0; messages as usize]),
             false => (Vec::new(), Vec::new()),
         };
-        Slots { all, releases, sends }
+        let made = if has_rendezvous { places_of_sends(program) } else { Vec::new() };
+        Slots { states, firsts, ranks_per_slot, waiting, releases, sends, made }
+    }
+
+    /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
+    #[inline(always)]
+    pub fn receiver(&self, slot: u32) -> u32 {
+        let guess = (u64::from(slot) * self.ranks_per_slot >> 32) as usize;
+        for rank in [guess, guess + 1] {
+            if let Some([first, end]) = self.firsts.get(rank..rank + 2)
+                && (*first..*end).contains(&slot)
+            {
+                return rank as u32;
+            }
+        }
+        self.firsts.partition_point(|first| *first <= slot) as u32 - 1
+    }
+
+    /// A message waits for its receiver.
+    pub fn wait(&mut self, slot: u32, message: u32) {
+        self.states[slot as usize] = state::PENDING;
+        self.waiting[slot as usize] = message;
+    }
+
+    /// The message that waits for its receiver.
+    pub fn waiting(&self, slot: u32) -> u32 {
+        self.waiting[slot as usize]
+    }
+
+    /// Notes the slot of a send.
+    pub fn note_send(&mut self, rank: u32, slot: u32) {
+        let (_, next) = &mut self.made[rank as usize];
+        self.sends[*next as usize] = slot;
+        *next += 1;
     }
 
     /// Whether any sender waits for its receiver.
     #[inline(always)]
     pub fn has_rendezvous(&self) -> bool {
-        !self.sends.is_empty()
+        !self.made.is_empty()
     }
 
     /// The slot of the send of a rank that was this many sends ago.
     pub fn sent(&self, rank: u32, ago: u32) -> Option<u32> {
-        let sends = self.sends.get(rank as usize)?;
-        let index = (sends.len() as u32).checked_sub(ago + 1)?;
-        Some(sends[index as usize])
+        let (first, next) = *self.made.get(rank as usize)?;
+        let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
+        Some(self.sends[index as usize])
     }
+}
+
+fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
+    let mut first = 0;
+    let place = |rank| {
+        let place = first;
+        first += program.ops(Rank(rank)).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
+        (place, place)
+    };
+    (0..program.ranks() as u32).map(place).collect()
 }

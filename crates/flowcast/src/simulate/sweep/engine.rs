@@ -6,6 +6,7 @@ use super::lane_costs::{LaneClass, LaneCosts, LanePath};
 use super::slots::{self, Known};
 use super::times::{Pool, Times, later};
 use super::{SetOutcome, Walked};
+use crate::simulate::costs::Route;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};
@@ -146,7 +147,15 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
                 Op::WaitSend(ago) => self.wait_send(rank, ago),
                 Op::Collective { call, instance } => self.collective(rank, &mut state, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, instance),
-                Op::Accelerator(_) | Op::Nothing | Op::Event(_) | Op::Ignored(_) => Step::GoOn,
+                Op::Accelerator(time) => {
+                    let networks = &self.costs.networks;
+                    let nanos = time.as_nanos();
+                    add(&mut self.times[rank as usize], |lane| {
+                        nanos / networks[lane].accelerator_speeds[rank as usize]
+                    });
+                    Step::GoOn
+                }
+                Op::Nothing | Op::Event(_) | Op::Ignored(_) => Step::GoOn,
             };
             if let Step::Wait = step {
                 self.ranks[rank as usize] = state;
@@ -384,9 +393,11 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
             return *came;
         }
         let root = made.root.unwrap_or(Rank(rank));
-        let same_node = self.walked.placement.node(root) == self.walked.placement.node(Rank(rank));
+        let placement = self.walked.placement;
+        let same_node = placement.node(root) == placement.node(Rank(rank));
+        let route = if same_node { Route::Inside } else { Route::Between };
         let networks = &self.costs.networks;
-        Times::from_lanes(|lane| came.0[lane] + networks[lane].to_root(same_node, Rank(rank), made.send))
+        Times::from_lanes(|lane| came.0[lane] + networks[lane].to_root(route, Rank(rank), made.send).0)
     }
 
     fn wait_collective(&mut self, rank: u32, instance: u32) -> Step {

@@ -51,7 +51,7 @@ impl WhatIf {
         mapping: Option<&Mapping>,
         rendezvous_from: Option<crate::units::Bytes>,
     ) -> Result<WhatIf, SimulateError> {
-        let placement = Placement::new(&network.machine, mapping, program.ranks())?;
+        let placement = Placement::of_program(&network.machine, mapping, program)?;
         let rendezvous = Rendezvous::of(&network, rendezvous_from);
         Ok(WhatIf { network, placement, rendezvous })
     }
@@ -119,7 +119,7 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
             }
             continue;
         }
-        let ways = ways_of(program, &first.placement)?;
+        let ways = ways_of(program, &first.network, &first.placement)?;
         let waits = prepared[alike[0]].has_rendezvous();
         let awaited = if waits { slots::awaited_sends(program) } else { Vec::new() };
         let walked = Walked { program, placement: &first.placement, ways: &ways, awaited: &awaited };

@@ -33,6 +33,9 @@ pub struct Tables {
     self_messages: bool,
     bytes: u64,
     ignored: Vec<(String, u64)>,
+    /// Task and thread of each rank, where tasks have several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    threads: Vec<(u32, u32)>,
 }
 
 const SCHEMA: &str = "flowcast/compiled-trace/1";
@@ -72,6 +75,7 @@ fn tables_of(program: &Program) -> Tables {
         self_messages: program.self_messages,
         bytes: program.bytes.0,
         ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
+        threads: program.threads.clone(),
     }
 }
 
@@ -110,6 +114,7 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
         bytes: Bytes(tables.bytes),
         ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
         source: None,
+        threads: tables.threads,
     };
     let file = (**bytes).as_ref();
     // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.

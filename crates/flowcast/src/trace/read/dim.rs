@@ -1,10 +1,13 @@
 //! Dimemas traces (`.dim`): one line for each record, grouped by task.
 //!
 //! The header's byte offsets are not needed and not trusted: where a task's records begin is found by bisection, and
-//! each line must then belong to the task whose section it stands in.
+//! each line must then belong to the task whose section it stands in. Each thread of a task is a rank of the program.
+
+mod peers;
 
 use std::sync::Arc;
 
+use self::peers::Peers;
 use super::cursor::Cursor;
 use super::known_lines::{KnownLines, Line, Repeat};
 use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
@@ -23,9 +26,10 @@ use crate::units::{Bytes, Rank, Time};
 pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
     let input = Input { name, text: bytes_of(&bytes) };
     let (header, body) = read_header(input)?;
-    let (communicators, body) = read_definitions(input, body, header.tasks)?;
-    let mut sections = find_sections(input, body, header.tasks)?;
-    for_each_mut(&mut sections, options.threads, |section| section.read(input, header.tasks));
+    let (communicators, body) = read_definitions(input, body, header.tasks())?;
+    let mut sections = find_sections(input, body, &header)?;
+    let peers = Peers::new(input, &header.threads, &sections)?;
+    for_each_mut(&mut sections, options.threads, |section| section.read(input, &peers));
     let mut ranks = Vec::with_capacity(sections.len());
     let mut starts = Vec::with_capacity(sections.len());
     for section in sections {
@@ -33,16 +37,33 @@ pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Prog
             return Err(error);
         }
         ranks.push(section.builder);
-        starts.push(RankSource { file: 0, offset: section.start, is_record: is_record_of });
+        let number = Rank(section.task);
+        starts.push(RankSource { file: 0, offset: section.start, number, is_record: is_record_of });
     }
     let source = Source { names: vec![name.to_owned()], texts: vec![Arc::clone(&bytes)], ranks: starts };
-    link(Parts { name: header.name, ranks, communicators, ignored_kind, source: Some(source) }, options)
+    let communicators = peers.resolve_members(communicators, &ranks).map_err(|(found, expected)| TraceError::At {
+        place: name.to_owned(),
+        found,
+        expected,
+    })?;
+    let threads = peers.threads();
+    link(Parts { name: header.name, ranks, communicators, ignored_kind, source: Some(source), threads }, options)
 }
 
 struct Header {
     name: String,
-    tasks: u32,
+    /// By task.
+    threads: Vec<u32>,
 }
+
+impl Header {
+    fn tasks(&self) -> u32 {
+        self.threads.len() as u32
+    }
+}
+
+/// More ranks than this are taken for a damaged header.
+const MOST_RANKS: u64 = 1 << 24;
 
 const HEADER_FORM: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
 
@@ -63,20 +84,29 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     if !cursor.eat(b'(') {
         return Err(fault(0));
     }
+    let mut all = Vec::new();
+    let mut ranks = 0;
     for task in 0..tasks {
         let threads = cursor
             .integer()
             .ok_or_else(|| input.fault(0, format!("threads of {task} tasks"), format!("threads of {tasks} tasks")))?;
-        if threads != 1 {
+        let known = u32::try_from(threads).ok().filter(|threads| *threads >= 1);
+        ranks += u64::from(known.unwrap_or(0));
+        let Some(threads) = known.filter(|_| ranks <= MOST_RANKS) else {
             let found = format!("{threads} threads in task {task}");
-            return Err(input.fault(0, found, "one thread in each task (more are not replayed yet)"));
-        }
+            return Err(input.fault(
+                0,
+                found,
+                format!("at least one thread in each task, at most {MOST_RANKS} in all"),
+            ));
+        };
+        all.push(threads);
         if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
             return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORM));
         }
     }
     cursor.skip_line();
-    Ok((Header { name, tasks: tasks as u32 }, cursor.at))
+    Ok((Header { name, threads: all }, cursor.at))
 }
 
 /// Communicators (`d:1:`); files (`d:2:`) and windows (`d:3:`) have no effect on time.
@@ -123,36 +153,37 @@ fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Comm
     Ok((communicators, cursor.at))
 }
 
-/// One task's records.
+/// The records of one thread of a task.
 struct Section {
     task: u32,
+    thread: u32,
     start: usize,
     end: usize,
     builder: RankBuilder,
     error: Option<TraceError>,
 }
 
-/// Splits the body by task. Records must be grouped by task in ascending order.
-fn find_sections(input: Input<'_>, body: usize, tasks: u32) -> Result<Vec<Section>, TraceError> {
+/// Splits the body by task and thread. Records must be grouped by them in ascending order.
+fn find_sections(input: Input<'_>, body: usize, header: &Header) -> Result<Vec<Section>, TraceError> {
     let end = records_end(input.text, body);
-    let mut starts = vec![end; tasks as usize + 1];
+    let mut sections = Vec::new();
     let mut at = body;
-    for task in 0..tasks {
-        starts[task as usize] = at;
-        at = first_line_past(input.text, at..end, task);
+    for (task, threads) in header.threads.iter().enumerate() {
+        for thread in 0..*threads {
+            let start = at;
+            // Behind the last thread the next task begins, whatever threads the lines name.
+            let last = if thread + 1 == *threads { i64::MAX } else { i64::from(thread) };
+            at = first_line_past(input.text, at..end, (task as i64, last));
+            let builder = RankBuilder::default();
+            sections.push(Section { task: task as u32, thread, start, end: at, builder, error: None });
+        }
     }
     if at < end {
         let found = input.shown(at);
-        return Err(input.fault(at, found, format!("records of tasks 0 to {}, grouped by task", tasks - 1)));
+        let expected = format!("records of tasks 0 to {}, grouped by task", header.tasks() - 1);
+        return Err(input.fault(at, found, expected));
     }
-    let section = |task: u32| Section {
-        task,
-        start: starts[task as usize],
-        end: starts[task as usize + 1],
-        builder: RankBuilder::default(),
-        error: None,
-    };
-    Ok((0..tasks).map(section).collect())
+    Ok(sections)
 }
 
 /// Where the footer (`s:` lines) begins.
@@ -170,13 +201,13 @@ fn records_end(text: &[u8], body: usize) -> usize {
     end
 }
 
-/// The first line in `range` whose task is not `task` or below, by galloping and bisection over line starts.
-fn first_line_past(text: &[u8], range: std::ops::Range<usize>, task: u32) -> usize {
+/// The first line in `range` whose task and thread are beyond `last`, by galloping and bisection over line starts.
+fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64)) -> usize {
     let next_line = |at: usize| {
         let rest = &text[at..range.end];
         memchr::memchr(b'\n', rest).map_or(range.end, |length| at + length + 1)
     };
-    let past = |at: usize| task_of(&text[at..range.end]).is_some_and(|found| found > i64::from(task));
+    let past = |at: usize| place_of(&text[at..range.end]).is_some_and(|found| found > last);
     let mut low = range.start;
     if low >= range.end || past(low) {
         return low;
@@ -207,15 +238,17 @@ fn first_line_past(text: &[u8], range: std::ops::Range<usize>, task: u32) -> usi
     high
 }
 
-/// The second field of the line that begins here.
-fn task_of(line: &[u8]) -> Option<i64> {
+/// The second and third fields of the line that begins here.
+fn place_of(line: &[u8]) -> Option<(i64, i64)> {
     let mut cursor = Cursor { text: line, at: 0 };
     cursor.integer()?;
-    if cursor.eat(b':') { cursor.integer() } else { None }
+    let task = if cursor.eat(b':') { cursor.integer()? } else { return None };
+    let thread = if cursor.eat(b':') { cursor.integer() } else { None };
+    Some((task, thread.unwrap_or(0)))
 }
 
-fn is_record_of(line: &[u8], rank: Rank) -> bool {
-    task_of(line) == Some(i64::from(rank.0))
+fn is_record_of(line: &[u8], task: Rank) -> bool {
+    place_of(line).is_some_and(|(found, _)| found == i64::from(task.0))
 }
 
 /// Why a line is refused.
@@ -234,9 +267,9 @@ impl From<RecordFault> for LineFault {
 }
 
 impl Section {
-    fn read(&mut self, input: Input<'_>, tasks: u32) {
+    fn read(&mut self, input: Input<'_>, peers: &Peers) {
         let text = &input.text[..self.end];
-        let prefix = format!(":{}:0:", self.task).into_bytes();
+        let prefix = format!(":{}:{}:", self.task, self.thread).into_bytes();
         let mut known = KnownLines::default();
         let mut cursor = Cursor { text, at: self.start };
         while !cursor.finished() {
@@ -244,7 +277,7 @@ impl Section {
             if cursor.eat_line_end() || self.read_known(&mut cursor, &mut known) {
                 continue;
             }
-            if let Err(fault) = self.read_line(&mut cursor, &prefix, tasks, &mut known) {
+            if let Err(fault) = self.read_line(&mut cursor, &prefix, peers, &mut known) {
                 let (found, expected) = match fault {
                     LineFault::Form(expected) => (input.shown(start), expected.to_owned()),
                     LineFault::Value(found, expected) => (found, expected),
@@ -281,7 +314,7 @@ impl Section {
         &mut self,
         cursor: &mut Cursor<'_>,
         prefix: &[u8],
-        tasks: u32,
+        peers: &Peers,
         known: &mut KnownLines,
     ) -> Result<(), LineFault> {
         let kind = cursor.integer().ok_or(LineFault::Form("a record, which begins with its number"))?;
@@ -290,24 +323,27 @@ impl Section {
             return if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form(form_of(0))) };
         }
         if !cursor.eat_all(prefix) {
-            return Err(self.misplaced(cursor, kind));
+            return Err(self.misplaced(cursor, kind, peers));
         }
         match kind {
             1 => {
                 let time = read_seconds(cursor)?;
                 self.builder.compute(time);
             }
-            2 => known.learn(self.read_send(cursor, tasks)?),
+            2 => known.learn(self.read_send(cursor, peers)?),
             3 => {
-                if let Some(repeat) = self.read_recv(cursor, tasks)? {
+                if let Some(repeat) = self.read_recv(cursor, peers)? {
                     known.learn(repeat);
                 }
             }
-            10 => self.read_collective(cursor, tasks)?,
+            10 => self.read_collective(cursor, peers)?,
             20 => {
                 const FORM: &str = "20:task:thread:type:value";
                 let [kind, value] = integers(cursor).ok_or(LineFault::Form(FORM))?;
                 self.builder.event(kind, value)?;
+                if let Some(parallel) = parallel_events(kind).filter(|_| value != 0) {
+                    self.builder.count(parallel);
+                }
             }
             11 => {
                 let time = read_seconds(cursor)?;
@@ -322,14 +358,24 @@ impl Section {
     }
 
     #[cold]
-    fn misplaced(&self, cursor: &Cursor<'_>, kind: i64) -> LineFault {
+    fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> LineFault {
         let mut cursor = *cursor;
         let task = if cursor.eat(b':') { cursor.integer() } else { None };
         let thread = if cursor.eat(b':') { cursor.integer() } else { None };
         match (task, thread) {
-            (Some(task), Some(0)) if task == i64::from(self.task) => LineFault::Form(form_of(kind)),
+            (Some(task), Some(thread)) if (task, thread) == (i64::from(self.task), i64::from(self.thread)) => {
+                LineFault::Form(form_of(kind))
+            }
             (Some(task), Some(thread)) if task == i64::from(self.task) => {
-                LineFault::Value(format!("thread {thread}"), "thread 0, the only one of its task".to_owned())
+                let expected = match peers.threads_of(self.task) {
+                    1 => "thread 0, the only one of its task".to_owned(),
+                    threads => format!(
+                        "records of thread {}: threads from 0 to {}, each in one piece",
+                        self.thread,
+                        threads - 1
+                    ),
+                };
+                LineFault::Value(format!("thread {thread}"), expected)
             }
             (Some(task), Some(_)) => LineFault::Value(
                 format!("a record of task {task}"),
@@ -340,20 +386,26 @@ impl Section {
     }
 
     #[inline]
-    fn read_send(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<Repeat, LineFault> {
-        let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", tasks)?;
+    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Repeat, LineFault> {
+        let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers)?;
         let mode = match message.last {
             0..=3 => SendMode { synchronous: message.last & 1 != 0, immediate: message.last & 2 != 0 },
             other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
         };
-        let Channel { peer, tag, communicator } = message.channel;
+        let channel = peers.receiver(self.task, &message);
+        let Channel { peer, tag, communicator } = channel;
+        // Threads of one task wait for each other, as in the tool.
+        let mode = match peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread) {
+            true => SendMode { synchronous: true, ..mode },
+            false => mode,
+        };
         let class = MessageClass { size: message.size, tag, communicator, mode };
         Ok(Repeat::Send(self.builder.send(Rank(peer), class, Record::Begins)?))
     }
 
     #[inline]
-    fn read_recv(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<Option<Repeat>, LineFault> {
-        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", tasks)?;
+    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Option<Repeat>, LineFault> {
+        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", peers)?;
         match message.last {
             0..=2 => {}
             other if (3..1000).contains(&other) => {
@@ -362,7 +414,7 @@ impl Section {
             }
             other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
         }
-        let channel = self.builder.channel(message.channel);
+        let channel = self.builder.channel(peers.sender(self.task, &message));
         Ok(Some(match message.last {
             0 => {
                 self.builder.recv(channel, Record::Begins)?;
@@ -379,14 +431,19 @@ impl Section {
         }))
     }
 
-    fn root_task(&self, root: i64, tasks: u32) -> Result<Rank, LineFault> {
-        let found = u32::try_from(root).ok().filter(|root| *root < tasks).map(Rank);
+    fn root_rank(&self, root: i64, thread: i64, peers: &Peers) -> Result<Rank, LineFault> {
+        let tasks = peers.tasks();
+        let task = u32::try_from(root).ok().filter(|root| *root < tasks);
+        let found = task.map(|task| {
+            let thread = u32::try_from(thread).ok().filter(|thread| *thread < peers.threads_of(task));
+            Rank(peers.rank(task, thread.unwrap_or(0)))
+        });
         found.ok_or_else(|| LineFault::Value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
     }
 
-    fn read_collective(&mut self, cursor: &mut Cursor<'_>, tasks: u32) -> Result<(), LineFault> {
+    fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
         const FORM: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
-        let [op, communicator, root, _, send, recv] = integers(cursor).ok_or(LineFault::Form(FORM))?;
+        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(LineFault::Form(FORM))?;
         let sync = if cursor.eat(b':') { cursor.integer().ok_or(LineFault::Form(FORM))? } else { 1 };
         let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
         let op_found = || LineFault::Value(format!("operation {op}"), "a collective operation, 0 to 31".to_owned());
@@ -406,7 +463,7 @@ impl Section {
         // For a reduction, and with root synchronism, the field holds the root's task; else whether this task is the root.
         let names_task = sync == 3 || operation == CollectiveOp::Reduce;
         let is_root = if names_task { root == i64::from(self.task) } else { root == 1 };
-        let root_task = if sync == 3 { Some(self.root_task(root, tasks)?) } else { None };
+        let root_task = if sync == 3 { Some(self.root_rank(root, root_thread, peers)?) } else { None };
         let call = CallRecord {
             op: operation,
             communicator: small(communicator, "a communicator")?,
@@ -422,14 +479,18 @@ impl Section {
 
 /// What sends and receives have in common.
 struct Message {
-    channel: Channel,
+    peer: u32,
+    /// The peer's thread; below 0 whichever handles the message.
+    thread: i64,
+    tag: i32,
+    communicator: i32,
     size: Bytes,
     last: i64,
 }
 
 impl Message {
     #[inline(always)]
-    fn read(cursor: &mut Cursor<'_>, form: &'static str, tasks: u32) -> Result<Message, LineFault> {
+    fn read(cursor: &mut Cursor<'_>, form: &'static str, peers: &Peers) -> Result<Message, LineFault> {
         let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(LineFault::Form(form))?;
         // An older form has no thread behind the peer.
         let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
@@ -437,21 +498,20 @@ impl Message {
         } else {
             (-1, second, third, fourth, fifth)
         };
+        let tasks = peers.tasks();
         if !(0..i64::from(tasks)).contains(&peer) {
             return Err(LineFault::Value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));
         }
-        if thread > 0 {
-            return Err(LineFault::Value(
-                format!("thread {thread}"),
-                "-1 or 0, each task having one thread".to_owned(),
-            ));
+        if thread >= i64::from(peers.threads_of(peer as u32)) {
+            let expected = match peers.threads_of(peer as u32) {
+                1 => "-1 or 0, each task having one thread".to_owned(),
+                threads => format!("-1, or a thread of task {peer} from 0 to {}", threads - 1),
+            };
+            return Err(LineFault::Value(format!("thread {thread}"), expected));
         }
-        let channel = Channel {
-            peer: peer as u32,
-            tag: small(tag, "a tag")?,
-            communicator: small(communicator, "a communicator")?,
-        };
-        Ok(Message { channel, size: size(bytes)?, last })
+        let tag = small(tag, "a tag")?;
+        let communicator = small(communicator, "a communicator")?;
+        Ok(Message { peer: peer as u32, thread, tag, communicator, size: size(bytes)?, last })
     }
 }
 
@@ -503,9 +563,29 @@ fn small(value: i64, what: &str) -> Result<i32, LineFault> {
 
 const RECEIVE_TYPES: u32 = 1_000_000;
 const NO_COMMUNICATOR: u32 = 2_000_000;
+const OPENMP_EVENTS: u32 = 3_000_000;
+const CUDA_EVENTS: u32 = 3_000_001;
+const OPENCL_EVENTS: u32 = 3_000_002;
+
+/// The kind of a parallel runtime's events.
+fn parallel_events(kind: i64) -> Option<u32> {
+    match kind {
+        60_000_001..=60_000_100 => Some(OPENMP_EVENTS),
+        63_000_001..=63_299_999 => Some(CUDA_EVENTS),
+        64_000_000..=64_299_999 => Some(OPENCL_EVENTS),
+        _ => None,
+    }
+}
 
 fn ignored_kind(number: u32) -> String {
     match number {
+        OPENMP_EVENTS => "OpenMP events; the threads are replayed as recorded, without the runtime's rules".to_owned(),
+        CUDA_EVENTS => {
+            "CUDA events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
+        }
+        OPENCL_EVENTS => {
+            "OpenCL events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
+        }
         NO_COMMUNICATOR => "collectives without a communicator".to_owned(),
         RECEIVE_TYPES.. => format!("receives of type {}", number - RECEIVE_TYPES),
         other => format!("records of type {other}"),

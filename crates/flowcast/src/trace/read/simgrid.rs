@@ -124,6 +124,7 @@ pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOpt
         communicators: vec![world],
         ignored_kind: |_| "tests of a request (they never wait)".to_owned(),
         source: Some(source),
+        threads: Vec::new(),
     };
     link(parts, options)
 }
@@ -191,8 +192,12 @@ fn read_part(
                 format!("a rank below {ranks}, as in the first line of each part"),
             ));
         };
-        let start =
-            starts[rank as usize].get_or_insert(RankSource { file, offset: range.start, is_record: is_record_of });
+        let start = starts[rank as usize].get_or_insert(RankSource {
+            file,
+            offset: range.start,
+            number: Rank(rank as u32),
+            is_record: is_record_of,
+        });
         if start.file != file {
             return Err(input.fault(range.start, format!("rank {rank} again"), "the actions of a rank in one part"));
         }

@@ -36,6 +36,7 @@ pub fn build(name: &str, header: Header, mut body: Body, options: ReadOptions) -
         communicators: body.communicators,
         ignored_kind: |kind| format!("records of type {kind}"),
         source: None,
+        threads: Vec::new(),
     };
     let mut program = link(parts, options)?;
     program.ignored.extend(body.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }));

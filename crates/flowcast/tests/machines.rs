@@ -1,0 +1,204 @@
+//! Schedulers, sites, threads, several programs at once and random perturbation: against Dimemas' own times, and
+//! against what must hold whatever the times are.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flowcast::model::dimemas_cfg::DimemasConfig;
+use flowcast::model::machine::scheduler::Policy;
+use flowcast::model::machine::{Machine, Mapping, NodeGroup};
+use flowcast::model::network::Network;
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::influence::{Done, without_influence};
+use flowcast::simulate::outcome::Outcome;
+use flowcast::simulate::placement::{Application, Placement};
+use flowcast::trace::together::together;
+use flowcast::trace::{Program, ReadOptions, Trace, read};
+use flowcast::units::Rank;
+
+fn data(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/dimemas/machines").join(name)
+}
+
+fn program_of(name: &str, bytes: Vec<u8>) -> Program {
+    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    match read(name, Arc::new(bytes), &mut none, ReadOptions::default()).unwrap() {
+        Trace::Program(program) => program,
+        Trace::Schedule(_) => panic!("{name} is not a program"),
+    }
+}
+
+fn program(text: &str) -> Program {
+    program_of("test.dim", text.as_bytes().to_vec())
+}
+
+fn network_at(name: &str) -> Network {
+    let mut open = |file: &str| fs::read(data(file));
+    DimemasConfig::read(&fs::read(data(name)).unwrap(), &mut open).unwrap().network
+}
+
+fn replay(program: &Program, network: &Network) -> Outcome {
+    let placement = Placement::of_program(&network.machine, None, program).unwrap();
+    Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap()
+}
+
+fn network(machine: &str) -> Network {
+    let text = format!(
+        "schema = \"flowcast/network/1\"\nname = \"test\"\n[point_to_point]\nrule = \"dimemas\"\n[nic]\nlatency = \
+         \"2us\"\nbandwidth = \"1000MB/s\"\n{machine}"
+    );
+    Network::from_toml(&text, &[]).unwrap()
+}
+
+#[test]
+fn schedulers_sites_and_threads_take_as_long_as_in_dimemas() {
+    let table = fs::read_to_string(data("cases.tsv")).unwrap();
+    for line in table.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let program = program_of(fields[0], fs::read(data(fields[0])).unwrap());
+        let outcome = replay(&program, &network_at(fields[1]));
+        let first_threads = (0..program.ranks() as u32).map(Rank).filter(|rank| program.thread(*rank) == 0);
+        let end = first_threads.map(|rank| outcome.ranks[rank.index()].end.as_nanos()).fold(0.0, f64::max);
+        assert_eq!(format!("{:.9}", (end + 0.5).floor() / 1e9), fields[2], "{line}");
+    }
+    assert_eq!(table.lines().count(), 41);
+}
+
+/// Two tasks of one burst each.
+const TWO_BURSTS: &str = "#DIMEMAS:\"two\":0:2(1,1),0\n1:0:0:0.000010000\n1:1:0:0.000010000\n";
+
+fn ends(outcome: &Outcome) -> Vec<f64> {
+    outcome.ranks.iter().map(|rank| rank.end.as_nanos()).collect()
+}
+
+fn one_processor(policy: Policy) -> Network {
+    let mut network = network("");
+    network.machine =
+        Machine { nodes: vec![NodeGroup::default()], mapping: Some(Mapping::List(vec![0, 0])), ..Machine::default() };
+    network.machine.scheduler.policy = policy;
+    network
+}
+
+#[test]
+fn two_bursts_on_one_processor_end_as_the_policy_says() {
+    let program = program(TWO_BURSTS);
+    let mut network = one_processor(Policy::Fifo);
+    assert_eq!(ends(&replay(&program, &network)), [10_000.0, 20_000.0]);
+    network.machine.scheduler.policy = Policy::RoundRobin;
+    // Slices of 3 us: 0 1 0 1 0 1 0 1, the last two of 1 us.
+    assert_eq!(ends(&replay(&program, &network)), [19_000.0, 20_000.0]);
+    network.machine.scheduler.context_switch = flowcast::units::Time::from_nanos(100.0);
+    assert_eq!(ends(&replay(&program, &network)), [19_700.0, 20_800.0]);
+    network.machine.scheduler = Default::default();
+    network.machine.scheduler.policy = Policy::Priority;
+    network.machine.scheduler.priorities = vec![5, 1];
+    assert_eq!(ends(&replay(&program, &network)), [20_000.0, 10_000.0]);
+}
+
+#[test]
+fn an_urgent_rank_takes_the_processor_only_where_priorities_preempt() {
+    // Rank 1 waits for a message of rank 2, which comes while rank 0 computes.
+    let program = program(
+        "#DIMEMAS:\"p\":0:3(1,1,1),0\n1:0:0:0.000100000\n1:1:0:0.000000000\n3:1:0:2:-1:0:0:1:0\n1:1:0:0.000010000\n\
+         1:2:0:0.000020000\n2:2:0:1:-1:0:0:1:0\n",
+    );
+    let mut network = one_processor(Policy::Priority);
+    network.machine.nodes[0].count = 2;
+    network.machine.mapping = Some(Mapping::List(vec![0, 0, 1]));
+    network.machine.scheduler.priorities = vec![1, 0, 0];
+    let calm = replay(&program, &network);
+    assert_eq!(ends(&calm), [102_000.0, 112_000.0, 22_000.0]);
+    network.machine.scheduler.preemptive = true;
+    let urgent = replay(&program, &network);
+    assert_eq!(ends(&urgent), [112_000.0, 32_000.0, 22_000.0]);
+    let compute = |outcome: &Outcome| outcome.ranks.iter().map(|rank| rank.compute.as_nanos()).collect::<Vec<_>>();
+    assert_eq!(compute(&urgent), compute(&calm));
+    assert!(urgent.waits.preemptions > 0);
+}
+
+fn joined(programs: &[&Program], network: &Network, mappings: [&Mapping; 2]) -> Outcome {
+    let application = |(program, mapping): (&&Program, &&Mapping)| Application {
+        threads: program.threads_of_tasks(),
+        mapping: Some(*mapping),
+    };
+    let own: Vec<Application> = programs.iter().zip(&mappings).map(|pair| application((pair.0, pair.1))).collect();
+    let placement = Placement::of_applications(&network.machine, &own).unwrap();
+    let whole = together(programs).unwrap();
+    Engine::new(&whole, network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap()
+}
+
+#[test]
+fn programs_that_share_nothing_end_as_alone_and_those_that_share_a_processor_later() {
+    let ring = program_of("ring", fs::read(data("schedule00.dim")).unwrap());
+    let bursts = program(TWO_BURSTS);
+    let mut network = network("");
+    network.machine.nodes = vec![NodeGroup { count: 64, in_links: 1, out_links: 1, ..NodeGroup::default() }];
+    let alone = (replay(&ring, &network), replay(&bursts, &network));
+    let near = Mapping::List((0..ring.ranks() as u32).collect());
+    let far = Mapping::List(vec![40, 41]);
+    let apart = joined(&[&ring, &bursts], &network, [&near, &far]);
+    assert_eq!(apart.ranks[..ring.ranks()], alone.0.ranks);
+    assert_eq!(apart.ranks[ring.ranks()..], alone.1.ranks);
+    let same = joined(&[&bursts, &bursts], &network, [&far, &far]);
+    assert_eq!(ends(&same), [10_000.0, 10_000.0, 20_000.0, 20_000.0]);
+}
+
+#[test]
+fn equal_seeds_give_equal_results_and_other_seeds_others() {
+    let ring = program_of("ring", fs::read(data("schedule00.dim")).unwrap());
+    let of = |seed: &str, distribution: &str| {
+        let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let overrides = [set("machine.random.latency", distribution), set("machine.random.seed", seed)];
+        ends(&replay(&ring, &network("").with_overrides(&overrides).unwrap()))
+    };
+    assert_eq!(of("1", "uniform 0ns 500ns"), of("1", "uniform 0ns 500ns"));
+    assert_ne!(of("1", "uniform 0ns 500ns"), of("2", "uniform 0ns 500ns"));
+    // What is always the same is a longer latency.
+    let longer = network("").with_overrides(&[("nic.latency".to_owned(), "2.5us".to_owned())]).unwrap();
+    assert_eq!(of("7", "uniform 500ns 500ns"), ends(&replay(&ring, &longer)));
+}
+
+#[test]
+fn accelerators_compute_beside_the_processors_at_their_own_speed() {
+    let program = program("#DIMEMAS:\"a\":0:2(1,1),0\n1:0:0:0.000001000\n11:0:0:0.000010000\n1:1:0:0.000005000\n");
+    let mut network = one_processor(Policy::Fifo);
+    network.machine.nodes[0].accelerator_speed = 2.0;
+    assert_eq!(ends(&replay(&program, &network)), [6_000.0, 6_000.0]);
+    // The replay without events agrees.
+    network.machine.nodes[0].cpus = 2;
+    assert_eq!(ends(&replay(&program, &network)), [6_000.0, 5_000.0]);
+}
+
+#[test]
+fn parameters_that_nothing_used_are_named_and_others_are_not() {
+    let program = program(TWO_BURSTS);
+    let network = network("[machine]\nbuses = 3\n[[machine.nodes]]\ncount = 0\nintra_latency = \"1us\"\nspeed = 2.0\n");
+    let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+    let outcome = replay(&program, &network);
+    let done = Done {
+        program: &program,
+        network: &network,
+        placement: &placement,
+        rendezvous: Rendezvous::AsRecorded,
+        is_shared: false,
+        outcome: &outcome,
+    };
+    let names = |asked: &[&str]| {
+        let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+        without_influence(&done, &asked).into_iter().map(|one| one.parameter).collect::<Vec<_>>()
+    };
+    let found = ["nic.latency", "nic.bandwidth", "machine.buses", "machine.nodes.intra_latency"];
+    assert_eq!(names(&[]), found);
+    // What the user asked for is named even if it has its default value.
+    assert!(names(&["machine.nodes.0.in_links"]).contains(&"machine.nodes.in_links".to_owned()));
+}
+
+#[test]
+fn threads_that_share_a_channel_are_refused_with_the_line() {
+    let text = "#DIMEMAS:\"t\":0:2(2,1),0\n1:0:0:0.0\n2:0:0:1:-1:8:5:1:0\n1:0:1:0.0\n2:0:1:1:-1:8:5:1:0\n1:1:0:0.0\n";
+    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    let error = read("t.dim", Arc::new(text.as_bytes().to_vec()), &mut none, ReadOptions::default()).unwrap_err();
+    assert!(error.to_string().starts_with("t.dim:5: found a send of thread 1, after one of thread 0"), "{error}");
+}
