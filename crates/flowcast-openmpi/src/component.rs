@@ -107,9 +107,10 @@ unsafe extern "C" fn init(priority: *mut c_int, progress_threads: bool, mpi_thre
     })
 }
 
-/// One line, from the first rank.
+/// One line, from the first rank, if the user asked for us: an installed component is opened in every run.
 fn step_aside(refusal: &Refusal) {
-    if std::env::var("OMPI_COMM_WORLD_RANK").is_ok_and(|rank| rank != "0") {
+    let wanted = std::env::var("OMPI_MCA_bml").is_ok_and(|selection| selection.contains("flowcast"));
+    if !wanted || std::env::var("OMPI_COMM_WORLD_RANK").is_ok_and(|rank| rank != "0") {
         return;
     }
     library::say(&format!("bml flowcast steps aside, r2 works alone: {refusal}"));

@@ -17,8 +17,9 @@ use crate::peers::Peer;
 use crate::state::State;
 
 /// The round trips before the plan: the first opens the connection.
-const WARM_UP: u32 = 3;
-const ROUGH_SIZE: u64 = 4096;
+const WARM_UP: u32 = 2;
+const ROUGH_SIZE: u64 = 2048;
+const ROUGH_TRAIN: u32 = 5;
 
 /// Rank 0 and its partner.
 pub struct Asking<'a> {
@@ -49,39 +50,40 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Measures a rail until `end` at the latest.
-    pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<LogGpFit> {
+    /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
+    pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
         let way = self.way(rail)?;
         let rough = self.rough(&way)?;
         let plan = plan(&rough, end.saturating_duration_since(Instant::now()));
         let mut samples = PrttSamples::default();
-        for _ in 0..plan.repetitions {
-            for point in &plan.points {
-                if Instant::now() > end {
-                    break;
-                }
-                samples.push(*point, self.round_trip(&way, *point)?);
+        for point in (0..plan.repetitions).flat_map(|_| &plan.points) {
+            if Instant::now() > end {
+                break;
             }
+            let Some(time) = self.round_trip(&way, *point) else { break };
+            samples.push(*point, time);
         }
         // Confidence intervals would cost more time than the measurement.
         let options = FitOptions { replicates: 0, ..FitOptions::default() };
-        fit_loggp(&samples, &options).ok()
+        let fit = fit_loggp(&samples, &options).ok();
+        Some((fit.as_ref().map_or(rough, |fit| fit.parameters), fit))
     }
 
-    /// Good enough to plan with.
+    /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
     fn rough(&mut self, way: &Way) -> Option<LogGp> {
-        let mut shortest = |size: u64| {
-            let times: Option<Vec<Time>> =
-                (0..WARM_UP).map(|_| self.round_trip(way, PrttPoint::round_trip(Bytes(size)))).collect();
+        let mut shortest = |point: PrttPoint| {
+            let times: Option<Vec<Time>> = (0..WARM_UP).map(|_| self.round_trip(way, point)).collect();
             times?.into_iter().min()
         };
-        let (small, large) = (shortest(HEADER as u64)?, shortest(ROUGH_SIZE)?);
-        let per_byte = (large - small).as_nanos().max(1.0) / 2.0 / (ROUGH_SIZE - HEADER as u64) as f64;
+        let small = shortest(PrttPoint::round_trip(Bytes(HEADER as u64)))?;
+        let one = shortest(PrttPoint::round_trip(Bytes(ROUGH_SIZE)))?;
+        let train = shortest(PrttPoint::new(ROUGH_TRAIN, Time::ZERO, Bytes(ROUGH_SIZE)))?;
+        let spacing = (train - one).max(Time::from_nanos(1.0)) * (1.0 / f64::from(ROUGH_TRAIN - 1));
         Some(LogGp {
             latency: small * 0.5,
             overhead: Time::ZERO,
-            gap: small * 0.25,
-            gap_per_byte: TimePerByte::from_nanos(per_byte),
+            gap: Time::ZERO,
+            gap_per_byte: TimePerByte::from_nanos(spacing.as_nanos() / ROUGH_SIZE as f64),
         })
     }
 

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use flowcast::model::network::Network;
 use flowcast::rails::{Rail, RailId};
 
 use crate::bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS};
@@ -97,7 +98,7 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
 
 fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
     let Some(to) = asking.invite() else {
-        tell(state, "no answer in time from the rank to measure with");
+        tell(state, "no answer in time from the rank to measure with; the networks count as Open MPI assumes them");
         return None;
     };
     let (from, version) = (host(), library::version().unwrap_or_default());
@@ -106,20 +107,33 @@ fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec
     let known = stored.and_then(|store| store.load(state.rails.iter().map(|rail| rail.name.as_str())));
     let found = known.map(|rails| (rails, Origin::Stored)).or_else(|| {
         let results = measure_all(state, asking, &to, deadline)?;
-        let keep = |(network, rail): &(_, Rail)| store.as_ref().map(|store| store.save(&rail.name, network));
-        if let Some(Err(error)) = results.iter().map(keep).find(|kept| matches!(kept, Some(Err(_)))).flatten() {
-            tell(state, &format!("results are not stored: {error}"));
+        if let Some(store) = &store {
+            keep(state, store, &results);
         }
-        Some((results.into_iter().map(|(_, rail)| rail).collect(), Origin::Measured))
+        Some((results.into_iter().map(|result| result.rail).collect(), Origin::Measured))
     });
     asking.dismiss();
     if found.is_none() {
-        tell(state, "no result in time");
+        tell(state, "no result in time; the networks count as Open MPI assumes them");
     }
     found
 }
 
-type Measured = (flowcast::model::network::Network, Rail);
+struct Measured {
+    rail: Rail,
+    /// Nothing for rough values, which are not worth keeping.
+    network: Option<Network>,
+}
+
+fn keep(state: &State, store: &Store, results: &[Measured]) {
+    for Measured { rail, network } in results {
+        if let Some(network) = network
+            && let Err(error) = store.save(&rail.name, network)
+        {
+            tell(state, &format!("{} is not stored: {error}", rail.name));
+        }
+    }
+}
 
 /// One rail after the other, each with its part of the time that is left.
 fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Instant) -> Option<Vec<Measured>> {
@@ -129,9 +143,13 @@ fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Insta
         let left = deadline.saturating_duration_since(Instant::now());
         // A tenth is kept for round trips that take longer than planned.
         let end = Instant::now() + left.mul_f64(0.9) / (state.rails.len() - index) as u32;
-        let fit = asking.measure(RailId(index as u8), end)?;
-        let network = fit.to_network(&rail.name, asking::provenance(&from, to, &rail.name, &version));
-        results.push((network, Rail { name: rail.name.clone(), cost: fit.parameters }));
+        let (cost, fit) = asking.measure(RailId(index as u8), end)?;
+        let network = fit.map(|fit| {
+            let mut network = fit.to_network(&rail.name, asking::provenance(&from, to, &rail.name, &version));
+            network.intervals.clear();
+            network
+        });
+        results.push(Measured { rail: Rail { name: rail.name.clone(), cost }, network });
     }
     Some(results)
 }
@@ -283,7 +301,7 @@ fn host() -> String {
 
 fn tell(state: &State, what: &str) {
     if state.settings.verbose > 0 {
-        library::say(&format!("bml flowcast: {what}; the networks count as Open MPI assumes them"));
+        library::say(&format!("bml flowcast: {what}"));
     }
 }
 
