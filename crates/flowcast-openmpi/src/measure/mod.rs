@@ -91,7 +91,8 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     let deadline = Instant::now() + state.settings.measure_for;
     let peer = partner(state, own)?;
     MEASURING_HERE.store(true, Ordering::Relaxed);
-    let found = ask(state, &mut Asking::new(state, own, peer, deadline), deadline);
+    let ask = || ask(state, &mut Asking::new(state, own, peer, deadline), deadline);
+    let found = state.library.while_yielding(ask);
     MEASURING_HERE.store(false, Ordering::Relaxed);
     found
 }
@@ -204,7 +205,7 @@ unsafe extern "C" fn progress() -> c_int {
         return 0;
     }
     if let Some(links) = LINKS.get() {
-        answer(links);
+        links.library.while_yielding(|| answer(links));
     }
     ANSWERING.store(false, Ordering::Release);
     1
