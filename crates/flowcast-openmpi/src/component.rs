@@ -156,16 +156,18 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     Ok(Box::into_raw(Box::new(module::over(&r2))))
 }
 
-/// The networks that have a companion of equal exclusivity: only those can reach a process together.
+/// The networks that have a companion of the same BTL and equal exclusivity: those reach a process together.
+///
+/// Different BTLs may as well, where users set their exclusivities so, but a message that ob1 prepared for shared memory
+/// and that went over TCP was seen to hang. ob1 keeps choosing among those.
 fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
     let modules = modules(library);
-    let exclusivity = |module: &*mut BtlModule| {
+    let kind = |module: &*mut BtlModule| {
         // SAFETY: an initialised module.
-        unsafe { (**module).btl_exclusivity }
+        (interfaces::component_name(*module), unsafe { (**module).btl_exclusivity })
     };
-    let has_companion = |module: &&*mut BtlModule| {
-        modules.iter().filter(|other| exclusivity(other) == exclusivity(module)).count() > 1
-    };
+    let has_companion =
+        |module: &&*mut BtlModule| modules.iter().filter(|other| kind(other) == kind(module)).count() > 1;
     let together: Vec<*mut BtlModule> = modules.iter().filter(has_companion).copied().take(MAX_RAILS).collect();
     let names = interfaces::names(library, &together);
     // SAFETY: initialised modules.

@@ -55,7 +55,7 @@ pub enum Refusal {
     #[error("found no mca_bml_r2.so beside Open MPI's components")]
     NoR2,
     /// Nothing to choose.
-    #[error("found {0}, expected two networks of equal btl exclusivity or more")]
+    #[error("found {0}, expected two networks of the same kind and btl exclusivity or more")]
     OneRail(String),
     /// A parameter.
     #[error("bml_flowcast_{name}: {problem}")]

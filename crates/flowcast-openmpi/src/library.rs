@@ -132,10 +132,13 @@ unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
     Ok(unsafe { mem::transmute_copy(&found) })
 }
 
-/// Looked up in `libmpi` and what it needs, even where the program loaded it for itself only.
+/// Looked up in the process, or in `libmpi` and what it needs where a program loaded that for itself only.
 fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
     // SAFETY: both take C strings; a null handle means the whole process.
-    let found = unsafe { dlsym(dlopen(LIBMPI.as_ptr(), RTLD_NOW | RTLD_NOLOAD), name.as_ptr()) };
+    let found = unsafe {
+        let found = dlsym(ptr::null_mut(), name.as_ptr());
+        if found.is_null() { dlsym(dlopen(LIBMPI.as_ptr(), RTLD_NOW | RTLD_NOLOAD), name.as_ptr()) } else { found }
+    };
     if found.is_null() { Err(Refusal::Symbol(name.to_string_lossy().into_owned())) } else { Ok(found) }
 }
 

@@ -27,7 +27,7 @@ pub struct RailModule {
     pub name: String,
     /// What the hooks replaced.
     pub original: Original,
-    /// The longest message that it takes in one piece.
+    /// The longest message that it takes in one piece: its eager limit. Beyond it `btl_prepare_src` may take a part only.
     pub longest: usize,
     /// What went over it.
     pub counters: Counters,
@@ -66,7 +66,7 @@ impl RailModule {
             sendi: fields.btl_sendi,
             put: fields.btl_put,
         };
-        Some(RailModule { module, name, original, longest: fields.btl_max_send_size, counters: Counters::default() })
+        Some(RailModule { module, name, original, longest: fields.btl_eager_limit, counters: Counters::default() })
     }
 }
 

@@ -13,7 +13,13 @@ struct Package {
     needed_by: &'static str,
 }
 
-const PACKAGES: &[Package] = &[Package { name: "chromium", program: "chromium", needed_by: "report-page" }];
+const PACKAGES: &[Package] = &[
+    Package { name: "chromium", program: "chromium", needed_by: "report-page" },
+    Package { name: "libopenmpi-dev", program: "mpicc.openmpi", needed_by: "openmpi" },
+    Package { name: "openmpi-bin", program: "mpirun.openmpi", needed_by: "openmpi" },
+    Package { name: "iproute2", program: "ip", needed_by: "openmpi" },
+    Package { name: "hpcc", program: "hpcc", needed_by: "openmpi" },
+];
 
 /// Installs what the running steps need and what is missing, or says what is missing.
 ///

@@ -61,7 +61,7 @@ impl<'a> Asking<'a> {
                 break;
             }
             let Some(time) = self.round_trip(&way, *point) else { break };
-            shortest.entry(*point).and_modify(|shortest| *shortest = shortest.min(time)).or_insert(time);
+            shortest.entry(*point).and_modify(|least| *least = Time::min(*least, time)).or_insert(time);
         }
         // Of so few repetitions on a machine that is just starting a job, a median would keep what disturbed them.
         let mut samples = PrttSamples::default();
