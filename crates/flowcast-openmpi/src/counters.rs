@@ -1,0 +1,75 @@
+//! What went over each rail.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The counts of a rail; any thread may count.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Counters {
+    asked: AtomicU64,
+    eager_messages: AtomicU64,
+    eager_bytes: AtomicU64,
+    other_messages: AtomicU64,
+    other_bytes: AtomicU64,
+}
+
+/// The counts at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// First fragments that ob1 wanted to send over this rail.
+    pub asked: u64,
+    /// First fragments that the scheduler gave to it.
+    pub eager_messages: u64,
+    /// Their bytes, headers of ob1 included.
+    pub eager_bytes: u64,
+    /// What ob1 sent over it without being asked: fragments, puts, acknowledgements.
+    pub other_messages: u64,
+    /// Their bytes.
+    pub other_bytes: u64,
+}
+
+impl Counters {
+    /// ob1 wanted this rail for a first fragment.
+    #[inline]
+    pub fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The scheduler chose this rail.
+    #[inline]
+    pub fn eager(&self, bytes: u64) {
+        self.eager_messages.fetch_add(1, Ordering::Relaxed);
+        self.eager_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// ob1 used this rail.
+    #[inline]
+    pub fn other(&self, bytes: u64) {
+        self.other_messages.fetch_add(1, Ordering::Relaxed);
+        self.other_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The counts now.
+    pub fn read(&self) -> Counts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            asked: of(&self.asked),
+            eager_messages: of(&self.eager_messages),
+            eager_bytes: of(&self.eager_bytes),
+            other_messages: of(&self.other_messages),
+            other_bytes: of(&self.other_bytes),
+        }
+    }
+}
+
+impl Counts {
+    /// All messages.
+    pub fn messages(&self) -> u64 {
+        self.eager_messages + self.other_messages
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.eager_bytes + self.other_bytes
+    }
+}

@@ -1,0 +1,365 @@
+//! The functions that stand in for those of the networks: the message path.
+//!
+//! ob1 asks a network for room (`btl_alloc` where it copies, `btl_prepare_src` where the network takes the data),
+//! writes its header there and calls `btl_send`. The rail is chosen with the room, and its number is kept in the top
+//! byte of the descriptor's flags, which Open MPI 4.1 does not use, until the message is sent or freed.
+//!
+//! Only what starts a message may take another rail, MATCH and RNDV in ob1's terms. A FIN has to follow its PUT on the
+//! same connection, or the receiver takes what has not come for complete. ob1 marks what starts a message as urgent
+//! (PRIORITY); acknowledgements and FINs are urgent as well, but want a callback, and those of buffered and RGET
+//! messages carry SIGNAL.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use flowcast::rails::{RailId, RailSet};
+use flowcast::units::Bytes;
+
+use crate::bindings::{
+    BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE, ERR_RESOURCE_BUSY,
+    Endpoint, SUCCESS,
+};
+use crate::peers::Peer;
+use crate::state::{RailModule, State, state};
+
+const RAIL_SHIFT: u32 = 24;
+const FLAGS: u32 = (1 << RAIL_SHIFT) - 1;
+
+/// Whether `btl_alloc` with these flags makes room for the start of a message.
+#[inline]
+const fn starts_message(flags: u32) -> bool {
+    flags & DES_PRIORITY != 0 && flags & (DES_SIGNAL | DES_ALWAYS_CALLBACK) == 0
+}
+
+/// Whether `btl_prepare_src` with these flags does: fragments are not urgent.
+#[inline]
+const fn starts_prepared_message(flags: u32) -> bool {
+    flags & DES_PRIORITY != 0
+}
+
+/// Notes the rail in a descriptor.
+///
+/// # Safety
+/// `descriptor` is one that a BTL has just allocated.
+#[inline]
+unsafe fn note(descriptor: *mut Descriptor, rail: RailId) {
+    // SAFETY: the caller's.
+    unsafe { (*descriptor).des_flags = (*descriptor).des_flags & FLAGS | (u32::from(rail.0) + 1) << RAIL_SHIFT }
+}
+
+/// The rail noted in a descriptor.
+///
+/// # Safety
+/// `descriptor` is a descriptor.
+#[inline]
+unsafe fn noted(descriptor: *const Descriptor) -> Option<RailId> {
+    // SAFETY: the caller's.
+    match unsafe { (*descriptor).des_flags } >> RAIL_SHIFT {
+        0 => None,
+        number => Some(RailId((number - 1) as u8)),
+    }
+}
+
+/// The state and the rail of a hooked module. Both are there: a module is hooked after them.
+#[inline]
+fn hooked(module: *mut BtlModule) -> (&'static State, RailId) {
+    let state = state().expect("networks are hooked when there is a state");
+    (state, state.rail_of(module).expect("only rails are hooked"))
+}
+
+/// Replaces the functions of a rail.
+///
+/// # Safety
+/// The rail's module is initialised, and the state knows it.
+pub unsafe fn install(rail: &RailModule) {
+    // SAFETY: the caller's; a function that a network lacks stays absent.
+    let module = unsafe { &mut *rail.module };
+    module.btl_alloc = Some(alloc);
+    module.btl_prepare_src = Some(prepare_src);
+    module.btl_send = Some(send);
+    module.btl_free = Some(free);
+    module.btl_sendi = module.btl_sendi.is_some().then_some(sendi);
+    module.btl_put = module.btl_put.is_some().then_some(put);
+}
+
+/// Puts the functions of a rail back.
+///
+/// # Safety
+/// As [`install`].
+pub unsafe fn remove(rail: &RailModule) {
+    // SAFETY: the caller's.
+    let module = unsafe { &mut *rail.module };
+    module.btl_alloc = Some(rail.original.alloc);
+    module.btl_prepare_src = Some(rail.original.prepare_src);
+    module.btl_send = Some(rail.original.send);
+    module.btl_free = Some(rail.original.free);
+    module.btl_sendi = rail.original.sendi;
+    module.btl_put = rail.original.put;
+}
+
+unsafe extern "C" fn alloc(
+    module: *mut BtlModule,
+    endpoint: *mut Endpoint,
+    order: u8,
+    size: usize,
+    flags: u32,
+) -> *mut Descriptor {
+    let (state, asked) = hooked(module);
+    let peer = if starts_message(flags) { state.peers.find(endpoint) } else { None };
+    let Some(peer) = peer else {
+        // SAFETY: as ob1 called it.
+        return unsafe { (state.rail(asked).original.alloc)(module, endpoint, order, size, flags) };
+    };
+    let chosen = state.choose(peer, asked, size);
+    // SAFETY: a rail that reaches the peer.
+    unsafe { alloc_on(state, chosen, peer.endpoint(chosen), order, size, flags) }
+}
+
+/// # Safety
+/// The endpoint is the rail's.
+#[inline]
+unsafe fn alloc_on(
+    state: &State,
+    chosen: RailId,
+    endpoint: *mut Endpoint,
+    order: u8,
+    size: usize,
+    flags: u32,
+) -> *mut Descriptor {
+    let rail = state.rail(chosen);
+    // SAFETY: the caller's; what comes back is null or a descriptor.
+    unsafe {
+        let descriptor = (rail.original.alloc)(rail.module, endpoint, order, size, flags);
+        if !descriptor.is_null() {
+            note(descriptor, chosen);
+        }
+        descriptor
+    }
+}
+
+unsafe extern "C" fn prepare_src(
+    module: *mut BtlModule,
+    endpoint: *mut Endpoint,
+    convertor: *mut c_void,
+    order: u8,
+    reserve: usize,
+    size: *mut usize,
+    flags: u32,
+) -> *mut Descriptor {
+    let (state, asked) = hooked(module);
+    let peer = if starts_prepared_message(flags) { state.peers.find(endpoint) } else { None };
+    let Some(peer) = peer else {
+        let original = state.rail(asked).original.prepare_src;
+        // SAFETY: as ob1 called it.
+        return unsafe { original(module, endpoint, convertor, order, reserve, size, flags) };
+    };
+    // SAFETY: ob1 tells the size there.
+    let chosen = state.choose(peer, asked, reserve + unsafe { *size });
+    let rail = state.rail(chosen);
+    // SAFETY: a rail that reaches the peer; what comes back is null or a descriptor.
+    unsafe {
+        let to = peer.endpoint(chosen);
+        let descriptor = (rail.original.prepare_src)(rail.module, to, convertor, order, reserve, size, flags);
+        if !descriptor.is_null() {
+            note(descriptor, chosen);
+        }
+        descriptor
+    }
+}
+
+unsafe extern "C" fn send(
+    module: *mut BtlModule,
+    endpoint: *mut Endpoint,
+    descriptor: *mut Descriptor,
+    tag: u8,
+) -> c_int {
+    let (state, asked) = hooked(module);
+    // SAFETY: ob1's descriptor.
+    let Some(chosen) = (unsafe { noted(descriptor) }) else {
+        // SAFETY: ob1's descriptor; the call is ob1's.
+        unsafe {
+            count(state, asked, length(descriptor));
+            return (state.rail(asked).original.send)(module, endpoint, descriptor, tag);
+        }
+    };
+    let rail = state.rail(chosen);
+    let to = state.peers.find(endpoint).map_or(endpoint, |peer| peer.endpoint(chosen));
+    // SAFETY: the rail that the room is on, and its endpoint of the same peer.
+    unsafe { (rail.original.send)(rail.module, to, descriptor, tag) }
+}
+
+/// Books what went over a rail without our choice.
+#[inline]
+fn count(state: &State, rail: RailId, bytes: u64) {
+    state.rail(rail).counters.other(bytes);
+    state.scheduler.account(rail, Bytes(bytes));
+}
+
+/// # Safety
+/// A descriptor with its segments.
+#[inline]
+unsafe fn length(descriptor: *const Descriptor) -> u64 {
+    // SAFETY: the caller's.
+    unsafe {
+        let (first, count) = ((*descriptor).des_segments, (*descriptor).des_segment_count);
+        if first.is_null() {
+            return 0;
+        }
+        std::slice::from_raw_parts(first, count).iter().map(|segment| segment.seg_len).sum()
+    }
+}
+
+unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
+    let (state, asked) = hooked(module);
+    // SAFETY: ob1's descriptor, given back to the network that its room is on.
+    unsafe {
+        let rail = state.rail(noted(descriptor).unwrap_or(asked));
+        (rail.original.free)(rail.module, descriptor)
+    }
+}
+
+unsafe extern "C" fn put(
+    module: *mut BtlModule,
+    endpoint: *mut Endpoint,
+    local_address: *mut c_void,
+    remote_address: u64,
+    local_handle: *mut c_void,
+    remote_handle: *mut c_void,
+    size: usize,
+    flags: c_int,
+    order: c_int,
+    callback: *mut c_void,
+    context: *mut c_void,
+    data: *mut c_void,
+) -> c_int {
+    let (state, asked) = hooked(module);
+    count(state, asked, size as u64);
+    let original = state.rail(asked).original.put.expect("only networks with a put get this one");
+    // SAFETY: as ob1 called it.
+    unsafe {
+        original(
+            module,
+            endpoint,
+            local_address,
+            remote_address,
+            local_handle,
+            remote_handle,
+            size,
+            flags,
+            order,
+            callback,
+            context,
+            data,
+        )
+    }
+}
+
+/// `btl_sendi` packs and sends in one call, if the network can at this moment; else it hands out room.
+unsafe extern "C" fn sendi(
+    module: *mut BtlModule,
+    endpoint: *mut Endpoint,
+    convertor: *mut c_void,
+    header: *mut c_void,
+    header_size: usize,
+    payload_size: usize,
+    order: u8,
+    flags: u32,
+    tag: u8,
+    descriptor: *mut *mut Descriptor,
+) -> c_int {
+    let (state, asked) = hooked(module);
+    let size = header_size + payload_size;
+    let Some(peer) = state.peers.find(endpoint) else {
+        let original = state.rail(asked).original.sendi.expect("only networks with a sendi get this one");
+        // SAFETY: as ob1 called it.
+        return unsafe {
+            original(
+                module,
+                endpoint,
+                convertor,
+                header,
+                header_size,
+                payload_size,
+                order,
+                flags,
+                tag,
+                descriptor,
+            )
+        };
+    };
+    if !all_send_at_once(state, peer, size) {
+        // SAFETY: ob1 passes null or a place for the room.
+        return unsafe { hand_out_room(state, peer, asked, order, size, flags, descriptor) };
+    }
+    let chosen = state.choose(peer, asked, size);
+    let rail = state.rail(chosen);
+    let original = rail.original.sendi.expect("all usable rails have one");
+    let to = peer.endpoint(chosen);
+    // SAFETY: the rail reaches the peer; a descriptor that comes back is of this rail.
+    unsafe {
+        let done = original(rail.module, to, convertor, header, header_size, payload_size, order, flags, tag, descriptor);
+        if done != SUCCESS && !descriptor.is_null() && !(*descriptor).is_null() {
+            note(*descriptor, chosen);
+        }
+        done
+    }
+}
+
+/// Whether the rail may be chosen now: a network without `btl_sendi` could not send it.
+fn all_send_at_once(state: &State, peer: &Peer, size: usize) -> bool {
+    let mut usable: RailSet = state.usable(peer, size);
+    !usable.is_empty() && usable.all(|rail| state.rail(rail).original.sendi.is_some())
+}
+
+/// # Safety
+/// `descriptor` is null or a place for one.
+unsafe fn hand_out_room(
+    state: &State,
+    peer: &Peer,
+    asked: RailId,
+    order: u8,
+    size: usize,
+    flags: u32,
+    descriptor: *mut *mut Descriptor,
+) -> c_int {
+    if descriptor.is_null() {
+        return ERR_RESOURCE_BUSY;
+    }
+    let chosen = state.choose(peer, asked, size);
+    // SAFETY: the caller's; the rail reaches the peer.
+    unsafe {
+        *descriptor = ptr::null_mut();
+        *descriptor = alloc_on(state, chosen, peer.endpoint(chosen), order, size, flags);
+        if (*descriptor).is_null() { ERR_OUT_OF_RESOURCE } else { ERR_RESOURCE_BUSY }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::DES_BTL_OWNERSHIP;
+
+    #[test]
+    fn only_what_starts_a_message_may_take_another_rail() {
+        let (matching, fin) = (DES_PRIORITY | DES_BTL_OWNERSHIP, DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK);
+        assert!(starts_message(matching) && starts_prepared_message(matching));
+        assert!(!starts_message(fin) && !starts_message(fin | DES_SIGNAL));
+        assert!(!starts_message(matching | DES_SIGNAL), "a buffered or RGET message");
+        assert!(starts_prepared_message(matching | DES_SIGNAL), "a rendezvous with its first data");
+        assert!(!starts_prepared_message(DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK | DES_SIGNAL), "a fragment");
+    }
+
+    #[test]
+    fn the_rail_is_noted_beside_the_flags() {
+        // SAFETY: all zeros are a valid descriptor.
+        let mut descriptor: Descriptor = unsafe { std::mem::zeroed() };
+        descriptor.des_flags = DES_PRIORITY | DES_SIGNAL;
+        // SAFETY: a descriptor.
+        unsafe {
+            assert_eq!(noted(&raw const descriptor), None);
+            note(&raw mut descriptor, RailId(15));
+            assert_eq!(noted(&raw const descriptor), Some(RailId(15)));
+        }
+        assert_eq!(descriptor.des_flags & FLAGS, DES_PRIORITY | DES_SIGNAL);
+    }
+}

@@ -1,0 +1,110 @@
+//! What the networks are called: the interface of a TCP BTL, `eth1`, or `eth1:1` for a second link over it.
+//!
+//! The BTL keeps its interface in a private struct. But it lets users set `btl_tcp_bandwidth_eth1`, and the variable
+//! stored there lies in the module: the interface whose variable is this module's is the one.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr;
+
+use crate::bindings::{BtlModule, Component};
+use crate::library::Library;
+
+/// Open MPI makes this many links of an interface at most before names are given up.
+const MOST_LINKS: u32 = 16;
+
+/// `struct if_nameindex`.
+#[repr(C)]
+struct Interface {
+    index: c_uint,
+    name: *mut c_char,
+}
+
+unsafe extern "C" {
+    fn if_nameindex() -> *mut Interface;
+    fn if_freenameindex(list: *mut Interface);
+}
+
+/// A name for each module, all different.
+pub fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
+    let interfaces = interfaces();
+    let mut unnamed: BTreeMap<String, u32> = BTreeMap::new();
+    let name = |module: &*mut BtlModule| {
+        interface_of(library, *module, &interfaces).unwrap_or_else(|| {
+            let component = component_name(*module);
+            let number = unnamed.entry(component.clone()).or_default();
+            *number += 1;
+            format!("{component}.{}", *number - 1)
+        })
+    };
+    modules.iter().map(name).collect()
+}
+
+/// `tcp`, `openib`, ...
+pub fn component_name(module: *mut BtlModule) -> String {
+    // SAFETY: a module that its BTL has initialised; its component begins with the common part.
+    unsafe { name_in((*module).btl_component) }
+}
+
+/// # Safety
+/// `component` is null or a component.
+unsafe fn name_in(component: *const Component) -> String {
+    if component.is_null() {
+        return String::new();
+    }
+    // SAFETY: a field of a component, ended by a zero.
+    unsafe { CStr::from_ptr((*component).mca_component_name.as_ptr()).to_string_lossy().into_owned() }
+}
+
+fn interface_of(library: &Library, module: *mut BtlModule, interfaces: &[String]) -> Option<String> {
+    let component = CString::new(component_name(module)).ok()?;
+    // SAFETY: an address within a module.
+    let place: *const c_void = unsafe { (&raw const (*module).btl_bandwidth).cast() };
+    let names = interfaces.iter().flat_map(|name| {
+        std::iter::once(name.clone()).chain((1..MOST_LINKS).map(move |link| format!("{name}:{link}")))
+    });
+    // Every link registers the plain name as well, and the last one has it: the numbered name of link 0 tells them apart.
+    let is_at_place = |name: &str| variable_is_at(library, &component, &format!("bandwidth_{name}"), place);
+    names.into_iter().find(|name| {
+        if name.contains(':') { is_at_place(name) } else { is_at_place(&format!("{name}:0")) || is_at_place(name) }
+    })
+}
+
+fn variable_is_at(library: &Library, component: &CStr, variable: &str, place: *const c_void) -> bool {
+    let Ok(variable) = CString::new(variable) else { return false };
+    let mut value: *const c_void = ptr::null();
+    // SAFETY: C strings; the value is a pointer to the variable's storage.
+    unsafe {
+        let index = (library.variable_find)(c"opal".as_ptr(), c"btl".as_ptr(), component.as_ptr(), variable.as_ptr());
+        index >= 0
+            && (library.variable_value)(index, &raw mut value, ptr::null_mut::<c_int>(), ptr::null_mut()) == 0
+            && value == place
+    }
+}
+
+fn interfaces() -> Vec<String> {
+    // SAFETY: the list ends with an entry of index 0 and is freed once.
+    unsafe {
+        let list = if_nameindex();
+        let mut names = Vec::new();
+        let mut entry = list;
+        while !entry.is_null() && (*entry).index != 0 {
+            names.push(CStr::from_ptr((*entry).name).to_string_lossy().into_owned());
+            entry = entry.add(1);
+        }
+        if !list.is_null() {
+            if_freenameindex(list);
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_a_loopback_interface() {
+        assert!(interfaces().iter().any(|name| name == "lo"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Flowcast's rail scheduler inside Open MPI 4.1, loaded by `mpirun --mca bml flowcast` (Lichei, chapters 4 and 5).
+//!
+//! Open MPI's layer between messages and networks is the BML. Its one component `r2` finds the networks (BTL modules)
+//! that reach each process; the layer above, ob1, takes them in turn. This component lets `r2` do its work and then
+//! replaces `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the networks that have
+//! a companion. Where ob1 asks a network for room for the first fragment of a message, [`hooks`] ask the scheduler which
+//! network delivers it first, and take the room from that one.
+//!
+//! The thesis puts a BTL of its own in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 looks
+//! for the BTL by which an acknowledgement came among those that reach the process; with hooks ob1 sees real ones only.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`bindings`], [`library`] | Open MPI's structs, functions and variables |
+//! | [`component`], [`parameters`] | what the framework and `ompi_info` see |
+//! | [`module`] | processes and networks that come and go |
+//! | [`hooks`] | the message path |
+//! | [`state`], [`peers`], [`scheduler`], [`counters`] | what the hooks know |
+//! | [`costs`], [`store`], [`measure`] | where the parameters of the networks come from |
+//! | [`table`] | what is told at the end |
+//!
+//! Every function that C calls is `extern "C"`: a panic ends the process there instead of unwinding into C.
+
+pub mod bindings;
+pub mod component;
+pub mod costs;
+pub mod counters;
+pub mod hooks;
+pub mod interfaces;
+pub mod library;
+pub mod measure;
+pub mod module;
+pub mod parameters;
+pub mod peers;
+pub mod scheduler;
+pub mod state;
+pub mod store;
+pub mod table;
+
+use thiserror::Error;
+
+/// Why the component steps aside and lets `r2` work alone.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Another series.
+    #[error("found Open MPI {0}, expected 4.1.x, whose structs this component knows")]
+    Version(String),
+    /// Not the library that we know.
+    #[error("the MPI library has no `{0}`, which Open MPI 4.1 has")]
+    Symbol(String),
+    /// Two components would start the networks.
+    #[error("found the component r2 open as well, expected `--mca bml flowcast` alone")]
+    R2Open,
+    /// Nothing to build upon.
+    #[error("found no mca_bml_r2.so beside Open MPI's components")]
+    NoR2,
+    /// Nothing to choose.
+    #[error("found {0}, expected two networks of the same kind and btl exclusivity or more")]
+    OneRail(String),
+    /// A parameter.
+    #[error("bml_flowcast_{name}: {problem}")]
+    Parameter {
+        /// Its name without the component's.
+        name: &'static str,
+        /// What was found and what was expected.
+        problem: String,
+    },
+}

@@ -1,0 +1,263 @@
+//! The Open MPI that loaded us: its version and the functions and variables of it that are used.
+//!
+//! They are looked up while the component starts, so that it builds where no Open MPI is, and loads, and can say why it
+//! steps aside, where another one is.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::{fs, mem, ptr};
+
+use crate::Refusal;
+use crate::bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Trigger};
+
+const RTLD_NOW: c_int = 0x2;
+const RTLD_NOLOAD: c_int = 0x4;
+const RTLD_GLOBAL: c_int = 0x100;
+const RTLD_NODELETE: c_int = 0x1000;
+const LIBMPI: &CStr = c"libmpi.so.40";
+const R2: &str = "mca_bml_r2.so";
+
+/// The series whose layout the bindings have.
+const MAJOR_MINOR: (u32, u32) = (4, 1);
+
+unsafe extern "C" {
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    fn dladdr(address: *const c_void, info: *mut AddressInfo) -> c_int;
+}
+
+/// `Dl_info`.
+#[repr(C)]
+struct AddressInfo {
+    file: *const c_char,
+    base: *mut c_void,
+    symbol: *const c_char,
+    address: *mut c_void,
+}
+
+/// `opal_output`.
+pub type Output = unsafe extern "C" fn(c_int, *const c_char, ...);
+/// `mca_base_component_var_register`.
+pub type RegisterVariable = unsafe extern "C" fn(
+    *const Component,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *mut c_void,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    *mut c_void,
+) -> c_int;
+
+/// What is used of `libmpi` and `libopen-pal`.
+#[derive(Debug, Clone, Copy)]
+pub struct Library {
+    /// `mca_btl_base_modules_initialized`.
+    pub btl_modules: *const List,
+    /// `mca_btl_base_active_message_trigger`.
+    pub triggers: *mut Trigger,
+    /// `opal_progress`.
+    pub progress: unsafe extern "C" fn(),
+    /// `opal_progress_set_yield_when_idle`; gives the setting before.
+    pub yield_when_idle: unsafe extern "C" fn(bool) -> bool,
+    /// `opal_progress_register`.
+    pub progress_register: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
+    /// `opal_progress_unregister`.
+    pub progress_unregister: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
+    /// `opal_proc_local_get`.
+    pub local_process: unsafe extern "C" fn() -> *const OpalProc,
+    /// `ompi_proc_for_name`.
+    pub process_by_name: unsafe extern "C" fn(ProcessName) -> *mut OmpiProc,
+    /// `ompi_proc_world_size`.
+    pub world_size: unsafe extern "C" fn() -> c_int,
+    /// `mca_base_var_find`.
+    pub variable_find: unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int,
+    /// `mca_base_var_get_value`.
+    pub variable_value: unsafe extern "C" fn(c_int, *mut *const c_void, *mut c_int, *mut *const c_char) -> c_int,
+}
+
+// SAFETY: addresses of functions and of variables that live as long as the process.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Checks the version and looks everything up.
+    ///
+    /// # Errors
+    /// Another series, or a symbol that is missing.
+    pub fn find() -> Result<Library, Refusal> {
+        check_version(&version()?)?;
+        // SAFETY: each symbol has the type of its declaration in the headers of the series checked above.
+        unsafe {
+            Ok(Library {
+                btl_modules: symbol(c"mca_btl_base_modules_initialized")?.cast(),
+                triggers: symbol(c"mca_btl_base_active_message_trigger")?.cast(),
+                progress: function(c"opal_progress")?,
+                yield_when_idle: function(c"opal_progress_set_yield_when_idle")?,
+                progress_register: function(c"opal_progress_register")?,
+                progress_unregister: function(c"opal_progress_unregister")?,
+                local_process: function(c"opal_proc_local_get")?,
+                process_by_name: function(c"ompi_proc_for_name")?,
+                world_size: function(c"ompi_proc_world_size")?,
+                variable_find: function(c"mca_base_var_find")?,
+                variable_value: function(c"mca_base_var_get_value")?,
+            })
+        }
+    }
+}
+
+impl Library {
+    /// Runs `work` with a progress that leaves the processor when there is nothing to do. While MPI starts it does not,
+    /// and where ranks outnumber processors a round trip takes a time slice.
+    pub fn while_yielding<T>(&self, work: impl FnOnce() -> T) -> T {
+        // SAFETY: the library's switch.
+        unsafe {
+            let before = (self.yield_when_idle)(true);
+            let done = work();
+            (self.yield_when_idle)(before);
+            done
+        }
+    }
+}
+
+/// # Safety
+/// `F` is a function pointer of the symbol's type.
+unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let found = symbol(name)?;
+    // SAFETY: a function pointer is as large as any other, and the caller knows its type.
+    Ok(unsafe { mem::transmute_copy(&found) })
+}
+
+/// Looked up in the process, or in `libmpi` and what it needs where a program loaded that for itself only.
+fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
+    // SAFETY: both take C strings; a null handle means the whole process.
+    let found = unsafe {
+        let found = dlsym(ptr::null_mut(), name.as_ptr());
+        if found.is_null() { dlsym(dlopen(LIBMPI.as_ptr(), RTLD_NOW | RTLD_NOLOAD), name.as_ptr()) } else { found }
+    };
+    if found.is_null() { Err(Refusal::Symbol(name.to_string_lossy().into_owned())) } else { Ok(found) }
+}
+
+/// `mca_base_component_var_register`, which is there in every series; `ompi_info` calls before there is a version.
+pub fn register_variable() -> Option<RegisterVariable> {
+    // SAFETY: unchanged since 1.7.
+    unsafe { function(c"mca_base_component_var_register") }.ok()
+}
+
+/// Prints a line the way Open MPI does, with host and process in front.
+pub fn say(text: &str) {
+    let Ok(line) = CString::new(text) else { return };
+    // SAFETY: stream 0 is standard error; the format takes one C string.
+    match unsafe { function::<Output>(c"opal_output") } {
+        // SAFETY: as above.
+        Ok(output) => unsafe { output(0, c"%s".as_ptr(), line.as_ptr()) },
+        Err(_) => eprintln!("{text}"),
+    }
+}
+
+/// As `4.1.4`, from `Open MPI v4.1.4, package: ...`.
+///
+/// # Errors
+/// The process has no Open MPI.
+pub fn version() -> Result<String, Refusal> {
+    let mut text: [c_char; 1024] = [0; 1024];
+    let mut length = 0;
+    // SAFETY: the function of the MPI standard; it writes less than MPI_MAX_LIBRARY_VERSION_STRING (256) characters.
+    let text = unsafe {
+        let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function(c"MPI_Get_library_version")?;
+        ask(text.as_mut_ptr(), &raw mut length);
+        CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
+    };
+    Ok(version_in(&text).unwrap_or(&text).to_owned())
+}
+
+fn version_in(text: &str) -> Option<&str> {
+    let version = text.strip_prefix("Open MPI v")?;
+    Some(version.split(|c: char| c == ',' || c.is_whitespace()).next().unwrap_or(version))
+}
+
+fn check_version(version: &str) -> Result<(), Refusal> {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let found = (numbers.next().flatten(), numbers.next().flatten());
+    let known = (Some(MAJOR_MINOR.0), Some(MAJOR_MINOR.1));
+    if found == known { Ok(()) } else { Err(Refusal::Version(version.to_owned())) }
+}
+
+/// Whether the framework has opened `r2` as well.
+pub fn r2_is_open() -> bool {
+    mapped_files().any(|file| file.ends_with(R2))
+}
+
+/// Opens `r2` for ourselves and keeps it, because the framework closes what it does not choose.
+///
+/// # Errors
+/// There is no `r2` beside the components that are loaded.
+pub fn open_r2() -> Result<*const BmlComponent, Refusal> {
+    let mut folders: Vec<PathBuf> = mapped_files().filter_map(|file| component_folder(&file)).collect();
+    folders.dedup();
+    let file = folders.into_iter().map(|folder| folder.join(R2)).find(|file| file.is_file()).ok_or(Refusal::NoR2)?;
+    let path = CString::new(file.into_os_string().into_encoded_bytes()).map_err(|_| Refusal::NoR2)?;
+    // SAFETY: C strings; the handle is never closed.
+    let component = unsafe {
+        let handle = dlopen(path.as_ptr(), RTLD_NOW | RTLD_GLOBAL);
+        if handle.is_null() { ptr::null_mut() } else { dlsym(handle, c"mca_bml_r2_component".as_ptr()) }
+    };
+    if component.is_null() { Err(Refusal::NoR2) } else { Ok(component.cast_const().cast()) }
+}
+
+/// The folder of a loaded component of Open MPI.
+fn component_folder(file: &Path) -> Option<PathBuf> {
+    let name = file.file_name()?.to_str()?;
+    let component = name.starts_with("mca_") && name.ends_with(".so") && !name.starts_with("mca_bml_flowcast");
+    component.then(|| file.parent().map(Path::to_owned)).flatten()
+}
+
+fn mapped_files() -> impl Iterator<Item = PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let files: Vec<PathBuf> = maps.lines().filter_map(|line| line.find('/').map(|at| line[at..].into())).collect();
+    files.into_iter()
+}
+
+/// Keeps our code in memory to the end of the process: hooks, callbacks and the runtime's thread-local data outlive
+/// what the framework thinks it unloads.
+pub fn stay_loaded() {
+    let mut info = AddressInfo { file: ptr::null(), base: ptr::null_mut(), symbol: ptr::null(), address: ptr::null_mut() };
+    // SAFETY: the address is one of our own functions; dladdr fills `info` when it returns non-zero.
+    unsafe {
+        if dladdr(stay_loaded as *const c_void, &raw mut info) != 0 {
+            dlopen(info.file, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_the_library_says_of_itself() {
+        let text = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022";
+        assert_eq!(version_in(text), Some("4.1.4"));
+        assert_eq!(version_in("MPICH Version: 4.0.2"), None);
+    }
+
+    #[test]
+    fn only_the_series_of_the_bindings_is_accepted() {
+        assert!(check_version("4.1.4").is_ok() && check_version("4.1.8").is_ok());
+        for other in ["4.0.7", "5.0.9", "5.1.0a1", "", "MPICH"] {
+            assert!(check_version(other).unwrap_err().to_string().contains(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn components_are_told_from_other_libraries() {
+        let folder = |file: &str| component_folder(Path::new(file));
+        assert_eq!(folder("/usr/lib/openmpi3/mca_pml_ob1.so"), Some("/usr/lib/openmpi3".into()));
+        assert_eq!(folder("/usr/lib/libmpi.so.40.30.4"), None);
+        assert_eq!(folder("/home/me/.openmpi/components/mca_bml_flowcast.so"), None);
+    }
+}

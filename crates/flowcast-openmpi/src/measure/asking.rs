@@ -1,0 +1,149 @@
+//! Rank 0's side: invites a partner, times round trips on each rail, fits.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use flowcast::fit::loggp::{FitOptions, LogGpFit, fit_loggp};
+use flowcast::fit::prtt::PrttPoint;
+use flowcast::fit::samples::PrttSamples;
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::RailId;
+use flowcast::units::{Bytes, Time, TimePerByte};
+
+use super::plan::plan;
+use super::wire::{self, HEADER, Header, Kind, Way};
+use crate::bindings::ProcessName;
+use crate::peers::Peer;
+use crate::state::State;
+
+/// The round trips before the plan: the first opens the connection.
+const WARM_UP: u32 = 2;
+const ROUGH_SIZE: u64 = 2048;
+const ROUGH_TRAIN: u32 = 5;
+
+/// Rank 0 and its partner.
+pub struct Asking<'a> {
+    state: &'a State,
+    own: ProcessName,
+    peer: &'a Peer,
+    round: u32,
+    deadline: Instant,
+}
+
+impl<'a> Asking<'a> {
+    /// With a partner, until `deadline`.
+    pub fn new(state: &'a State, own: ProcessName, peer: &'a Peer, deadline: Instant) -> Asking<'a> {
+        Asking { state, own, peer, round: 0, deadline }
+    }
+
+    /// Invites the partner; its host's name, or nothing if it does not answer in time.
+    pub fn invite(&mut self) -> Option<String> {
+        let way = self.way(self.peer.usable().lowest()?)?;
+        self.send(&way, Kind::Invite, 1, HEADER).then_some(())?;
+        self.answer(Kind::Ready).map(|host| String::from_utf8_lossy(&host).into_owned())
+    }
+
+    /// Lets the partner go.
+    pub fn dismiss(&mut self) {
+        if let Some(way) = self.peer.usable().lowest().and_then(|rail| self.way(rail)) {
+            self.send(&way, Kind::Done, 1, HEADER);
+        }
+    }
+
+    /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
+    pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
+        let way = self.way(rail)?;
+        let rough = self.rough(&way)?;
+        let plan = plan(&rough, end.saturating_duration_since(Instant::now()));
+        let mut shortest: BTreeMap<PrttPoint, Time> = BTreeMap::new();
+        for point in (0..plan.repetitions).flat_map(|_| &plan.points) {
+            if Instant::now() > end {
+                break;
+            }
+            let Some(time) = self.round_trip(&way, *point) else { break };
+            shortest.entry(*point).and_modify(|least| *least = Time::min(*least, time)).or_insert(time);
+        }
+        // Of so few repetitions on a machine that is just starting a job, a median would keep what disturbed them.
+        let mut samples = PrttSamples::default();
+        shortest.into_iter().for_each(|(point, time)| samples.push(point, time));
+        // Confidence intervals would cost more time than the measurement.
+        let options = FitOptions { replicates: 0, ..FitOptions::default() };
+        let fit = fit_loggp(&samples, &options).ok();
+        Some((fit.as_ref().map_or(rough, |fit| fit.parameters), fit))
+    }
+
+    /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
+    fn rough(&mut self, way: &Way) -> Option<LogGp> {
+        let mut shortest = |point: PrttPoint| {
+            let times: Option<Vec<Time>> = (0..WARM_UP).map(|_| self.round_trip(way, point)).collect();
+            times?.into_iter().min()
+        };
+        let small = shortest(PrttPoint::round_trip(Bytes(HEADER as u64)))?;
+        let one = shortest(PrttPoint::round_trip(Bytes(ROUGH_SIZE)))?;
+        let train = shortest(PrttPoint::new(ROUGH_TRAIN, Time::ZERO, Bytes(ROUGH_SIZE)))?;
+        let spacing = (train - one).max(Time::from_nanos(1.0)) * (1.0 / f64::from(ROUGH_TRAIN - 1));
+        Some(LogGp {
+            latency: small * 0.5,
+            overhead: Time::ZERO,
+            gap: Time::ZERO,
+            gap_per_byte: TimePerByte::from_nanos(spacing.as_nanos() / ROUGH_SIZE as f64),
+        })
+    }
+
+    fn round_trip(&mut self, way: &Way, point: PrttPoint) -> Option<Time> {
+        self.round += 1;
+        let pause = Duration::from_nanos(point.delay.as_nanos() as u64);
+        let start = Instant::now();
+        for message in 0..point.messages {
+            if message > 0 && !pause.is_zero() {
+                compute_for(pause);
+            }
+            self.send(way, Kind::Ping, point.messages, point.size.0 as usize).then_some(())?;
+        }
+        self.answer(Kind::Pong)?;
+        Some(Time::from_nanos(start.elapsed().as_nanos() as f64))
+    }
+
+    fn way(&self, rail: RailId) -> Option<Way> {
+        // SAFETY: a rail and the peer's endpoint on it.
+        unsafe { Way::new(self.state.rail(rail).module, self.peer.endpoint(rail)) }
+    }
+
+    fn send(&self, way: &Way, kind: Kind, of: u32, size: usize) -> bool {
+        way.send(Header { kind, from: self.own, round: self.round, of, body: 0 }, &[], size)
+    }
+
+    /// The body of the answer to the present round.
+    fn answer(&self, kind: Kind) -> Option<Vec<u8>> {
+        while Instant::now() < self.deadline {
+            // SAFETY: the library's.
+            unsafe { (self.state.library.progress)() };
+            while let Some(received) = wire::take() {
+                if received.header.kind == kind && received.header.round == self.round {
+                    return Some(received.body);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Computes, as the measurement's second parameter wants it: no library call.
+fn compute_for(pause: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < pause {
+        std::hint::spin_loop();
+    }
+}
+
+/// What is said of a result in its file.
+pub fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTreeMap<String, String> {
+    [
+        ("hosts", format!("{from}, {to}")),
+        ("interface", interface.to_owned()),
+        ("library", format!("Open MPI {version}")),
+        ("method", "parametrised round trips while MPI starts, without intervals".to_owned()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into()
+}

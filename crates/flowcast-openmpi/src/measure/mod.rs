@@ -1,0 +1,322 @@
+//! Parameters measured while MPI starts (Lichei, section 5.4.2): parametrised round trips between rank 0 and the first
+//! rank that it reaches over several rails.
+//!
+//! Rank 0 measures after ob1 has registered its handlers and before the barrier at the end of `MPI_Init`, so nobody else
+//! sends yet. Its partner is in that barrier, where it looks for messages every 100 us only; once invited it looks all
+//! the time until it is dismissed. Both give up when the time is over. Results go to all ranks along a binary tree, each
+//! rank to two others; a rank uses what Open MPI assumes until they come.
+
+mod asking;
+mod plan;
+mod wire;
+
+use std::ffi::c_int;
+use std::fs;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use flowcast::model::network::Network;
+use flowcast::rails::{Rail, RailId};
+
+use crate::bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS};
+use crate::costs::{self, Origin};
+use crate::library::{self, Library};
+use crate::parameters::When;
+use crate::peers::Peer;
+use crate::state::{self, State};
+use crate::store::Store;
+use asking::Asking;
+use wire::{HEADER, Header, Kind, Received, Way};
+
+/// Ranks that rank 0 looks at for one that it reaches over several rails.
+const MOST_CANDIDATES: u32 = 1024;
+/// The partner waits this much longer than rank 0 measures.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// What every rank needs to pass results on, also one that schedules nothing itself.
+struct Links {
+    library: Library,
+    r2: BmlModule,
+}
+
+// SAFETY: tables of functions that any thread may call where ob1 would.
+unsafe impl Send for Links {}
+// SAFETY: as above.
+unsafe impl Sync for Links {}
+
+static LINKS: OnceLock<Links> = OnceLock::new();
+/// Whether this rank still waits for results, or has measured already.
+static FINISHED: AtomicBool = AtomicBool::new(false);
+static ANSWERING: AtomicBool = AtomicBool::new(false);
+/// Whether this is rank 0 at its measurement.
+static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
+
+/// Receives messages of the measurement from here on, and looks at them whenever the library makes progress.
+pub fn listen(library: &Library, r2: BmlModule) {
+    if LINKS.set(Links { library: *library, r2 }).is_ok() {
+        wire::listen(library);
+        // SAFETY: the library's; our function stays loaded.
+        unsafe { (library.progress_register)(progress) };
+    }
+}
+
+/// `complete`: whether the user gave every parameter.
+pub fn expect(complete: bool) {
+    FINISHED.store(complete, Ordering::Relaxed);
+}
+
+/// No more messages.
+pub fn stop(library: &Library) {
+    // SAFETY: registered by `listen`.
+    unsafe { (library.progress_unregister)(progress) };
+}
+
+/// Rank 0 measures, or loads what an earlier run measured, and tells the others.
+pub fn at_start(state: &State) {
+    if FINISHED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let own = own_name(&state.library);
+    if own.vpid != 0 || state.settings.measure == When::Never {
+        return;
+    }
+    let Some((rails, origin)) = find_out(state, own) else { return };
+    let text = costs::text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost)));
+    apply(state, &text, origin);
+    share(own, &text);
+}
+
+fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
+    let deadline = Instant::now() + state.settings.measure_for;
+    let peer = partner(state, own)?;
+    MEASURING_HERE.store(true, Ordering::Relaxed);
+    let ask = || ask(state, &mut Asking::new(state, own, peer, deadline), deadline);
+    let found = state.library.while_yielding(ask);
+    MEASURING_HERE.store(false, Ordering::Relaxed);
+    found
+}
+
+fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
+    let Some(to) = asking.invite() else {
+        tell(state, "no answer in time from the rank to measure with; the networks count as Open MPI assumes them");
+        return None;
+    };
+    let (from, version) = (host(), library::version().unwrap_or_default());
+    let store = state.settings.store.as_ref().map(|folder| Store::new(folder, &from, &to, &version));
+    let stored = store.as_ref().filter(|_| state.settings.measure == When::Stored);
+    let known = stored.and_then(|store| store.load(state.rails.iter().map(|rail| rail.name.as_str())));
+    let found = known.map(|rails| (rails, Origin::Stored)).or_else(|| {
+        let results = measure_all(state, asking, &to, deadline)?;
+        if let Some(store) = &store {
+            keep(state, store, &results);
+        }
+        Some((results.into_iter().map(|result| result.rail).collect(), Origin::Measured))
+    });
+    asking.dismiss();
+    if found.is_none() {
+        tell(state, "no result in time; the networks count as Open MPI assumes them");
+    }
+    found
+}
+
+struct Measured {
+    rail: Rail,
+    /// Nothing for rough values, which are not worth keeping.
+    network: Option<Network>,
+}
+
+fn keep(state: &State, store: &Store, results: &[Measured]) {
+    for Measured { rail, network } in results {
+        if let Some(network) = network
+            && let Err(error) = store.save(&rail.name, network)
+        {
+            tell(state, &format!("{} is not stored: {error}", rail.name));
+        }
+    }
+}
+
+/// One rail after the other, each with its part of the time that is left.
+fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Instant) -> Option<Vec<Measured>> {
+    let (from, version) = (host(), library::version().unwrap_or_default());
+    let mut results = Vec::new();
+    for (index, rail) in state.rails.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A tenth is kept for round trips that take longer than planned.
+        let end = Instant::now() + left.mul_f64(0.9) / (state.rails.len() - index) as u32;
+        let (cost, fit) = asking.measure(RailId(index as u8), end)?;
+        let network = fit.map(|fit| {
+            let mut network = fit.to_network(&rail.name, asking::provenance(&from, to, &rail.name, &version));
+            network.intervals.clear();
+            network
+        });
+        results.push(Measured { rail: Rail { name: rail.name.clone(), cost }, network });
+    }
+    Some(results)
+}
+
+/// The first rank that is reached over several rails.
+fn partner(state: &State, own: ProcessName) -> Option<&Peer> {
+    // SAFETY: the library's; ob1 adds processes in the same way when it first sends to them.
+    let size = u32::try_from(unsafe { (state.library.world_size)() }).ok()?;
+    (1..size.min(MOST_CANDIDATES)).find_map(|vpid| {
+        let endpoint = endpoint(&state.library, &state.r2, ProcessName { vpid, ..own })?;
+        // SAFETY: an endpoint that r2 has filled.
+        unsafe {
+            state.add((*endpoint).btl_proc);
+            state::entries(&(*endpoint).btl_send).first().and_then(|entry| state.peers.find(entry.btl_endpoint))
+        }
+    })
+}
+
+/// How a process is reached; it is added if need be.
+fn endpoint(library: &Library, r2: &BmlModule, name: ProcessName) -> Option<*mut BmlEndpoint> {
+    // SAFETY: the library's process; r2 adds one that it knows already once more without harm.
+    unsafe {
+        let process = (library.process_by_name)(name);
+        if process.is_null() {
+            return None;
+        }
+        if state::bml_endpoint(process).is_null() && r2.bml_add_proc?(process) != SUCCESS {
+            return None;
+        }
+        if let Some(state) = state::state() {
+            state.add(process);
+        }
+        Some(state::bml_endpoint(process)).filter(|endpoint| !endpoint.is_null())
+    }
+}
+
+/// A way to a process, over the network `by` if there is one.
+fn way(links: &Links, name: ProcessName, by: Option<*mut crate::bindings::BtlModule>) -> Option<Way> {
+    let endpoint = endpoint(&links.library, &links.r2, name)?;
+    // SAFETY: an endpoint that r2 has filled.
+    unsafe {
+        let entries = state::entries(&(*endpoint).btl_send);
+        let entry = entries.iter().find(|entry| Some(entry.btl) == by).or(entries.first())?;
+        Way::new(entry.btl, entry.btl_endpoint)
+    }
+}
+
+/// Looks at messages that came; called whenever the library makes progress.
+unsafe extern "C" fn progress() -> c_int {
+    // Rank 0 takes its answers itself while it measures, and answering calls us again.
+    if !wire::is_waiting() || MEASURING_HERE.load(Ordering::Relaxed) || ANSWERING.swap(true, Ordering::Acquire) {
+        return 0;
+    }
+    if let Some(links) = LINKS.get() {
+        links.library.while_yielding(|| answer(links));
+    }
+    ANSWERING.store(false, Ordering::Release);
+    1
+}
+
+/// Deals with messages; once invited, until dismissed.
+fn answer(links: &Links) {
+    let mut until: Option<Instant> = None;
+    let mut pings = 0;
+    loop {
+        while let Some(received) = wire::take() {
+            match received.header.kind {
+                Kind::Invite => {
+                    until = Some(Instant::now() + time_for_measuring() + GRACE);
+                    reply(links, &received, Kind::Ready, host().as_bytes());
+                }
+                Kind::Ping => {
+                    pings += 1;
+                    if pings == received.header.of {
+                        pings = 0;
+                        reply(links, &received, Kind::Pong, &[]);
+                    }
+                }
+                Kind::Done => until = None,
+                Kind::Results => pass_on(&received),
+                Kind::Ready | Kind::Pong => {}
+            }
+        }
+        if until.is_none_or(|until| Instant::now() > until) {
+            return;
+        }
+        // SAFETY: the library's; it may be called from within its callbacks.
+        unsafe { (links.library.progress)() };
+    }
+}
+
+fn time_for_measuring() -> Duration {
+    state::state().map_or(Duration::from_millis(200), |state| state.settings.measure_for)
+}
+
+/// Over the network by which the question came.
+fn reply(links: &Links, received: &Received, kind: Kind, body: &[u8]) {
+    let header = Header { kind, from: own_name(&links.library), body: body.len() as u32, ..received.header };
+    if let Some(way) = way(links, received.header.from, Some(received.by)) {
+        way.send(header, body, received.size);
+    }
+}
+
+fn pass_on(received: &Received) {
+    let Ok(text) = std::str::from_utf8(&received.body) else { return };
+    if let Some(state) = state::state() {
+        FINISHED.store(true, Ordering::Relaxed);
+        apply(state, text, Origin::Measured);
+    }
+    if let Some(links) = LINKS.get() {
+        share(own_name(&links.library), text);
+    }
+}
+
+/// To the two ranks below this one in the tree.
+fn share(own: ProcessName, text: &str) {
+    let Some(links) = LINKS.get() else { return };
+    // SAFETY: the library's.
+    let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
+    for vpid in children(own.vpid, size) {
+        let header = Header { kind: Kind::Results, from: own, round: 0, of: 1, body: text.len() as u32 };
+        if let Some(way) = way(links, ProcessName { vpid, ..own }, None) {
+            way.send(header, text.as_bytes(), HEADER);
+        }
+    }
+}
+
+fn children(rank: u32, size: u32) -> impl Iterator<Item = u32> {
+    [1, 2].into_iter().filter_map(move |child| rank.checked_mul(2)?.checked_add(child)).filter(move |rank| *rank < size)
+}
+
+fn apply(state: &State, text: &str, origin: Origin) {
+    let costs = costs::rails_in(text).and_then(|found| costs::with_measured(&state.rails, &state.settings, &found));
+    let Ok(costs) = costs else { return };
+    if state.scheduler.set_costs(&costs).is_ok() {
+        *state.source.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = origin.to_string();
+        state.weigh_all();
+    }
+}
+
+fn own_name(library: &Library) -> ProcessName {
+    // SAFETY: this process, which the library knows before it asks for networks.
+    unsafe { (*(library.local_process)()).proc_name }
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}
+
+fn tell(state: &State, what: &str) {
+    if state.settings.verbose > 0 {
+        library::say(&format!("bml flowcast: {what}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_reach_every_rank_once() {
+        for size in [1, 2, 3, 8, 100] {
+            let mut reached: Vec<u32> = (0..size).flat_map(|rank| children(rank, size)).chain([0]).collect();
+            reached.sort_unstable();
+            assert_eq!(reached, (0..size).collect::<Vec<u32>>());
+        }
+        assert_eq!(children(u32::MAX, u32::MAX).count(), 0);
+    }
+}

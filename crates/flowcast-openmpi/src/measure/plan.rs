@@ -1,0 +1,102 @@
+//! Which round trips fit into the time that there is (Lichei, section 3.4, with fewer points).
+//!
+//! Trains of [`TRAIN`] messages at three sizes show `g` and `G`, single messages of the same sizes the rest, and a train
+//! of the smallest with a pause shows `o`. The largest size is what fits: a rail of 10 Mbit/s carries 16 KiB in 13 ms.
+
+use std::time::Duration;
+
+use flowcast::fit::prtt::{PrttPoint, prtt};
+use flowcast::model::loggp::LogGp;
+use flowcast::units::{Bytes, Time};
+
+use super::wire::HEADER;
+
+/// Messages before an answer.
+pub const TRAIN: u32 = 8;
+/// The largest size that is tried: larger messages are rendezvous ones.
+const LARGEST: u64 = 32 * 1024;
+/// Below this a train's gap is lost in noise.
+const SMALLEST_LARGEST: u64 = 1024;
+const MOST_REPETITIONS: u32 = 12;
+
+/// What is measured on a rail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Each once in a repetition.
+    pub points: Vec<PrttPoint>,
+    /// How often.
+    pub repetitions: u32,
+}
+
+/// A plan for a rail that costs about `rough`.
+pub fn plan(rough: &LogGp, time: Duration) -> Plan {
+    let time = Time::from_seconds(time.as_secs_f64());
+    let mut largest = LARGEST;
+    // Three repetitions of everything, for a median.
+    while largest > SMALLEST_LARGEST && took(rough, &points(rough, largest)) * 3.0 > time {
+        largest /= 2;
+    }
+    let points = points(rough, largest);
+    let fitting = time.as_nanos() / took(rough, &points).as_nanos().max(1.0);
+    Plan { repetitions: (fitting as u32).clamp(1, MOST_REPETITIONS), points }
+}
+
+fn took(rough: &LogGp, points: &[PrttPoint]) -> Time {
+    points.iter().map(|point| prtt(rough, *point)).sum()
+}
+
+fn points(rough: &LogGp, largest: u64) -> Vec<PrttPoint> {
+    let smallest = Bytes(HEADER as u64);
+    let sizes = [Bytes(largest / 4), Bytes(largest / 2), Bytes(largest)];
+    let pause = rough.spacing(smallest) * 4.0 + Time::from_micros(20.0);
+    let mut points = vec![PrttPoint::round_trip(smallest), PrttPoint::new(TRAIN, pause, smallest)];
+    points.extend(sizes.iter().map(|size| PrttPoint::round_trip(*size)));
+    points.extend(sizes.iter().map(|size| PrttPoint::new(TRAIN, Time::ZERO, *size)));
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::fit::loggp::{FitOptions, fit_loggp};
+    use flowcast::fit::samples::PrttSamples;
+    use flowcast::units::TimePerByte;
+
+    fn rail(megabits: f64) -> LogGp {
+        LogGp {
+            latency: Time::from_micros(20.0),
+            overhead: Time::from_micros(1.0),
+            gap: Time::from_micros(3.0),
+            gap_per_byte: TimePerByte::from_nanos(8e3 / megabits),
+        }
+    }
+
+    #[test]
+    fn a_plan_fits_into_its_time_on_slow_and_fast_rails() {
+        for megabits in [10.0, 100.0, 1000.0, 100_000.0] {
+            let plan = plan(&rail(megabits), Duration::from_millis(90));
+            let all = took(&rail(megabits), &plan.points) * f64::from(plan.repetitions);
+            assert!(all.as_micros() <= 90_000.0, "{megabits}: {all}");
+            assert!(plan.repetitions >= 3, "{megabits}");
+        }
+    }
+
+    #[test]
+    fn what_a_plan_measures_is_enough_for_a_fit() {
+        let truth = rail(100.0);
+        let mut samples = PrttSamples::default();
+        for point in plan(&truth, Duration::from_millis(90)).points {
+            samples.push(point, prtt(&truth, point));
+        }
+        let options = FitOptions { replicates: 0, ..FitOptions::default() };
+        let found = fit_loggp(&samples, &options).unwrap().parameters;
+        for (found, truth) in [
+            (found.gap.as_nanos(), truth.gap.as_nanos()),
+            (found.gap_per_byte.as_nanos(), truth.gap_per_byte.as_nanos()),
+            (found.overhead.as_nanos(), truth.overhead.as_nanos()),
+            (found.latency.as_nanos(), truth.latency.as_nanos()),
+        ] {
+            assert!((found / truth - 1.0).abs() < 1e-6, "{found} {truth}");
+        }
+    }
+}

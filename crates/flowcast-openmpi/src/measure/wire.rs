@@ -1,0 +1,205 @@
+//! The messages of the measurement: active messages on a tag of our own, beside those of ob1.
+//!
+//! | kind | from | to | body |
+//! |---|---|---|---|
+//! | invite | rank 0 | partner | |
+//! | ready | partner | rank 0 | its host's name |
+//! | ping | rank 0 | partner | filling, up to the size to be measured |
+//! | pong | partner | rank 0 | filling, the same |
+//! | done | rank 0 | partner | |
+//! | results | each rank | two others | parameters, a line for each rail |
+
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use crate::bindings::{
+    Alloc, BtlModule, DES_ALWAYS_CALLBACK, DES_BTL_OWNERSHIP, DES_PRIORITY, Descriptor, ERR_RESOURCE_BUSY, Endpoint,
+    Free, NO_ORDER, ProcessName, Send, TAG_MAX,
+};
+use crate::library::Library;
+use crate::state::state;
+
+/// Ours: above the tags of Open MPI's BTLs (0x20), ob1 (0x40), one-sided operations (0x60) and users' (0x80).
+const TAG: u8 = 0xF5;
+const _: () = assert!((TAG as usize) < TAG_MAX);
+
+const MAGIC: u32 = 0x464C_4F57;
+
+/// The length of a message without a body, and the least that can be measured.
+pub const HEADER: usize = 28;
+
+/// What a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    Invite = 1,
+    Ready = 2,
+    Ping = 3,
+    Pong = 4,
+    Done = 5,
+    Results = 6,
+}
+
+/// The fixed part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What for.
+    pub kind: Kind,
+    /// Who sends.
+    pub from: ProcessName,
+    /// Which round trip.
+    pub round: u32,
+    /// How many pings before the pong.
+    pub of: u32,
+    /// Length of the body that means something.
+    pub body: u32,
+}
+
+impl Header {
+    fn bytes(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        let words = [MAGIC, self.kind as u32, self.from.jobid, self.from.vpid, self.round, self.of, self.body];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Header> {
+        let mut words = [0; HEADER / 4];
+        for (word, place) in words.iter_mut().zip(bytes.get(..HEADER)?.chunks_exact(4)) {
+            *word = u32::from_le_bytes(place.try_into().ok()?);
+        }
+        let [MAGIC, kind, jobid, vpid, round, of, body] = words else { return None };
+        let kinds = [Kind::Invite, Kind::Ready, Kind::Ping, Kind::Pong, Kind::Done, Kind::Results];
+        let kind = kinds.into_iter().find(|known| *known as u32 == kind)?;
+        Some(Header { kind, from: ProcessName { jobid, vpid }, round, of, body })
+    }
+}
+
+/// A message that came.
+#[derive(Debug)]
+pub struct Received {
+    /// Its fixed part.
+    pub header: Header,
+    /// Its body.
+    pub body: Vec<u8>,
+    /// All of it, with filling.
+    pub size: usize,
+    /// The network by which it came.
+    pub by: *mut BtlModule,
+}
+
+// SAFETY: a module is its BTL's, which has its own locks.
+unsafe impl std::marker::Send for Received {}
+
+static INBOX: Mutex<VecDeque<Received>> = Mutex::new(VecDeque::new());
+
+/// The oldest message that nobody has looked at.
+pub fn take() -> Option<Received> {
+    INBOX.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+/// Whether there is one.
+pub fn is_waiting() -> bool {
+    !INBOX.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+}
+
+/// Receives from here on.
+pub fn listen(library: &Library) {
+    // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
+    unsafe {
+        let trigger = library.triggers.add(TAG as usize);
+        (*trigger).cbdata = std::ptr::null_mut();
+        (*trigger).cbfunc = Some(receive);
+    }
+}
+
+unsafe extern "C" fn receive(by: *mut BtlModule, _: u8, descriptor: *mut Descriptor, _: *mut c_void) {
+    // SAFETY: the BTL's descriptor with at least one segment; its memory is ours until we return.
+    let bytes = unsafe {
+        let segment = *(*descriptor).des_segments;
+        std::slice::from_raw_parts(segment.seg_addr, segment.seg_len as usize)
+    };
+    let Some(header) = Header::read(bytes) else { return };
+    let body = bytes.get(HEADER..HEADER + header.body as usize).unwrap_or_default().to_vec();
+    let received = Received { header, body, size: bytes.len(), by };
+    INBOX.lock().unwrap_or_else(PoisonError::into_inner).push_back(received);
+}
+
+/// A network and an endpoint to send to, past the hooks.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    module: *mut BtlModule,
+    endpoint: *mut Endpoint,
+    alloc: Alloc,
+    send: Send,
+    free: Free,
+    longest: usize,
+}
+
+impl Way {
+    /// Over this network; `None` if it cannot send.
+    ///
+    /// # Safety
+    /// `module` is an initialised BTL module and `endpoint` is its.
+    pub unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<Way> {
+        // SAFETY: the caller's.
+        let fields = unsafe { &*module };
+        let original = state().and_then(|state| Some(state.rail(state.rail_of(module)?).original));
+        let (alloc, send, free) = match original {
+            Some(original) => (original.alloc, original.send, original.free),
+            None => (fields.btl_alloc?, fields.btl_send?, fields.btl_free?),
+        };
+        Some(Way { module, endpoint, alloc, send, free, longest: fields.btl_max_send_size })
+    }
+
+    /// Sends a message, filled up to `size`; false if the network has no room or cannot take it.
+    pub fn send(&self, header: Header, body: &[u8], size: usize) -> bool {
+        let size = size.max(HEADER + body.len());
+        if size > self.longest {
+            return false;
+        }
+        let flags = DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK;
+        // SAFETY: a network and its endpoint; room of `size` bytes, which are all written.
+        unsafe {
+            let descriptor = (self.alloc)(self.module, self.endpoint, NO_ORDER, size, flags);
+            if descriptor.is_null() {
+                return false;
+            }
+            let room = (*(*descriptor).des_segments).seg_addr;
+            room.write_bytes(0, size);
+            room.copy_from(header.bytes().as_ptr(), HEADER);
+            room.add(HEADER).copy_from(body.as_ptr(), body.len());
+            (*descriptor).des_cbfunc = Some(sent);
+            let done = (self.send)(self.module, self.endpoint, descriptor, TAG);
+            if done < 0 && done != ERR_RESOURCE_BUSY {
+                (self.free)(self.module, descriptor);
+                return false;
+            }
+            true
+        }
+    }
+}
+
+/// The BTL frees the descriptor.
+unsafe extern "C" fn sent(_: *mut BtlModule, _: *mut Endpoint, _: *mut Descriptor, _: c_int) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_back_and_others_are_not_ours() {
+        let from = ProcessName { jobid: 7, vpid: 3 };
+        let header = Header { kind: Kind::Pong, from, round: 9, of: 8, body: 5 };
+        let mut bytes = header.bytes();
+        assert_eq!(Header::read(&bytes), Some(header));
+        assert_eq!(Header::read(&bytes[..HEADER - 1]), None);
+        bytes[4] = 99;
+        assert_eq!(Header::read(&bytes), None);
+        bytes[0] ^= 1;
+        assert_eq!(Header::read(&bytes), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! The BML module: `r2` does the work, we learn which processes are reached over several rails.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+use flowcast::rails::RailSet;
+
+use crate::bindings::{BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS};
+use crate::component;
+use crate::state::{State, state};
+use crate::{hooks, measure, table};
+
+/// The module that the framework gets: `r2`'s, with the functions that we have to hear of replaced.
+pub fn over(r2: &BmlModule) -> BmlModule {
+    BmlModule {
+        bml_component: component::address(),
+        bml_add_proc: Some(add_proc),
+        bml_add_procs: Some(add_procs),
+        bml_del_procs: Some(del_procs),
+        bml_del_btl: Some(del_btl),
+        bml_del_proc_btl: Some(del_proc_btl),
+        bml_register_error: Some(register_error),
+        bml_finalize: Some(finalize),
+        ..*r2
+    }
+}
+
+fn known() -> &'static State {
+    state().expect("the module is handed out when there is a state")
+}
+
+/// ob1 adds a process when it first sends to it.
+pub(crate) unsafe extern "C" fn add_proc(process: *mut OmpiProc) -> c_int {
+    let state = known();
+    let Some(original) = state.r2.bml_add_proc else { return SUCCESS };
+    // SAFETY: the framework's process.
+    unsafe {
+        let done = original(process);
+        if done == SUCCESS {
+            state.add(process);
+        }
+        done
+    }
+}
+
+unsafe extern "C" fn add_procs(count: usize, processes: *mut *mut OmpiProc, reachable: *mut c_void) -> c_int {
+    let state = known();
+    let Some(original) = state.r2.bml_add_procs else { return SUCCESS };
+    // SAFETY: the framework's processes; those that r2 could not add have no endpoint.
+    unsafe {
+        let done = original(count, processes, reachable);
+        (0..count).for_each(|index| state.add(*processes.add(index)));
+        done
+    }
+}
+
+unsafe extern "C" fn del_procs(count: usize, processes: *mut *mut OmpiProc) -> c_int {
+    let state = known();
+    // SAFETY: the framework's processes; forgotten before r2 frees their endpoints.
+    unsafe {
+        (0..count).for_each(|index| state.forget(*processes.add(index)));
+        state.r2.bml_del_procs.map_or(SUCCESS, |original| original(count, processes))
+    }
+}
+
+/// A network is gone for one process.
+unsafe extern "C" fn del_proc_btl(process: *mut OmpiProc, module: *mut BtlModule) -> c_int {
+    let state = known();
+    // SAFETY: the framework's process.
+    unsafe {
+        if let (Some(rail), Some(endpoint)) = (state.rail_of(module), crate::state::bml_endpoint(process).as_ref()) {
+            let entries = crate::state::entries(&endpoint.btl_send);
+            entries.iter().filter_map(|entry| state.peers.find(entry.btl_endpoint)).for_each(|peer| peer.lose(rail));
+        }
+        let done = state.r2.bml_del_proc_btl.map_or(SUCCESS, |original| original(process, module));
+        state.weigh_all();
+        done
+    }
+}
+
+/// A network is gone for all; `r2` ends it.
+unsafe extern "C" fn del_btl(module: *mut BtlModule) -> c_int {
+    let state = known();
+    if let Some(rail) = state.rail_of(module) {
+        state.lost.fetch_or(RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
+        // SAFETY: r2 ends the module after this.
+        unsafe { hooks::remove(state.rail(rail)) };
+    }
+    // SAFETY: the framework's module.
+    unsafe { state.r2.bml_del_btl.map_or(SUCCESS, |original| original(module)) }
+}
+
+/// The last that ob1 does when it has added processes: its own messages can be received from here on, and no process
+/// has passed the barrier at the end of `MPI_Init` yet.
+unsafe extern "C" fn register_error(callback: Option<ErrorCallback>) -> c_int {
+    let state = known();
+    // SAFETY: ob1's callback.
+    let done = unsafe { state.r2.bml_register_error.map_or(SUCCESS, |original| original(callback)) };
+    measure::at_start(state);
+    done
+}
+
+unsafe extern "C" fn finalize() -> c_int {
+    let state = known();
+    measure::stop(&state.library);
+    table::tell(state);
+    let lost = RailSet::from_bits(state.lost.load(Ordering::Relaxed));
+    for (index, rail) in state.rails.iter().enumerate() {
+        if !lost.contains(flowcast::rails::RailId(index as u8)) {
+            // SAFETY: the module is there until its BTL closes.
+            unsafe { hooks::remove(rail) };
+        }
+    }
+    // SAFETY: the framework's call.
+    unsafe { state.r2.bml_finalize.map_or(SUCCESS, |original| original()) }
+}

@@ -1,0 +1,203 @@
+//! The parameters that `ompi_info --all` lists and `--mca bml_flowcast_NAME VALUE` sets.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::path::PathBuf;
+use std::ptr;
+use std::time::Duration;
+
+use flowcast::rails::discipline::SchedulerName;
+
+use crate::Refusal;
+use crate::bindings::{BmlComponent, INFO_LEVEL_3, VAR_SCOPE_READONLY, VAR_TYPE_INT, VAR_TYPE_STRING};
+use crate::library;
+
+/// The longest that start-up measures, in milliseconds.
+const LONGEST_MEASUREMENT: c_int = 200;
+
+/// Where Open MPI keeps the values. It writes them while the component registers, before anything else runs.
+static mut VALUES: Values = Values {
+    scheduler: c"earliest-delivery".as_ptr(),
+    rails: c"".as_ptr(),
+    network: c"".as_ptr(),
+    measure: c"stored".as_ptr(),
+    store: c"".as_ptr(),
+    counters: c"".as_ptr(),
+    measure_ms: LONGEST_MEASUREMENT,
+    stripe: 1,
+    verbose: 0,
+};
+
+struct Values {
+    scheduler: *const c_char,
+    rails: *const c_char,
+    network: *const c_char,
+    measure: *const c_char,
+    store: *const c_char,
+    counters: *const c_char,
+    measure_ms: c_int,
+    stripe: c_int,
+    verbose: c_int,
+}
+
+/// When to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Where no earlier result is stored.
+    Stored,
+    /// At every start.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// What the user set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// How rails are chosen.
+    pub scheduler: SchedulerName,
+    /// `eth1=g,G,o,Lus; ...`
+    pub rails: String,
+    /// `eth1=FILE, ...`
+    pub network: String,
+    /// When to measure.
+    pub measure: When,
+    /// How long at most.
+    pub measure_for: Duration,
+    /// Where results are kept.
+    pub store: Option<PathBuf>,
+    /// Where the counts go at the end, with the rank behind it.
+    pub counters: Option<PathBuf>,
+    /// Whether long messages are split by the rails' bandwidths.
+    pub stripe: bool,
+    /// How much is told: nothing, what rank 0 did, what every rank did.
+    pub verbose: c_int,
+}
+
+/// Lets Open MPI know them; it sets them from the command line, the environment and its files at once.
+pub fn register(component: *const BmlComponent) {
+    let values = &raw mut VALUES;
+    let text = |name: &CStr, help: &CStr, place: *mut *const c_char| {
+        variable(component, name, help, VAR_TYPE_STRING, place.cast());
+    };
+    let number =
+        |name: &CStr, help: &CStr, place: *mut c_int| variable(component, name, help, VAR_TYPE_INT, place.cast());
+    // SAFETY: places in a static that only this thread uses now.
+    unsafe {
+        text(c"scheduler", c"How the network of a message is chosen: any scheduler of `flowcast rails simulate`, such as earliest-delivery, latency, vft, wfq, round-robin", &raw mut (*values).scheduler);
+        text(c"rails", c"LogGP parameters by interface: NAME=g,G,o,Lus in microseconds (per byte for G), several with a semicolon between", &raw mut (*values).rails);
+        text(c"network", c"LogGP parameters by file: NAME=FILE with a Flowcast network file (flowcast fit -o FILE), several with a comma between", &raw mut (*values).network);
+        text(c"measure", c"Measure parameters that are not given while MPI starts: stored (unless an earlier result is stored), always, never", &raw mut (*values).measure);
+        number(c"measure_ms", c"How long start-up may measure, in milliseconds, at most 200", &raw mut (*values).measure_ms);
+        text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_CACHE_HOME/flowcast/openmpi or ~/.cache/flowcast/openmpi)", &raw mut (*values).store);
+        number(c"stripe", c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth", &raw mut (*values).stripe);
+        number(c"verbose", c"1: rank 0 tells where parameters come from and, at the end, what went over each network; 2: every rank", &raw mut (*values).verbose);
+        text(c"counters", c"Write what went over each network to FILE.RANK.json at the end", &raw mut (*values).counters);
+    }
+}
+
+fn variable(component: *const BmlComponent, name: &CStr, help: &CStr, kind: c_int, place: *mut std::ffi::c_void) {
+    let Some(register) = library::register_variable() else { return };
+    // SAFETY: C strings; the component begins with the common part; the place has the type that `kind` tells.
+    unsafe {
+        register(
+            component.cast(),
+            name.as_ptr(),
+            help.as_ptr(),
+            kind,
+            ptr::null_mut(),
+            0,
+            0,
+            INFO_LEVEL_3,
+            VAR_SCOPE_READONLY,
+            place,
+        );
+    }
+}
+
+impl Settings {
+    /// What the user set.
+    ///
+    /// # Errors
+    /// An unknown scheduler, or a value that is none of those that a parameter knows.
+    pub fn read() -> Result<Settings, Refusal> {
+        let values = &raw const VALUES;
+        // SAFETY: registered before; C strings or null.
+        unsafe {
+            let text = |place: *const c_char| {
+                if place.is_null() { String::new() } else { CStr::from_ptr(place).to_string_lossy().trim().to_owned() }
+            };
+            let path = |text: String| (!text.is_empty()).then(|| PathBuf::from(text));
+            Ok(Settings {
+                scheduler: scheduler(&text((*values).scheduler))?,
+                rails: text((*values).rails),
+                network: text((*values).network),
+                measure: when(&text((*values).measure))?,
+                measure_for: measure_for((*values).measure_ms)?,
+                store: match text((*values).store).as_str() {
+                    "none" => None,
+                    "" => usual_store(|name| std::env::var_os(name).map(PathBuf::from)),
+                    folder => Some(folder.into()),
+                },
+                counters: path(text((*values).counters)),
+                stripe: (*values).stripe != 0,
+                verbose: (*values).verbose,
+            })
+        }
+    }
+}
+
+fn scheduler(text: &str) -> Result<SchedulerName, Refusal> {
+    let refused = |problem| Refusal::Parameter { name: "scheduler", problem };
+    text.parse().map_err(|error: flowcast::rails::RailsError| refused(error.to_string()))
+}
+
+fn when(text: &str) -> Result<When, Refusal> {
+    match text {
+        "stored" => Ok(When::Stored),
+        "always" => Ok(When::Always),
+        "never" => Ok(When::Never),
+        _ => {
+            let problem = format!("found `{text}`, expected stored, always or never");
+            Err(Refusal::Parameter { name: "measure", problem })
+        }
+    }
+}
+
+fn measure_for(millis: c_int) -> Result<Duration, Refusal> {
+    match u64::try_from(millis) {
+        Ok(millis) if millis <= LONGEST_MEASUREMENT as u64 => Ok(Duration::from_millis(millis)),
+        _ => {
+            let problem = format!("found {millis}, expected 0 to {LONGEST_MEASUREMENT} milliseconds");
+            Err(Refusal::Parameter { name: "measure_ms", problem })
+        }
+    }
+}
+
+fn usual_store(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let cache = variable("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    Some(cache?.join("flowcast").join("openmpi"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_understood_is_refused_with_what_would_be() {
+        assert!(scheduler("fastest").unwrap_err().to_string().contains("bml_flowcast_scheduler: scheduler: found"));
+        assert!(when("often").unwrap_err().to_string().contains("`often`, expected stored"));
+        assert!(measure_for(201).unwrap_err().to_string().contains("found 201"));
+        assert!(measure_for(-1).is_err());
+        assert_eq!(measure_for(0), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn results_are_stored_where_caches_are() {
+        let home = |name: &str| (name == "HOME").then(|| PathBuf::from("/home/me"));
+        assert_eq!(usual_store(home), Some("/home/me/.cache/flowcast/openmpi".into()));
+        let both = |name: &str| Some(PathBuf::from(if name == "HOME" { "/home/me" } else { "/cache" }));
+        assert_eq!(usual_store(both), Some("/cache/flowcast/openmpi".into()));
+        assert_eq!(usual_store(|_| None), None);
+    }
+}

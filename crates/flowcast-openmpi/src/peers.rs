@@ -1,0 +1,279 @@
+//! From the endpoint that ob1 names to the process behind it and that process's endpoint on every rail.
+//!
+//! An open-addressing table of atomic words: looking up takes no lock and may run in any thread; who changes the table
+//! takes one. A larger table replaces one that fills up; the old one is kept, because a reader may still be in it, and
+//! all old ones together are no larger than the present one.
+
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use flowcast::rails::{MAX_RAILS, RailId, RailSet};
+
+use crate::bindings::{BmlEndpoint, Endpoint};
+
+/// A process that is reached over several rails.
+#[derive(Debug)]
+pub struct Peer {
+    endpoints: [*mut Endpoint; MAX_RAILS],
+    usable: AtomicU16,
+    /// What the framework knows of it.
+    pub bml_endpoint: *mut BmlEndpoint,
+}
+
+// SAFETY: endpoints are only handed back to the library that made them, which has its own locks.
+unsafe impl Send for Peer {}
+// SAFETY: as above; what changes is atomic.
+unsafe impl Sync for Peer {}
+
+impl Peer {
+    /// Reached over these rails.
+    pub fn new(endpoints: &[(RailId, *mut Endpoint)], bml_endpoint: *mut BmlEndpoint) -> Peer {
+        let mut all = [ptr::null_mut(); MAX_RAILS];
+        let mut usable = RailSet::NONE;
+        for (rail, endpoint) in endpoints {
+            all[rail.index()] = *endpoint;
+            usable = usable.with(*rail);
+        }
+        Peer { endpoints: all, usable: AtomicU16::new(usable.bits()), bml_endpoint }
+    }
+
+    /// Its endpoint on a rail; null where the rail does not reach it.
+    #[inline]
+    pub fn endpoint(&self, rail: RailId) -> *mut Endpoint {
+        self.endpoints[rail.index() & (MAX_RAILS - 1)]
+    }
+
+    /// The rails that reach it.
+    #[inline]
+    pub fn usable(&self) -> RailSet {
+        RailSet::from_bits(self.usable.load(Ordering::Relaxed))
+    }
+
+    /// No more messages over this rail. Its endpoint stays known for what is already under way.
+    pub fn lose(&self, rail: RailId) {
+        self.usable.fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
+    }
+
+    fn known_endpoints(&self) -> impl Iterator<Item = *mut Endpoint> {
+        self.endpoints.into_iter().filter(|endpoint| !endpoint.is_null())
+    }
+}
+
+/// Peers by endpoint.
+#[derive(Debug)]
+pub struct EndpointMap {
+    slots: AtomicPtr<Slots>,
+    writing: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    used: usize,
+    peers: Vec<NonNull<Peer>>,
+}
+
+// SAFETY: the pointers are to peers, which any thread may use.
+unsafe impl Send for Written {}
+
+#[derive(Debug)]
+struct Slots(Box<[Slot]>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    endpoint: AtomicPtr<Endpoint>,
+    /// Null where the peer has gone.
+    peer: AtomicPtr<Peer>,
+}
+
+impl Slots {
+    fn new(count: usize) -> *mut Slots {
+        debug_assert!(count.is_power_of_two());
+        Box::into_raw(Box::new(Slots((0..count).map(|_| Slot::default()).collect())))
+    }
+
+    /// The slot of `endpoint`, or the free one where it would stand. There always is a free one.
+    #[inline]
+    fn slot(&self, endpoint: *mut Endpoint) -> (&Slot, *mut Endpoint) {
+        let mask = self.0.len() - 1;
+        // Fibonacci hashing; the lowest bits of an allocation's address tell nothing.
+        let mut at = ((endpoint as usize >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & mask;
+        loop {
+            let slot = &self.0[at];
+            let found = slot.endpoint.load(Ordering::Acquire);
+            if found == endpoint || found.is_null() {
+                return (slot, found);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+impl Default for EndpointMap {
+    fn default() -> EndpointMap {
+        EndpointMap::with_slots(256)
+    }
+}
+
+impl EndpointMap {
+    fn with_slots(count: usize) -> EndpointMap {
+        let written = Written { used: 0, peers: Vec::new() };
+        EndpointMap { slots: AtomicPtr::new(Slots::new(count)), writing: Mutex::new(written) }
+    }
+
+    /// The process behind an endpoint, if it is reached over several rails.
+    #[inline]
+    pub fn find(&self, endpoint: *mut Endpoint) -> Option<&Peer> {
+        let (slot, found) = self.slots().slot(endpoint);
+        if found.is_null() {
+            return None;
+        }
+        // SAFETY: null or a peer that `insert` put there; MPI lets nobody send to a process that is being removed.
+        unsafe { slot.peer.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Adds a process; one whose endpoint is known already replaces it.
+    pub fn insert(&self, peer: Peer) {
+        let mut written = self.lock();
+        let peer = NonNull::from(Box::leak(Box::new(peer)));
+        // SAFETY: just made, and freed only by `remove` under this lock.
+        for endpoint in unsafe { peer.as_ref() }.known_endpoints() {
+            self.put(&mut written, endpoint, peer.as_ptr());
+        }
+        written.peers.push(peer);
+    }
+
+    /// Forgets the process behind an endpoint.
+    pub fn remove(&self, endpoint: *mut Endpoint) {
+        let mut written = self.lock();
+        let Some(peer) = self.find(endpoint).map(NonNull::from) else { return };
+        // SAFETY: in the table, so not freed yet.
+        for endpoint in unsafe { peer.as_ref() }.known_endpoints() {
+            self.slots().slot(endpoint).0.peer.store(ptr::null_mut(), Ordering::Release);
+        }
+        written.peers.retain(|known| *known != peer);
+        // SAFETY: made by `insert`, and no longer in the table or the list.
+        drop(unsafe { Box::from_raw(peer.as_ptr()) });
+    }
+
+    /// Calls `visit` for each process.
+    pub fn for_each(&self, mut visit: impl FnMut(&Peer)) {
+        let written = self.lock();
+        // SAFETY: peers are freed only under the lock that is held here.
+        written.peers.iter().for_each(|peer| visit(unsafe { peer.as_ref() }));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn slots(&self) -> &Slots {
+        // SAFETY: never null, never freed.
+        unsafe { &*self.slots.load(Ordering::Acquire) }
+    }
+
+    fn put(&self, written: &mut Written, endpoint: *mut Endpoint, peer: *mut Peer) {
+        if (written.used + 1) * 2 > self.slots().0.len() {
+            self.grow(written);
+        }
+        let (slot, found) = self.slots().slot(endpoint);
+        slot.peer.store(peer, Ordering::Release);
+        if found.is_null() {
+            slot.endpoint.store(endpoint, Ordering::Release);
+            written.used += 1;
+        }
+    }
+
+    fn grow(&self, written: &mut Written) {
+        let old = self.slots();
+        let larger = Slots::new(old.0.len() * 2);
+        written.used = 0;
+        for slot in &old.0 {
+            let (endpoint, peer) = (slot.endpoint.load(Ordering::Relaxed), slot.peer.load(Ordering::Relaxed));
+            if !peer.is_null() {
+                // SAFETY: just made; nobody else knows it yet.
+                let (new, _) = unsafe { &*larger }.slot(endpoint);
+                new.peer.store(peer, Ordering::Relaxed);
+                new.endpoint.store(endpoint, Ordering::Relaxed);
+                written.used += 1;
+            }
+        }
+        self.slots.store(larger, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn endpoint(number: usize) -> *mut Endpoint {
+        ptr::without_provenance_mut(0x1000 + 16 * number)
+    }
+
+    fn peer(first: usize, second: usize) -> Peer {
+        Peer::new(&[(RailId(0), endpoint(first)), (RailId(3), endpoint(second))], ptr::null_mut())
+    }
+
+    #[test]
+    fn a_process_is_found_by_each_of_its_endpoints() {
+        let map = EndpointMap::default();
+        map.insert(peer(1, 2));
+        for number in [1, 2] {
+            let found = map.find(endpoint(number)).unwrap();
+            assert_eq!(found.endpoint(RailId(3)), endpoint(2));
+            assert_eq!(found.usable(), RailSet::NONE.with(RailId(0)).with(RailId(3)));
+        }
+        assert!(map.find(endpoint(3)).is_none());
+    }
+
+    #[test]
+    fn a_lost_rail_is_not_used_but_its_endpoint_stays_known() {
+        let peer = peer(1, 2);
+        peer.lose(RailId(3));
+        assert_eq!(peer.usable(), RailSet::NONE.with(RailId(0)));
+        assert_eq!(peer.endpoint(RailId(3)), endpoint(2));
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_knows_what_a_sorted_map_knows(
+            changes in prop::collection::vec((any::<bool>(), 0usize..200), 0..600)
+        ) {
+            let map = EndpointMap::with_slots(4);
+            let mut slow = BTreeMap::new();
+            for (adds, number) in changes {
+                let (first, second) = (2 * number, 2 * number + 1);
+                if adds && !slow.contains_key(&first) {
+                    map.insert(peer(first, second));
+                    slow.insert(first, second);
+                } else {
+                    map.remove(endpoint(second));
+                    slow.remove(&first);
+                }
+            }
+            for first in (0..400).step_by(2) {
+                let found = map.find(endpoint(first)).map(|peer| peer.endpoint(RailId(3)));
+                prop_assert_eq!(found, slow.get(&first).map(|second| endpoint(*second)));
+            }
+            let mut count = 0;
+            map.for_each(|_| count += 1);
+            prop_assert_eq!(count, slow.len());
+        }
+    }
+
+    #[test]
+    fn readers_find_old_peers_while_new_ones_come() {
+        let map = EndpointMap::with_slots(4);
+        map.insert(peer(0, 1));
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..2000).for_each(|number| map.insert(peer(2 * number, 2 * number + 1))));
+            for _ in 0..3 {
+                scope.spawn(|| (0..20_000).for_each(|_| assert!(map.find(endpoint(1)).is_some())));
+            }
+        });
+        assert!((0..4000).all(|number| map.find(endpoint(number)).is_some()));
+    }
+}

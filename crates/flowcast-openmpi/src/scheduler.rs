@@ -1,0 +1,236 @@
+//! The scheduler of the message path: any of the library's, for any number of threads, on the machine's clock.
+//!
+//! Open MPI may send from several threads, and from callbacks inside its progress, so every scheduler here may be
+//! asked by any thread. Those that look at the clock choose without a lock; the others take turns under one.
+//!
+//! Parameters and the clock's zero stand in an epoch. It is replaced whole when parameters have been measured, and
+//! before the clock of the library's arithmetic ends (5.3 days); the old one is kept because a thread may still be in
+//! it. That happens once or twice in a run.
+
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::moment::{Moment, Steps, Ticks};
+use flowcast::rails::rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock};
+use flowcast::rails::shared::SharedVirtualTime;
+use flowcast::rails::table::Accounting;
+use flowcast::rails::turns::Shares;
+use flowcast::rails::{RailId, RailScheduler, RailSet, RailsError};
+use flowcast::units::{Bytes, Time};
+
+/// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.
+const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
+
+/// Chooses rails.
+#[derive(Debug)]
+pub struct Scheduler {
+    name: SchedulerName,
+    clock: Instant,
+    epoch: AtomicPtr<Epoch>,
+}
+
+/// Parameters, and when their clock began.
+struct Epoch {
+    zero: u64,
+    costs: Vec<LogGp>,
+    picker: Box<dyn Picker>,
+}
+
+/// Picks for any thread, at a time in nanoseconds since its epoch began.
+trait Picker: Send + Sync {
+    fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId>;
+}
+
+impl<R: Rule + Send + Sync> Picker for SharedVirtualTime<R> {
+    #[inline]
+    fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
+        SharedVirtualTime::pick(self, Ticks::from_nanos(now), size, usable)
+    }
+}
+
+/// A scheduler of one thread behind a lock.
+struct Locked<M: Moment> {
+    scheduler: Mutex<Box<dyn RailScheduler<M>>>,
+    scale: M::Scale,
+}
+
+// SAFETY: the library's schedulers hold numbers only, and one thread at a time has them.
+unsafe impl<M: Moment> Send for Locked<M> {}
+// SAFETY: as above; the scale is a number.
+unsafe impl<M: Moment> Sync for Locked<M> {}
+
+impl<M: Moment> Picker for Locked<M> {
+    fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let now = M::of(Time::from_nanos(now as f64), self.scale);
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner).pick(now, size, usable)
+    }
+}
+
+impl Epoch {
+    fn new(name: SchedulerName, costs: &[LogGp], zero: u64) -> Result<Epoch, RailsError> {
+        Ok(Epoch { zero, costs: costs.to_vec(), picker: picker(name, costs)? })
+    }
+}
+
+impl std::fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Epoch").field("zero", &self.zero).field("costs", &self.costs).finish_non_exhaustive()
+    }
+}
+
+fn picker(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
+    Ok(match (name.accounting, name.discipline) {
+        (Accounting::FromTheClock, Discipline::VftClock) => Box::new(SharedVirtualTime::<VftClock>::new(costs)?),
+        (Accounting::FromTheClock, Discipline::Latency) => Box::new(SharedVirtualTime::<Latency>::new(costs)?),
+        (Accounting::FromTheClock, Discipline::Overlap) => Box::new(SharedVirtualTime::<Overlap>::new(costs)?),
+        (Accounting::FromTheClock, Discipline::EarliestDelivery) => {
+            Box::new(SharedVirtualTime::<EarliestDelivery>::new(costs)?)
+        }
+        (Accounting::FromTheClock, Discipline::EarliestOverlap) => {
+            Box::new(SharedVirtualTime::<EarliestOverlap>::new(costs)?)
+        }
+        _ => locked(name, costs)?,
+    })
+}
+
+fn locked(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
+    let shares = Shares::by_bandwidth(costs)?;
+    Ok(match name.binary_point() {
+        Some(scale) => {
+            let scheduler = Mutex::new(name.scheduler::<Steps>(costs, shares, scale)?);
+            Box::new(Locked { scheduler, scale })
+        }
+        None => {
+            let scheduler = Mutex::new(name.scheduler::<Ticks>(costs, shares, ())?);
+            Box::new(Locked { scheduler, scale: () })
+        }
+    })
+}
+
+impl Scheduler {
+    /// For rails with nothing to send.
+    ///
+    /// # Errors
+    /// No rail, or too many.
+    pub fn new(name: SchedulerName, costs: &[LogGp]) -> Result<Scheduler, RailsError> {
+        let epoch = Box::into_raw(Box::new(Epoch::new(name, costs, 0)?));
+        Ok(Scheduler { name, clock: Instant::now(), epoch: AtomicPtr::new(epoch) })
+    }
+
+    /// The rail of a message that is ready now and may take any of `usable`.
+    #[inline]
+    pub fn pick(&self, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let now = self.clock.elapsed().as_nanos() as u64;
+        let epoch = self.epoch();
+        let since = now.saturating_sub(epoch.zero);
+        if since > LONGEST_EPOCH {
+            return self.begin_again(now).pick(0, size, usable);
+        }
+        epoch.picker.pick(since, size, usable)
+    }
+
+    /// Books a message whose rail is not ours to choose. Schedulers by turns know no load.
+    #[inline]
+    pub fn account(&self, rail: RailId, size: Bytes) {
+        if self.minds_load() {
+            self.pick(size, RailSet::NONE.with(rail));
+        }
+    }
+
+    /// The parameters in use.
+    pub fn costs(&self) -> &[LogGp] {
+        &self.epoch().costs
+    }
+
+    /// Replaces the parameters; rails count as idle.
+    ///
+    /// # Errors
+    /// No rail, or too many.
+    pub fn set_costs(&self, costs: &[LogGp]) -> Result<(), RailsError> {
+        let now = self.clock.elapsed().as_nanos() as u64;
+        let epoch = Box::into_raw(Box::new(Epoch::new(self.name, costs, now)?));
+        self.epoch.store(epoch, Ordering::Release);
+        Ok(())
+    }
+
+    #[inline]
+    fn epoch(&self) -> &Epoch {
+        // SAFETY: never null, never freed.
+        unsafe { &*self.epoch.load(Ordering::Acquire) }
+    }
+
+    #[cold]
+    fn begin_again(&self, _now: u64) -> &dyn Picker {
+        // The parameters made a scheduler before, so they do again.
+        let _ = self.set_costs(&self.epoch().costs.clone());
+        &*self.epoch().picker
+    }
+
+    #[inline]
+    fn minds_load(&self) -> bool {
+        use Discipline::{RoundRobin, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
+        !matches!(
+            self.name.discipline,
+            RoundRobin | WeightedRoundRobin | WeightedFairQueuing | VirtualTimeRoundRobin
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::units::TimePerByte;
+
+    fn rails() -> Vec<LogGp> {
+        let rail = |per_byte: f64| LogGp {
+            latency: Time::from_micros(20.0),
+            overhead: Time::from_micros(2.0),
+            gap: Time::from_micros(3.0),
+            gap_per_byte: TimePerByte::from_nanos(per_byte),
+        };
+        vec![rail(8.0), rail(80.0)]
+    }
+
+    #[test]
+    fn every_scheduler_serves_several_threads() {
+        for name in SchedulerName::every() {
+            let scheduler = Scheduler::new(name, &rails()).unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        for size in 0..300 {
+                            assert!(scheduler.pick(Bytes(size), RailSet::ALL).is_some_and(|rail| rail.0 < 2), "{name}");
+                            scheduler.account(RailId(1), Bytes(size));
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn traffic_that_was_not_chosen_counts() {
+        let scheduler = Scheduler::new(SchedulerName::new(Discipline::EarliestDelivery), &rails()).unwrap();
+        assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
+        // A second of traffic on the fast rail: 125 MB at 8 ns.
+        scheduler.account(RailId(0), Bytes(125_000_000));
+        assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(1)));
+        scheduler.set_costs(&rails()).unwrap();
+        assert_eq!(scheduler.pick(Bytes(1000), RailSet::ALL), Some(RailId(0)));
+    }
+
+    #[test]
+    fn turns_are_not_disturbed_by_traffic_that_was_not_chosen() {
+        let scheduler = Scheduler::new(SchedulerName::new(Discipline::RoundRobin), &rails()).unwrap();
+        let picks: Vec<u8> = (0..4)
+            .map(|_| {
+                scheduler.account(RailId(0), Bytes(9));
+                scheduler.pick(Bytes(9), RailSet::ALL).unwrap().0
+            })
+            .collect();
+        assert_eq!(picks, [0, 1, 0, 1]);
+    }
+}

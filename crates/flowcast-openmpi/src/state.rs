@@ -1,0 +1,230 @@
+//! What the hooks know: rails, peers, scheduler. One for each process, made when the component starts.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use flowcast::rails::{RailId, RailSet};
+use flowcast::units::Bytes;
+
+use crate::bindings::{
+    Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc, PROC_ENDPOINT_TAG_BML, PrepareSource,
+    Put, Send as SendFunction, SendImmediate,
+};
+use crate::counters::Counters;
+use crate::library::Library;
+use crate::parameters::Settings;
+use crate::peers::{EndpointMap, Peer};
+use crate::scheduler::Scheduler;
+
+static STATE: OnceLock<State> = OnceLock::new();
+
+/// A network that has a companion.
+#[derive(Debug)]
+pub struct RailModule {
+    /// The BTL's.
+    pub module: *mut BtlModule,
+    /// For people, and the key of its parameters.
+    pub name: String,
+    /// What the hooks replaced.
+    pub original: Original,
+    /// The longest message that it takes in one piece: its eager limit. Beyond it `btl_prepare_src` may take a part only.
+    pub longest: usize,
+    /// What went over it.
+    pub counters: Counters,
+}
+
+// SAFETY: a module is its BTL's, which has its own locks.
+unsafe impl Send for RailModule {}
+// SAFETY: as above.
+unsafe impl Sync for RailModule {}
+
+/// The functions of a BTL module that the hooks replace.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "they are named as in the module")]
+pub struct Original {
+    pub alloc: Alloc,
+    pub free: Free,
+    pub prepare_src: PrepareSource,
+    pub send: SendFunction,
+    pub sendi: Option<SendImmediate>,
+    pub put: Option<Put>,
+}
+
+impl RailModule {
+    /// `None` for a network that lacks a function that every rail needs.
+    ///
+    /// # Safety
+    /// `module` is an initialised BTL module.
+    pub unsafe fn new(module: *mut BtlModule, name: String) -> Option<RailModule> {
+        // SAFETY: the caller's.
+        let fields = unsafe { &*module };
+        let original = Original {
+            alloc: fields.btl_alloc?,
+            free: fields.btl_free?,
+            prepare_src: fields.btl_prepare_src?,
+            send: fields.btl_send?,
+            sendi: fields.btl_sendi,
+            put: fields.btl_put,
+        };
+        Some(RailModule { module, name, original, longest: fields.btl_eager_limit, counters: Counters::default() })
+    }
+}
+
+/// Everything.
+#[derive(Debug)]
+pub struct State {
+    /// Open MPI.
+    pub library: Library,
+    /// `r2`, which knows how processes are reached.
+    pub r2: BmlModule,
+    /// What the user set.
+    pub settings: Settings,
+    /// The rails, in the scheduler's order.
+    pub rails: Vec<RailModule>,
+    /// The processes that are reached over several of them.
+    pub peers: EndpointMap,
+    /// Chooses.
+    pub scheduler: Scheduler,
+    /// Rails that are gone.
+    pub lost: AtomicU16,
+    /// Where the parameters in use come from, for the table.
+    pub source: std::sync::Mutex<String>,
+}
+
+// SAFETY: `r2` is a table of functions that any thread may call where ob1 would.
+unsafe impl Send for State {}
+// SAFETY: as above.
+unsafe impl Sync for State {}
+
+/// Keeps the state of this process; false if there is one already.
+pub fn keep(state: State) -> bool {
+    STATE.set(state).is_ok()
+}
+
+/// The state, if the component schedules.
+#[inline]
+pub fn state() -> Option<&'static State> {
+    STATE.get()
+}
+
+impl State {
+    /// The rail of a module.
+    #[inline]
+    pub fn rail_of(&self, module: *mut BtlModule) -> Option<RailId> {
+        self.rails.iter().position(|rail| rail.module == module).map(|index| RailId(index as u8))
+    }
+
+    /// A rail.
+    #[inline]
+    pub fn rail(&self, rail: RailId) -> &RailModule {
+        &self.rails[rail.index()]
+    }
+
+    /// The rail of a first fragment that ob1 wanted to send over `asked`.
+    #[inline]
+    pub fn choose(&self, peer: &Peer, asked: RailId, size: usize) -> RailId {
+        let usable = self.usable(peer, size);
+        let rail = self.scheduler.pick(Bytes(size as u64), usable).unwrap_or(asked);
+        self.rail(asked).counters.ask();
+        self.rail(rail).counters.eager(size as u64);
+        rail
+    }
+
+    /// The rails that reach a process and take a message of this size in one piece.
+    #[inline]
+    pub fn usable(&self, peer: &Peer, size: usize) -> RailSet {
+        let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
+        let usable = peer.usable().and(lost);
+        usable.fold(RailSet::NONE, |set, rail| if size <= self.rail(rail).longest { set.with(rail) } else { set })
+    }
+
+    /// Learns how a process that `r2` has added is reached.
+    ///
+    /// # Safety
+    /// `process` is a process of the library.
+    pub unsafe fn add(&self, process: *mut OmpiProc) {
+        // SAFETY: the caller's; the endpoint is null or r2's.
+        let Some(endpoint) = (unsafe { bml_endpoint(process).as_mut() }) else { return };
+        // SAFETY: arrays of an endpoint that r2 has filled.
+        let ways = unsafe { self.ways(&endpoint.btl_send) };
+        if ways.len() < 2 || self.peers.find(ways[0].1).is_some() {
+            return;
+        }
+        self.peers.insert(Peer::new(&ways, endpoint));
+        self.weigh(endpoint);
+    }
+
+    /// # Safety
+    /// `array` is an array of an endpoint that r2 has filled.
+    unsafe fn ways(&self, array: &BtlArray) -> Vec<(RailId, *mut Endpoint)> {
+        // SAFETY: the caller's.
+        let entries = unsafe { entries(array) };
+        entries.iter().filter_map(|entry| Some((self.rail_of(entry.btl)?, entry.btl_endpoint))).collect()
+    }
+
+    /// Forgets a process, before `r2` frees its endpoints.
+    ///
+    /// # Safety
+    /// `process` is a process of the library.
+    pub unsafe fn forget(&self, process: *mut OmpiProc) {
+        // SAFETY: the caller's.
+        let Some(endpoint) = (unsafe { bml_endpoint(process).as_ref() }) else { return };
+        // SAFETY: arrays of an endpoint that r2 has filled.
+        unsafe { entries(&endpoint.btl_send) }.iter().for_each(|entry| self.peers.remove(entry.btl_endpoint));
+    }
+
+    /// Splits long messages over the rails as their bandwidths are, for every process.
+    pub fn weigh_all(&self) {
+        // SAFETY: the framework's endpoint lives until `forget`.
+        self.peers.for_each(|peer| unsafe {
+            if let Some(endpoint) = peer.bml_endpoint.as_mut() {
+                self.weigh(endpoint);
+            }
+        });
+    }
+
+    /// ob1 gives each network of a process its weight's share of a long message; `r2` weighs by what users set, and by
+    /// 100 Mbit/s for every TCP interface otherwise.
+    fn weigh(&self, endpoint: &mut BmlEndpoint) {
+        if !self.settings.stripe {
+            return;
+        }
+        for array in [&endpoint.btl_eager, &endpoint.btl_send, &endpoint.btl_rdma] {
+            // SAFETY: arrays of an endpoint that r2 has filled; a weight that changes under ob1 shifts a share.
+            let entries = unsafe { entries_mut(array) };
+            let bandwidth = |btl| Some(1.0 / self.scheduler.costs()[self.rail_of(btl)?.index()].gap_per_byte.as_nanos());
+            let all: Option<Vec<f64>> = entries.iter().map(|entry| bandwidth(entry.btl)).collect();
+            let Some(all) = all.filter(|all| all.iter().all(|one| one.is_finite())) else { continue };
+            let sum: f64 = all.iter().sum();
+            entries.iter_mut().zip(&all).for_each(|(entry, own)| entry.btl_weight = (own / sum) as f32);
+        }
+    }
+}
+
+/// # Safety
+/// `process` is a process of the library.
+pub unsafe fn bml_endpoint(process: *mut OmpiProc) -> *mut BmlEndpoint {
+    // SAFETY: the caller's.
+    unsafe { (*process).proc_endpoints[PROC_ENDPOINT_TAG_BML].cast() }
+}
+
+/// # Safety
+/// `array` is an array that r2 has filled.
+pub unsafe fn entries(array: &BtlArray) -> &[crate::bindings::BmlBtl] {
+    if array.bml_btls.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(array.bml_btls, array.arr_size) }
+}
+
+/// # Safety
+/// As [`entries`], and nobody else has them.
+#[expect(clippy::mut_from_ref, reason = "the entries are not the array's but r2's")]
+unsafe fn entries_mut(array: &BtlArray) -> &mut [crate::bindings::BmlBtl] {
+    if array.bml_btls.is_null() {
+        return &mut [];
+    }
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts_mut(array.bml_btls, array.arr_size) }
+}

@@ -1,0 +1,80 @@
+//! Results of start-up measurements, kept for the next run: a network file for each interface, in a folder for each
+//! pair of hosts and library version. `--mca bml_flowcast_network eth1=FILE` reads them as well.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use flowcast::model::network::Network;
+use flowcast::rails::Rail;
+
+use crate::costs::cost_in;
+
+/// The results between two hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Of `from`, whose first rank measured, and `to`.
+    pub fn new(folder: &Path, from: &str, to: &str, version: &str) -> Store {
+        let name = format!("{}--{}--openmpi-{}", plain(from), plain(to), plain(version));
+        Store { folder: folder.join(name) }
+    }
+
+    /// The parameters of all these interfaces, or nothing.
+    pub fn load<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Vec<Rail>> {
+        let rail = |name: &str| {
+            let text = fs::read_to_string(self.file(name)).ok()?;
+            let network = Network::from_toml(&text, &[]).ok()?;
+            Some(Rail { name: name.to_owned(), cost: cost_in(&network.nic) })
+        };
+        names.into_iter().map(rail).collect()
+    }
+
+    /// Keeps the parameters of an interface, whole or not at all.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn save(&self, name: &str, network: &Network) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let partial = self.folder.join(format!(".{}.{}.partial", plain(name), std::process::id()));
+        fs::write(&partial, network.to_toml())?;
+        fs::rename(&partial, self.file(name))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}.toml", plain(name)))
+    }
+}
+
+/// Without what has a meaning in a path.
+fn plain(name: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
+    name.chars().map(kept).collect::<String>().trim_start_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::model::builtin;
+
+    #[test]
+    fn results_are_found_by_hosts_interface_and_version_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let network = builtin::network("gige-tcp").unwrap();
+        let store = |to: &str, version: &str| Store::new(folder.path(), "a", to, version);
+        store("b", "4.1.4").save("eth1:1", &network).unwrap();
+        let found = store("b", "4.1.4").load(["eth1:1"]).unwrap();
+        assert_eq!(found[0].cost, cost_in(&network.nic));
+        assert_eq!(store("c", "4.1.4").load(["eth1:1"]), None);
+        assert_eq!(store("b", "4.1.5").load(["eth1:1"]), None);
+        assert_eq!(store("b", "4.1.4").load(["eth1:1", "eth2"]), None);
+    }
+
+    #[test]
+    fn a_name_cannot_leave_the_folder() {
+        assert_eq!(plain("../../etc/passwd"), "_.._etc_passwd");
+    }
+}

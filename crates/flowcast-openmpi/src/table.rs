@@ -1,0 +1,202 @@
+//! What is told at the end: what went over each rail, what was planned, what was lost.
+//!
+//! The plan is the split with which all rails would end together, each byte where it costs least in sum: shares by
+//! bandwidth. What the busiest rail worked longer than that is the time lost to it:
+//! `max_r t_r - 1/Σ_r 1/T_r`, where `t_r` is the time that what rail r sent took it, and `T_r` what all of it would have.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{fs, io};
+
+use flowcast::model::loggp::LogGp;
+use flowcast::units::{Bytes, Time};
+
+use crate::counters::Counts;
+use crate::library;
+use crate::state::State;
+
+/// Stock scheduling uses one rail only if ob1 asked it for at least this share.
+const ONE_RAIL_ONLY: f64 = 0.99;
+const ENOUGH_TO_JUDGE: u64 = 10;
+
+/// One rail at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Its parameters.
+    pub cost: LogGp,
+    /// What went over it.
+    pub counts: Counts,
+}
+
+/// Prints the table where the user wants it, and writes the counts.
+pub fn tell(state: &State) {
+    // SAFETY: this process, which the library knows until it ends.
+    let rank = unsafe { (*(state.library.local_process)()).proc_name.vpid };
+    let rows: Vec<Row> = (state.rails.iter().zip(state.scheduler.costs()))
+        .map(|(rail, cost)| Row { name: rail.name.clone(), cost: *cost, counts: rail.counters.read() })
+        .collect();
+    let source = state.source.lock().map(|source| source.clone()).unwrap_or_default();
+    if state.settings.verbose > 1 || (state.settings.verbose == 1 && rank == 0) {
+        library::say(&text(&rows, rank, &format!("{}, parameters {source}", state.settings.scheduler)));
+    }
+    if let Some(file) = &state.settings.counters
+        && let Err(error) = write(file, rank, &json(&rows, rank, &state.settings.scheduler.to_string(), &source))
+    {
+        library::say(&format!("bml flowcast: {}: {error}", file.display()));
+    }
+}
+
+/// `FILE.RANK.json`, whole or not at all.
+fn write(file: &Path, rank: u32, text: &str) -> io::Result<()> {
+    let with = |ending: &str| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".{rank}.json{ending}"));
+        name
+    };
+    fs::write(with(".partial"), text)?;
+    fs::rename(with(".partial"), with(""))
+}
+
+/// The table.
+pub fn text(rows: &[Row], rank: u32, title: &str) -> String {
+    let mut text = format!("bml flowcast: rank {rank}, {title}\n");
+    let head = ["network", "g, G, o, L", "first fragments", "bytes", "other", "bytes", "planned", "sent"];
+    let [network, parameters, first, first_bytes, other, other_bytes, planned, sent] = head;
+    let line = format!(
+        "  {network:<10} {parameters:<44} {first:>15} {first_bytes:>14} {other:>9} {other_bytes:>14} {planned:>8} {sent:>7}\n"
+    );
+    text += &line;
+    for (row, (planned, sent)) in rows.iter().zip(shares(rows)) {
+        let Row { name, cost, counts } = row;
+        let cost = format!(
+            "{:.2}us {:.3}ns/B {:.2}us {:.2}us",
+            cost.gap.as_micros(),
+            cost.gap_per_byte.as_nanos(),
+            cost.overhead.as_micros(),
+            cost.latency.as_micros()
+        );
+        writeln!(
+            text,
+            "  {name:<10} {cost:<44} {:>15} {:>14} {:>9} {:>14} {:>6.1} % {:>5.1} %",
+            counts.eager_messages,
+            counts.eager_bytes,
+            counts.other_messages,
+            counts.other_bytes,
+            planned * 100.0,
+            sent * 100.0
+        )
+        .expect("text grows");
+    }
+    writeln!(text, "  lost to the slowest network: {:.3} ms of its {:.3} ms", millis(lost(rows)), millis(busiest(rows)))
+        .expect("text grows");
+    if let Some(name) = one_rail_only(rows) {
+        writeln!(text, "  without flowcast {name} alone would have carried the first fragments: ob1 steps twice through its networks for each send")
+            .expect("text grows");
+    }
+    text.trim_end().to_owned()
+}
+
+/// The same for machines.
+pub fn json(rows: &[Row], rank: u32, scheduler: &str, source: &str) -> String {
+    let row = |(row, (planned, sent)): (&Row, (f64, f64))| {
+        let Counts { asked, eager_messages, eager_bytes, other_messages, other_bytes } = row.counts;
+        format!(
+            "{{\"name\":{:?},\"asked\":{asked},\"eager_messages\":{eager_messages},\"eager_bytes\":{eager_bytes},\
+             \"other_messages\":{other_messages},\"other_bytes\":{other_bytes},\"planned\":{planned:.6},\"sent\":{sent:.6},\
+             \"g_us\":{},\"G_us_per_B\":{},\"o_us\":{},\"L_us\":{}}}",
+            row.name,
+            row.cost.gap.as_micros(),
+            row.cost.gap_per_byte.as_micros(),
+            row.cost.overhead.as_micros(),
+            row.cost.latency.as_micros()
+        )
+    };
+    let rails: Vec<String> = rows.iter().zip(shares(rows)).map(row).collect();
+    format!(
+        "{{\"schema\":\"flowcast/openmpi-counters/1\",\"rank\":{rank},\"scheduler\":{scheduler:?},\"parameters\":{source:?},\
+         \"lost_s\":{},\"rails\":[{}]}}\n",
+        lost(rows).as_seconds(),
+        rails.join(",")
+    )
+}
+
+fn millis(time: Time) -> f64 {
+    time.as_micros() / 1e3
+}
+
+/// Planned and sent, of each rail.
+fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
+    let bandwidth = |row: &Row| 1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9);
+    let (all, bytes) = (rows.iter().map(bandwidth).sum::<f64>(), rows.iter().map(|row| row.counts.bytes()).sum::<u64>());
+    rows.iter().map(|row| (bandwidth(row) / all, row.counts.bytes() as f64 / bytes.max(1) as f64)).collect()
+}
+
+/// `n·g + (bytes - n)·G`.
+fn busy(cost: &LogGp, messages: u64, bytes: u64) -> Time {
+    cost.gap * messages as f64 + cost.gap_per_byte.time_for(Bytes(bytes.saturating_sub(messages)))
+}
+
+fn busiest(rows: &[Row]) -> Time {
+    rows.iter().map(|row| busy(&row.cost, row.counts.messages(), row.counts.bytes())).fold(Time::ZERO, Time::max)
+}
+
+fn lost(rows: &[Row]) -> Time {
+    let messages = rows.iter().map(|row| row.counts.messages()).sum();
+    let bytes = rows.iter().map(|row| row.counts.bytes()).sum();
+    let together: f64 = rows.iter().map(|row| 1.0 / busy(&row.cost, messages, bytes).as_nanos().max(1e-9)).sum();
+    Time::from_nanos((busiest(rows).as_nanos() - 1.0 / together).max(0.0))
+}
+
+/// The rail that ob1 asked for nearly all first fragments.
+fn one_rail_only(rows: &[Row]) -> Option<&str> {
+    let all: u64 = rows.iter().map(|row| row.counts.asked).sum();
+    let most = rows.iter().max_by_key(|row| row.counts.asked)?;
+    let alone = all >= ENOUGH_TO_JUDGE && most.counts.asked as f64 >= ONE_RAIL_ONLY * all as f64;
+    alone.then_some(most.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::units::TimePerByte;
+
+    fn row(name: &str, per_byte: f64, counts: Counts) -> Row {
+        let gap_per_byte = TimePerByte::from_nanos(per_byte);
+        Row { name: name.into(), cost: LogGp { gap_per_byte, ..LogGp::default() }, counts }
+    }
+
+    fn eager(asked: u64, messages: u64, bytes: u64) -> Counts {
+        Counts { asked, eager_messages: messages, eager_bytes: bytes, ..Counts::default() }
+    }
+
+    #[test]
+    fn nothing_is_lost_where_all_rails_end_together() {
+        // 1 ns and 3 ns for each byte beyond the first: 3 : 1.
+        let even = [row("a", 1.0, eager(0, 100, 30_100)), row("b", 3.0, eager(0, 100, 10_100))];
+        assert!(lost(&even).as_nanos() < 1e-6, "{}", lost(&even));
+        assert_eq!(shares(&even).iter().map(|share| share.0).collect::<Vec<_>>(), [0.75, 0.25]);
+        // All on the slow rail: 40,000 ns there, 10,000·... all on the fast one 40,000 and on the slow one 120,000
+        // together 30,000; lost 120,000 - 30,000.
+        let uneven = [row("a", 1.0, Counts::default()), row("b", 3.0, eager(0, 200, 40_200))];
+        assert!((lost(&uneven).as_nanos() - 90_000.0).abs() < 1e-6, "{}", lost(&uneven));
+    }
+
+    #[test]
+    fn one_rail_is_named_where_stock_scheduling_would_have_used_it_alone() {
+        let stepping_twice = [row("a", 1.0, eager(0, 50, 50)), row("b", 1.0, eager(100, 50, 50))];
+        assert_eq!(one_rail_only(&stepping_twice), Some("b"));
+        assert!(text(&stepping_twice, 0, "x").contains("without flowcast b alone"));
+        let in_turn = [row("a", 1.0, eager(50, 50, 50)), row("b", 1.0, eager(50, 50, 50))];
+        assert_eq!(one_rail_only(&in_turn), None);
+        assert_eq!(one_rail_only(&[row("a", 1.0, eager(3, 3, 3))]), None, "too few to tell");
+    }
+
+    #[test]
+    fn the_counts_are_written_for_machines() {
+        let text = json(&[row("eth1", 8.0, eager(1, 2, 3))], 5, "latency", "given");
+        assert!(text.starts_with("{\"schema\":\"flowcast/openmpi-counters/1\",\"rank\":5,"), "{text}");
+        assert!(text.contains("\"eager_bytes\":3") && text.contains("\"sent\":1.000000"), "{text}");
+    }
+}

@@ -1,0 +1,242 @@
+//! The component inside Open MPI 4.1: programs on two rails, in a network namespace of their own.
+//!
+//! Needs openmpi-bin, libopenmpi-dev and user namespaces, so all is ignored here and run by `cargo xtask test openmpi`.
+//! Every run has a time limit: a lost message shows as a program that does not end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use flowcast::rails::discipline::SchedulerName;
+
+const WHY: &str = "run by cargo xtask test openmpi";
+
+/// Two interfaces without a wire's limits; both ends of a message are on this machine.
+const RAILS: &str = "set -e; ip link set lo up
+for k in 1 2; do
+  ip link add rail$k type veth peer name peer$k; ip addr add 10.91.$k.1/24 dev rail$k
+  ip link set rail$k up; ip link set peer$k up
+done
+exec \"$@\"";
+
+/// Components and programs, built once.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap().keep();
+        // Beside this test's own folder `deps`.
+        let built = std::env::current_exe().unwrap().with_file_name("libmca_bml_flowcast.so");
+        fs::copy(built, folder.join("mca_bml_flowcast.so")).unwrap();
+        folder
+    })
+}
+
+fn program(name: &str) -> PathBuf {
+    let program = folder().join(name);
+    if !program.exists() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+        let folders = run("mpicc.openmpi", &["--showme:incdirs"]);
+        let includes = folders.split_whitespace().map(|folder| format!("-I{folder}/openmpi")).collect::<Vec<_>>();
+        let mut compile = Command::new("mpicc.openmpi");
+        compile.arg("-O1").args(includes).arg("-o").arg(&program).arg(source).args(["-lpthread", "-ldl"]);
+        let output = compile.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    program
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// `mpirun` with the component among the others; `settings` are MCA parameters.
+fn mpirun(ranks: u32, settings: &[(&str, &str)], program: &[&str]) -> Output {
+    let system = run("ompi_info", &["--path", "pkglibdir", "--parsable"]);
+    let system = system.trim().rsplit(':').next().unwrap().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["-Urn", "sh", "-c", RAILS, "sh", "timeout", "-k", "5", "60", "mpirun.openmpi", "--oversubscribe"]);
+    command.args(["-np", &ranks.to_string()]);
+    let path = format!("{}:{system}", folder().display());
+    let usual = [
+        ("mca_base_component_path", path.as_str()),
+        ("btl", "tcp,self"),
+        ("btl_tcp_if_include", "rail1,rail2"),
+        ("oob_tcp_if_include", "lo"),
+        ("mpi_yield_when_idle", "1"),
+        ("bml", "flowcast"),
+        ("bml_flowcast_store", "none"),
+        ("bml_flowcast_rails", "rail1=3,0.001,2,10us; rail2=3,0.001,2,10us"),
+    ];
+    for (name, value) in usual.iter().chain(settings) {
+        command.env(format!("OMPI_MCA_{name}"), value);
+    }
+    for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
+        command.env(name, "1");
+    }
+    command.args(program).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[track_caller]
+fn assert_sound(output: &Output, what: &str) {
+    let text = text(output);
+    assert!(output.status.success() && text.contains("bad=0 messages="), "{what}: {}\n{text}", output.status);
+}
+
+fn payload(ranks: u32, settings: &[(&str, &str)], messages: &str) -> Output {
+    mpirun(ranks, settings, &[program("payload").to_str().unwrap(), messages, "7"])
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn ompi_info_lists_the_component_with_its_parameters() {
+    let listed = Command::new("ompi_info").arg("--all").env("OMPI_MCA_mca_base_component_path", folder()).output();
+    let listed = text(&listed.unwrap());
+    for name in ["scheduler", "rails", "network", "measure", "measure_ms", "store", "stripe", "verbose", "counters"] {
+        assert!(listed.contains(&format!("\"bml_flowcast_{name}\"")), "{WHY}: {name}\n{listed}");
+    }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn every_scheduler_delivers_every_payload() {
+    for name in SchedulerName::every() {
+        let name = name.to_string();
+        assert_sound(&payload(2, &[("bml_flowcast_scheduler", &name)], "1500"), &name);
+    }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn more_ranks_and_shared_memory_beside_the_rails_deliver_every_payload() {
+    for ranks in [4, 8] {
+        assert_sound(&payload(ranks, &[], "3000"), "tcp alone");
+        assert_sound(&payload(ranks, &[("bml_flowcast_measure", "always"), ("bml_flowcast_rails", "")], "3000"), "measured");
+    }
+    let mixed = [("btl", "tcp,self,vader"), ("btl_tcp_exclusivity", "65536"), ("bml_flowcast_scheduler", "round-robin")];
+    assert_sound(&payload(4, &mixed, "3000"), "shared memory as a companion of tcp");
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn threads_deliver_every_payload() {
+    for scheduler in ["earliest-delivery", "wfq", "fixed-point"] {
+        let threads = program("threads");
+        let output = mpirun(2, &[("bml_flowcast_scheduler", scheduler)], &[threads.to_str().unwrap(), "2000"]);
+        assert_sound(&output, scheduler);
+    }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn processes_may_come_and_go() {
+    assert_sound(&mpirun(1, &[("rmaps_base_oversubscribe", "1")], &[program("spawn").to_str().unwrap()]), "spawn");
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn both_rails_carry_first_fragments_and_a_lost_one_carries_no_more() {
+    let counts = |name: &str, arguments: &[&str]| {
+        let file = folder().join(format!("counts-{name}"));
+        let program = program(name);
+        let all = [&[program.to_str().unwrap()], arguments].concat();
+        let settings = [("bml_flowcast_counters", file.to_str().unwrap()), ("bml_flowcast_scheduler", "round-robin")];
+        assert_sound(&mpirun(2, &settings, &all), name);
+        let counts = fs::read_to_string(format!("{}.0.json", file.display())).unwrap();
+        let counts: serde_json::Value = serde_json::from_str(&counts).unwrap();
+        [0, 1].map(|rail| counts["rails"][rail]["eager_messages"].as_u64().unwrap())
+    };
+    let [first, second] = counts("payload", &["3000"]);
+    assert!(first.abs_diff(second) <= 1 && first > 100, "in turn: {first} {second}");
+    let [first, second] = counts("lose", &[]);
+    // 500 messages in turn before the loss, 500 on what is left after it.
+    assert_eq!(first.min(second) / 10, 25, "{first} {second}");
+    assert_eq!(first.max(second) / 10, 75, "{first} {second}");
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn it_steps_aside_with_one_line_where_it_cannot_help() {
+    let refused = |settings: &[(&str, &str)], words: &str| {
+        let output = payload(2, settings, "300");
+        assert_sound(&output, words);
+        let text = text(&output);
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("flowcast")).collect();
+        assert!(lines.len() == 1 && lines[0].contains("steps aside") && lines[0].contains(words), "{words}\n{text}");
+    };
+    refused(&[("bml", "r2,flowcast")], "found the component r2 open as well");
+    refused(&[("btl_tcp_if_include", "rail1")], "found tcp, expected two networks");
+    refused(&[("bml_flowcast_scheduler", "fastest")], "bml_flowcast_scheduler");
+    refused(&[("bml_flowcast_rails", "rail1=fast")], "bml_flowcast_rails");
+    refused(&[("bml_flowcast_network", "rail1=/nowhere.toml")], "/nowhere.toml");
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn it_steps_aside_for_a_library_of_another_series() {
+    let source = folder().join("other.c");
+    let library = folder().join("other.so");
+    let version = "Open MPI v5.0.9, package: other";
+    let code = format!(
+        "#include <string.h>\nint MPI_Get_library_version(char *v, int *n) {{ strcpy(v, \"{version}\"); *n = {}; return 0; }}",
+        version.len()
+    );
+    fs::write(&source, code).unwrap();
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+    assert!(compiled.success());
+    let preload = format!("LD_PRELOAD={}", library.display());
+    let program = program("payload");
+    let output = mpirun(2, &[], &["env", &preload, program.to_str().unwrap(), "300", "7"]);
+    assert_sound(&output, "another series");
+    assert!(text(&output).contains("steps aside, r2 works alone: found Open MPI 5.0.9"), "{}", text(&output));
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn without_being_asked_for_it_says_nothing() {
+    let output = payload(2, &[("bml", "^none")], "300");
+    assert_sound(&output, "stock");
+    assert!(!text(&output).contains("flowcast"), "{}", text(&output));
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn results_of_start_up_are_stored_for_the_next_run() {
+    let store = tempfile::tempdir().unwrap();
+    let settings = [
+        ("bml_flowcast_store", store.path().to_str().unwrap()),
+        ("bml_flowcast_rails", ""),
+        ("bml_flowcast_verbose", "2"),
+    ];
+    let sources = ["parameters measured", "parameters stored"];
+    for source in sources {
+        let output = payload(4, &settings, "3000");
+        assert_sound(&output, source);
+        let rank_0 = text(&output).lines().any(|line| line.contains("rank 0") && line.contains(source));
+        assert!(rank_0, "{}", text(&output));
+        let others = text(&output).lines().filter(|line| line.contains("parameters measured") || line.contains(source)).count();
+        assert_eq!(others, 4, "every rank has the results\n{}", text(&output));
+    }
+}
+
+#[test]
+#[ignore = "run by cargo xtask test openmpi"]
+fn hpcc_verifies() {
+    if Command::new("hpcc").arg("--none").output().is_err() {
+        println!("skipped: hpcc is not installed");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/hpccinf.txt");
+    fs::copy(input, place.path().join("hpccinf.txt")).unwrap();
+    let output = mpirun(4, &[], &["env", "--chdir", place.path().to_str().unwrap(), "hpcc"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let results = fs::read_to_string(place.path().join("hpccoutf.txt")).unwrap();
+    assert!(results.contains("Success=1") && results.contains("End of HPC Challenge tests"), "{results}");
+    assert!(!results.contains("FAILED ......") || results.contains("0 tests completed and failed residual checks"));
+}

@@ -1,0 +1,55 @@
+//! `cargo xtask install-openmpi`: builds the component and puts it where Open MPI looks for a user's own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+/// The name that Open MPI looks for.
+pub const COMPONENT: &str = "mca_bml_flowcast.so";
+const BUILT: &str = "target/release/libmca_bml_flowcast.so";
+
+/// Where to install.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  cargo xtask install-openmpi\n  \
+                        cargo xtask install-openmpi --prefix /usr/lib/x86_64-linux-gnu/openmpi/lib/openmpi3\n\n\
+                        Then: mpirun --mca bml flowcast ...")]
+pub struct Options {
+    /// Folder of components; Open MPI looks into $HOME/.openmpi/components without being told
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+/// Builds and installs; says where.
+///
+/// # Errors
+/// It does not build, or the folder cannot be written.
+pub fn install(options: &Options) -> Result<PathBuf> {
+    let folder = match &options.prefix {
+        Some(folder) => folder.clone(),
+        None => usual_folder().context("found no $HOME, expected it or --prefix DIR")?,
+    };
+    build()?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let place = folder.join(COMPONENT);
+    // Renamed into place, because a running program may have the old one open.
+    let partial = folder.join(format!(".{COMPONENT}.{}", std::process::id()));
+    fs::copy(BUILT, &partial).with_context(|| format!("cannot write into {}", folder.display()))?;
+    fs::rename(&partial, &place).with_context(|| format!("cannot write {}", place.display()))?;
+    println!("installed {}", place.display());
+    Ok(place)
+}
+
+fn usual_folder() -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("HOME")?).join(".openmpi").join("components"))
+}
+
+fn build() -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["build", "--release", "--package", "flowcast-openmpi"];
+    let status = Command::new(cargo).args(arguments).stdin(Stdio::null()).status()?;
+    ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
+    Ok(())
+}
