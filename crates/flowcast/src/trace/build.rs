@@ -123,6 +123,8 @@ pub struct RankBuilder {
     pending: Vec<Pending>,
     pub(super) calls: KeyMap<CallRecord>,
     started_collectives: VecDeque<(i32, u32)>,
+    /// All immediate collectives in the order of their start.
+    immediates: Vec<(i32, u32)>,
     collectives_on: KeyMap<i32>,
     collective_counts: Vec<u32>,
     pub(super) events: KeyMap<(i64, i64)>,
@@ -289,6 +291,7 @@ impl RankBuilder {
         self.collective_counts[on] += 1;
         if call.mode == CollectiveMode::Immediate {
             self.started_collectives.push_back((call.communicator, instance));
+            self.immediates.push((call.communicator, instance));
         }
         words::push(&mut self.words, Op::Collective { call: number, instance }, Record::Begins);
         Ok(())
@@ -299,14 +302,28 @@ impl RankBuilder {
     /// # Errors
     /// [`RecordFault::WaitWithoutCollective`].
     pub fn wait_collective(&mut self) -> Result<(), RecordFault> {
-        let (communicator, instance) =
-            self.started_collectives.pop_front().ok_or(RecordFault::WaitWithoutCollective)?;
+        let oldest = self.started_collectives.pop_front().ok_or(RecordFault::WaitWithoutCollective)?;
+        self.wait_instance(oldest);
+        Ok(())
+    }
+
+    /// How many immediate collectives have been started.
+    pub fn immediates(&self) -> u32 {
+        self.immediates.len() as u32
+    }
+
+    /// A wait for an immediate collective by its number, in the order of their start. A stream has either these waits
+    /// or those for the oldest.
+    pub fn wait_immediate(&mut self, number: u32) {
+        self.wait_instance(self.immediates[number as usize]);
+    }
+
+    fn wait_instance(&mut self, (communicator, instance): (i32, u32)) {
         // The payload tells linking which communicator the instance is counted on.
         let on = self.collectives_on.number(communicator);
         let at = self.words.len();
         words::push(&mut self.words, Op::WaitCollective(instance), Record::Begins);
         words::patch(&mut self.words, at, on, None);
-        Ok(())
     }
 
     /// An event of the trace.

@@ -14,6 +14,7 @@ pub mod packed;
 mod parallel;
 pub mod program;
 pub mod read;
+pub mod recorded;
 pub mod schedule;
 pub mod words;
 pub mod write;

@@ -5,6 +5,7 @@ mod dim;
 mod goal;
 mod known_lines;
 mod paraver;
+mod recorded;
 mod scan;
 mod simgrid;
 
@@ -13,6 +14,8 @@ use std::sync::Arc;
 
 use super::program::SharedBytes;
 use super::{ReadOptions, Trace, TraceError, compiled};
+
+pub use recorded::files as recorded_files;
 
 /// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
 pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
@@ -32,6 +35,9 @@ pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOpt
     }
     if text.starts_with(paraver::MAGIC) {
         return paraver::read(name, bytes, options).map(Trace::Program);
+    }
+    if recorded::recognises(text) {
+        return recorded::read(name, text, open, options).map(Trace::Program);
     }
     if goal::recognises(text) {
         return goal::read(name, text).map(Trace::Schedule);

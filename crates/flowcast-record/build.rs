@@ -1,0 +1,137 @@
+//! Makes a wrapper for each function of MPI, in each of the names under which programs call it, from the library's
+//! table of functions.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::{env, fs};
+
+#[path = "../flowcast/src/trace/recorded/table.rs"]
+#[allow(dead_code, unused_attributes)]
+mod table;
+
+use table::Function;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../flowcast/src/trace/recorded/table.rs");
+    println!("cargo::rerun-if-changed=../flowcast/src/trace/recorded/functions.txt");
+    let mut out = String::new();
+    let mut all = Vec::new();
+    for function in table::functions() {
+        let large = function.keys.iter().any(|(key, _)| "nNvV".contains(*key));
+        all.push((function.clone(), false));
+        if large {
+            all.push((function, true));
+        }
+    }
+    writeln!(out, "/// All functions that are wrapped.\npub static FUNCTIONS: [Function; {}] = [", all.len()).unwrap();
+    for (index, (function, large)) in all.iter().enumerate() {
+        write_entry(&mut out, function, index, *large);
+    }
+    writeln!(out, "];").unwrap();
+    for (index, (function, large)) in all.iter().enumerate() {
+        write_wrappers(&mut out, function, index, *large);
+    }
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(folder.join("wrappers.rs"), out).expect("the output folder can be written");
+}
+
+fn name(function: &Function, large: bool) -> String {
+    format!("{}{}", function.name, if large { "_c" } else { "" })
+}
+
+fn write_entry(out: &mut String, function: &Function, index: usize, large: bool) {
+    let at = |letter: char| function.position(letter).unwrap_or(usize::from(u8::MAX));
+    let mut places = String::new();
+    const FIELDS: [(&str, char); 27] = [
+        ("count", 'n'),
+        ("datatype", 't'),
+        ("recv_count", 'N'),
+        ("recv_datatype", 'T'),
+        ("counts", 'v'),
+        ("recv_counts", 'V'),
+        ("peer", 'd'),
+        ("tag", 'g'),
+        ("source", 'D'),
+        ("source_tag", 'G'),
+        ("communicator", 'c'),
+        ("new_communicator", 'C'),
+        ("root", 'r'),
+        ("request", 'q'),
+        ("length", 'l'),
+        ("status", 's'),
+        ("index", 'i'),
+        ("outcount", 'o'),
+        ("flag", 'f'),
+        ("message", 'm'),
+        ("buffer", 'b'),
+        ("recv_buffer", 'B'),
+        ("window", 'w'),
+        ("new_window", 'W'),
+        ("window_bytes", 'z'),
+        ("new_file", 'h'),
+        ("file", 'k'),
+    ];
+    for (field, letter) in FIELDS {
+        write!(places, "{field}: {}, ", at(letter)).unwrap();
+    }
+    let (kind, shape) = kind(&function.kind);
+    let name = name(function, large);
+    let makes_request = function.makes_request();
+    writeln!(
+        out,
+        "    Function {{ number: {index}, name: \"{name}\", kind: Kind::{kind}, shape: Shape::{shape}, large: {large}, \
+         makes_request: {makes_request}, at: Places {{ {places} }} }},"
+    )
+    .unwrap();
+}
+
+const SHAPES: [&str; 9] =
+    ["barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "alltoallw", "reduce", "reduce-scatter"];
+
+/// The recorder's kind of a kind of the table, and the shape of a collective.
+fn kind(text: &str) -> (String, String) {
+    let (bare, persistent) = match text.strip_suffix("-init") {
+        Some(bare) => (bare, true),
+        None => (text, false),
+    };
+    let shape = SHAPES.iter().find(|shape| bare == **shape || bare.strip_prefix('i') == Some(shape));
+    match shape {
+        Some(shape) if persistent => ("CollectiveInit".into(), camel(shape)),
+        Some(shape) => ("Collective".into(), camel(shape)),
+        None => (camel(text), "Barrier".into()),
+    }
+}
+
+fn camel(text: &str) -> String {
+    let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
+    text.split('-').map(capital).collect()
+}
+
+/// The names of C, of Fortran and of `mpi_f08`, where Open MPI has two. A large count has a C name only.
+fn write_wrappers(out: &mut String, function: &Function, index: usize, large: bool) {
+    let name = name(function, large);
+    write_wrapper(out, &format!("MPI_{name}"), index, ("C", function.arity));
+    if !large {
+        let lower = name.to_lowercase();
+        // One argument more for the error, and one for the hidden length of a text.
+        for symbol in [format!("mpi_{lower}_"), format!("ompi_{lower}_f"), format!("mpi_{lower}_f08_")] {
+            write_wrapper(out, &symbol, index, ("Fortran", function.arity + 2));
+        }
+    }
+}
+
+/// Six arguments come in registers, so fewer need not be told apart.
+fn write_wrapper(out: &mut String, symbol: &str, index: usize, (language, arity): (&str, usize)) {
+    let arity = arity.max(6);
+    let list = |form: &dyn Fn(usize) -> String| (0..arity).map(form).collect::<Vec<_>>().join(", ");
+    let parameters = list(&|number| format!("a{number}: usize"));
+    let arguments = list(&|number| format!("a{number}"));
+    writeln!(
+        out,
+        "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({parameters}) -> c_int {{\n    \
+         static ENTRY: Entry = Entry::new(&FUNCTIONS[{index}], Language::{language}, c\"{symbol}\");\n    \
+         unsafe {{ call(&ENTRY, &mut [{arguments}]) }}\n}}"
+    )
+    .unwrap();
+}

@@ -1,0 +1,127 @@
+//! The arguments of a call, whichever language it came from.
+
+use crate::communicators::Key;
+use crate::functions::{Function, Language, NONE};
+use crate::library::{Brand, Library};
+
+/// A call's arguments as machine words.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a> {
+    /// The words.
+    pub words: &'a [usize],
+    /// What is called.
+    pub function: &'static Function,
+    /// 0 for C, 1 for Fortran, where every word is an address.
+    pub fortran: usize,
+    /// The library.
+    pub library: &'static Library,
+}
+
+impl<'a> Arguments<'a> {
+    /// The arguments of a call.
+    pub fn new(words: &'a [usize], function: &'static Function, language: Language, library: &'static Library) -> Self {
+        Arguments { words, function, fortran: usize::from(language == Language::Fortran), library }
+    }
+
+    /// The word at a place, 0 where the function has no such argument.
+    #[inline]
+    pub fn word(&self, place: u8) -> usize {
+        if place == NONE { 0 } else { self.words[place as usize] }
+    }
+
+    /// A number of 32 bits.
+    #[inline]
+    pub fn int(&self, place: u8) -> i32 {
+        let word = self.word(place);
+        if self.fortran == 0 || word == 0 {
+            return word as i32;
+        }
+        // SAFETY: a Fortran argument is the address of its value.
+        unsafe { (word as *const i32).read_unaligned() }
+    }
+
+    /// A count, which may be large.
+    #[inline]
+    pub fn count(&self, place: u8) -> u64 {
+        let count = if self.function.large { self.word(place) as i64 } else { i64::from(self.int(place)) };
+        count.max(0) as u64
+    }
+
+    /// An element of a list of counts.
+    pub fn count_at(&self, place: u8, index: usize) -> u64 {
+        let list = self.word(place);
+        // SAFETY: the list has an element for each rank.
+        let count = unsafe {
+            if self.function.large {
+                (list as *const i64).wrapping_add(index).read_unaligned()
+            } else {
+                i64::from((list as *const i32).wrapping_add(index).read_unaligned())
+            }
+        };
+        count.max(0) as u64
+    }
+
+    /// A handle that is an argument.
+    #[inline]
+    pub fn key(&self, place: u8) -> Key {
+        if self.fortran == 1 { Key::fortran(self.int(place)) } else { Key::c(self.library.handle(self.word(place))) }
+    }
+
+    /// A handle in a list, or in the variable that an argument points to.
+    ///
+    /// # Safety
+    /// `address` is that of a variable or a list with more than `index` elements.
+    #[inline]
+    pub unsafe fn key_at(&self, address: usize, index: usize) -> Key {
+        // SAFETY: the caller's.
+        unsafe {
+            if self.fortran == 1 {
+                Key::fortran((address as *const i32).wrapping_add(index).read_unaligned())
+            } else if self.library.handle_bytes == 4 {
+                Key::c((address as *const u32).wrapping_add(index).read_unaligned() as usize)
+            } else {
+                Key::c((address as *const usize).wrapping_add(index).read_unaligned())
+            }
+        }
+    }
+
+    /// A handle that a function takes by value in both languages, or by address in C as well (`MPI_Comm_free`).
+    #[inline]
+    pub fn key_behind(&self, place: u8) -> Key {
+        // SAFETY: such arguments are addresses in both languages.
+        unsafe { self.key_at(self.word(place), 0) }
+    }
+
+    /// A 32-bit number in a variable that an argument points to, or in a list.
+    #[inline]
+    pub fn out_int(&self, place: u8, index: usize) -> i32 {
+        // SAFETY: output arguments are addresses in both languages.
+        unsafe { (self.word(place) as *const i32).wrapping_add(index).read_unaligned() }
+    }
+
+    /// A peer as recordings have it.
+    #[inline]
+    pub fn peer(&self, rank: i32) -> i64 {
+        if rank == self.library.proc_null { -1 } else { i64::from(rank) }
+    }
+
+    /// Whether the status at this place is not wanted.
+    pub fn is_status_ignored(&self) -> bool {
+        self.library.is_status_ignored(self.word(self.function.at.status), self.fortran)
+    }
+
+    /// Whether the statuses at this place are not wanted.
+    pub fn are_statuses_ignored(&self) -> bool {
+        self.library.are_statuses_ignored(self.word(self.function.at.status), self.fortran)
+    }
+
+    /// Whether the buffer at this place stands for the other one.
+    pub fn is_in_place(&self, place: u8) -> bool {
+        place != NONE && self.library.is_in_place(self.word(place), self.fortran)
+    }
+}
+
+/// Whether a call by this name is to be recorded: MPICH's Fortran functions call those of C.
+pub fn is_recorded(language: Language, library: &Library) -> bool {
+    language == Language::C || library.brand == Brand::OpenMpi
+}

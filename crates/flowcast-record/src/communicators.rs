@@ -1,0 +1,110 @@
+//! Communicators, windows and files by number, under every handle by which the program names them.
+
+use crate::handles::Handles;
+use crate::library::Library;
+
+/// A handle of C, or of Fortran, as one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key(pub u64);
+
+const FORTRAN: u64 = 1 << 62;
+
+impl Key {
+    /// Of a C handle.
+    pub fn c(handle: usize) -> Key {
+        Key(handle as u64)
+    }
+
+    /// Of a Fortran handle.
+    pub fn fortran(number: i32) -> Key {
+        Key(FORTRAN | u64::from(number as u32))
+    }
+
+    /// The Fortran number, if it is one.
+    pub fn as_fortran(self) -> Option<i32> {
+        (self.0 & FORTRAN != 0).then_some(self.0 as u32 as i32)
+    }
+}
+
+/// One communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// Its number in the recording.
+    pub number: u32,
+    /// Its size.
+    pub size: u32,
+    /// This process's rank in it, or -1.
+    pub rank: i32,
+    /// Whether it is between two groups.
+    pub between: bool,
+}
+
+/// The communicators of the program.
+#[derive(Debug, Default)]
+pub struct Communicators {
+    handles: Handles,
+    groups: Vec<Group>,
+    /// The handles of each in C and in Fortran, 0 where there is none.
+    keys: Vec<[u64; 2]>,
+    /// The last one asked for: most programs use one at a time.
+    last: Option<(u64, Group)>,
+}
+
+/// A communicator that was not known: what the recording has to be told.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// The group's ranks in the world.
+    pub own: Vec<i32>,
+    /// The other group's.
+    pub remote: Option<Vec<i32>>,
+}
+
+impl Communicators {
+    /// A known communicator.
+    #[inline]
+    pub fn get(&mut self, key: Key) -> Option<Group> {
+        if let Some((known, group)) = self.last
+            && known == key.0
+        {
+            return Some(group);
+        }
+        let group = self.groups[self.handles.get(key.0)? as usize];
+        self.last = Some((key.0, group));
+        Some(group)
+    }
+
+    /// A communicator under a new handle. One that Fortran names may be known by its C handle.
+    pub fn learn(&mut self, key: Key, library: &Library) -> (Group, Option<Learned>) {
+        let handle = c_handle(key, library) as u64;
+        if let Some(known) = self.handles.get(handle) {
+            self.handles.set(key.0, known);
+            self.keys[known as usize] = [handle, key.0];
+            return (self.groups[known as usize], None);
+        }
+        let (own, remote) = library.members(handle as usize);
+        let world_rank = library.world_rank();
+        let rank = own.iter().position(|member| *member == world_rank).map_or(-1, |rank| rank as i32);
+        let number = self.groups.len() as u32;
+        let group = Group { number, size: own.len() as u32, rank, between: remote.is_some() };
+        self.handles.set(handle, number);
+        self.handles.set(key.0, number);
+        self.groups.push(group);
+        self.keys.push([handle, key.0]);
+        (group, Some(Learned { own, remote }))
+    }
+
+    /// The handles may stand for another communicator from now on.
+    pub fn forget(&mut self, key: Key) {
+        self.last = None;
+        if let Some(known) = self.handles.get(key.0) {
+            for handle in self.keys[known as usize] {
+                self.handles.remove(handle);
+            }
+        }
+    }
+}
+
+/// The handle in C.
+pub fn c_handle(key: Key, library: &Library) -> usize {
+    key.as_fortran().map_or(key.0 as usize, |number| library.comm_of_fortran(number))
+}

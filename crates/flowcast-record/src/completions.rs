@@ -1,0 +1,143 @@
+//! Waits and tests: which requests they were given, and which of them they have completed.
+
+use crate::arguments::Arguments;
+use crate::communicators::Key;
+use crate::functions::{Kind, NONE};
+use crate::start::wants_statuses;
+
+/// Requests and statuses of most calls fit here; longer lists are allocated.
+const FEW: usize = 16;
+
+/// Memory for one call, on its stack.
+pub struct Scratch {
+    keys: [u64; FEW],
+    many_keys: Vec<u64>,
+    count: usize,
+    /// Eight words are the largest status.
+    statuses: [[i32; 8]; FEW],
+    many_statuses: Vec<[i32; 8]>,
+}
+
+impl Kind {
+    /// Whether it completes requests.
+    #[inline]
+    pub fn completes(self) -> bool {
+        use Kind::*;
+        matches!(self, Wait | Waitall | Waitany | Waitsome | Test | Testall | Testany | Testsome)
+    }
+}
+
+impl Scratch {
+    /// Nothing yet.
+    #[inline]
+    pub fn new() -> Scratch {
+        Scratch {
+            keys: [0; FEW],
+            many_keys: Vec::new(),
+            count: 0,
+            statuses: [[0; 8]; FEW],
+            many_statuses: Vec::new(),
+        }
+    }
+
+    /// Where the real function may put the statuses that the program ignores and the recording needs.
+    pub fn stand_in(&mut self, arguments: &Arguments<'_>) -> Option<usize> {
+        let function = arguments.function;
+        if function.at.status == NONE || !needs_status(arguments) {
+            return None;
+        }
+        let is_list = matches!(function.kind, Kind::Waitall | Kind::Testall | Kind::Waitsome | Kind::Testsome);
+        let ignored = if is_list { arguments.are_statuses_ignored() } else { arguments.is_status_ignored() };
+        if !ignored {
+            return None;
+        }
+        if is_list && self.count > FEW {
+            self.many_statuses.resize(self.count, [0; 8]);
+            return Some(self.many_statuses.as_mut_ptr() as usize);
+        }
+        Some(self.statuses.as_mut_ptr() as usize)
+    }
+}
+
+fn needs_status(arguments: &Arguments<'_>) -> bool {
+    let function = arguments.function;
+    if function.kind.completes() {
+        return wants_statuses();
+    }
+    let library = arguments.library;
+    match function.kind {
+        Kind::Recv => is_wildcard(arguments, (function.at.peer, function.at.tag)),
+        Kind::Sendrecv => is_wildcard(arguments, (function.at.source, function.at.source_tag)),
+        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => library.status_words > 0,
+        _ => false,
+    }
+}
+
+/// Whether source or tag may be any.
+pub fn is_wildcard(arguments: &Arguments<'_>, (source, tag): (u8, u8)) -> bool {
+    let library = arguments.library;
+    arguments.int(source) == library.any_source || arguments.int(tag) == library.any_tag
+}
+
+/// The requests of a wait or test before it changed them.
+pub struct Completion {
+    keys: *const u64,
+    count: usize,
+}
+
+impl Completion {
+    /// Copies the requests.
+    pub fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> Completion {
+        let at = &arguments.function.at;
+        let count = if at.length == NONE { 1 } else { arguments.count(at.length) as usize };
+        let address = arguments.word(at.request);
+        scratch.count = count;
+        let keys: &mut [u64] = if count <= FEW {
+            &mut scratch.keys
+        } else {
+            scratch.many_keys.resize(count, 0);
+            &mut scratch.many_keys
+        };
+        for (index, key) in keys[..count].iter_mut().enumerate() {
+            // SAFETY: the list has `count` requests.
+            *key = unsafe { arguments.key_at(address, index) }.0;
+        }
+        Completion { keys: keys.as_ptr(), count }
+    }
+
+    /// The request at an index. `Scratch` lives as long as the call.
+    pub fn key(&self, index: usize) -> Key {
+        // SAFETY: the keys are in the scratch of the call that this belongs to, which is still on the stack.
+        Key(if index < self.count { unsafe { *self.keys.wrapping_add(index) } } else { 0 })
+    }
+
+    /// Calls `take` with the index of each completed request and of its status; false if the test found nothing.
+    pub fn completed(&self, arguments: &Arguments<'_>, mut take: impl FnMut(usize, usize)) -> bool {
+        let at = &arguments.function.at;
+        if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
+            return false;
+        }
+        match arguments.function.kind {
+            Kind::Waitany | Kind::Testany => {
+                let Some(index) = index(arguments, 0) else { return arguments.function.kind == Kind::Waitany };
+                take(index, 0);
+            }
+            Kind::Waitsome | Kind::Testsome => {
+                let count = arguments.out_int(at.outcount, 0);
+                for place in 0..count.max(0) as usize {
+                    if let Some(index) = index(arguments, place) {
+                        take(index, place);
+                    }
+                }
+                return count > 0 || arguments.function.kind == Kind::Waitsome;
+            }
+            _ => (0..self.count).for_each(|index| take(index, index)),
+        }
+        true
+    }
+}
+
+/// An index that the call gave; Fortran counts from 1.
+fn index(arguments: &Arguments<'_>, place: usize) -> Option<usize> {
+    usize::try_from(arguments.out_int(arguments.function.at.index, place) - arguments.fortran as i32).ok()
+}

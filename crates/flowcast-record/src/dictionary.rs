@@ -1,0 +1,115 @@
+//! Signatures of calls by number: the same function with the same arguments is written once.
+
+/// The most signatures that are kept; then all are forgotten and begin anew.
+pub const MOST: usize = 1 << 15;
+/// The most words of all signatures together.
+const MOST_WORDS: usize = 1 << 20;
+
+/// The signatures so far.
+#[derive(Debug)]
+pub struct Dictionary {
+    /// Number plus one at each place of the hash table.
+    places: Vec<u32>,
+    entries: Vec<Entry>,
+    words: Vec<i64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    hash: u64,
+    start: u32,
+    length: u32,
+}
+
+/// What became of a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It has this number already.
+    Known(u32),
+    /// It is new and got this number.
+    New(u32),
+    /// There is no room: forget all, then it gets number 0.
+    Full,
+}
+
+impl Default for Dictionary {
+    fn default() -> Dictionary {
+        Dictionary { places: vec![0; MOST * 4], entries: Vec::with_capacity(1 << 10), words: Vec::with_capacity(1 << 13) }
+    }
+}
+
+impl Dictionary {
+    /// The number of a signature.
+    #[inline]
+    pub fn number(&mut self, signature: &[i64]) -> Found {
+        let hash = hash(signature);
+        let mask = self.places.len() - 1;
+        let mut at = (hash >> 20) as usize & mask;
+        while self.places[at] != 0 {
+            let number = self.places[at] - 1;
+            let entry = self.entries[number as usize];
+            if entry.hash == hash && self.words_of(entry) == signature {
+                return Found::Known(number);
+            }
+            at = (at + 1) & mask;
+        }
+        self.add(signature, hash, at)
+    }
+
+    #[inline]
+    fn words_of(&self, entry: Entry) -> &[i64] {
+        &self.words[entry.start as usize..][..entry.length as usize]
+    }
+
+    #[cold]
+    fn add(&mut self, signature: &[i64], hash: u64, at: usize) -> Found {
+        let full = self.entries.len() == MOST || self.words.len() + signature.len() > MOST_WORDS;
+        if full && !self.entries.is_empty() {
+            return Found::Full;
+        }
+        let number = self.entries.len() as u32;
+        self.places[at] = number + 1;
+        self.entries.push(Entry { hash, start: self.words.len() as u32, length: signature.len() as u32 });
+        self.words.extend_from_slice(signature);
+        Found::New(number)
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.places.fill(0);
+        self.entries.clear();
+        self.words.clear();
+    }
+}
+
+#[inline]
+fn hash(signature: &[i64]) -> u64 {
+    let mix = |hash: u64, word: &i64| (hash.rotate_left(5) ^ *word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    signature.iter().fold(signature.len() as u64, mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_signatures_have_equal_numbers() {
+        let mut dictionary = Dictionary::default();
+        assert_eq!(dictionary.number(&[1, 2, 3]), Found::New(0));
+        assert_eq!(dictionary.number(&[1, 2]), Found::New(1));
+        assert_eq!(dictionary.number(&[1, 2, 3]), Found::Known(0));
+        dictionary.clear();
+        assert_eq!(dictionary.number(&[1, 2]), Found::New(0));
+    }
+
+    #[test]
+    fn a_full_dictionary_says_so_and_can_begin_anew() {
+        let mut dictionary = Dictionary::default();
+        let first = (0..MOST as i64).all(|word| dictionary.number(&[word]) == Found::New(word as u32));
+        assert!(first);
+        assert_eq!(dictionary.number(&[-1]), Found::Full);
+        assert_eq!(dictionary.number(&[7]), Found::Known(7));
+        dictionary.clear();
+        assert_eq!(dictionary.number(&[-1]), Found::New(0));
+    }
+}

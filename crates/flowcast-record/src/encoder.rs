@@ -1,0 +1,318 @@
+//! From calls to the bytes of a rank's file, without an allocation per call.
+
+use flowcast::trace::recorded::decode::scaled;
+use flowcast::trace::recorded::fold::{self, Entry, Run};
+use flowcast::trace::recorded::form::{self, control, put_varint, time_code, time_of, zigzag};
+
+use crate::dictionary::{self, Dictionary, Found};
+
+/// The times of a call, in ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Computation before it.
+    pub burst: u64,
+    /// Thread CPU time of that.
+    pub cpu: u64,
+    /// Time in it.
+    pub call: u64,
+}
+
+/// What rounding has kept back of each kind of time; each thread has its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rest {
+    pub(crate) burst: u64,
+    pub(crate) call: u64,
+    pub(crate) cpu: i64,
+}
+
+/// How many calls wait to be folded.
+const WINDOW: usize = 1 << 14;
+
+struct Folding {
+    budget: u64,
+    entries: Vec<Entry>,
+    next: Vec<u32>,
+    seen: Vec<u32>,
+    rest: Rest,
+}
+
+/// Writes the items of one rank.
+pub struct Encoder {
+    out: Vec<u8>,
+    dictionary: Dictionary,
+    /// Numbers of functions in the file by their number in the table.
+    functions: Vec<u16>,
+    named: u16,
+    thread: u32,
+    cpu_threshold: u64,
+    folding: Option<Folding>,
+    /// Bytes that have been taken away.
+    taken: u64,
+}
+
+const UNNAMED: u16 = u16::MAX;
+
+impl Encoder {
+    /// For a table of `functions` functions, with a buffer of `buffer` bytes and, if wanted, a budget for all bytes.
+    pub fn new(functions: usize, cpu_threshold: u64, buffer: usize, budget: Option<u64>) -> Encoder {
+        let folding = |budget| Folding {
+            budget,
+            entries: Vec::with_capacity(WINDOW),
+            next: vec![0; WINDOW],
+            seen: vec![0; dictionary::MOST + 1],
+            rest: Rest::default(),
+        };
+        Encoder {
+            out: Vec::with_capacity(buffer + buffer / 8),
+            dictionary: Dictionary::default(),
+            functions: vec![UNNAMED; functions],
+            named: 0,
+            thread: 0,
+            cpu_threshold,
+            folding: budget.map(folding),
+            taken: 0,
+        }
+    }
+
+    /// The number of a function in this file.
+    #[inline]
+    pub fn function(&mut self, number: u16, name: &str) -> i64 {
+        let known = self.functions[number as usize];
+        if known != UNNAMED {
+            return i64::from(known);
+        }
+        self.text(control::FUNCTION, name.as_bytes());
+        self.functions[number as usize] = self.named;
+        self.named += 1;
+        i64::from(self.named - 1)
+    }
+
+    /// The name of a region; names are numbered by the caller.
+    pub fn name(&mut self, name: &[u8]) {
+        self.text(control::NAME, name);
+    }
+
+    fn text(&mut self, kind: u8, text: &[u8]) {
+        self.out.extend_from_slice(&[0, kind]);
+        self.put(text.len() as u64);
+        self.out.extend_from_slice(text);
+    }
+
+    #[inline]
+    fn put(&mut self, value: u64) {
+        let mut bytes = [0; 10];
+        let length = put_varint(&mut bytes, value);
+        self.out.extend_from_slice(&bytes[..length]);
+    }
+
+    /// A call.
+    #[inline]
+    pub fn call(&mut self, signature: &[i64], thread: u32, times: Times, rest: &mut Rest) {
+        let number = self.signature(signature);
+        self.thread(thread);
+        let Some(folding) = &mut self.folding else {
+            self.put(u64::from(number) + 1);
+            self.times(times, rest);
+            return;
+        };
+        let Times { burst, cpu, call } = times;
+        folding.entries.push(Entry { signature: number, burst, cpu, call });
+        if folding.entries.len() == WINDOW {
+            self.settle();
+        }
+    }
+
+    /// What follows is this thread's.
+    #[inline]
+    pub fn thread(&mut self, thread: u32) {
+        if thread != self.thread {
+            self.switch(thread);
+        }
+    }
+
+    #[cold]
+    fn switch(&mut self, thread: u32) {
+        self.control(control::THREAD, &[u64::from(thread)]);
+        self.thread = thread;
+    }
+
+    #[inline]
+    fn signature(&mut self, signature: &[i64]) -> u32 {
+        match self.dictionary.number(signature) {
+            Found::Known(number) => number,
+            Found::New(number) => {
+                self.out.extend_from_slice(&[0, control::SIGNATURE]);
+                self.put(signature.len() as u64);
+                signature.iter().for_each(|word| self.put(zigzag(*word)));
+                number
+            }
+            Found::Full => {
+                self.control(control::RESET, &[]);
+                self.dictionary.clear();
+                self.signature(signature)
+            }
+        }
+    }
+
+    #[inline]
+    fn times(&mut self, times: Times, rest: &mut Rest) {
+        let burst = code(times.burst, &mut rest.burst);
+        let mut bytes = [0; 5];
+        bytes[..2].copy_from_slice(&burst.to_le_bytes());
+        let burst = time_of(burst);
+        let mut length = 2;
+        if burst >= self.cpu_threshold {
+            bytes[2] = share(times.cpu, burst, &mut rest.cpu);
+            length = 3;
+        }
+        bytes[length..length + 2].copy_from_slice(&code(times.call, &mut rest.call).to_le_bytes());
+        self.out.extend_from_slice(&bytes[..length + 2]);
+    }
+
+    /// An item that is no call: where it stands among the calls matters.
+    pub fn control(&mut self, kind: u8, numbers: &[u64]) {
+        self.settle();
+        self.out.extend_from_slice(&[0, kind]);
+        numbers.iter().for_each(|number| self.put(*number));
+    }
+
+    /// A communicator; `remote` is the other group of one between two.
+    pub fn communicator(&mut self, own: &[i32], remote: Option<&[i32]>) {
+        let flags = if remote.is_some() { form::COMMUNICATOR_BETWEEN_GROUPS } else { 0 };
+        self.out.extend_from_slice(&[0, control::COMMUNICATOR]);
+        self.put(flags);
+        self.members(own);
+        if let Some(remote) = remote {
+            self.members(remote);
+        }
+    }
+
+    fn members(&mut self, members: &[i32]) {
+        let count = runs(members).count();
+        self.put(count as u64);
+        for (first, step, count) in runs(members) {
+            self.put(first as u64);
+            self.put(zigzag(step));
+            self.put(count);
+        }
+    }
+
+    /// Folds and writes the calls that wait for it.
+    pub fn settle(&mut self) {
+        let Some(mut folding) = self.folding.take() else { return };
+        let entries = std::mem::take(&mut folding.entries);
+        let stride = stride(self.taken + self.out.len() as u64, folding.budget);
+        let next = &mut folding.next[..entries.len()];
+        fold::runs(&entries, next, &mut folding.seen, |run| {
+            let Run { start, period, repeats } = run;
+            let calls = &entries[start..start + period * repeats];
+            if repeats == 1 {
+                calls.iter().for_each(|entry| self.plain(entry, &mut folding.rest));
+            } else {
+                self.fold(calls, (period, repeats, stride.min(repeats)), &mut folding.rest);
+            }
+        });
+        folding.entries = entries;
+        folding.entries.clear();
+        self.folding = Some(folding);
+    }
+
+    fn plain(&mut self, entry: &Entry, rest: &mut Rest) {
+        self.put(u64::from(entry.signature) + 1);
+        self.times(times_of(entry), rest);
+    }
+
+    fn fold(&mut self, calls: &[Entry], (period, repeats, stride): (usize, usize, usize), rest: &mut Rest) {
+        self.out.extend_from_slice(&[0, control::FOLD]);
+        [period, repeats, stride].into_iter().for_each(|number| self.put(number as u64));
+        calls[..period].iter().for_each(|entry| self.put(u64::from(entry.signature) + 1));
+        for repeat in (0..repeats).step_by(stride) {
+            calls[repeat * period..][..period].iter().for_each(|entry| self.times(times_of(entry), rest));
+        }
+        for place in 0..if stride > 1 { period } else { 0 } {
+            let between = (0..repeats).filter(|repeat| repeat % stride != 0).map(|repeat| &calls[repeat * period + place]);
+            self.times(mean(between), &mut Rest::default());
+        }
+    }
+
+    /// Whether the budget, if there is one, is used up.
+    pub fn is_spent(&self) -> bool {
+        self.folding.as_ref().is_some_and(|folding| self.taken + self.out.len() as u64 >= folding.budget)
+    }
+
+    /// Bytes that wait to be taken.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Calls that wait to be folded.
+    pub fn unfolded(&self) -> usize {
+        self.folding.as_ref().map_or(0, |folding| folding.entries.len())
+    }
+
+    /// Gives the bytes so far to `take` and forgets them.
+    pub fn drain(&mut self, take: impl FnOnce(&[u8])) {
+        take(&self.out);
+        self.taken += self.out.len() as u64;
+        self.out.clear();
+    }
+}
+
+fn times_of(entry: &Entry) -> Times {
+    Times { burst: entry.burst, cpu: entry.cpu, call: entry.call }
+}
+
+/// How many repetitions share one that is kept: the more of the budget is used, the more.
+fn stride(used: u64, budget: u64) -> usize {
+    match used.saturating_mul(16) / budget.max(1) {
+        0..4 => 1,
+        4..8 => 4,
+        8..12 => 32,
+        12..14 => 1024,
+        _ => usize::MAX,
+    }
+}
+
+fn mean<'a>(entries: impl Iterator<Item = &'a Entry>) -> Times {
+    let (mut sum, mut count) = (Times::default(), 0);
+    for entry in entries {
+        sum.burst += entry.burst;
+        sum.cpu += entry.cpu;
+        sum.call += entry.call;
+        count += 1;
+    }
+    let of = |sum: u64| sum / u64::max(count, 1);
+    Times { burst: of(sum.burst), cpu: of(sum.cpu), call: of(sum.call) }
+}
+
+#[inline]
+fn code(nanos: u64, rest: &mut u64) -> u16 {
+    let whole = nanos.saturating_add(*rest);
+    let code = time_code(whole);
+    *rest = (whole - time_of(code)).min(1 << 40);
+    code
+}
+
+/// The part of a computation in which the thread had the processor, in 255ths.
+#[inline]
+fn share(cpu: u64, burst: u64, rest: &mut i64) -> u8 {
+    let wanted = cpu.min(burst) as i64 + *rest;
+    let share = (i128::from(wanted.max(0)) * 255 + i128::from(burst / 2)) / i128::from(burst.max(1));
+    let share = share.min(255) as u8;
+    *rest = (wanted - scaled(burst, share) as i64).clamp(-(burst as i64), burst as i64);
+    share
+}
+
+/// Runs of equal steps: first, step, count.
+fn runs(members: &[i32]) -> impl Iterator<Item = (i32, i64, u64)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let first = *members.get(at)?;
+        let step = members.get(at + 1).map_or(0, |second| i64::from(*second) - i64::from(first));
+        let steps = members[at..].windows(2).take_while(|pair| i64::from(pair[1]) - i64::from(pair[0]) == step);
+        let count = steps.count() + 1;
+        at += count;
+        Some((first, step, count as u64))
+    })
+}

@@ -1,0 +1,29 @@
+//! The recorder: loaded into an MPI program before its MPI library, it writes down what the program calls.
+//!
+//! Each function of MPI that matters is exported under its own names (C, Fortran, `mpi_f08`) and forwards to the real
+//! one, which the dynamic linker finds behind it. Handles and buffers pass through as machine words, so that one
+//! library serves Open MPI and MPICH alike; which of them it is is seen at run time. `wrap` is where a call comes
+//! in, `note` where it is written down; the form of the files is the library's (`flowcast::trace::recorded`).
+//!
+//! MPICH's Fortran wrappers call the C functions, which are recorded there. Open MPI's call the profiling names,
+//! which nobody can intercept, so there the Fortran names are recorded; its `mpi_f08` names call those.
+//!
+//! Nothing here may fail loudly inside somebody's program: what cannot be recorded is passed through.
+
+mod arguments;
+pub mod clock;
+mod communicators;
+mod completions;
+pub mod dictionary;
+pub mod encoder;
+mod functions;
+mod handles;
+mod library;
+mod lock;
+mod note;
+mod requests;
+mod session;
+mod start;
+mod threads;
+mod wrap;
+mod wrappers;

@@ -1,0 +1,337 @@
+//! Which MPI library the program has, its constants, and its functions.
+//!
+//! The library says which one it is; file names tell nothing (Debian's MPICH is `libmpich.so.12`). The third table is
+//! the standard ABI of MPI 5.0, which no package here has yet.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+}
+
+const NEXT: *mut c_void = -1isize as *mut c_void;
+const DEFAULT: *mut c_void = std::ptr::null_mut();
+const LAZY: c_int = 1;
+const NO_LOAD: c_int = 4;
+
+/// Which library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brand {
+    OpenMpi,
+    Mpich,
+    StandardAbi,
+}
+
+/// Its constants and the functions that the recorder calls itself.
+pub struct Library {
+    pub brand: Brand,
+    /// What it says about itself, first line.
+    pub version: String,
+    pub any_source: i32,
+    pub any_tag: i32,
+    pub proc_null: i32,
+    in_place: [usize; 2],
+    status_ignore: [usize; 2],
+    statuses_ignore: [usize; 2],
+    /// Place of the source in a status, in 32-bit words; the tag is behind it.
+    pub status_source: usize,
+    /// Words of a status.
+    pub status_words: usize,
+    cancelled_word: usize,
+    /// Bytes of a handle in C.
+    pub handle_bytes: usize,
+    pub world: usize,
+    pub no_communicator: usize,
+    pub no_message: usize,
+    functions: Functions,
+}
+
+type Query = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
+type Convert = unsafe extern "C" fn(c_int) -> usize;
+
+struct Functions {
+    type_size: Query,
+    comm_rank: Query,
+    comm_size: Query,
+    comm_test_inter: Query,
+    comm_group: unsafe extern "C" fn(usize, *mut usize) -> c_int,
+    comm_remote_group: unsafe extern "C" fn(usize, *mut usize) -> c_int,
+    group_size: Query,
+    group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int,
+    group_free: unsafe extern "C" fn(*mut usize) -> c_int,
+    query_thread: unsafe extern "C" fn(*mut c_int) -> c_int,
+    comm_f2c: Option<Convert>,
+    type_f2c: Option<Convert>,
+}
+
+/// The address of the real function behind a wrapper, 0 if there is none.
+pub fn real(name: &CStr) -> usize {
+    // SAFETY: names end in a zero.
+    let found = unsafe { dlsym(NEXT, name.as_ptr()) } as usize;
+    if found != 0 { found } else { in_loaded_library(name) }
+}
+
+/// A library that a plugin has loaded for itself is not behind this one in the linker's order.
+fn in_loaded_library(name: &CStr) -> usize {
+    const NAMES: [&CStr; 7] = [
+        c"libmpi_usempif08.so.40",
+        c"libmpi_mpifh.so.40",
+        c"libmpi.so.40",
+        c"libmpichfort.so.12",
+        c"libmpich.so.12",
+        c"libmpi.so.12",
+        c"libmpi_abi.so.0",
+    ];
+    for library in NAMES {
+        // SAFETY: names end in a zero; nothing is loaded that is not already.
+        let handle = unsafe { dlopen(library.as_ptr(), LAZY | NO_LOAD) };
+        if !handle.is_null() {
+            // SAFETY: the handle is open.
+            let found = unsafe { dlsym(handle, name.as_ptr()) } as usize;
+            if found != 0 {
+                return found;
+            }
+        }
+    }
+    0
+}
+
+fn variable(name: &CStr) -> usize {
+    // SAFETY: names end in a zero.
+    match unsafe { dlsym(DEFAULT, name.as_ptr()) } as usize {
+        0 => in_loaded_library(name),
+        found => found,
+    }
+}
+
+/// The library of this process.
+pub fn library() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    LIBRARY.get_or_init(detect).as_ref()
+}
+
+fn function<T: Copy>(name: &CStr) -> Option<T> {
+    const { assert!(size_of::<T>() == size_of::<usize>()) };
+    let address = real(name);
+    // SAFETY: the caller's type is that of the function of this name in the standard.
+    (address != 0).then(|| unsafe { std::mem::transmute_copy(&address) })
+}
+
+fn functions() -> Option<Functions> {
+    Some(Functions {
+        type_size: function(c"PMPI_Type_size")?,
+        comm_rank: function(c"PMPI_Comm_rank")?,
+        comm_size: function(c"PMPI_Comm_size")?,
+        comm_test_inter: function(c"PMPI_Comm_test_inter")?,
+        comm_group: function(c"PMPI_Comm_group")?,
+        comm_remote_group: function(c"PMPI_Comm_remote_group")?,
+        group_size: function(c"PMPI_Group_size")?,
+        group_translate_ranks: function(c"PMPI_Group_translate_ranks")?,
+        group_free: function(c"PMPI_Group_free")?,
+        query_thread: function(c"PMPI_Query_thread")?,
+        comm_f2c: function(c"PMPI_Comm_f2c"),
+        type_f2c: function(c"PMPI_Type_f2c"),
+    })
+}
+
+fn version() -> Option<String> {
+    let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function(c"PMPI_Get_library_version")?;
+    let mut text = vec![0u8; 8192];
+    let mut length = 0;
+    // SAFETY: the standard's longest version fits.
+    unsafe { ask(text.as_mut_ptr().cast(), &mut length) };
+    let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().into_owned();
+    Some(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+fn detect() -> Option<Library> {
+    let version = version()?;
+    let functions = functions()?;
+    let world = variable(c"ompi_mpi_comm_world");
+    let brand = if version.starts_with("Open MPI") && world != 0 {
+        Brand::OpenMpi
+    } else if variable(c"MPI_Abi_get_version") != 0 && in_loaded_library(c"PMPI_Abi_get_version") != 0 {
+        Brand::StandardAbi
+    } else {
+        Brand::Mpich
+    };
+    Some(match brand {
+        Brand::OpenMpi => Library {
+            world,
+            no_communicator: variable(c"ompi_mpi_comm_null"),
+            no_message: variable(c"ompi_message_no_proc"),
+            in_place: [1, variable(c"mpi_fortran_in_place_")],
+            status_ignore: [0, variable(c"mpi_fortran_status_ignore_")],
+            statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
+            ..open_mpi(version, functions)
+        },
+        Brand::Mpich => mpich(version, functions),
+        Brand::StandardAbi => standard_abi(version, functions),
+    })
+}
+
+fn open_mpi(version: String, functions: Functions) -> Library {
+    Library {
+        brand: Brand::OpenMpi,
+        version,
+        any_source: -1,
+        any_tag: -1,
+        proc_null: -2,
+        in_place: [1; 2],
+        status_ignore: [0; 2],
+        statuses_ignore: [0; 2],
+        status_source: 0,
+        status_words: 6,
+        cancelled_word: 3,
+        handle_bytes: 8,
+        world: 0,
+        no_communicator: 0,
+        no_message: 0,
+        functions,
+    }
+}
+
+/// The derivatives of MPICH (Intel, Cray, MVAPICH) have had its constants since 2014.
+fn mpich(version: String, functions: Functions) -> Library {
+    Library {
+        brand: Brand::Mpich,
+        any_source: -2,
+        proc_null: -1,
+        in_place: [usize::MAX; 2],
+        status_ignore: [1; 2],
+        statuses_ignore: [1; 2],
+        status_source: 2,
+        status_words: 5,
+        cancelled_word: 1,
+        handle_bytes: 4,
+        world: 0x4400_0000,
+        no_communicator: 0x0400_0000,
+        no_message: 0x6C00_0000,
+        ..open_mpi(version, functions)
+    }
+}
+
+fn standard_abi(version: String, functions: Functions) -> Library {
+    Library {
+        brand: Brand::StandardAbi,
+        any_tag: -2,
+        proc_null: -3,
+        status_words: 8,
+        cancelled_word: usize::MAX,
+        world: 0x101,
+        no_communicator: 0x100,
+        no_message: 0x129,
+        ..open_mpi(version, functions)
+    }
+}
+
+impl Library {
+    /// A handle in C, as read from an argument or a variable.
+    #[inline]
+    pub fn handle(&self, word: usize) -> usize {
+        if self.handle_bytes == 4 { word & 0xFFFF_FFFF } else { word }
+    }
+
+    /// Whether an argument stands for the buffer of the other side; `fortran` is 0 or 1.
+    pub fn is_in_place(&self, buffer: usize, fortran: usize) -> bool {
+        buffer == self.in_place[fortran]
+    }
+
+    /// Whether nobody wants the status.
+    pub fn is_status_ignored(&self, status: usize, fortran: usize) -> bool {
+        status == self.status_ignore[fortran]
+    }
+
+    /// Whether nobody wants the statuses.
+    pub fn are_statuses_ignored(&self, statuses: usize, fortran: usize) -> bool {
+        statuses == self.statuses_ignore[fortran]
+    }
+
+    /// Source, tag and whether it was cancelled, of a status.
+    ///
+    /// # Safety
+    /// `status` is the address of one, or of an array with more than `index`.
+    pub unsafe fn status(&self, status: usize, index: usize) -> (i32, i32, bool) {
+        let words = (status as *const i32).wrapping_add(index * self.status_words);
+        // SAFETY: the caller's.
+        let word = |place: usize| unsafe { words.wrapping_add(place).read_unaligned() };
+        let cancelled = self.cancelled_word < self.status_words && word(self.cancelled_word) & 1 != 0;
+        (word(self.status_source), word(self.status_source + 1), cancelled)
+    }
+
+    /// The C handle of a Fortran communicator.
+    pub fn comm_of_fortran(&self, number: i32) -> usize {
+        // SAFETY: any number may be asked for.
+        self.functions.comm_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
+    }
+
+    /// The C handle of a Fortran datatype.
+    pub fn type_of_fortran(&self, number: i32) -> usize {
+        // SAFETY: any number may be asked for.
+        self.functions.type_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
+    }
+
+    fn ask(&self, query: Query, handle: usize) -> i32 {
+        let mut answer = 0;
+        // SAFETY: the handle came from the program.
+        unsafe { query(handle, &mut answer) };
+        answer
+    }
+
+    /// Bytes of one element.
+    pub fn type_size(&self, datatype: usize) -> u64 {
+        u64::try_from(self.ask(self.functions.type_size, datatype)).unwrap_or(0)
+    }
+
+    /// This process's rank in the world.
+    pub fn world_rank(&self) -> i32 {
+        self.ask(self.functions.comm_rank, self.world)
+    }
+
+    /// Processes of the world.
+    pub fn world_size(&self) -> i32 {
+        self.ask(self.functions.comm_size, self.world)
+    }
+
+    /// The thread level that the program was given.
+    pub fn thread_level(&self) -> i32 {
+        let mut level = 0;
+        // SAFETY: the variable is there.
+        unsafe { (self.functions.query_thread)(&mut level) };
+        level
+    }
+
+    /// World ranks of a communicator's own group, and of the other one if it has two.
+    pub fn members(&self, communicator: usize) -> (Vec<i32>, Option<Vec<i32>>) {
+        let between = self.ask(self.functions.comm_test_inter, communicator) != 0;
+        let own = self.group_members(self.functions.comm_group, communicator);
+        (own, between.then(|| self.group_members(self.functions.comm_remote_group, communicator)))
+    }
+
+    fn group_members(
+        &self,
+        group_of: unsafe extern "C" fn(usize, *mut usize) -> c_int,
+        communicator: usize,
+    ) -> Vec<i32> {
+        let (mut group, mut world) = (0, 0);
+        // SAFETY: the variables have room for a handle of either size.
+        unsafe {
+            group_of(communicator, &mut group);
+            (self.functions.comm_group)(self.world, &mut world);
+        }
+        let size = self.ask(self.functions.group_size, self.handle(group)).max(0);
+        let ranks: Vec<c_int> = (0..size).collect();
+        let mut members = vec![0; ranks.len()];
+        // SAFETY: both lists have `size` elements.
+        unsafe {
+            let translate = self.functions.group_translate_ranks;
+            translate(self.handle(group), size, ranks.as_ptr(), self.handle(world), members.as_mut_ptr());
+            (self.functions.group_free)(&mut group);
+            (self.functions.group_free)(&mut world);
+        }
+        // A process that another world has started has no rank here.
+        members.into_iter().map(|member| member.max(0)).collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! A lock for a few dozen instructions: taken for each call, nearly always free.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A value behind a spin lock.
+pub struct Lock<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached through a guard only, of which there is one at a time.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// Whoever holds this has the value.
+pub struct Guard<'a, T>(&'a Lock<T>);
+
+impl<T> Lock<T> {
+    /// A free lock.
+    pub const fn new(value: T) -> Lock<T> {
+        Lock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits until the lock is free.
+    #[inline]
+    pub fn lock(&self) -> Guard<'_, T> {
+        while self.taken.swap(true, Ordering::Acquire) {
+            // The holder may write to the disk or have lost the processor.
+            std::thread::yield_now();
+        }
+        Guard(self)
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only one.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the only one.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.taken.store(false, Ordering::Release);
+    }
+}

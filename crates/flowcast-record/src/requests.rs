@@ -1,0 +1,133 @@
+//! Requests: which operation a handle stands for.
+//!
+//! A library may give one handle to several operations that are already complete, as both do for short messages: of
+//! equal handles the oldest is completed first. Slots are numbered as the reader of a recording numbers them: a new
+//! request has the lowest one that is free.
+
+use crate::handles::Handles;
+
+/// What is known of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Request {
+    /// It is started again and again.
+    pub persistent: bool,
+    /// It has been started and not completed.
+    pub active: bool,
+    /// It is a receive from any source or of any tag.
+    pub wildcard: bool,
+    /// It is being cancelled.
+    pub cancelled: bool,
+    /// Where a new communicator's handle will stand, or 0.
+    pub new_communicator: usize,
+}
+
+impl Request {
+    /// Whether its status has to be looked at.
+    pub fn needs_status(self) -> bool {
+        self.wildcard || self.cancelled
+    }
+}
+
+const NO_SLOT: u32 = u32::MAX;
+
+/// All requests that are known.
+#[derive(Debug, Default)]
+pub struct Requests {
+    /// The oldest slot of each handle.
+    heads: Handles,
+    slots: Vec<Request>,
+    /// The next younger slot of the same handle.
+    next: Vec<u32>,
+    /// A set bit is a slot in use.
+    used: Vec<u64>,
+    /// No word before this has a free slot.
+    first: usize,
+}
+
+impl Requests {
+    /// A new request; gives its slot.
+    #[inline]
+    pub fn add(&mut self, handle: u64, request: Request) -> u32 {
+        let slot = self.lowest_free();
+        self.slots[slot as usize] = request;
+        self.next[slot as usize] = NO_SLOT;
+        match self.heads.get(handle) {
+            None => self.heads.set(handle, slot),
+            Some(mut last) => {
+                while self.next[last as usize] != NO_SLOT {
+                    last = self.next[last as usize];
+                }
+                self.next[last as usize] = slot;
+            }
+        }
+        slot
+    }
+
+    #[inline]
+    fn lowest_free(&mut self) -> u32 {
+        let free = self.used[self.first..].iter().position(|word| *word != u64::MAX);
+        let word = free.map_or(self.used.len(), |free| self.first + free);
+        if word == self.used.len() {
+            self.used.push(0);
+            self.slots.resize(self.used.len() * 64, Request::default());
+            self.next.resize(self.used.len() * 64, NO_SLOT);
+        }
+        self.first = word;
+        let bit = self.used[word].trailing_ones();
+        self.used[word] |= 1 << bit;
+        (word * 64) as u32 + bit
+    }
+
+    /// The oldest slot of a handle.
+    #[inline]
+    pub fn slot(&self, handle: u64) -> Option<u32> {
+        self.heads.get(handle)
+    }
+
+    /// What a slot holds.
+    #[inline]
+    pub fn get(&mut self, slot: u32) -> &mut Request {
+        &mut self.slots[slot as usize]
+    }
+
+    /// Frees the oldest slot of a handle.
+    #[inline]
+    pub fn remove(&mut self, handle: u64) {
+        let Some(slot) = self.heads.get(handle) else { return };
+        match self.next[slot as usize] {
+            NO_SLOT => self.heads.remove(handle),
+            younger => self.heads.set(handle, younger),
+        }
+        let word = slot as usize / 64;
+        self.used[word] &= !(1 << (slot % 64));
+        self.first = self.first.min(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_request_has_the_lowest_free_slot() {
+        let mut requests = Requests::default();
+        assert_eq!([1, 2, 3].map(|handle| requests.add(handle, Request::default())), [0, 1, 2]);
+        requests.remove(2);
+        requests.remove(1);
+        assert_eq!([8, 9, 10].map(|handle| requests.add(handle, Request::default())), [0, 1, 3]);
+        assert_eq!((100..200).map(|handle| requests.add(handle, Request::default())).max(), Some(103));
+    }
+
+    #[test]
+    fn of_equal_handles_the_oldest_goes_first() {
+        let mut requests = Requests::default();
+        [5, 5, 6, 5].map(|handle| requests.add(handle, Request::default()));
+        let mut order = Vec::new();
+        while let Some(slot) = requests.slot(5) {
+            order.push(slot);
+            requests.remove(5);
+        }
+        assert_eq!(order, [0, 1, 3]);
+        assert_eq!(requests.slot(6), Some(2));
+    }
+}

@@ -1,0 +1,268 @@
+//! One recording: what is known of the program's handles, and the file that its calls go to.
+
+use std::fs::File;
+use std::io::Write;
+
+use flowcast::trace::recorded::form::{self, control};
+
+use crate::clock;
+use crate::communicators::{Communicators, Group, Key};
+use crate::encoder::{Encoder, Times};
+use crate::handles::Handles;
+use crate::library::Library;
+use crate::requests::Requests;
+use crate::start;
+use crate::threads::Thread;
+
+/// Calls that have not been written wait no longer than this for the disk.
+const FLUSH_EVERY: u64 = 1_000_000_000;
+
+/// A message that was probed for and is to be received: its handle, communicator, source and tag.
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    pub handle: u64,
+    pub communicator: i64,
+    pub source: i64,
+    pub tag: i64,
+}
+
+/// Tests that found nothing, so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Polls {
+    thread: u32,
+    function: i64,
+    count: u64,
+    burst: u64,
+    time: u64,
+}
+
+/// Computation between two tests that takes longer than this is more than asking again.
+const IDLE: u64 = 1_000;
+
+/// The recording of this process.
+pub struct Session {
+    pub library: &'static Library,
+    pub encoder: Encoder,
+    pub requests: Requests,
+    pub communicators: Communicators,
+    pub messages: Vec<Message>,
+    windows: Handles,
+    files: Handles,
+    window_count: u32,
+    file_count: u32,
+    names: Vec<Vec<u8>>,
+    /// The words of the signature that is being put together.
+    pub words: Vec<i64>,
+    types: Box<[(u64, u64)]>,
+    polls: Polls,
+    file: Option<File>,
+    limit: usize,
+    flushed: u64,
+    /// Set when the budget is used up or the disk is full.
+    pub over: bool,
+    /// When recording was switched off, in ticks.
+    pub off_since: Option<u64>,
+}
+
+const TYPES: usize = 64;
+
+impl Session {
+    /// Begins with a file that has its header already.
+    pub fn new(library: &'static Library, encoder: Encoder, file: File, limit: usize) -> Session {
+        Session {
+            library,
+            encoder,
+            requests: Requests::default(),
+            communicators: Communicators::default(),
+            messages: Vec::new(),
+            windows: Handles::default(),
+            files: Handles::default(),
+            window_count: 0,
+            file_count: 0,
+            names: Vec::new(),
+            words: Vec::with_capacity(256),
+            types: vec![(u64::MAX, 0); TYPES].into(),
+            polls: Polls::default(),
+            file: Some(file),
+            limit,
+            flushed: clock::now(),
+            over: false,
+            off_since: None,
+        }
+    }
+
+    /// A communicator by its handle, written down when it is new.
+    #[inline]
+    pub fn communicator(&mut self, key: Key) -> Group {
+        match self.communicators.get(key) {
+            Some(group) => group,
+            None => self.learn(key),
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, key: Key) -> Group {
+        let (group, learned) = self.communicators.learn(key, self.library);
+        if let Some(learned) = learned {
+            self.encoder.communicator(&learned.own, learned.remote.as_deref());
+        }
+        group
+    }
+
+    /// More or fewer requests need their status looked at.
+    #[inline]
+    pub fn want_statuses(&mut self, more: i32) {
+        start::want_statuses(more);
+    }
+
+    /// Bytes of one element of a datatype.
+    #[inline]
+    pub fn type_size(&mut self, key: Key) -> u64 {
+        let place = (key.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize;
+        let (known, size) = self.types[place];
+        if known == key.0 {
+            return size;
+        }
+        let handle = key.as_fortran().map_or(key.0 as usize, |number| self.library.type_of_fortran(number));
+        let size = self.library.type_size(handle);
+        self.types[place] = (key.0, size);
+        size
+    }
+
+    /// A datatype's handle may stand for another from now on.
+    pub fn forget_types(&mut self) {
+        self.types.fill((u64::MAX, 0));
+    }
+
+    /// The number of a window; `communicator` is that of a new one.
+    pub fn window(&mut self, key: Key, communicator: Option<u32>) -> i64 {
+        let numbered = Numbered { handles: &mut self.windows, count: &mut self.window_count, kind: control::WINDOW };
+        numbered.number(key, communicator, &mut self.encoder)
+    }
+
+    /// The number of a file; `communicator` is that of a new one.
+    pub fn file(&mut self, key: Key, communicator: Option<u32>) -> i64 {
+        let numbered = Numbered { handles: &mut self.files, count: &mut self.file_count, kind: control::FILE };
+        numbered.number(key, communicator, &mut self.encoder)
+    }
+
+    /// The number of a region's name.
+    pub fn name(&mut self, name: &[u8]) -> i64 {
+        if let Some(known) = self.names.iter().position(|known| known == name) {
+            return known as i64;
+        }
+        self.encoder.name(name);
+        self.names.push(name.to_owned());
+        self.names.len() as i64 - 1
+    }
+
+    /// Writes down the call whose signature stands in `words`.
+    #[inline]
+    pub fn record(&mut self, thread: &Thread, times: Times) {
+        if self.polls.count > 0 {
+            self.end_polls();
+        }
+        let mut rest = thread.rest.get();
+        self.encoder.call(&self.words, thread.number(), times, &mut rest);
+        thread.rest.set(rest);
+    }
+
+    /// A test or probe that found nothing.
+    pub fn poll(&mut self, thread: &Thread, function: i64, times: Times) {
+        let number = thread.number();
+        if self.polls.count > 0 && (self.polls.thread != number || self.polls.function != function) {
+            self.end_polls();
+        }
+        let idle = self.polls.count > 0 && times.burst < IDLE;
+        self.polls.thread = number;
+        self.polls.function = function;
+        self.polls.count += 1;
+        self.polls.burst += if idle { 0 } else { times.cpu };
+        self.polls.time += times.call + if idle { times.burst } else { times.burst - times.cpu };
+    }
+
+    fn end_polls(&mut self) {
+        let Polls { thread, function, count, burst, time } = std::mem::take(&mut self.polls);
+        self.encoder.thread(thread);
+        self.encoder.control(control::POLLS, &[function as u64, count, burst, time]);
+    }
+
+    /// The thread has lost so many nanoseconds to the recorder.
+    pub fn pause(&mut self, thread: &Thread, nanos: u64) {
+        self.special(thread, control::PAUSE, &[nanos]);
+    }
+
+    /// An item that is no call.
+    pub fn special(&mut self, thread: &Thread, kind: u8, numbers: &[u64]) {
+        if self.polls.count > 0 {
+            self.end_polls();
+        }
+        self.encoder.thread(thread.number());
+        self.encoder.control(kind, numbers);
+    }
+
+    /// Whether something should be written to the disk now.
+    #[inline]
+    pub fn is_due(&self, now: u64) -> bool {
+        self.encoder.waiting() >= self.limit || clock::nanos(now.saturating_sub(self.flushed)) >= FLUSH_EVERY
+    }
+
+    /// Writes what waits as one block.
+    #[cold]
+    pub fn flush(&mut self) {
+        self.encoder.settle();
+        if self.encoder.is_spent() && !self.over {
+            self.encoder.control(control::STOPPED, &[]);
+            self.over = true;
+        }
+        let file = &mut self.file;
+        self.encoder.drain(|bytes| {
+            if let (false, Some(out)) = (bytes.is_empty(), file.as_mut())
+                && write_block(out, bytes).is_err()
+            {
+                eprintln!("flowcast record: cannot write any more; the recording ends here");
+                *file = None;
+            }
+        });
+        self.over |= self.file.is_none();
+        self.flushed = clock::now();
+    }
+
+    /// The program has come to its end.
+    pub fn end(&mut self, thread: &Thread) {
+        if !self.over {
+            self.special(thread, control::END, &[]);
+        }
+        self.flush();
+        self.file = None;
+        self.over = true;
+    }
+}
+
+fn write_block(out: &mut File, bytes: &[u8]) -> std::io::Result<()> {
+    let mut head = [0; 8];
+    head[..4].copy_from_slice(form::BLOCK);
+    head[4..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.write_all(&head)?;
+    out.write_all(bytes)
+}
+
+/// Things that the recording numbers in the order in which they appear.
+struct Numbered<'a> {
+    handles: &'a mut Handles,
+    count: &'a mut u32,
+    kind: u8,
+}
+
+impl Numbered<'_> {
+    fn number(self, key: Key, communicator: Option<u32>, encoder: &mut Encoder) -> i64 {
+        if let (Some(known), None) = (self.handles.get(key.0), communicator) {
+            return i64::from(known);
+        }
+        let number = *self.count;
+        *self.count += 1;
+        self.handles.set(key.0, number);
+        encoder.control(self.kind, &[u64::from(communicator.unwrap_or(0))]);
+        i64::from(number)
+    }
+}

@@ -1,0 +1,297 @@
+//! Where a recording begins and ends, and how the program switches it.
+
+use std::env;
+use std::ffi::{c_int, c_void};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flowcast::trace::recorded::form::{self, control};
+use flowcast::trace::recorded::summary::rank_file;
+
+use crate::arguments::Arguments;
+use crate::clock::{self, Calibration};
+use crate::encoder::{Encoder, Times};
+use crate::functions::{Function, Kind};
+use crate::library::{Library, library};
+use crate::lock::Lock;
+use crate::session::Session;
+use crate::threads::{CPU_THRESHOLD, Thread};
+use crate::wrap::{Entry, invoke};
+use crate::wrappers::FUNCTIONS;
+
+/// The folder that a recording is written to; without it, nothing is recorded.
+pub const FOLDER: &str = "FLOWCAST_RECORD";
+/// Bytes that a rank's file may have.
+const BUDGET: &str = "FLOWCAST_RECORD_BUDGET";
+/// Bytes that wait for the disk.
+const BUFFER: &str = "FLOWCAST_RECORD_BUFFER";
+const USUAL_BUFFER: usize = 1 << 18;
+
+/// The recording of this process.
+pub static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
+static ON: AtomicBool = AtomicBool::new(false);
+static PAUSED: AtomicBool = AtomicBool::new(false);
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+static WANTED: AtomicI32 = AtomicI32::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether calls are written down.
+#[inline]
+pub fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Whether the program has switched recording off.
+#[inline]
+pub fn is_paused() -> bool {
+    PAUSED.load(Ordering::Relaxed)
+}
+
+/// When recording began, or began again, in ticks.
+#[inline]
+pub fn begun() -> u64 {
+    BEGUN.load(Ordering::Relaxed)
+}
+
+/// Whether any request under way needs its status looked at.
+#[inline]
+pub fn wants_statuses() -> bool {
+    WANTED.load(Ordering::Relaxed) > 0
+}
+
+/// More or fewer requests need it.
+#[inline]
+pub fn want_statuses(more: i32) {
+    if more != 0 {
+        WANTED.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// `MPI_Init`: calls it and begins.
+pub fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread) -> c_int {
+    let folder = env::var_os(FOLDER).map(PathBuf::from);
+    let (Some(folder), Some(library), false) = (folder, library(), is_on()) else { return invoke(real, words) };
+    let calibration = Calibration::begin();
+    let begin = clock::monotonic();
+    let result = invoke(real, words);
+    let took = clock::monotonic() - begin;
+    refuse_lonely_world(library);
+    calibration.end();
+    match begin_session(&folder, library) {
+        Ok(session) => {
+            thread.begin(clock::now());
+            *SESSION.lock() = Some(session);
+            BEGUN.store(clock::now(), Ordering::Relaxed);
+            record_alone(entry.function, thread, Times { call: took, ..Times::default() });
+            ON.store(true, Ordering::Relaxed);
+        }
+        Err(error) => eprintln!("flowcast record: rank {} is not recorded: {error}", library.world_rank()),
+    }
+    result
+}
+
+/// A launcher of one library starts a program of the other as many programs of one rank: nothing of it is worth a
+/// recording.
+fn refuse_lonely_world(library: &Library) {
+    let number = |name: &str| env::var(name).ok()?.parse::<i32>().ok();
+    let launched = [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];
+    let Some((rank, size)) = launched.into_iter().find_map(|(rank, size)| Some((number(rank)?, number(size)?))) else {
+        return;
+    };
+    if size > 1 && library.world_size() == 1 {
+        if rank == 0 {
+            eprintln!(
+                "flowcast record: the launcher started {size} processes, but each of them is alone: the program's \
+                 library ({}) is not the launcher's. Use the mpirun of that library.",
+                library.version
+            );
+        }
+        std::process::exit(3);
+    }
+}
+
+fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Session>> {
+    unsafe extern "C" {
+        fn atexit(work: extern "C" fn()) -> c_int;
+    }
+    let rank = library.world_rank();
+    if rank == 0 {
+        let mut out = create(&folder.join(form::RECORDING))?;
+        out.write_all(recording_text(library).as_bytes())?;
+    }
+    let mut file = create(&folder.join(rank_file(rank as u32)))?;
+    file.write_all(header(library).as_bytes())?;
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let buffer = number(BUFFER).map_or(USUAL_BUFFER, |bytes| bytes.clamp(64, 1 << 30) as usize);
+    let encoder = Encoder::new(FUNCTIONS.len(), CPU_THRESHOLD, buffer, number(BUDGET));
+    let mut session = Box::new(Session::new(library, encoder, file, buffer));
+    session.communicator(crate::communicators::Key::c(library.world));
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    // SAFETY: the function lives as long as the process.
+    unsafe { atexit(at_exit) };
+    Ok(session)
+}
+
+/// A file that is there already is another recording's.
+fn create(path: &Path) -> io::Result<File> {
+    let opened = OpenOptions::new().write(true).create_new(true).open(path);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+fn recording_text(library: &Library) -> String {
+    let program = program();
+    format!("{}\nranks {}\nlibrary {}\nprogram {program}\n", form::RECORDING_MAGIC, library.world_size(), library.version)
+}
+
+/// The name of the program, on one line.
+fn program() -> String {
+    let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).rsplit('/').next().unwrap_or_default().replace('\n', " ")
+}
+
+fn header(library: &Library) -> String {
+    unsafe extern "C" {
+        fn sysconf(name: c_int) -> i64;
+    }
+    const PROCESSORS_ONLINE: c_int = 84;
+    // SAFETY: any name may be asked for.
+    let cores = unsafe { sysconf(PROCESSORS_ONLINE) };
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    format!(
+        "{}\nrank {}\nranks {}\nhost {}\ncores {cores}\nlibrary {}\nprogram {}\npid {}\nthread-level {}\n\
+         start-unix-ns {start}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n\n",
+        form::MAGIC,
+        library.world_rank(),
+        library.world_size(),
+        host.trim(),
+        library.version,
+        program(),
+        std::process::id(),
+        library.thread_level(),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
+/// A call that has no arguments worth a word.
+fn record_alone(function: &Function, thread: &Thread, times: Times) {
+    if let Some(session) = SESSION.lock().as_mut() {
+        let number = session.encoder.function(function.number, function.name);
+        session.words.clear();
+        session.words.push(number);
+        session.record(thread, times);
+    }
+}
+
+/// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
+pub fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
+    let before = thread.enter(begun());
+    record_alone(function, thread, Times { burst: before.burst, cpu: before.cpu, call: 0 });
+    if let Some(session) = SESSION.lock().as_mut() {
+        match function.kind {
+            Kind::Finalize => session.end(thread),
+            _ => session.flush(),
+        }
+    }
+    ON.store(false, Ordering::Relaxed);
+    invoke(real, words)
+}
+
+/// The program ends without `MPI_Finalize`.
+extern "C" fn at_exit() {
+    // A forked child has a copy of what its parent will write.
+    if is_on() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
+        ON.store(false, Ordering::Relaxed);
+        if let Some(session) = SESSION.lock().as_mut() {
+            session.flush();
+        }
+    }
+}
+
+/// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do
+/// `n` and `-n` from 2 on.
+pub fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -> c_int {
+    let level = arguments.int(0);
+    let name = if arguments.fortran == 0 && level.abs() == 1 { text_at(arguments.words[1]) } else { None };
+    match level {
+        0 => switch_off(thread),
+        1 if is_paused() => switch_on(thread),
+        1 if name.is_none() => {}
+        _ => mark_region(&arguments, thread, (level, name)),
+    }
+    invoke(real, arguments.words)
+}
+
+fn switch_off(thread: &Thread) {
+    if let Some(session) = SESSION.lock().as_mut() {
+        session.off_since.get_or_insert_with(|| {
+            thread.begin(clock::now());
+            clock::now()
+        });
+        PAUSED.store(true, Ordering::Relaxed);
+    }
+}
+
+fn switch_on(thread: &Thread) {
+    let now = clock::now();
+    if let Some(session) = SESSION.lock().as_mut()
+        && let Some(since) = session.off_since.take()
+    {
+        session.special(thread, control::OFF, &[clock::nanos(now - since)]);
+        PAUSED.store(false, Ordering::Relaxed);
+        // Threads forget what they computed meanwhile.
+        BEGUN.store(now, Ordering::Relaxed);
+        thread.begin(now);
+    }
+}
+
+fn mark_region(arguments: &Arguments<'_>, thread: &Thread, (level, name): (i32, Option<Vec<u8>>)) {
+    let before = thread.enter(begun());
+    if let Some(session) = SESSION.lock().as_mut()
+        && session.off_since.is_none()
+        && !session.over
+    {
+        let number = session.encoder.function(arguments.function.number, arguments.function.name);
+        let name = name.map_or(0, |name| session.name(&name) + 1);
+        session.words.clear();
+        session.words.extend_from_slice(&[number, i64::from(level), name]);
+        session.record(thread, Times { burst: before.burst, cpu: before.cpu, call: 0 });
+        thread.leave(before.begin, before.begin);
+    }
+}
+
+/// The text at an address that may be none: the standard lets the argument be left out.
+fn text_at(address: usize) -> Option<Vec<u8>> {
+    #[repr(C)]
+    struct Part {
+        base: *mut c_void,
+        length: usize,
+    }
+    unsafe extern "C" {
+        fn process_vm_readv(
+            process: c_int,
+            local: *const Part,
+            locals: u64,
+            remote: *const Part,
+            remotes: u64,
+            flags: u64,
+        ) -> isize;
+    }
+    const LONGEST: usize = 128;
+    const PAGE: usize = 4096;
+    let mut bytes = [0u8; LONGEST];
+    // A text may end where the memory ends.
+    let length = LONGEST.min(PAGE - address % PAGE);
+    let local = Part { base: bytes.as_mut_ptr().cast(), length };
+    let remote = Part { base: address as *mut c_void, length };
+    // SAFETY: the kernel checks the address and fails where there is no memory.
+    let read = unsafe { process_vm_readv(std::process::id() as c_int, &local, 1, &remote, 1, 0) };
+    let text = &bytes[..usize::try_from(read).ok()?];
+    let text = &text[..text.iter().position(|byte| *byte == 0)?];
+    let is_name = !text.is_empty() && text.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    is_name.then(|| text.to_vec())
+}

@@ -1,0 +1,126 @@
+//! What each thread of the program knows of itself: whether it is inside a wrapper, and when its last call ended.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::clock;
+use crate::encoder::Rest;
+
+/// A computation or a call of at least so many nanoseconds is worth a look at the thread's CPU time, which takes 0.5 us.
+pub const CPU_THRESHOLD: u64 = 50_000;
+
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+/// One thread.
+pub struct Thread {
+    inside: Cell<bool>,
+    number: Cell<u32>,
+    /// When the last call ended, in ticks.
+    last_end: Cell<u64>,
+    /// Thread CPU time (ns) at a moment (ticks).
+    mark: Cell<(u64, u64)>,
+    /// Ticks that the recorder has taken and nobody has been told of.
+    lost: Cell<u64>,
+    /// What rounding has kept back.
+    pub rest: Cell<Rest>,
+}
+
+thread_local! {
+    static THREAD: Thread = const {
+        Thread {
+            inside: Cell::new(false),
+            number: Cell::new(u32::MAX),
+            last_end: Cell::new(0),
+            mark: Cell::new((0, 0)),
+            lost: Cell::new(0),
+            rest: Cell::new(Rest { burst: 0, call: 0, cpu: 0 }),
+        }
+    };
+}
+
+/// A call's computation before it: its length and CPU time in ns, and the ticks at which the call begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    /// Length.
+    pub burst: u64,
+    /// Thread CPU time.
+    pub cpu: u64,
+    /// The call's begin.
+    pub begin: u64,
+}
+
+/// Does something as the outermost wrapper on this thread; gives `None` where it is an inner one.
+#[inline]
+pub fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
+    // A thread that is ending has no state any more; its calls are passed through.
+    THREAD
+        .try_with(|thread| {
+            if thread.inside.replace(true) {
+                return None;
+            }
+            let done = work(thread);
+            thread.inside.set(false);
+            Some(done)
+        })
+        .ok()
+        .flatten()
+}
+
+impl Thread {
+    /// Its number in the recording, and whether it is new.
+    #[inline]
+    pub fn number(&self) -> u32 {
+        if self.number.get() == u32::MAX {
+            self.number.set(THREADS.fetch_add(1, Ordering::Relaxed));
+        }
+        self.number.get()
+    }
+
+    /// The recording begins at `start` (ticks): what came before is no computation.
+    pub fn begin(&self, start: u64) {
+        self.last_end.set(start);
+        self.mark.set((clock::thread_cpu(), start));
+    }
+
+    /// A call is about to begin. A thread's first begins where the recording began.
+    #[inline]
+    pub fn enter(&self, recording_start: u64) -> Before {
+        if self.last_end.get() < recording_start {
+            self.begin(recording_start);
+        }
+        let now = clock::now();
+        let burst = clock::nanos(now.saturating_sub(self.last_end.get()));
+        if burst < CPU_THRESHOLD {
+            return Before { burst, cpu: burst, begin: now };
+        }
+        let cpu = clock::thread_cpu();
+        let before = self.cpu_at(self.last_end.get());
+        self.mark.set((cpu, now));
+        let begin = clock::now();
+        self.lost.set(self.lost.get() + (begin - now));
+        Before { burst, cpu: cpu.saturating_sub(before).min(burst), begin }
+    }
+
+    /// The thread's CPU time at a moment since the mark: what lies between is short calls and computations, in which a
+    /// thread has its processor; else it would not be short.
+    fn cpu_at(&self, ticks: u64) -> u64 {
+        let (cpu, at) = self.mark.get();
+        cpu + clock::nanos(ticks.saturating_sub(at))
+    }
+
+    /// The call has ended at `end` and has been written down; the next computation begins now. Gives the nanoseconds
+    /// that the recorder has taken, once they are worth to be written down.
+    #[inline]
+    pub fn leave(&self, begin: u64, end: u64) -> Option<u64> {
+        if clock::nanos(end - begin) >= CPU_THRESHOLD {
+            self.mark.set((clock::thread_cpu(), clock::now()));
+        }
+        let now = clock::now();
+        self.last_end.set(now);
+        let lost = self.lost.get() + (now - end);
+        let nanos = clock::nanos(lost);
+        const WORTH: u64 = 1_000_000;
+        self.lost.set(if nanos >= WORTH { 0 } else { lost });
+        (nanos >= WORTH).then_some(nanos)
+    }
+}

@@ -1,0 +1,10 @@
+//! The exported functions, made from the table when this is built.
+
+#![allow(missing_docs, non_snake_case, clippy::missing_safety_doc)]
+
+use std::ffi::c_int;
+
+use crate::functions::{Function, Kind, Language, Places, Shape};
+use crate::wrap::{Entry, call};
+
+include!(concat!(env!("OUT_DIR"), "/wrappers.rs"));

@@ -1,0 +1,92 @@
+//! The functions of MPI that are recorded, and what each of their arguments is: one line for each in `functions.txt`.
+//!
+//! The recorder makes its wrappers from this table when it is built; readers learn from it what a name means.
+
+/// The table.
+pub const TEXT: &str = include_str!("functions.txt");
+
+/// One function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its name without `MPI_`.
+    pub name: String,
+    /// Arguments of the C function.
+    pub arity: usize,
+    /// What it does, as the recorder distinguishes it.
+    pub kind: String,
+    /// Which argument is what: a letter (see the table's head) and a position.
+    pub keys: Vec<(char, usize)>,
+}
+
+impl Function {
+    /// The position of the argument with this letter.
+    pub fn position(&self, letter: char) -> Option<usize> {
+        self.keys.iter().find(|(key, _)| *key == letter).map(|(_, position)| *position)
+    }
+
+    /// Whether a communication is started that a later call completes.
+    pub fn makes_request(&self) -> bool {
+        self.position('q').is_some() && !REQUEST_USERS.contains(&self.kind.as_str())
+    }
+}
+
+/// The kinds that take requests instead of making one.
+const REQUEST_USERS: [&str; 12] = [
+    "wait",
+    "waitall",
+    "waitany",
+    "waitsome",
+    "test",
+    "testall",
+    "testany",
+    "testsome",
+    "start",
+    "startall",
+    "request-free",
+    "cancel",
+];
+
+/// All functions, in the order of the table.
+pub fn functions() -> Vec<Function> {
+    TEXT.lines().filter(|line| !line.starts_with('#')).filter_map(function).collect()
+}
+
+fn function(line: &str) -> Option<Function> {
+    let mut words = line.split_whitespace();
+    let (name, arity, kind) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
+    let key = |word: &str| {
+        let mut letters = word.chars();
+        Some((letters.next()?, letters.as_str().parse().ok()?))
+    };
+    Some(Function { name: name.into(), arity, kind: kind.into(), keys: words.filter_map(key).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_function_and_no_name_comes_twice() {
+        let functions = functions();
+        assert_eq!(functions.len(), TEXT.lines().filter(|line| !line.starts_with('#')).count());
+        let mut names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), functions.len());
+    }
+
+    #[test]
+    fn no_key_points_behind_the_last_argument() {
+        for function in functions() {
+            assert!(function.keys.iter().all(|(_, position)| *position < function.arity), "{}", function.name);
+        }
+    }
+
+    #[test]
+    fn waits_use_requests_and_immediate_operations_make_them() {
+        let functions = functions();
+        let named = |name: &str| functions.iter().find(|function| function.name == name).unwrap();
+        assert!(named("Irecv").makes_request() && named("Ibarrier").makes_request());
+        assert!(!named("Waitall").makes_request() && !named("Send").makes_request());
+    }
+}
