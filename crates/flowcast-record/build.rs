@@ -77,11 +77,10 @@ fn write_entry(out: &mut String, function: &Function, index: usize, large: bool)
     }
     let (kind, shape) = kind(&function.kind);
     let name = name(function, large);
-    let makes_request = function.makes_request();
     writeln!(
         out,
         "    Function {{ number: {index}, name: \"{name}\", kind: Kind::{kind}, shape: Shape::{shape}, large: {large}, \
-         makes_request: {makes_request}, at: Places {{ {places} }} }},"
+         at: Places {{ {places} }} }},"
     )
     .unwrap();
 }

@@ -125,6 +125,5 @@ pub struct Function {
     pub shape: Shape,
     /// Counts are 64-bit numbers.
     pub large: bool,
-    pub makes_request: bool,
     pub at: Places,
 }

@@ -44,7 +44,6 @@ pub struct Library {
     pub handle_bytes: usize,
     pub world: usize,
     pub no_communicator: usize,
-    pub no_message: usize,
     functions: Functions,
 }
 
@@ -143,7 +142,7 @@ fn version() -> Option<String> {
     // SAFETY: the standard's longest version fits.
     unsafe { ask(text.as_mut_ptr().cast(), &mut length) };
     let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().into_owned();
-    Some(text.lines().next().unwrap_or_default().trim().to_owned())
+    Some(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn detect() -> Option<Library> {
@@ -161,7 +160,6 @@ fn detect() -> Option<Library> {
         Brand::OpenMpi => Library {
             world,
             no_communicator: variable(c"ompi_mpi_comm_null"),
-            no_message: variable(c"ompi_message_no_proc"),
             in_place: [1, variable(c"mpi_fortran_in_place_")],
             status_ignore: [0, variable(c"mpi_fortran_status_ignore_")],
             statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
@@ -188,7 +186,6 @@ fn open_mpi(version: String, functions: Functions) -> Library {
         handle_bytes: 8,
         world: 0,
         no_communicator: 0,
-        no_message: 0,
         functions,
     }
 }
@@ -208,7 +205,6 @@ fn mpich(version: String, functions: Functions) -> Library {
         handle_bytes: 4,
         world: 0x4400_0000,
         no_communicator: 0x0400_0000,
-        no_message: 0x6C00_0000,
         ..open_mpi(version, functions)
     }
 }
@@ -222,7 +218,6 @@ fn standard_abi(version: String, functions: Functions) -> Library {
         cancelled_word: usize::MAX,
         world: 0x101,
         no_communicator: 0x100,
-        no_message: 0x129,
         ..open_mpi(version, functions)
     }
 }

@@ -5,6 +5,7 @@ mod bench_sweep;
 mod compile;
 mod completions;
 mod demo;
+mod doctor;
 mod fit;
 mod generate;
 mod lab;
@@ -15,6 +16,7 @@ mod predict;
 mod predict_pattern;
 mod predict_trace;
 mod rails;
+mod record;
 mod sweep;
 
 use anyhow::Result;
@@ -31,6 +33,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Demo),
+    Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
     Compile(compile::Compile),
@@ -41,6 +44,7 @@ enum Command {
     Lab(lab::LabCommand),
     Place(place::Place),
     Rails(rails::Rails),
+    Doctor(doctor::Doctor),
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -51,6 +55,7 @@ impl Cli {
     pub fn run(self) -> Result<()> {
         match self.command {
             Command::Demo(command) => command.run(),
+            Command::Record(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Sweep(command) => command.run(),
             Command::Compile(command) => command.run(),
@@ -61,6 +66,7 @@ impl Cli {
             Command::Lab(command) => command.run(),
             Command::Place(command) => command.run(),
             Command::Rails(command) => command.run(),
+            Command::Doctor(command) => command.run(),
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

@@ -11,7 +11,7 @@ use flowcast::cluster::pattern::Pattern;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::trace_args::open_trace;
+use crate::trace_args::{first_file, open_trace};
 
 /// Predict how long communications, or a program's communication, take
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ use crate::trace_args::open_trace;
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json")]
 pub struct Predict {
     /// Pattern of concurrent communications, or trace: Dimemas .dim, Paraver .prv, GOAL, SimGrid time-independent list, or
-    /// compiled .fct; plain, gzip or zstd
+    /// compiled .fct, plain, gzip or zstd; or the folder of a recording
     input: PathBuf,
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas .cfg
     #[arg(short, long, value_name = "NET")]
@@ -69,6 +69,7 @@ impl Predict {
 /// By content; a garbled pattern by its ending, so that its first line is what the error is about.
 fn is_pattern(path: &Path) -> Result<bool> {
     const ENOUGH: u64 = 1 << 16;
+    let path = &first_file(path);
     let mut beginning = Vec::new();
     let file = File::open(path).and_then(|file| file.take(ENOUGH).read_to_end(&mut beginning));
     file.with_context(|| format!("cannot read {}", path.display()))?;

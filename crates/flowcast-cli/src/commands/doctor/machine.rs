@@ -1,0 +1,202 @@
+//! Processors, clocks and memory, as the kernel shows them in files.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Check;
+
+/// Where to look: the files of a machine, this one's or a test's.
+#[derive(Debug)]
+pub struct Machine {
+    root: PathBuf,
+    /// Environment variables that matter.
+    pub variables: Vec<(String, String)>,
+    /// Processors that this process may use.
+    pub processors: usize,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Machine {
+        Machine {
+            root: "/".into(),
+            variables: env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// A machine whose files are under `root`.
+    #[cfg(test)]
+    pub fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Machine { root: root.to_owned(), variables: variables.iter().map(owned).collect(), processors: 2 }
+    }
+
+    /// The text of a file, without blanks around it.
+    pub fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_owned())
+    }
+
+    /// Whether there is such a file or folder.
+    pub fn has(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    /// Names in a folder, sorted.
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let names: BTreeSet<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.into_iter().collect()
+    }
+
+    /// An environment variable.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// All of them.
+pub fn checks(machine: &Machine) -> Vec<Check> {
+    vec![governor(machine), clock_source(machine), time_sync(machine), swap(machine), load(machine)]
+}
+
+fn governor(machine: &Machine) -> Check {
+    const NAME: &str = "frequency governor";
+    const FOLDER: &str = "sys/devices/system/cpu";
+    let governor = |name: &String| machine.read(&format!("{FOLDER}/{name}/cpufreq/scaling_governor"));
+    let governors: BTreeSet<String> = machine.list(FOLDER).iter().filter_map(governor).collect();
+    let found: Vec<&str> = governors.iter().map(String::as_str).collect();
+    match found[..] {
+        [] => Check::unknown(NAME, "not visible (as in most virtual machines)"),
+        ["performance"] => Check::good(NAME, "performance"),
+        _ => Check::bad(
+            NAME,
+            found.join(", "),
+            "processors change their frequency while they are measured: `cpupower frequency-set -g performance`",
+        ),
+    }
+}
+
+fn clock_source(machine: &Machine) -> Check {
+    const NAME: &str = "clock source";
+    const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let Some(source) = machine.read(&format!("{FOLDER}/current_clocksource")) else {
+        return Check::unknown(NAME, "not visible");
+    };
+    if ["tsc", "arch_sys_counter", "kvm-clock"].contains(&source.as_str()) {
+        return Check::good(NAME, source);
+    }
+    let available = machine.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let advice = match available.split_whitespace().any(|source| source == "tsc") {
+        true => format!("each look at the clock is slow: `echo tsc > /{FOLDER}/current_clocksource`"),
+        false => format!("each look at the clock is slow, and this machine has only {available}"),
+    };
+    Check::bad(NAME, source, advice)
+}
+
+/// Daemons that keep the clock, by the names of their processes.
+const TIME_DAEMONS: [&str; 6] = ["chronyd", "ntpd", "ntpsec", "systemd-timesyn", "ptp4l", "openntpd"];
+
+fn time_sync(machine: &Machine) -> Check {
+    const NAME: &str = "time synchronisation";
+    let processes = machine.list("proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut running = processes.filter_map(|process| machine.read(&format!("proc/{process}/comm")));
+    match running.find(|name| TIME_DAEMONS.contains(&name.as_str())) {
+        Some(daemon) => Check::good(NAME, daemon),
+        None if machine.list("proc").is_empty() => Check::unknown(NAME, "not visible"),
+        None => Check::bad(
+            NAME,
+            "no daemon keeps this machine's clock",
+            "clocks of several machines drift apart: install chrony, or measure one machine only",
+        ),
+    }
+}
+
+fn swap(machine: &Machine) -> Check {
+    const NAME: &str = "swap";
+    let Some(text) = machine.read("proc/meminfo") else { return Check::unknown(NAME, "not visible") };
+    let field = |name: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+    };
+    let (Some(total), Some(free)) = (field("SwapTotal:"), field("SwapFree:")) else {
+        return Check::unknown(NAME, "not visible");
+    };
+    match total.saturating_sub(free) {
+        0 if total == 0 => Check::good(NAME, "none"),
+        0 => Check::good(NAME, "unused"),
+        used => Check::bad(
+            NAME,
+            format!("{used} KiB in use"),
+            "some memory is on the disk: end other programs, then `swapoff -a && swapon -a`",
+        ),
+    }
+}
+
+/// So much of a processor may be in use by others.
+const BUSY: f64 = 0.2;
+
+fn load(machine: &Machine) -> Check {
+    const NAME: &str = "other programs";
+    let load = machine.read("proc/loadavg").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    match load {
+        None => Check::unknown(NAME, "not visible"),
+        Some(load) if load > BUSY * machine.processors as f64 => Check::bad(
+            NAME,
+            format!("a load of {load} on {} processors in the last minute", machine.processors),
+            "others use the processors: end them, or wait",
+        ),
+        Some(load) => Check::good(NAME, format!("a load of {load}")),
+    }
+}
+
+/// Makes a file and the folders above it.
+#[cfg(test)]
+pub fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    fn verdicts(files: &[(&str, &str)]) -> Vec<Verdict> {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(path, text)| write(folder.path(), path, text));
+        checks(&Machine::under(folder.path(), &[])).iter().map(|check| check.verdict).collect()
+    }
+
+    #[test]
+    fn a_machine_that_shows_nothing_is_unknown() {
+        assert!(verdicts(&[]).iter().all(|verdict| *verdict == Verdict::Unknown));
+    }
+
+    #[test]
+    fn a_machine_that_is_tuned_is_good() {
+        let files = [
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+            ("proc/77/comm", "chronyd\n"),
+            ("proc/meminfo", "MemTotal: 5 kB\nSwapTotal:  100 kB\nSwapFree: 100 kB\n"),
+            ("proc/loadavg", "0.05 0.1 0.2 1/99 1234\n"),
+        ];
+        assert!(verdicts(&files).iter().all(|verdict| *verdict == Verdict::Good));
+    }
+
+    #[test]
+    fn a_machine_that_is_not_is_bad_in_every_point() {
+        let files = [
+            ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n"),
+            ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n"),
+            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
+            ("proc/77/comm", "bash\n"),
+            ("proc/meminfo", "SwapTotal:  100 kB\nSwapFree: 50 kB\n"),
+            ("proc/loadavg", "1.5 0.1 0.2 1/99 1234\n"),
+        ];
+        assert!(verdicts(&files).iter().all(|verdict| *verdict == Verdict::Bad));
+    }
+}

@@ -1,0 +1,111 @@
+//! `flowcast doctor`: what about this machine would spoil a measurement or a recording, and what to do about it.
+
+mod machine;
+mod network;
+mod program;
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use crate::exit::Finding;
+use crate::output::println_out;
+use crate::tables::table;
+use machine::Machine;
+
+/// Check this machine before a measurement or a recording
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast doctor
+  flowcast doctor -- mpirun -np 8 ./cg.S.x
+  flowcast doctor --json")]
+pub struct Doctor {
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+    /// The command that is to be measured or recorded: its launcher and its program are looked at, nothing is run
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// Figures would be wrong, or nothing would work.
+    Bad,
+    /// It cannot be seen here.
+    Unknown,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it is.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl Check {
+    /// As it should be.
+    pub fn good(name: &'static str, found: impl Into<String>) -> Check {
+        Check { name, verdict: Verdict::Good, found: found.into(), advice: None }
+    }
+
+    /// It cannot be seen.
+    pub fn unknown(name: &'static str, found: impl Into<String>) -> Check {
+        Check { name, verdict: Verdict::Unknown, found: found.into(), advice: None }
+    }
+
+    /// Something is to be done.
+    pub fn bad(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { name, verdict: Verdict::Bad, found: found.into(), advice: Some(advice.into()) }
+    }
+}
+
+impl Doctor {
+    /// Checks and says what it found; a problem is a finding.
+    pub fn run(self) -> Result<()> {
+        let machine = Machine::this();
+        let mut checks = program::checks(&machine, &self.command);
+        checks.extend(network::checks(&machine));
+        checks.extend(machine::checks(&machine));
+        match self.json {
+            true => println_out!("{}", serde_json::json!({ "schema": "flowcast/doctor/1", "checks": checks })),
+            false => print(&checks),
+        }
+        match checks.iter().filter(|check| check.verdict == Verdict::Bad).count() {
+            0 => Ok(()),
+            1 => Err(Finding("1 problem".to_owned()).into()),
+            problems => Err(Finding(format!("{problems} problems")).into()),
+        }
+    }
+}
+
+fn print(checks: &[Check]) {
+    let mut rows = table(&["check", "", "found"]);
+    for check in checks {
+        let verdict = match check.verdict {
+            Verdict::Good => "good",
+            Verdict::Bad => "BAD",
+            Verdict::Unknown => "?",
+        };
+        rows.add_row([check.name, verdict, &check.found]);
+    }
+    println_out!("{rows}");
+    for check in checks {
+        if let Some(advice) = &check.advice {
+            println_out!("\n{}: {advice}", check.name);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Interfaces that an MPI library would use for its messages although they lead nowhere, or to containers.
+
+use super::Check;
+use super::machine::Machine;
+
+const NAME: &str = "interfaces";
+const FOLDER: &str = "sys/class/net";
+
+/// All of them.
+pub fn checks(machine: &Machine) -> Vec<Check> {
+    vec![interfaces(machine)]
+}
+
+/// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.
+fn interfaces(machine: &Machine) -> Check {
+    let up: Vec<String> = machine.list(FOLDER).into_iter().filter(|name| is_up(machine, name)).collect();
+    let (unwanted, wanted): (Vec<&str>, Vec<&str>) =
+        up.iter().map(String::as_str).partition(|name| is_virtual(machine, name));
+    if up.is_empty() {
+        return Check::unknown(NAME, "none is up");
+    }
+    let used: Vec<&str> = unwanted.iter().copied().filter(|name| !is_excluded(machine, name)).collect();
+    if used.is_empty() {
+        return Check::good(NAME, up.join(", "));
+    }
+    let found = format!("{} would carry messages of Open MPI", used.join(", "));
+    let advice = match wanted[..] {
+        [] => format!("bridges lead to containers only: `--mca btl_tcp_if_exclude lo,{}`", used.join(",")),
+        _ => format!("bridges lead to containers only: `--mca btl_tcp_if_include {}`", wanted.join(",")),
+    };
+    Check::bad(NAME, found, advice)
+}
+
+fn is_up(machine: &Machine, name: &str) -> bool {
+    let flags = machine.read(&format!("{FOLDER}/{name}/flags"));
+    let flags = flags.and_then(|text| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()).unwrap_or(0);
+    const UP: u32 = 1;
+    const LOOPBACK: u32 = 8;
+    flags & UP != 0 && flags & LOOPBACK == 0
+}
+
+fn is_virtual(machine: &Machine, name: &str) -> bool {
+    machine.has(&format!("{FOLDER}/{name}/bridge"))
+        || ["docker", "virbr", "veth", "br-", "cni", "flannel", "podman", "lxc"].iter().any(|known| name.starts_with(known))
+}
+
+/// Whether the settings of Open MPI that can be seen leave it out.
+fn is_excluded(machine: &Machine, name: &str) -> bool {
+    const SETTINGS: [&str; 2] = ["btl_tcp_if_include", "btl_tcp_if_exclude"];
+    let [include, exclude] = SETTINGS.map(|setting| setting_of(machine, setting));
+    let names = |list: &str| list.split(',').any(|listed| listed.trim() == name);
+    match (include, exclude) {
+        (Some(include), _) => !names(&include),
+        (None, Some(exclude)) => names(&exclude),
+        (None, None) => false,
+    }
+}
+
+fn setting_of(machine: &Machine, setting: &str) -> Option<String> {
+    if let Some(value) = machine.variable(&format!("OMPI_MCA_{setting}")) {
+        return Some(value.to_owned());
+    }
+    let home = machine.variable("HOME").unwrap_or("root").trim_start_matches('/').to_owned();
+    let files = [format!("{home}/.openmpi/mca-params.conf"), "etc/openmpi/openmpi-mca-params.conf".to_owned()];
+    files.iter().filter_map(|file| machine.read(file)).find_map(|text| {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with(setting))?.to_owned();
+        Some(line.split_once('=')?.1.trim().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::super::machine::write;
+    use super::*;
+
+    fn machine_with_bridge(variables: &[(&str, &str)]) -> Check {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "sys/class/net/lo/flags", "0x9");
+        write(folder.path(), "sys/class/net/eth0/flags", "0x1003");
+        write(folder.path(), "sys/class/net/docker0/flags", "0x1003");
+        write(folder.path(), "sys/class/net/docker0/bridge/x", "");
+        write(folder.path(), "sys/class/net/virbr9/flags", "0x1002");
+        interfaces(&Machine::under(folder.path(), variables))
+    }
+
+    #[test]
+    fn a_bridge_that_is_up_is_named_with_what_to_use_instead() {
+        let check = machine_with_bridge(&[]);
+        assert_eq!((check.verdict, check.found.contains("docker0")), (Verdict::Bad, true));
+        assert!(!check.found.contains("virbr9"));
+        assert!(check.advice.unwrap().contains("btl_tcp_if_include eth0"));
+    }
+
+    #[test]
+    fn a_bridge_that_is_left_out_does_no_harm() {
+        for setting in [("OMPI_MCA_btl_tcp_if_include", "eth0"), ("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0")] {
+            assert_eq!(machine_with_bridge(&[setting]).verdict, Verdict::Good);
+        }
+    }
+
+    #[test]
+    fn without_interfaces_nothing_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(interfaces(&Machine::under(folder.path(), &[])).verdict, Verdict::Unknown);
+    }
+}
