@@ -114,9 +114,10 @@ fn write_wrappers(out: &mut String, function: &Function, index: usize, large: bo
     if !large {
         let lower = name.to_lowercase();
         // One argument more for the error, and one for the hidden length of a text.
-        for symbol in [format!("mpi_{lower}_"), format!("ompi_{lower}_f"), format!("mpi_{lower}_f08_")] {
+        for symbol in [format!("mpi_{lower}_"), format!("ompi_{lower}_f")] {
             write_wrapper(out, &symbol, index, ("Fortran", function.arity + 2));
         }
+        write_wrapper(out, &format!("mpi_{lower}_f08_"), index, ("Fortran2008", function.arity + 2));
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// The arguments of a call.
     pub fn new(words: &'a [usize], function: &'static Function, language: Language, library: &'static Library) -> Self {
-        Arguments { words, function, fortran: usize::from(language == Language::Fortran), library }
+        Arguments { words, function, fortran: usize::from(language != Language::C), library }
     }
 
     /// The word at a place, 0 where the function has no such argument.
@@ -64,7 +64,16 @@ impl<'a> Arguments<'a> {
     /// A handle that is an argument.
     #[inline]
     pub fn key(&self, place: u8) -> Key {
-        if self.fortran == 1 { Key::fortran(self.int(place)) } else { Key::c(self.library.handle(self.word(place))) }
+        if self.fortran == 0 {
+            return Key::c(self.library.handle(self.word(place)));
+        }
+        self.fortran_key(self.int(place))
+    }
+
+    /// MPICH's handles are the same numbers in both languages.
+    #[inline]
+    fn fortran_key(&self, number: i32) -> Key {
+        if self.library.handle_bytes == 4 { Key::c(number as u32 as usize) } else { Key::fortran(number) }
     }
 
     /// A handle in a list, or in the variable that an argument points to.
@@ -76,7 +85,7 @@ impl<'a> Arguments<'a> {
         // SAFETY: the caller's.
         unsafe {
             if self.fortran == 1 {
-                Key::fortran((address as *const i32).wrapping_add(index).read_unaligned())
+                self.fortran_key((address as *const i32).wrapping_add(index).read_unaligned())
             } else if self.library.handle_bytes == 4 {
                 Key::c((address as *const u32).wrapping_add(index).read_unaligned() as usize)
             } else {
@@ -121,7 +130,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Whether a call by this name is to be recorded: MPICH's Fortran functions call those of C.
+/// Whether a call by this name is to be recorded. MPICH's Fortran functions call those of C, and so do those of its
+/// `mpi_f08` that have a buffer; the others call what cannot be intercepted.
 pub fn is_recorded(language: Language, library: &Library) -> bool {
-    language == Language::C || library.brand == Brand::OpenMpi
+    language != Language::Fortran || library.brand == Brand::OpenMpi
 }

@@ -31,13 +31,7 @@ impl Scratch {
     /// Nothing yet.
     #[inline]
     pub fn new() -> Scratch {
-        Scratch {
-            keys: [0; FEW],
-            many_keys: Vec::new(),
-            count: 0,
-            statuses: [[0; 8]; FEW],
-            many_statuses: Vec::new(),
-        }
+        Scratch { keys: [0; FEW], many_keys: Vec::new(), count: 0, statuses: [[0; 8]; FEW], many_statuses: Vec::new() }
     }
 
     /// Where the real function may put the statuses that the program ignores and the recording needs.

@@ -34,7 +34,11 @@ pub enum Found {
 
 impl Default for Dictionary {
     fn default() -> Dictionary {
-        Dictionary { places: vec![0; MOST * 4], entries: Vec::with_capacity(1 << 10), words: Vec::with_capacity(1 << 13) }
+        Dictionary {
+            places: vec![0; MOST * 4],
+            entries: Vec::with_capacity(1 << 10),
+            words: Vec::with_capacity(1 << 13),
+        }
     }
 }
 

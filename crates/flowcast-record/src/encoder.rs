@@ -30,6 +30,8 @@ const WINDOW: usize = 1 << 14;
 
 struct Folding {
     budget: u64,
+    /// Something did not fit any more.
+    spent: bool,
     entries: Vec<Entry>,
     next: Vec<u32>,
     seen: Vec<u32>,
@@ -57,6 +59,7 @@ impl Encoder {
     pub fn new(functions: usize, cpu_threshold: u64, buffer: usize, budget: Option<u64>) -> Encoder {
         let folding = |budget| Folding {
             budget,
+            spent: false,
             entries: Vec::with_capacity(WINDOW),
             next: vec![0; WINDOW],
             seen: vec![0; dictionary::MOST + 1],
@@ -197,19 +200,20 @@ impl Encoder {
         }
     }
 
-    /// Folds and writes the calls that wait for it.
+    /// Folds and writes the calls that wait for it. What does not fit into the budget is left out, and so is all that
+    /// comes after it.
     pub fn settle(&mut self) {
         let Some(mut folding) = self.folding.take() else { return };
         let entries = std::mem::take(&mut folding.entries);
-        let stride = stride(self.taken + self.out.len() as u64, folding.budget);
-        let next = &mut folding.next[..entries.len()];
-        fold::runs(&entries, next, &mut folding.seen, |run| {
+        fold::runs(&entries, &mut folding.next[..entries.len()], &mut folding.seen, |run| {
             let Run { start, period, repeats } = run;
             let calls = &entries[start..start + period * repeats];
-            if repeats == 1 {
-                calls.iter().for_each(|entry| self.plain(entry, &mut folding.rest));
-            } else {
-                self.fold(calls, (period, repeats, stride.min(repeats)), &mut folding.rest);
+            let left = folding.budget.saturating_sub(self.taken + self.out.len() as u64);
+            folding.spent |= left < (period * 2 * MOST_PER_CALL + RESERVE) as u64;
+            match (folding.spent, repeats) {
+                (true, _) => {}
+                (_, 1) => calls.iter().for_each(|entry| self.plain(entry, &mut folding.rest)),
+                _ => self.fold(calls, (period, repeats, stride((period, repeats), left)), &mut folding.rest),
             }
         });
         folding.entries = entries;
@@ -230,25 +234,21 @@ impl Encoder {
             calls[repeat * period..][..period].iter().for_each(|entry| self.times(times_of(entry), rest));
         }
         for place in 0..if stride > 1 { period } else { 0 } {
-            let between = (0..repeats).filter(|repeat| repeat % stride != 0).map(|repeat| &calls[repeat * period + place]);
+            let between =
+                (0..repeats).filter(|repeat| repeat % stride != 0).map(|repeat| &calls[repeat * period + place]);
             self.times(mean(between), &mut Rest::default());
         }
     }
 
     /// Whether the budget, if there is one, is used up.
     pub fn is_spent(&self) -> bool {
-        self.folding.as_ref().is_some_and(|folding| self.taken + self.out.len() as u64 >= folding.budget)
+        self.folding.as_ref().is_some_and(|folding| folding.spent)
     }
 
     /// Bytes that wait to be taken.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.out.len()
-    }
-
-    /// Calls that wait to be folded.
-    pub fn unfolded(&self) -> usize {
-        self.folding.as_ref().map_or(0, |folding| folding.entries.len())
     }
 
     /// Gives the bytes so far to `take` and forgets them.
@@ -263,15 +263,16 @@ fn times_of(entry: &Entry) -> Times {
     Times { burst: entry.burst, cpu: entry.cpu, call: entry.call }
 }
 
-/// How many repetitions share one that is kept: the more of the budget is used, the more.
-fn stride(used: u64, budget: u64) -> usize {
-    match used.saturating_mul(16) / budget.max(1) {
-        0..4 => 1,
-        4..8 => 4,
-        8..12 => 32,
-        12..14 => 1024,
-        _ => usize::MAX,
-    }
+/// Bytes of a call's signature and times, at most.
+const MOST_PER_CALL: usize = 8;
+/// Bytes that are kept for the end.
+const RESERVE: usize = 32;
+
+/// How many repetitions share one that is kept: so many that a run takes no more than a part of what is left.
+fn stride((period, repeats): (usize, usize), left: u64) -> usize {
+    const PART: u64 = 4;
+    let whole = (period * repeats * MOST_PER_CALL) as u64;
+    (whole.div_ceil((left / PART).max(1)) as usize).clamp(1, repeats)
 }
 
 fn mean<'a>(entries: impl Iterator<Item = &'a Entry>) -> Times {
@@ -315,4 +316,110 @@ fn runs(members: &[i32]) -> impl Iterator<Item = (i32, i64, u64)> + '_ {
         at += count;
         Some((first, step, count as u64))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::trace::recorded::decode::{self, Call, Item, RankFile};
+    use proptest::prelude::*;
+
+    const THRESHOLD: u64 = 50_000;
+
+    fn decoded(encoder: &mut Encoder) -> RankFile {
+        encoder.settle();
+        let header = format!("{}\nrank 1\nranks 4\ncpu-threshold-ns {THRESHOLD}\noverhead-ns 0\n\n", form::MAGIC);
+        let mut bytes = header.into_bytes();
+        encoder.drain(|block| {
+            bytes.extend_from_slice(form::BLOCK);
+            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(block);
+        });
+        decode::read("rank-00001", &bytes).unwrap()
+    }
+
+    fn calls(file: &RankFile) -> Vec<Call> {
+        file.items
+            .iter()
+            .map(|item| match item {
+                Item::Call(call) => *call,
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    type Given = (i64, u64, u64, u32);
+
+    fn encode(given: &[Given], budget: Option<u64>) -> RankFile {
+        let mut encoder = Encoder::new(8, THRESHOLD, 1 << 12, budget);
+        let mut rest = Rest::default();
+        let function = encoder.function(3, "Send");
+        for (word, burst, call, thread) in given {
+            let times = Times { burst: *burst, cpu: burst / 2, call: *call };
+            encoder.call(&[function, *word, -*word], *thread, times, &mut rest);
+        }
+        decoded(&mut encoder)
+    }
+
+    fn any_calls() -> impl Strategy<Value = Vec<Given>> {
+        proptest::collection::vec((0i64..5, 0u64..1 << 30, 0u64..1 << 24, 0u32..3), 0..200)
+    }
+
+    proptest! {
+        #[test]
+        fn calls_come_back_with_their_arguments_and_nearly_their_times(given in any_calls(), fold in any::<bool>()) {
+            let file = encode(&given, fold.then_some(1 << 24));
+            let calls = calls(&file);
+            prop_assert_eq!(calls.len(), given.len());
+            let (mut wanted, mut found) = (0u64, 0u64);
+            for (call, (word, burst, time, thread)) in calls.iter().zip(&given) {
+                prop_assert_eq!(&file.signatures[call.signature as usize], &vec![0, *word, -*word]);
+                prop_assert_eq!(call.thread, *thread);
+                prop_assert!(call.burst.abs_diff(*burst) <= burst / 500 + (1 << 21), "{} for {burst}", call.burst);
+                wanted += burst + time;
+                found += call.burst + call.time;
+                prop_assert!(call.cpu <= call.burst);
+            }
+            // What rounding keeps back is given later: sums are exact to one code's error.
+            prop_assert!(wanted - found <= 1 << 21, "{found} for {wanted}");
+        }
+
+        #[test]
+        fn a_budget_holds(given in any_calls(), budget in 100u64..5000) {
+            let file = encode(&given, Some(budget));
+            // The signatures of the calls stand before them whether these fit or not.
+            prop_assert!(file.bytes <= budget + 250, "{} of {budget}", file.bytes);
+        }
+    }
+
+    #[test]
+    fn a_loop_is_folded_and_unfolds_to_all_its_calls() {
+        let given: Vec<Given> = (0..3000).map(|at| (at % 3, 1000 + at as u64 % 7, 500, 0)).collect();
+        let file = encode(&given, Some(2000));
+        assert!(file.bytes < 2000, "{}", file.bytes);
+        let calls = calls(&file);
+        let signatures: Vec<i64> = calls.iter().map(|call| file.signatures[call.signature as usize][1]).collect();
+        assert_eq!(signatures, given.iter().map(|call| call.0).collect::<Vec<_>>());
+        let sum = |times: &mut dyn Iterator<Item = u64>| times.sum::<u64>() as f64;
+        let found = sum(&mut calls.iter().map(|call| call.burst));
+        let wanted = sum(&mut given.iter().map(|call| call.1));
+        assert!((found / wanted - 1.0).abs() < 0.01, "{found} for {wanted}");
+    }
+
+    #[test]
+    fn thread_cpu_time_is_a_share_of_a_long_computation_and_all_of_a_short_one() {
+        let file = encode(&[(1, 1_000_000, 10, 0), (1, 1000, 10, 0)], None);
+        let calls = calls(&file);
+        assert!(calls[0].cpu.abs_diff(500_000) < 3000 && calls[1].cpu == calls[1].burst, "{calls:?}");
+    }
+
+    #[test]
+    fn members_of_any_order_come_back() {
+        let mut encoder = Encoder::new(1, THRESHOLD, 1 << 12, None);
+        encoder.communicator(&[0, 1, 2, 3], None);
+        encoder.communicator(&[3, 1], Some(&[0, 2]));
+        encoder.communicator(&[2], None);
+        let own: Vec<Vec<u32>> = decoded(&mut encoder).communicators.into_iter().map(|group| group.own).collect();
+        assert_eq!(own, [vec![0, 1, 2, 3], vec![3, 1], vec![2]]);
+    }
 }

@@ -7,6 +7,8 @@ pub enum Language {
     C,
     /// Everything by reference, handles as 32-bit numbers.
     Fortran,
+    /// The same under the names of `mpi_f08`.
+    Fortran2008,
 }
 
 /// What a function does, as far as it is recorded differently.

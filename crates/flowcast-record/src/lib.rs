@@ -5,8 +5,9 @@
 //! library serves Open MPI and MPICH alike; which of them it is is seen at run time. `wrap` is where a call comes
 //! in, `note` where it is written down; the form of the files is the library's (`flowcast::trace::recorded`).
 //!
-//! MPICH's Fortran wrappers call the C functions, which are recorded there. Open MPI's call the profiling names,
-//! which nobody can intercept, so there the Fortran names are recorded; its `mpi_f08` names call those.
+//! MPICH's Fortran functions call those of C, which are recorded. Open MPI's call the profiling names, which nobody can
+//! intercept, so there the Fortran names are recorded, and those of `mpi_f08` in both. A call inside of another is
+//! passed through.
 //!
 //! Nothing here may fail loudly inside somebody's program: what cannot be recorded is passed through.
 

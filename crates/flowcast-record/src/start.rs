@@ -143,7 +143,12 @@ fn create(path: &Path) -> io::Result<File> {
 
 fn recording_text(library: &Library) -> String {
     let program = program();
-    format!("{}\nranks {}\nlibrary {}\nprogram {program}\n", form::RECORDING_MAGIC, library.world_size(), library.version)
+    format!(
+        "{}\nranks {}\nlibrary {}\nprogram {program}\n",
+        form::RECORDING_MAGIC,
+        library.world_size(),
+        library.version
+    )
 }
 
 /// The name of the program, on one line.

@@ -9,6 +9,9 @@ use crate::encoder::Rest;
 /// A computation or a call of at least so many nanoseconds is worth a look at the thread's CPU time, which takes 0.5 us.
 pub const CPU_THRESHOLD: u64 = 50_000;
 
+/// A single thread's lost time is written down when it is so long.
+const WORTH: u64 = 1_000_000;
+
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 /// One thread.
@@ -119,8 +122,9 @@ impl Thread {
         self.last_end.set(now);
         let lost = self.lost.get() + (now - end);
         let nanos = clock::nanos(lost);
-        const WORTH: u64 = 1_000_000;
-        self.lost.set(if nanos >= WORTH { 0 } else { lost });
-        (nanos >= WORTH).then_some(nanos)
+        // The calls of several threads are put in order by their times.
+        let worth = if THREADS.load(Ordering::Relaxed) > 1 { 1 } else { WORTH };
+        self.lost.set(if nanos >= worth { 0 } else { lost });
+        (nanos >= worth).then_some(nanos)
     }
 }

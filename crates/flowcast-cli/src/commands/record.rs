@@ -91,9 +91,9 @@ impl Record {
         let (program, arguments) = forwarded.command.split_first().context("found no command")?;
         let mut command = Command::new(program);
         command.args(arguments).envs(variables).envs(forwarded.variables);
-        command.status().map_err(|error| {
-            EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into()
-        })
+        command
+            .status()
+            .map_err(|error| EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into())
     }
 
     fn print(&self, folder: &Path) -> Result<()> {
@@ -114,7 +114,9 @@ impl Record {
 }
 
 fn no_recorder() -> anyhow::Error {
-    let advice = format!("found no {RECORDER}, expected it beside flowcast (`cargo build --release` makes both) or with --recorder");
+    let advice = format!(
+        "found no {RECORDER}, expected it beside flowcast (`cargo build --release` makes both) or with --recorder"
+    );
     EnvironmentLacks(advice).into()
 }
 
@@ -137,7 +139,9 @@ fn prepare(folder: &Path) -> Result<PathBuf> {
     }
     let folder = fs::canonicalize(folder).with_context(cannot)?;
     let note = json!({ "schema": "flowcast/recording/1", "provenance": provenance::of_this_run() });
-    write_whole(&folder.join("provenance.json"), |out| Ok(std::io::Write::write_all(out, format!("{note}\n").as_bytes())?))?;
+    write_whole(&folder.join("provenance.json"), |out| {
+        Ok(std::io::Write::write_all(out, format!("{note}\n").as_bytes())?)
+    })?;
     Ok(folder)
 }
 
@@ -202,6 +206,9 @@ fn print_table(folder: &Path, ranks: usize, sum: &Summary) {
     }
     let open = ranks as u32 - sum.ended.min(ranks as u32);
     if open > 0 {
-        println_out!("{open} ranks did not come to their end; {} of them because their budget was used up", sum.stopped);
+        println_out!(
+            "{open} ranks did not come to their end; {} of them because their budget was used up",
+            sum.stopped
+        );
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::path::Path;
+use std::path::PathBuf;
 
 use super::Check;
 
@@ -22,7 +24,9 @@ impl Machine {
     pub fn this() -> Machine {
         Machine {
             root: "/".into(),
-            variables: env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect(),
+            variables: env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }

@@ -41,7 +41,9 @@ fn is_up(machine: &Machine, name: &str) -> bool {
 
 fn is_virtual(machine: &Machine, name: &str) -> bool {
     machine.has(&format!("{FOLDER}/{name}/bridge"))
-        || ["docker", "virbr", "veth", "br-", "cni", "flannel", "podman", "lxc"].iter().any(|known| name.starts_with(known))
+        || ["docker", "virbr", "veth", "br-", "cni", "flannel", "podman", "lxc"]
+            .iter()
+            .any(|known| name.starts_with(known))
 }
 
 /// Whether the settings of Open MPI that can be seen leave it out.

@@ -1,6 +1,8 @@
 //! Launcher, library, program and recorder: whether they fit together.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,7 +77,10 @@ fn judge_library(launcher: Launcher, linked: Linked, ranks: Option<usize>) -> Ch
         Check::bad(
             LIBRARY,
             format!("the program has {library}, the launcher is that of {other}: {ranks} processes, each a world of 1"),
-            format!("use the mpirun of {library} (`mpirun.{}` in Debian)", if library == "MPICH" { "mpich" } else { "openmpi" }),
+            format!(
+                "use the mpirun of {library} (`mpirun.{}` in Debian)",
+                if library == "MPICH" { "mpich" } else { "openmpi" }
+            ),
         )
     };
     match (launcher, linked) {
@@ -88,12 +93,23 @@ fn judge_library(launcher: Launcher, linked: Linked, ranks: Option<usize>) -> Ch
         ),
         (_, Linked::OpenMpi) => Check::good(LIBRARY, "Open MPI"),
         (_, Linked::Mpich) => Check::good(LIBRARY, "MPICH"),
-        (_, Linked::Without) => Check::unknown(LIBRARY, "the program links no MPI library itself (a script, or by a plugin)"),
+        (_, Linked::Without) => {
+            Check::unknown(LIBRARY, "the program links no MPI library itself (a script, or by a plugin)")
+        }
         (_, Linked::Unreadable) => Check::unknown(LIBRARY, "the program's libraries cannot be listed"),
     }
 }
 
 fn linked(program: &Path) -> Linked {
+    let mut magic = [0; 4];
+    let read = File::open(program).and_then(|mut file| file.read_exact(&mut magic));
+    if read.is_err() {
+        return Linked::Unreadable;
+    }
+    // A script, which starts something else.
+    if magic != *b"\x7FELF" {
+        return Linked::Without;
+    }
     let listed = Command::new("ldd").arg(program).stdin(Stdio::null()).env_remove("LD_PRELOAD").output();
     let Ok(listed) = listed else { return Linked::Unreadable };
     let text = [listed.stdout, listed.stderr].concat();
@@ -107,8 +123,7 @@ fn linked_by(listing: &str) -> Linked {
     } else if has("libmpich.so") || has("libmpi.so.12") {
         Linked::Mpich
     } else if has("not a dynamic executable") || has("statically linked") {
-        // A script is no dynamic executable either, and ldd says so in the same words.
-        if has("=>") { Linked::Without } else { Linked::Statically }
+        Linked::Statically
     } else {
         Linked::Without
     }
@@ -119,7 +134,9 @@ fn check_ranks(machine: &Machine, asked: &Asked) -> Check {
     let processors = machine.processors;
     match asked.ranks {
         None => Check::unknown(NAME, format!("{processors} here; the command does not say how many ranks (-np)")),
-        Some(ranks) if asked.hosts => Check::unknown(NAME, format!("{ranks} ranks on the machines that the command names")),
+        Some(ranks) if asked.hosts => {
+            Check::unknown(NAME, format!("{ranks} ranks on the machines that the command names"))
+        }
         Some(ranks) if ranks > processors => Check::bad(
             NAME,
             format!("{ranks} ranks on {processors} processors"),

@@ -213,7 +213,9 @@ impl Decoder {
             control::COMMUNICATOR => self.define_communicator(bytes, at)?,
             control::WINDOW => self.file.windows.push(varint(bytes, at)?),
             control::FILE => self.file.files.push(varint(bytes, at)?),
-            control::THREAD => self.thread = u32::try_from(varint(bytes, at)?).ok().filter(|thread| *thread < 1 << 16)?,
+            control::THREAD => {
+                self.thread = u32::try_from(varint(bytes, at)?).ok().filter(|thread| *thread < 1 << 16)?
+            }
             control::PAUSE => {
                 let lost = varint(bytes, at)?;
                 self.advance(lost);

@@ -35,7 +35,8 @@ mod tests {
     #[test]
     fn every_collective_of_the_table_is_an_operation_and_nothing_else_is() {
         for function in table::functions() {
-            let is_collective = function.position('b').is_some() || function.kind.contains("barrier")
+            let is_collective = function.position('b').is_some()
+                || function.kind.contains("barrier")
                 || function.kind.contains("reduce-scatter");
             assert_eq!(operation(&function.name).is_some(), is_collective, "{}", function.name);
         }

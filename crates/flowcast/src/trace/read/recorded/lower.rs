@@ -80,6 +80,8 @@ pub enum Action {
 pub struct Step {
     /// The call's place among the rank's items.
     pub item: u32,
+    /// The thread that does it.
+    pub thread: u32,
     /// When it happens: the begin of its call, or the end.
     pub time: u64,
     /// What.
@@ -119,7 +121,10 @@ enum Request {
     Collective(u32),
     Nothing,
     /// Started anew each time by the call with this signature.
-    Persistent { signature: u32, started: Started },
+    Persistent {
+        signature: u32,
+        started: Started,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,11 +140,15 @@ pub fn lower(file: &RankFile, context: &Context<'_>) -> Lowered {
     let known = known_functions();
     let functions: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
     let several = file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0));
-    let mut lowering = Lowering { file, context, functions, several, slots: Vec::new(), out: Lowered::default(), item: 0 };
+    let out = Lowered::default();
+    let mut lowering = Lowering { file, context, functions, several, slots: Vec::new(), out, item: 0, thread: 0 };
     for (item, number) in file.items.iter().zip(0..) {
         lowering.item = number;
         match item {
-            Item::Call(call) => lowering.call(call),
+            Item::Call(call) => {
+                lowering.thread = call.thread;
+                lowering.call(call);
+            }
             Item::Polls(polls) => lowering.compute(polls.burst, 0),
             Item::Off(_) => {}
         }
@@ -167,6 +176,7 @@ struct Lowering<'a> {
     slots: Vec<Option<Request>>,
     out: Lowered,
     item: u32,
+    thread: u32,
 }
 
 /// Words of a signature that a damaged file may lack.
@@ -176,7 +186,7 @@ fn word(words: &[i64], index: usize) -> i64 {
 
 impl<'a> Lowering<'a> {
     fn push(&mut self, time: u64, action: Action) {
-        self.out.steps.push(Step { item: self.item, time, action });
+        self.out.steps.push(Step { item: self.item, thread: self.thread, time, action });
     }
 
     fn compute(&mut self, nanos: u64, time: u64) {

@@ -1,9 +1,9 @@
 //! Recordings: what `flowcast record` writes. The folder is told by its file `recording`, which this reader is given;
 //! the ranks' files lie beside it.
 //!
-//! Each rank's calls are lowered to actions, wildcards by what they matched ([`lower`]); calls of several threads are
-//! put in order of time ([`threads`]); what a killed program or a cut recording leaves without its counterpart is taken
-//! out and counted ([`prune`]); the rest becomes the common form ([`emit`]).
+//! Each rank's calls are lowered to actions, wildcards by what they matched (`lower`); what a killed program or a cut
+//! recording leaves without its counterpart is taken out and counted (`prune`); calls of several threads are put in
+//! order (`threads`); the rest becomes the common form (`emit`).
 //!
 //! Computation takes its wall time; where a host has more ranks than processors it takes its thread CPU time, since
 //! the wall time then holds the turns of the others.
@@ -38,12 +38,12 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
     let clock = Clock::of(&files);
     let mut ranks = Vec::with_capacity(files.len());
     for (file, ids) in files.iter().zip(&communicators.ids) {
-        let mut lowered = lower::lower(file, &lower::Context { ids, regions: &regions, clock });
-        threads::order(&mut lowered);
-        ranks.push(lowered);
+        ranks.push(lower::lower(file, &lower::Context { ids, regions: &regions, clock }));
     }
     let pruned = prune::prune(&mut ranks, &communicators.members);
-    let builders: Result<Vec<_>, _> = ranks.into_iter().enumerate().map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
+    threads::order(&mut ranks, &communicators.members);
+    let builders: Result<Vec<_>, _> =
+        ranks.into_iter().enumerate().map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
     let parts = Parts {
         name: program_name(name, &files),
         ranks: builders?,
@@ -64,17 +64,13 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
 ///
 /// # Errors
 /// A file is missing or damaged, or belongs to another recording.
-pub fn files(
-    name: &str,
-    text: &[u8],
-    open: OpenPart<'_>,
-    options: ReadOptions,
-) -> Result<Vec<RankFile>, TraceError> {
+pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Vec<RankFile>, TraceError> {
     let ranks = summary::ranks(name, text)?;
     let mut jobs: Vec<(String, Option<SharedBytes>, Option<Result<RankFile, TraceError>>)> = Vec::new();
     for rank in 0..ranks {
         let file = summary::rank_file(rank);
-        let bytes = open(&file).map_err(|error| TraceError::Part { place: name.to_owned(), file: file.clone(), error })?;
+        let bytes =
+            open(&file).map_err(|error| TraceError::Part { place: name.to_owned(), file: file.clone(), error })?;
         jobs.push((file, Some(bytes), None));
     }
     for_each_mut(&mut jobs, options.threads, |(file, bytes, read)| {

@@ -75,7 +75,8 @@ fn prune_collectives(ranks: &mut [Lowered], communicators: &[Communicator]) -> u
     let common: BTreeMap<i32, u64> = communicators
         .iter()
         .map(|communicator| {
-            let calls = communicator.members.iter().map(|member| made.get(member.index())?.get(&communicator.id).copied());
+            let calls =
+                communicator.members.iter().map(|member| made.get(member.index())?.get(&communicator.id).copied());
             (communicator.id, calls.map(|calls| calls.unwrap_or(0)).min().unwrap_or(0))
         })
         .collect();

@@ -1,0 +1,302 @@
+//! Real MPI programs, recorded and replayed.
+//!
+//! These need an MPI library with its compilers, so `cargo test` lists them as ignored; `cargo xtask test record` runs
+//! those of the libraries that are there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// One of the two libraries, by the ending of its commands in Debian.
+#[derive(Clone, Copy)]
+struct Mpi {
+    ending: &'static str,
+    options: &'static [&'static str],
+}
+
+const OPEN_MPI: Mpi = Mpi {
+    ending: "openmpi",
+    options: &["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader"],
+};
+const MPICH: Mpi = Mpi { ending: "mpich", options: &[] };
+
+struct Bench {
+    mpi: Mpi,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(mpi: Mpi) -> Bench {
+        Bench { mpi, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn compile(&self, source: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+        let compiler = if source.ends_with(".c") { "mpicc" } else { "mpif90" };
+        let program = self.path(source.split('.').next().unwrap());
+        let mut command = Command::new(format!("{compiler}.{}", self.mpi.ending));
+        command
+            .arg("-O2")
+            .arg("-w")
+            .arg(&path)
+            .arg("-o")
+            .arg(&program)
+            .arg("-lpthread")
+            .current_dir(self.folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        program.display().to_string()
+    }
+
+    fn flowcast(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("timeout");
+        command.arg("100").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments).current_dir(self.folder.path());
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.output().unwrap()
+    }
+
+    /// Records four ranks; gives how the command ended.
+    fn record(&self, trace: &str, options: &[&str], program: &[&str]) -> Output {
+        let launcher = format!("mpirun.{}", self.mpi.ending);
+        let mut arguments = vec!["record", "-o", trace, "--json"];
+        arguments.extend_from_slice(options);
+        arguments.extend_from_slice(&["--", &launcher]);
+        arguments.extend_from_slice(self.mpi.options);
+        arguments.extend_from_slice(&["-np", "4"]);
+        arguments.extend_from_slice(program);
+        self.flowcast(&arguments)
+    }
+
+    fn recorded(&self, trace: &str, program: &[&str]) -> Value {
+        let output = self.record(trace, &[], program);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        summary(&output)
+    }
+
+    /// Replays; gives the result and what was said about things left out.
+    fn predict(&self, trace: &str) -> (Value, String) {
+        let output = self.flowcast(&["predict", trace, "--network", "gige-tcp", "--json"]);
+        let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{notes}");
+        (serde_json::from_slice(&output.stdout).unwrap(), notes)
+    }
+}
+
+fn summary(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap();
+    serde_json::from_str(line).unwrap()
+}
+
+/// Successful calls of each function but those of every program, and bytes if it sends any.
+fn calls(summary: &Value) -> String {
+    let functions = summary["functions"].as_array().unwrap();
+    let words = functions.iter().filter_map(|function| {
+        let name = function["name"].as_str()?.strip_prefix("MPI_")?;
+        let calls = function["calls"].as_u64()? - function["unsuccessful"].as_u64()?;
+        match function["bytes"].as_u64()? {
+            _ if name.starts_with("Init") || name == "Finalize" => None,
+            0 => Some(format!("{name} {calls}")),
+            bytes => Some(format!("{name} {calls} {bytes}B")),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Mix, calls of four ranks, messages of the replay with their bytes, and a part of what is left out.
+const MIXES: [(&str, &str, (u64, u64), &str); 15] = [
+    ("cg", "Barrier 4, Irecv 400, Reduce 4 32B, Send 400 2240000B, Wait 400", (400, 2_240_000), ""),
+    ("lu", "Allreduce 4 160B, Recv 600, Send 600 24000B", (600, 24_000), ""),
+    (
+        "is",
+        "Allreduce 40 1280B, Alltoall 40 640B, Alltoallv 40 1600B, Comm_dup 4, Comm_free 4",
+        (0, 0),
+        "4 calls that make communicators",
+    ),
+    ("ft", "Alltoall 24 24576B, Bcast 24 3072B, Comm_split 8, Reduce 4 64B", (0, 0), "8 calls that make communicators"),
+    ("lulesh", "Allreduce 80 640B, Irecv 240, Isend 240 122880B, Wait 240, Waitall 80", (240, 122_880), ""),
+    ("comd", "Sendrecv 200 20300B", (200, 20_300), ""),
+    ("minife", "Allreduce 120 960B, Irecv 240, Send 240 61440B, Wait 240", (240, 61_440), ""),
+    ("amg", "Allgatherv 40 480B, Iprobe 40, Isend 80 2800B, Probe 40, Recv 80, Testall 40", (80, 2800), ""),
+    (
+        "cart",
+        "Allreduce 40 320B, Cart_create 4, Cart_sub 4, Comm_free 8, Irecv 80, Isend 80 5120B, Waitall 40",
+        (40, 2560),
+        "8 calls that make communicators",
+    ),
+    ("persistent", "Recv_init 4, Request_free 8, Ssend_init 4, Startall 100, Wait 100, Waitany 100", (100, 12_800), ""),
+    (
+        "matched",
+        "Cancel 4, Irecv 4, Isend 40 800B, Mprobe 40, Mrecv 40, Wait 44",
+        (40, 800),
+        "4 receives that got nothing",
+    ),
+    (
+        "groups",
+        "Allreduce 4 16B, Comm_split 4, Intercomm_create 4, Intercomm_merge 4, Recv 2, Send 2 56B",
+        (2, 56),
+        "12 calls that make communicators",
+    ),
+    (
+        "windows",
+        "File_close 4, File_open 4, File_write_at 4 3200B, Put 4 320B, Win_create 4, Win_fence 8, Win_free 4",
+        (0, 0),
+        "4 one-sided operations",
+    ),
+    ("regions", "Barrier 8, Pcontrol 16", (0, 0), ""),
+    ("threads", "Barrier 4, Recv 3200, Send 3200 1638400B", (3200, 1_638_400), ""),
+];
+
+fn mixes_are_recorded_call_by_call_and_replayed(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    for (mix, wanted, (messages, bytes), left_out) in MIXES {
+        let summary = bench.recorded(mix, &[&program, mix]);
+        assert_eq!(calls(&summary), wanted, "{mix}");
+        assert_eq!((&summary["ended"], &summary["not_modelled"]), (&4.into(), &0.into()), "{mix}");
+        let (replay, notes) = bench.predict(mix);
+        assert_eq!((&replay["messages"], &replay["bytes"]), (&messages.into(), &bytes.into()), "{mix}");
+        assert!(notes.contains(left_out) && (notes.is_empty() == left_out.is_empty()), "{mix}: {notes}");
+        if ["cg", "lu"].contains(&mix) {
+            let each = summary["file_bytes"].as_f64().unwrap() / summary["calls"].as_f64().unwrap();
+            // The header alone is 350 bytes of each rank's file.
+            assert!(each < 7.0, "{mix}: {each} bytes a call");
+        }
+    }
+}
+
+fn immediate_collectives_are_waited_for_in_any_order(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    let summary = bench.recorded("immediate", &[&program, "immediate"]);
+    let calls = calls(&summary);
+    let wanted =
+        "Allgather 4 64B, Iallreduce 40 1280B, Ibarrier 40, Ibcast 40 32000B, Reduce 4 128B, Wait 40, Waitsome";
+    assert!(calls.starts_with(wanted), "{calls}");
+    assert_eq!(bench.predict("immediate").1, "");
+}
+
+fn fortran_is_recorded_by_each_of_its_interfaces(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    for source in ["mpifh.f90", "usempi.f90", "f08.f90"] {
+        let program = bench.compile(source);
+        let trace = format!("{source}.rec");
+        let summary = bench.recorded(&trace, &[&program]);
+        let wanted = "Allgather 4 16B, Allreduce 4 96B, Barrier 4, Bcast 4 512B, Cart_create 4, Comm_free 4, Comm_split 4, \
+                      Irecv 200, Isend 280 104960B, Recv 80, Recv_init 4, Request_free 8, Send_init 4, Sendrecv 4 160B, \
+                      Startall 40, Test 80, Waitall 240";
+        assert_eq!(calls(&summary), wanted, "{source}");
+        let (replay, notes) = bench.predict(&trace);
+        assert_eq!((&replay["messages"], &replay["bytes"]), (&324.into(), &105_760.into()), "{source}");
+        assert!(notes.lines().count() == 1 && notes.contains("8 calls that make communicators"), "{source}: {notes}");
+    }
+}
+
+fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    let output = bench.record("killed", &["--buffer", "4KiB"], &[&program, "killed"]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary = summary(&output);
+    // Rank 3 dies in its 21st round of 302 calls; its last 4 KiB, or 820 calls, may be missing.
+    assert_eq!(summary["ended"], 0);
+    assert!(summary["calls"].as_u64().unwrap() > 4 * (20 * 302 - 1000), "{summary}");
+    let (replay, notes) = bench.predict("killed");
+    assert!(replay["messages"].as_u64().unwrap() > 4 * 1600, "{replay}");
+    assert!(notes.contains("4 ends of ranks"), "{notes}");
+    // A block that was cut off in the middle is as if it had never been written.
+    let file = bench.path("killed/rank-00002");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() - 100]).unwrap();
+    assert!(bench.predict("killed").0["messages"].as_u64() < replay["messages"].as_u64());
+}
+
+fn a_budget_is_kept_and_the_whole_loop_replayed(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    let output = bench.record("loop", &["--budget", "30KB"], &[&program, "loop"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary = summary(&output);
+    assert_eq!(calls(&summary), "Barrier 400, Irecv 40000, Reduce 400 3200B, Send 40000 224000000B, Wait 40000");
+    for rank in 0..4 {
+        let bytes = fs::metadata(bench.path(&format!("loop/rank-{rank:05}"))).unwrap().len();
+        assert!(bytes < 31_000, "{bytes}");
+    }
+    assert_eq!(bench.predict("loop").0["messages"], 40_000);
+}
+
+fn recording_costs_little(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("cost.c");
+    let output =
+        bench.flowcast(&["record", "-o", "cost", "--", &format!("mpirun.{}", mpi.ending), "-np", "1", &program]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for test in ["iprobe", "message"] {
+        let line = text.lines().find(|line| line.starts_with(test)).unwrap();
+        let cost: f64 = line.split(' ').next_back().unwrap().parse().unwrap();
+        // A debug build on a busy machine; docs/record.md has the figures of a release build.
+        assert!(cost < 5000.0, "{line}");
+        println!("{line}");
+    }
+}
+
+fn the_other_launcher_is_refused(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    let other = if mpi.ending == "mpich" { OPEN_MPI } else { MPICH };
+    let launcher = format!("mpirun.{}", other.ending);
+    if Command::new(&launcher).arg("--version").output().is_err() {
+        println!("skipped: there is no {launcher}");
+        return;
+    }
+    let mut arguments = vec!["record", "-o", "alone", "--", &launcher];
+    arguments.extend_from_slice(other.options);
+    arguments.extend_from_slice(&["-np", "2", &program, "cg"]);
+    let output = bench.flowcast(&arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("each of them is alone"), "{said}");
+    let mut arguments = vec!["doctor", "--json", "--", &launcher];
+    arguments.extend_from_slice(&["-np", "2", &program]);
+    let output = bench.flowcast(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let checks: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let library = checks["checks"].as_array().unwrap().iter().find(|check| check["name"] == "library").unwrap();
+    assert_eq!(library["verdict"], "bad", "{library}");
+}
+
+macro_rules! for_both {
+    ($($test:ident),* $(,)?) => {
+        mod open_mpi {
+            $(#[test]
+            #[ignore = "needs Open MPI: cargo xtask test record"]
+            fn $test() {
+                super::$test(super::OPEN_MPI);
+            })*
+        }
+
+        mod mpich {
+            $(#[test]
+            #[ignore = "needs MPICH: cargo xtask test record"]
+            fn $test() {
+                super::$test(super::MPICH);
+            })*
+        }
+    };
+}
+
+for_both!(
+    mixes_are_recorded_call_by_call_and_replayed,
+    immediate_collectives_are_waited_for_in_any_order,
+    fortran_is_recorded_by_each_of_its_interfaces,
+    a_killed_program_leaves_what_it_had_flushed,
+    a_budget_is_kept_and_the_whole_loop_replayed,
+    recording_costs_little,
+    the_other_launcher_is_refused,
+);
