@@ -235,8 +235,9 @@ fn recording_costs_little(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("cost.c");
     let output =
-        bench.flowcast(&["record", "-o", "cost", "--", &format!("mpirun.{}", mpi.ending), "-np", "1", &program]);
+        bench.flowcast(&["record", "-o", "cost.rec", "--", &format!("mpirun.{}", mpi.ending), "-np", "1", &program]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     for test in ["iprobe", "message"] {
         let line = text.lines().find(|line| line.starts_with(test)).unwrap();
         let cost: f64 = line.split(' ').next_back().unwrap().parse().unwrap();

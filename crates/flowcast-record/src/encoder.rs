@@ -240,6 +240,11 @@ impl Encoder {
         }
     }
 
+    /// Whether calls wait to be folded.
+    pub fn folds(&self) -> bool {
+        self.folding.is_some()
+    }
+
     /// Whether the budget, if there is one, is used up.
     pub fn is_spent(&self) -> bool {
         self.folding.as_ref().is_some_and(|folding| folding.spent)

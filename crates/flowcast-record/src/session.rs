@@ -16,6 +16,8 @@ use crate::threads::Thread;
 
 /// Calls that have not been written wait no longer than this for the disk.
 const FLUSH_EVERY: u64 = 1_000_000_000;
+/// Those that are to be folded may: the more of them there are, the more can be folded.
+const FOLD_EVERY: u64 = 30_000_000_000;
 
 /// A message that was probed for and is to be received: its handle, communicator, source and tag.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,7 @@ pub struct Session {
     polls: Polls,
     file: Option<File>,
     limit: usize,
+    patience: u64,
     flushed: u64,
     /// Set when the budget is used up or the disk is full.
     pub over: bool,
@@ -69,6 +72,7 @@ const TYPES: usize = 64;
 impl Session {
     /// Begins with a file that has its header already.
     pub fn new(library: &'static Library, encoder: Encoder, file: File, limit: usize) -> Session {
+        let patience = if encoder.folds() { FOLD_EVERY } else { FLUSH_EVERY };
         Session {
             library,
             encoder,
@@ -85,6 +89,7 @@ impl Session {
             polls: Polls::default(),
             file: Some(file),
             limit,
+            patience,
             flushed: clock::now(),
             over: false,
             off_since: None,
@@ -187,8 +192,12 @@ impl Session {
         self.encoder.control(control::POLLS, &[function as u64, count, burst, time]);
     }
 
-    /// The thread has lost so many nanoseconds to the recorder.
+    /// The thread has lost so many nanoseconds to the recorder. Between calls that are to be folded it would be in the
+    /// way.
     pub fn pause(&mut self, thread: &Thread, nanos: u64) {
+        if self.encoder.folds() {
+            return;
+        }
         self.special(thread, control::PAUSE, &[nanos]);
     }
 
@@ -204,7 +213,7 @@ impl Session {
     /// Whether something should be written to the disk now.
     #[inline]
     pub fn is_due(&self, now: u64) -> bool {
-        self.encoder.waiting() >= self.limit || clock::nanos(now.saturating_sub(self.flushed)) >= FLUSH_EVERY
+        self.encoder.waiting() >= self.limit || clock::nanos(now.saturating_sub(self.flushed)) >= self.patience
     }
 
     /// Writes what waits as one block.

@@ -9,6 +9,7 @@ mod licences;
 mod links;
 mod packages;
 mod programs;
+mod record;
 mod steps;
 
 use std::fmt;

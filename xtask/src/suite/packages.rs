@@ -17,6 +17,11 @@ const PACKAGES: &[Package] = &[
     Package { name: "iproute2", program: "ip", needed_by: "tests" },
     Package { name: "ethtool", program: "ethtool", needed_by: "tests" },
     Package { name: "chromium", program: "chromium", needed_by: "report-page" },
+    Package { name: "libopenmpi-dev", program: "mpicc.openmpi", needed_by: "record" },
+    Package { name: "openmpi-bin", program: "mpirun.openmpi", needed_by: "record" },
+    Package { name: "libmpich-dev", program: "mpicc.mpich", needed_by: "record" },
+    Package { name: "mpich", program: "mpirun.mpich", needed_by: "record" },
+    Package { name: "gfortran", program: "gfortran", needed_by: "record" },
 ];
 
 /// Installs what the running steps need and what is missing, or says what is missing.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Outcome, browser, cargo, layers, licences, links};
+use super::{Outcome, browser, cargo, layers, licences, links, record};
 use crate::golden;
 
 /// One step.
@@ -39,6 +39,7 @@ pub const STEPS: &[Step] = &[
     step("documentation", "the documentation of the code builds without a warning", || {
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
+    step("record", "real MPI programs, recorded and replayed", record::check),
     step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
     step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny),

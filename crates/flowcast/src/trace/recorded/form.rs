@@ -66,7 +66,7 @@ pub mod control {
     pub const FILE: u8 = 5;
     /// Calls that follow are this thread's.
     pub const THREAD: u8 = 6;
-    /// The thread wrote to the disk for this long (ns).
+    /// The thread was busy with recording for this long (ns); left out where calls are folded.
     pub const PAUSE: u8 = 7;
     /// The next name: length, bytes.
     pub const NAME: u8 = 8;

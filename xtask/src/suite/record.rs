@@ -1,0 +1,33 @@
+//! Recording real MPI programs, with each of the libraries that is here.
+
+use super::Outcome;
+use super::cargo;
+use super::programs::find;
+
+/// A library, the ending of its commands in Debian, and the module of its tests.
+const LIBRARIES: [(&str, &str, &str); 2] = [("Open MPI", "openmpi", "open_mpi"), ("MPICH", "mpich", "mpich")];
+
+/// Runs the tests of each library; skipped by name if one is missing.
+pub fn check() -> Outcome {
+    let mut missing = Vec::new();
+    let mut modules = Vec::new();
+    for (name, ending, module) in LIBRARIES {
+        let programs = ["mpicc", "mpif90", "mpirun"].map(|program| format!("{program}.{ending}"));
+        match programs.iter().find(|program| find(program).is_none()) {
+            Some(program) => missing.push(format!("{name} (no {program})")),
+            None => modules.push(module),
+        }
+    }
+    if modules.is_empty() {
+        return Outcome::Skipped(format!("not here: {}", missing.join(", ")));
+    }
+    // One after the other: each program has more ranks than there are processors already.
+    let mut arguments = vec!["test", "-p", "flowcast-cli", "--test", "record", "--", "--ignored", "--test-threads=1"];
+    arguments.extend_from_slice(&modules);
+    match (cargo::run(&arguments), missing.is_empty()) {
+        (Outcome::Passed, false) => {
+            Outcome::Skipped(format!("{} passed; not here: {}", modules.join(", "), missing.join(", ")))
+        }
+        (outcome, _) => outcome,
+    }
+}
