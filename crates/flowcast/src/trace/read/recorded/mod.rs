@@ -60,13 +60,16 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
     Ok(program)
 }
 
+/// A file's name, its bytes and what they became.
+type Job = (String, Option<SharedBytes>, Option<Result<RankFile, TraceError>>);
+
 /// Reads and decodes the file of each rank.
 ///
 /// # Errors
 /// A file is missing or damaged, or belongs to another recording.
 pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Vec<RankFile>, TraceError> {
     let ranks = summary::ranks(name, text)?;
-    let mut jobs: Vec<(String, Option<SharedBytes>, Option<Result<RankFile, TraceError>>)> = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
     for rank in 0..ranks {
         let file = summary::rank_file(rank);
         let bytes =
