@@ -107,8 +107,8 @@ pub struct RankFile {
     pub bytes: u64,
 }
 
-/// Nothing sensible repeats more often; larger numbers come from damage.
-const MOST_CALLS: usize = 1 << 31;
+/// More calls than the recorder folds at a time; larger numbers come from damage.
+const MOST_FOLDED: usize = 1 << 16;
 
 /// Reads a rank's file. What stands behind the last whole block is left out.
 ///
@@ -302,8 +302,8 @@ impl Decoder {
     fn fold(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
         let mut next = || usize::try_from(varint(bytes, at)?).ok();
         let (period, repeats, stride) = (next()?, next()?, next()?);
-        let calls = period.checked_mul(repeats)?.checked_add(self.file.items.len())?;
-        if period == 0 || period > bytes.len() || stride == 0 || calls > MOST_CALLS {
+        let calls = period.checked_mul(repeats)?;
+        if period == 0 || period > bytes.len() || stride == 0 || calls > MOST_FOLDED {
             return None;
         }
         let signatures: Option<Vec<u32>> = (0..period).map(|_| self.signature(varint(bytes, at)?.max(1))).collect();

@@ -1,0 +1,146 @@
+//! What the encoder writes is read as the program that was recorded, without MPI; damaged files are refused.
+
+use std::io;
+use std::sync::Arc;
+
+use flowcast::trace::recorded::form::{self, control};
+use flowcast::trace::words::Op;
+use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, TraceError};
+use flowcast::units::{Rank, Time};
+use flowcast_record::encoder::{Encoder, Rest, Times};
+use proptest::prelude::*;
+
+const TABLE: [&str; 6] = ["Irecv", "Send", "Wait", "Allreduce", "Recv", "Init"];
+const WORLD: i64 = 0;
+
+struct Writer {
+    rank: u32,
+    encoder: Encoder,
+    rest: Rest,
+}
+
+impl Writer {
+    fn new(rank: u32) -> Writer {
+        let mut encoder = Encoder::new(TABLE.len(), 50_000, 1 << 12, None);
+        encoder.communicator(&[0, 1], None);
+        Writer { rank, encoder, rest: Rest::default() }
+    }
+
+    fn call(&mut self, name: &str, words: &[i64], burst: u64) {
+        let number = TABLE.iter().position(|known| *known == name).unwrap() as u16;
+        let mut signature = vec![self.encoder.function(number, name)];
+        signature.extend_from_slice(words);
+        let times = Times { burst, cpu: burst, call: 100 };
+        self.encoder.call(&signature, 0, times, &mut self.rest);
+    }
+
+    fn bytes(mut self) -> Vec<u8> {
+        self.encoder.control(control::END, &[]);
+        let mut bytes = format!(
+            "{}\nrank {}\nranks 2\nhost a\ncores 8\nprogram ring\ncpu-threshold-ns 50000\noverhead-ns 0\n\n",
+            form::MAGIC,
+            self.rank
+        )
+        .into_bytes();
+        self.encoder.drain(|block| {
+            bytes.extend_from_slice(form::BLOCK);
+            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(block);
+        });
+        bytes
+    }
+}
+
+/// Rank 0 posts two receives from any source, computes and waits for them in the other order; rank 1 sends twice.
+fn recording() -> [Vec<u8>; 2] {
+    let mut first = Writer::new(0);
+    first.call("Init", &[], 0);
+    first.call("Irecv", &[WORLD, -1, 7, form::ANY_SOURCE], 0);
+    first.call("Irecv", &[WORLD, -1, -1, form::ANY_SOURCE | form::ANY_TAG], 0);
+    first.call("Wait", &[4 + form::MATCHED, 1, 9], 1500);
+    first.call("Wait", &[form::MATCHED, 1, 7], 0);
+    first.call("Allreduce", &[WORLD, -1, 8, 8], 0);
+    let mut second = Writer::new(1);
+    second.call("Init", &[], 0);
+    second.call("Send", &[WORLD, 0, 7, 100], 300);
+    second.call("Send", &[WORLD, 0, 9, 200], 0);
+    second.call("Allreduce", &[WORLD, -1, 8, 8], 0);
+    [first.bytes(), second.bytes()]
+}
+
+fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
+    let text = format!("{}\nranks 2\n", form::RECORDING_MAGIC);
+    let mut open = |name: &str| -> io::Result<SharedBytes> {
+        let rank: usize = name.trim_start_matches("rank-").parse().map_err(io::Error::other)?;
+        Ok(Arc::new(files.get(rank).ok_or_else(|| io::Error::other("no such rank"))?.clone()))
+    };
+    match trace::read("recording", Arc::new(text.into_bytes()), &mut open, ReadOptions::default())? {
+        Trace::Program(program) => Ok(program),
+        Trace::Schedule(_) => panic!("a recording is a program"),
+    }
+}
+
+#[test]
+fn wildcards_are_matched_as_they_were_and_waits_name_their_receives() {
+    let program = read(&recording()).unwrap();
+    assert_eq!((program.ranks(), program.messages(), program.bytes().0), (2, 2, 300));
+    let ops: Vec<Op> = program.ops(Rank(0)).map(|(_, op)| op).collect();
+    let nanos = |nanos| Op::Compute(Time::from_nanos(nanos));
+    let Op::Collective { .. } = ops[6] else { panic!("{ops:?}") };
+    assert_eq!(ops[..6], [Op::Nothing, Op::Irecv, Op::Irecv, nanos(1500.0), Op::WaitRecv(1), Op::WaitRecv(0)]);
+    let slots: Vec<u32> = program
+        .ops(Rank(1))
+        .filter_map(|(_, op)| match op {
+            Op::Send { slot, .. } => Some(slot),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(slots, [0, 1]);
+    assert!(program.ignored().is_empty(), "{:?}", program.ignored());
+}
+
+#[test]
+fn a_send_that_nobody_received_is_taken_out_and_counted() {
+    let [first, _] = recording();
+    let mut second = Writer::new(1);
+    for tag in [7, 9, 7] {
+        second.call("Send", &[WORLD, 0, tag, 100], 0);
+    }
+    second.call("Allreduce", &[WORLD, -1, 8, 8], 0);
+    let program = read(&[first, second.bytes()]).unwrap();
+    assert_eq!(program.messages(), 2);
+    assert_eq!(program.ignored()[0].kind, "sends that nobody received");
+    assert_eq!(program.ignored()[0].count, 1);
+}
+
+#[test]
+fn another_recording_s_file_is_refused() {
+    let [first, second] = recording();
+    let error = read(&[second, first]).unwrap_err().to_string();
+    assert!(error.contains("rank 1 of 2") && error.contains("expected rank 0 of 2"), "{error}");
+}
+
+#[test]
+fn a_file_that_ends_early_is_read_up_to_its_last_block() {
+    let [first, second] = recording();
+    for length in 0..first.len() {
+        match read(&[first[..length].to_vec(), second.clone()]) {
+            Ok(program) => assert_eq!(program.messages(), 0),
+            Err(error) => assert!(error.to_string().contains("expected"), "{error}"),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn damaged_files_give_a_message_or_a_program(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let [mut first, second] = recording();
+        for (at, byte) in changes {
+            let at = at.index(first.len());
+            first[at] = byte;
+        }
+        if let Err(error) = read(&[first, second]) {
+            prop_assert!(!error.to_string().is_empty());
+        }
+    }
+}
