@@ -119,11 +119,10 @@ fn an_urgent_rank_takes_the_processor_only_where_priorities_preempt() {
 }
 
 fn joined(programs: &[&Program], network: &Network, mappings: [&Mapping; 2]) -> Outcome {
-    let application = |(program, mapping): (&&Program, &&Mapping)| Application {
-        threads: program.threads_of_tasks(),
-        mapping: Some(*mapping),
-    };
-    let own: Vec<Application> = programs.iter().zip(&mappings).map(|pair| application((pair.0, pair.1))).collect();
+    let pairs = programs.iter().zip(mappings);
+    let own: Vec<Application> = pairs
+        .map(|(program, mapping)| Application { threads: program.threads_of_tasks(), mapping: Some(mapping) })
+        .collect();
     let placement = Placement::of_applications(&network.machine, &own).unwrap();
     let whole = together(programs).unwrap();
     Engine::new(&whole, network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap()

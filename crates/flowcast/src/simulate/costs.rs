@@ -9,6 +9,7 @@
 //! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next.
 
 use super::placement::Placement;
+use super::routes::Route;
 use crate::model::collective::{CollectiveOp, PhaseMessage, Row};
 use crate::model::machine::NodeGroup;
 use crate::model::machine::wide_area::Site;
@@ -51,7 +52,7 @@ pub struct PathCosts {
 /// Everything that the replay of a program on a network needs to know about time.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    /// By kind of way, as [`WayNumbers`] counts them.
+    /// By kind of way, as [`WayNumbers`](super::routes::WayNumbers) counts them.
     pub paths: Vec<PathCosts>,
     /// Divides a rank's computations.
     pub speeds: Vec<f64>,
@@ -84,56 +85,6 @@ struct SiteShape {
     first_group: usize,
     /// Distinct pairs of group and number of tasks on a node.
     on_nodes: Vec<(usize, u32)>,
-}
-
-/// The numbers of the kinds of ways, for [`Costs::paths`]: two for each group of nodes (between nodes of a site, inside
-/// a node), then two (equal ones, so that odd means inside) for each group and site that its messages go to, then two
-/// for each dedicated connection.
-#[derive(Debug, Clone, Copy)]
-pub struct WayNumbers {
-    groups: usize,
-    sites: usize,
-}
-
-/// Where a message goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
-    /// To another node of the site.
-    Between,
-    /// To the same node.
-    Inside,
-    /// To another site.
-    ToSite(usize),
-    /// To another site by a dedicated connection.
-    By(usize),
-}
-
-impl WayNumbers {
-    /// Of a placement.
-    pub fn new(placement: &Placement) -> WayNumbers {
-        WayNumbers { groups: placement.groups().len(), sites: placement.sites() }
-    }
-
-    /// The way of a message that leaves a node of this group.
-    pub fn number(self, group: usize, route: Route) -> usize {
-        match route {
-            Route::Between => 2 * group,
-            Route::Inside => 2 * group + 1,
-            Route::ToSite(site) => 2 * (self.groups + group * self.sites + site),
-            Route::By(connection) => 2 * (self.groups + self.groups * self.sites + connection),
-        }
-    }
-
-    /// Where the messages of a way go.
-    pub fn route(self, way: usize) -> Route {
-        let pair = way / 2;
-        match pair.checked_sub(self.groups) {
-            None if way % 2 == 0 => Route::Between,
-            None => Route::Inside,
-            Some(far) if far < self.groups * self.sites => Route::ToSite(far % self.sites),
-            Some(far) => Route::By(far - self.groups * self.sites),
-        }
-    }
 }
 
 impl Costs {

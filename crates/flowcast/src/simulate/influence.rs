@@ -3,10 +3,10 @@
 //! A parameter counts if the network sets it to something else than its default, or if the caller asked for it by
 //! name. The silent alternative, a what-if on something that plays no part, looks like a result.
 
-use super::costs::{Rendezvous, Route};
+use super::costs::Rendezvous;
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::replay::route;
+use super::routes::{Route, route};
 use crate::model::collective::{Collectives, Repeats};
 use crate::model::machine::random::Randomness;
 use crate::model::machine::scheduler::Policy;

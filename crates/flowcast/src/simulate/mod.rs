@@ -16,6 +16,7 @@ pub mod packet;
 pub mod placement;
 pub mod record;
 pub mod replay;
+pub mod routes;
 mod standstill;
 pub mod sweep;
 pub mod timeline;

@@ -7,17 +7,18 @@
 
 use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
-use super::costs::{ClassCost, Costs, PathCosts, Rendezvous, Route, WayNumbers};
+use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
 use super::critical_path::{self, CriticalPath};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
+use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
 use super::transit::{Delivery, Departure, Shared, Transit, Undisturbed};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
-use crate::units::{Bytes, Node, Rank, Time};
+use crate::units::{Rank, Time};
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {
@@ -114,55 +115,6 @@ impl<'a> Replay<'a> {
             (true, true) => Engine::<O, T, true, false>::new(self, observer, transit).run(),
             (true, false) => Engine::<O, T, true, true>::new(self, observer, transit).run(),
         }
-    }
-}
-
-/// The kind of way of each message, as [`WayNumbers`] counts them. Empty if all messages go to other nodes of the same
-/// site from nodes of one group.
-pub(super) fn ways_of(program: &Program, network: &Network, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
-    let numbers = WayNumbers::new(placement);
-    let connections = network.machine.wide_area.connections.len();
-    if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {
-        let problem = "found more than 32,767 kinds of ways (groups of nodes, times sites, and connections)";
-        return Err(SimulateError::Placement(problem.to_owned()));
-    }
-    if placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages() {
-        return Ok(Vec::new());
-    }
-    let mut ways = vec![0; program.messages() as usize];
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        let node = placement.node(rank);
-        let group = placement.group_index(node);
-        for (_, op) in program.ops(rank) {
-            if let Op::Send { class, slot } = op {
-                let class = &program.classes()[class as usize];
-                let to = placement.node(program.receiver(slot));
-                let route = route(network, placement, (node, to), (class.tag, class.size));
-                ways[slot as usize] = numbers.number(group, route) as u16;
-            }
-        }
-    }
-    Ok(ways)
-}
-
-/// Where a message between two nodes goes, by its tag and size.
-pub(super) fn route(
-    network: &Network,
-    placement: &Placement,
-    (from, to): (Node, Node),
-    (tag, size): (i32, Bytes),
-) -> Route {
-    if from == to {
-        return Route::Inside;
-    }
-    let site = |node: Node| placement.groups()[placement.group_index(node)].site;
-    let sites = (site(from), site(to));
-    if sites.0 == sites.1 {
-        return Route::Between;
-    }
-    match network.machine.wide_area.connection(sites, tag, size) {
-        Some(connection) => Route::By(connection),
-        None => Route::ToSite(sites.1 as usize),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Point-to-point calls, and what becomes of their messages.
 
-use super::super::costs::Route;
 use super::super::record::{Observer, Received, Sent};
+use super::super::routes::Route;
 use super::engine::Engine;
 use super::messages::{Mark, Message, Purpose};
 use super::pending::{Event, Kind, Lane};

@@ -1,18 +1,19 @@
 //! The loop over the events, and the turns of the ranks.
 
 use super::super::SimulateError;
-use super::super::costs::{Costs, Route, WayNumbers};
+use super::super::costs::Costs;
 use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
 use super::super::record::Observer;
 use super::super::replay::Replay;
+use super::super::routes::{Route, WayNumbers};
 use super::super::standstill::{Stand, Standstill};
 use super::gathering::Gatherings;
 use super::links::Links;
 use super::messages::{Messages, Purpose};
 use super::pending::{Event, Kind, Pending};
 use super::perturbation::Perturbation;
-use super::prefetch::{prefetch, prefetch_at};
+use super::prefetch::MANY_RANKS;
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
 use super::scheduling::{Scheduling, Slice, priorities};
@@ -31,9 +32,6 @@ enum TurnEnd {
     /// It is free for others, but the rank goes on at once all the same.
     GoesOn,
 }
-
-/// From so many ranks on, their states do not stay in the nearest caches, and looking ahead pays.
-const MANY_RANKS: usize = 512;
 
 /// A running replay.
 pub(super) struct Engine<'a, O> {
@@ -126,73 +124,6 @@ impl<'a, O: Observer> Engine<'a, O> {
             }),
         );
         Ok(Outcome { waits, ..outcome })
-    }
-
-    /// Asks for what the next events will need, in the order in which one thing leads to another.
-    #[inline(always)]
-    fn look_ahead(&self) {
-        let ahead = |places: usize| self.pending.ahead(places);
-        let now = |places: usize| self.pending.ahead_now(places);
-        [ahead(15), now(9)].into_iter().flatten().for_each(|event| self.ask_for(event));
-        [ahead(10), now(6)].into_iter().flatten().for_each(|event| self.ask_for_next(event));
-        [ahead(5), now(3)].into_iter().flatten().for_each(|event| self.ask_for_partner(event));
-    }
-
-    /// The rank or message itself.
-    #[inline(always)]
-    fn ask_for(&self, event: Event) {
-        match event.kind {
-            Kind::Turn => {
-                let state = &self.ranks[event.index as usize];
-                prefetch(&state.words);
-                prefetch(&state.blocked);
-            }
-            _ => prefetch(&self.messages[event.index]),
-        }
-    }
-
-    /// What it leads to: the instruction and the next slot to receive into, or the links and the slot.
-    #[inline(always)]
-    fn ask_for_next(&self, event: Event) {
-        match event.kind {
-            Kind::Turn => {
-                let state = &self.ranks[event.index as usize];
-                prefetch_at(state.words, state.at);
-                prefetch_at(&self.slots.states, state.next_slot);
-                self.links.ask_for_node(self.processors.node(event.index));
-            }
-            _ => {
-                let message = &self.messages[event.index];
-                self.links.ask_for(message);
-                prefetch_at(&self.slots.states, message.slot);
-                if message.purpose == Purpose::Deliver {
-                    prefetch(&self.ranks[self.slots.receiver(message.slot) as usize].words);
-                }
-            }
-        }
-    }
-
-    /// The other end: the receiver's links and the slot that a send fills, or the messages that wait for the links.
-    #[inline(always)]
-    fn ask_for_partner(&self, event: Event) {
-        match event.kind {
-            Kind::Turn => {
-                let state = &self.ranks[event.index as usize];
-                if let Some((Op::Send { slot, .. }, _)) = words::decode(state.words, state.at as usize) {
-                    prefetch_at(&self.slots.states, slot);
-                    self.links.ask_for_node(self.processors.node(self.slots.receiver(slot)));
-                }
-            }
-            _ => {
-                let message = &self.messages[event.index];
-                self.links.ask_for_waiting(message, &self.messages);
-                if message.purpose == Purpose::Deliver {
-                    let state = &self.ranks[self.slots.receiver(message.slot) as usize];
-                    prefetch(&state.blocked);
-                    prefetch_at(state.words, state.at);
-                }
-            }
-        }
     }
 
     /// Gives free processors to ranks that want them.

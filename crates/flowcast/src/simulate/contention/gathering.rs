@@ -1,7 +1,7 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
 use super::super::record::{Gathered, Observer};
-use super::super::replay::route;
+use super::super::routes::route;
 use super::engine::Engine;
 use super::messages::{Message, NONE, Purpose};
 use super::pending::{Event, Kind};

@@ -7,9 +7,10 @@
 //! Messages inside a node have links of their ranks and buses of the node, messages between sites have links of the
 //! sites or of a dedicated connection and no buses; neither are ever robbed.
 
-use super::super::costs::{Route, site_buses};
+use super::super::costs::site_buses;
 use super::super::outcome::Waits;
 use super::super::placement::Placement;
+use super::super::routes::Route;
 use super::buses::Buses;
 use super::messages::{Bus, Mark, Message, Messages, NONE, Queue};
 use super::pool::Pool;

@@ -3,7 +3,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::super::costs::{Costs, Route};
+use super::super::costs::Costs;
+use super::super::routes::Route;
 use crate::model::machine::random::{Randomness, Shape};
 use crate::model::machine::wide_area::WideArea;
 use crate::model::network::Network;

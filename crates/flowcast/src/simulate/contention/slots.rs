@@ -63,7 +63,7 @@ impl Slots {
     /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
     #[inline(always)]
     pub fn receiver(&self, slot: u32) -> u32 {
-        let guess = (u64::from(slot) * self.ranks_per_slot >> 32) as usize;
+        let guess = ((u64::from(slot) * self.ranks_per_slot) >> 32) as usize;
         for rank in [guess, guess + 1] {
             if let Some([first, end]) = self.firsts.get(rank..rank + 2)
                 && (*first..*end).contains(&slot)

@@ -6,7 +6,7 @@ use super::lane_costs::{LaneClass, LaneCosts, LanePath};
 use super::slots::{self, Known};
 use super::times::{Pool, Times, later};
 use super::{SetOutcome, Walked};
-use crate::simulate::costs::Route;
+use crate::simulate::routes::Route;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};

@@ -18,7 +18,7 @@ use super::contention;
 use super::costs::{Costs, Rendezvous};
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::replay::ways_of;
+use super::routes::ways_of;
 use super::{Engine, SimulateError};
 use crate::model::machine::Mapping;
 use crate::model::network::Network;

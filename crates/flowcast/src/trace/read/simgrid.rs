@@ -195,7 +195,7 @@ fn read_part(
         let start = starts[rank as usize].get_or_insert(RankSource {
             file,
             offset: range.start,
-            number: Rank(rank as u32),
+            number: Rank(rank),
             is_record: is_record_of,
         });
         if start.file != file {
