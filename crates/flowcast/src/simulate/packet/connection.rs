@@ -3,7 +3,7 @@
 use super::control::Control;
 use super::frame::{Frame, Place};
 use super::picos::Picos;
-use super::receiver::{Beginning, Receiver};
+use super::receiver::{Beginning, Memory, Receiver};
 use super::sender::{Limits, Sender};
 use super::stream::Stream;
 use super::{Message, SEGMENT};
@@ -47,7 +47,7 @@ impl Connection {
             wire,
             stream: Stream::new(messages),
             sender: Sender::new(limits, Control::new(protocol.congestion, number)),
-            receiver: Receiver::new(beginning),
+            receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
             host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
         }
     }
@@ -64,7 +64,7 @@ impl Connection {
 
     #[inline]
     fn frame(&mut self, transmission: u32, packet: u32) -> Frame {
-        self.host.waiting += 1;
+        self.host.waiting += u32::from(self.host.is_bounded);
         Frame::data(self.number, transmission, self.stream.place(packet))
     }
 
@@ -74,10 +74,15 @@ impl Connection {
         self.sender.packet_of(frame.number())
     }
 
+    /// Whether [`Connection::leave_host`] has to be told.
+    pub(super) fn has_small_queue(&self) -> bool {
+        self.host.is_bounded
+    }
+
     /// A packet has left the sender's interface; whether others waited for that.
     #[inline]
     pub(super) fn leave_host(&mut self) -> bool {
-        let waited = self.host.is_bounded && self.host.waiting > self.host.most;
+        let waited = self.host.waiting > self.host.most;
         self.host.waiting -= 1;
         waited
     }
@@ -95,6 +100,10 @@ impl Connection {
     /// An answer comes to the sender.
     #[inline]
     pub(super) fn hear(&mut self, now: Picos, answer: Frame) {
+        if self.sender.is_lossless() {
+            let packets = self.receiver.hear_count(answer.number());
+            return self.sender.advance(packets);
+        }
         while let Some(transmission) = self.receiver.hear(answer.number()) {
             self.sender.hear(now, transmission);
         }

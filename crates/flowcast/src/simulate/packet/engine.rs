@@ -31,6 +31,8 @@ pub(super) struct Engine {
     /// The earliest timer of each connection that stands in `timers`; others there are stale.
     scheduled: Vec<Picos>,
     jitter: Option<Jitter>,
+    /// Whether senders ask what has left their own interface.
+    has_small_queues: bool,
     pub(super) packet_hops: u64,
     pub(super) dropped: u64,
 }
@@ -46,6 +48,7 @@ impl Engine {
             events: Tournament::new(links.len() + 1),
             timers: BinaryHeap::new(),
             scheduled: vec![Picos::NEVER; connections.len()],
+            has_small_queues: connections.iter().any(Connection::has_small_queue),
             links,
             routes,
             connections,
@@ -81,7 +84,7 @@ impl Engine {
         }
         self.join(now, link, frame.on_next_hop());
         let connection = frame.connection() as usize;
-        if hop == 1 && !frame.is_answer() && self.connections[connection].leave_host() {
+        if self.has_small_queues && hop == 1 && !frame.is_answer() && self.connections[connection].leave_host() {
             self.send(now, connection);
             self.schedule(connection);
         }

@@ -6,8 +6,9 @@ use super::picos::Picos;
 /// When the next packets may go.
 #[derive(Debug, Clone)]
 pub(super) struct Pace {
-    /// Packets a second, if paced.
+    /// Packets a second, if paced, and the time of one.
     rate: Option<f64>,
+    each: Picos,
     left: u32,
     next: Picos,
     is_held: bool,
@@ -16,12 +17,15 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(control: &Control) -> Pace {
         let rate = control.pace();
-        Pace { rate, left: rate.map_or(u32::MAX, burst), next: Picos::ZERO, is_held: false }
+        Pace { rate, each: rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate)), left: rate.map_or(u32::MAX, burst), next: Picos::ZERO, is_held: false }
     }
 
     /// The control has changed its mind.
     pub(super) fn set(&mut self, control: &Control) {
-        self.rate = control.pace();
+        if self.rate != control.pace() {
+            self.rate = control.pace();
+            self.each = self.rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate));
+        }
     }
 
     /// Whether a packet has to wait; [`Pace::deadline`] says how long.
@@ -42,9 +46,11 @@ impl Pace {
     /// A packet goes.
     #[inline]
     pub(super) fn sent(&mut self, now: Picos) {
-        let Some(rate) = self.rate else { return };
+        if self.rate.is_none() {
+            return;
+        }
         self.left = self.left.saturating_sub(1);
-        self.next = self.next.max(now) + Picos::from_seconds(1.0 / rate);
+        self.next = self.next.max(now) + self.each;
     }
 
     /// When what is held may go.

@@ -30,6 +30,15 @@ pub(super) enum Beginning {
     Delayed,
 }
 
+/// Whether it matters in which order packets came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// None gets lost: their number says it all.
+    Count,
+    /// Which and when.
+    Whole,
+}
+
 /// What has come, and what was said about it.
 #[derive(Debug, Clone)]
 pub(super) struct Receiver {
@@ -41,18 +50,20 @@ pub(super) struct Receiver {
     unanswered: u32,
     quick: u32,
     answer_by: Picos,
+    memory: Memory,
 }
 
 impl Receiver {
-    pub(super) fn new(beginning: Beginning) -> Receiver {
+    pub(super) fn new(beginning: Beginning, memory: Memory) -> Receiver {
         Receiver {
             order: Order::default(),
-            unheard: VecDeque::with_capacity(32),
+            unheard: VecDeque::new(),
             heard: 0,
             came: 0,
             unanswered: 0,
             quick: if beginning == Beginning::Quick { QUICK_PACKETS } else { 0 },
             answer_by: Picos::NEVER,
+            memory,
         }
     }
 
@@ -73,7 +84,9 @@ impl Receiver {
     pub(super) fn take(&mut self, now: Picos, transmission: u32, packet: u32, place: Place) -> Option<u32> {
         let gap = self.order.ahead() > 0;
         let arrival = self.order.insert(packet);
-        self.unheard.push_back(transmission);
+        if self.memory == Memory::Whole {
+            self.unheard.push_back(transmission);
+        }
         self.came += 1;
         self.unanswered += 1;
         let is_quick = self.quick > 0;
@@ -92,6 +105,14 @@ impl Receiver {
         self.unanswered = 0;
         self.answer_by = Picos::NEVER;
         self.came
+    }
+
+    /// How many packets an answer tells of that none before did, if all come in order.
+    #[inline]
+    pub(super) fn hear_count(&mut self, answer: u32) -> u32 {
+        let more = answer - self.heard;
+        self.heard = answer;
+        more
     }
 
     /// The next transmission that an answer of this number tells of and none before did.

@@ -26,6 +26,11 @@ impl Default for RoundTrip {
 }
 
 impl RoundTrip {
+    /// Of a connection that measures none: the least time-out there is.
+    pub(super) fn unmeasured() -> RoundTrip {
+        RoundTrip { smooth: Some(Picos::ZERO), ..RoundTrip::default() }
+    }
+
     /// A new sample: weights 1/8 and 1/4.
     pub(super) fn add(&mut self, sample: Picos) {
         self.least = self.least.min(sample);

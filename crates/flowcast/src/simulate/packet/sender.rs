@@ -127,7 +127,7 @@ struct Hearing {
 
 impl Sender {
     pub(super) fn new(limits: Limits, control: Control) -> Sender {
-        let window = Window { packets: limits.first_window, threshold: u32::MAX / 2, credit: 0 };
+        let window = Window { packets: limits.first_window.min(limits.receive_window), threshold: u32::MAX / 2, credit: 0 };
         Sender {
             limits,
             pace: Pace::new(&control),
@@ -144,7 +144,7 @@ impl Sender {
             repaired_at: 0,
             reduction: Reduction::default(),
             before_timeout: None,
-            round_trip: RoundTrip::default(),
+            round_trip: if limits.is_lossless { RoundTrip::unmeasured() } else { RoundTrip::default() },
             delivered: 0,
             delivered_at: Picos::ZERO,
             first_sent: Picos::ZERO,
@@ -162,6 +162,9 @@ impl Sender {
     /// The packet of a transmission that has not been heard of.
     #[inline]
     pub(super) fn packet_of(&self, transmission: u32) -> u32 {
+        if self.limits.is_lossless {
+            return transmission;
+        }
         self.transmissions[(transmission - self.first) as usize].packet
     }
 
@@ -169,6 +172,9 @@ impl Sender {
     /// transmission, and packet.
     #[inline]
     pub(super) fn send(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
+        if self.limits.is_lossless {
+            return self.send_once(now, available);
+        }
         let packet = self.next_packet(now, available)?;
         if self.in_flight >= self.window.packets {
             self.usage = Usage { is_limited: true, most: self.in_flight, end: self.next };
@@ -181,6 +187,24 @@ impl Sender {
             self.lost.pop_front();
         }
         Some((self.transmit(now, packet), packet))
+    }
+
+    /// Where nothing gets lost every packet is sent once, and its transmission has its number.
+    #[inline]
+    fn send_once(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
+        if self.next >= available {
+            return None;
+        }
+        if self.in_flight == 0 {
+            self.begin_again(now);
+        }
+        if self.in_flight >= self.window.packets {
+            return None;
+        }
+        self.in_flight += 1;
+        self.last_sent = now;
+        self.next += 1;
+        Some((self.next - 1, self.next - 1))
     }
 
     #[inline]
@@ -206,7 +230,8 @@ impl Sender {
     /// Nothing is in flight: a window that was long unused is not trusted.
     fn begin_again(&mut self, now: Picos) {
         let pause = now.since(self.last_sent);
-        if self.next == 0 || !self.limits.idle_restart || pause <= self.round_trip.timeout() {
+        let timeout = self.round_trip.timeout();
+        if self.next == 0 || !self.limits.idle_restart || pause <= timeout {
             return;
         }
         self.control.idle(pause);
@@ -214,7 +239,7 @@ impl Sender {
             return;
         }
         let first = self.limits.first_window.min(self.window.packets);
-        let periods = (pause.0 / self.round_trip.timeout().0).min(31) as u32;
+        let periods = (pause.0 / timeout.0).min(31) as u32;
         self.window.threshold = self.window.threshold.max(self.window.packets / 4 * 3);
         self.window.packets = (self.window.packets >> periods).max(first);
         self.window.credit = 0;
@@ -283,9 +308,6 @@ impl Sender {
     pub(super) fn conclude(&mut self, now: Picos) {
         let hearing = std::mem::take(&mut self.heard);
         let Some(newest) = hearing.newest else { return };
-        if self.limits.is_lossless {
-            return self.grow_only(hearing.packets);
-        }
         let round_trip = now.since(newest.sent);
         self.round_trip.add(round_trip);
         if hearing.came_late {
@@ -312,10 +334,11 @@ impl Sender {
         self.set_timers(now);
     }
 
-    /// Fixed windows where nothing gets lost need nothing else.
+    /// So many packets more have come, where nothing gets lost and windows are fixed.
     #[inline]
-    fn grow_only(&mut self, packets: u32) {
-        self.window.packets = (self.window.packets + packets).min(self.limits.receive_window.max(1));
+    pub(super) fn advance(&mut self, packets: u32) {
+        self.in_flight -= packets;
+        self.window.packets = (self.window.packets + packets).min(self.limits.receive_window);
     }
 
     fn adapt(&mut self, heard: &Heard, missing_before: u32) {
@@ -418,7 +441,7 @@ impl Sender {
 
     fn set_timers(&mut self, now: Picos) {
         (self.timeout_at, self.probe_at) = (Picos::NEVER, Picos::NEVER);
-        if self.limits.is_lossless || self.next == self.came.next() {
+        if self.next == self.came.next() {
             return;
         }
         self.timeout_at = now + self.round_trip.timeout();
@@ -426,6 +449,12 @@ impl Sender {
             let wait = self.round_trip.probe_after(self.in_flight);
             self.probe_at = if wait < self.round_trip.timeout() { now + wait } else { Picos::NEVER };
         }
+    }
+
+    /// Whether nothing gets lost and windows are fixed.
+    #[inline]
+    pub(super) fn is_lossless(&self) -> bool {
+        self.limits.is_lossless
     }
 
     /// Packets that the connection may have in its own interface's queue before it waits (TCP small queues): two bursts,
@@ -445,11 +474,17 @@ impl Sender {
     /// The earliest time at which a timer runs out or the pace lets something go.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
+        if self.limits.is_lossless {
+            return Picos::NEVER;
+        }
         self.timeout_at.min(self.probe_at).min(self.suspicion_at).min(self.pace.deadline())
     }
 
     /// Deals with the timers that ran out; a transmission, and its packet, that goes out regardless of windows.
     pub(super) fn expire(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
+        if self.limits.is_lossless {
+            return None;
+        }
         self.pace.release(now);
         if self.suspicion_at <= now {
             self.suspicion_at = Picos::NEVER;

@@ -31,9 +31,10 @@ struct Part {
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
     parts: Vec<Part>,
-    /// Parts written so far, and the packet after the last of these.
+    /// Parts written so far, the packet after the last of these, and when the next is written.
     written: usize,
     available: u32,
+    next_write: Picos,
     /// Parts that came whole.
     done: usize,
     /// The packet with which progress is to be noted next.
@@ -57,6 +58,7 @@ impl Stream {
             parts: messages.iter().map(part).collect(),
             written: 0,
             available: 0,
+            next_write: messages.first().map_or(Picos::NEVER, |(_, message)| Picos::from_time(message.start)),
             done: 0,
             next_note: 0,
             noted: 0,
@@ -75,14 +77,15 @@ impl Stream {
     /// When the next message is written.
     #[inline]
     pub(super) fn next_write(&self) -> Picos {
-        self.parts.get(self.written).map_or(Picos::NEVER, |part| part.written)
+        self.next_write
     }
 
     /// Messages written up to now may be sent.
     pub(super) fn write(&mut self, now: Picos) {
-        while self.next_write() <= now {
+        while self.next_write <= now {
             self.available = self.parts[self.written].end;
             self.written += 1;
+            self.next_write = self.parts.get(self.written).map_or(Picos::NEVER, |part| part.written);
         }
     }
 

@@ -8,33 +8,42 @@ use super::picos::Picos;
 /// Lanes and their first events.
 #[derive(Debug, Clone)]
 pub(super) struct Tournament {
-    /// A full binary tree, root at 1, leaves in the second half: time in the upper half of each key, lane in the lower.
-    keys: Vec<u128>,
+    /// A full binary tree of times and lanes, root at 1, leaves in the second half.
+    winners: Vec<[u64; 2]>,
 }
+
+/// Later than every event; one below the largest number, so that one can be added.
+const NOTHING: u64 = Picos::NEVER.0 - 1;
 
 impl Tournament {
     /// So many lanes, all without event.
     pub(super) fn new(lanes: usize) -> Tournament {
-        Tournament { keys: vec![u128::MAX; 2 * lanes.next_power_of_two().max(2)] }
+        Tournament { winners: vec![[NOTHING, 0]; 2 * lanes.next_power_of_two().max(2)] }
     }
 
     /// The lane's first event is now at this time, [`Picos::NEVER`] if it has none.
     #[inline]
     pub(super) fn set(&mut self, lane: usize, at: Picos) {
-        let mut place = self.keys.len() / 2 + lane;
-        let mut winner = u128::from(at.0) << 64 | lane as u128;
-        self.keys[place] = winner;
+        let mut place = self.winners.len() / 2 + lane;
+        let mut winner = [at.0.min(NOTHING), lane as u64];
+        self.winners[place] = winner;
         while place > 1 {
-            winner = winner.min(self.keys[place ^ 1]);
+            let other = self.winners[place ^ 1];
+            // Who stands at an odd place has the higher lanes, and loses at equal times. Which wins is as good as random:
+            // masks, because a branch would be mispredicted every second time.
+            let higher = place as u64 & 1;
+            let mask = u64::from(other[0] < winner[0] + higher).wrapping_neg();
+            winner = [winner[0] ^ (winner[0] ^ other[0]) & mask, winner[1] ^ (winner[1] ^ other[1]) & mask];
             place >>= 1;
-            self.keys[place] = winner;
+            self.winners[place] = winner;
         }
     }
 
-    /// The earliest event's time and lane.
+    /// The earliest event's time and lane; [`Picos::NEVER`] if there is none.
     #[inline]
     pub(super) fn first(&self) -> (Picos, usize) {
-        (Picos((self.keys[1] >> 64) as u64), self.keys[1] as u64 as usize)
+        let [at, lane] = self.winners[1];
+        (if at == NOTHING { Picos::NEVER } else { Picos(at) }, lane as usize)
     }
 }
 

@@ -102,7 +102,9 @@ impl Twin {
         let next = self.routes[frame.route()].get(frame.hop() + 1).copied().unwrap_or(END);
         if next != END {
             self.join(now, frame.on_next_hop());
-            if frame.hop() == 0 && !frame.is_answer() && self.connections[connection].leave_host() {
+            let is_first_of_data = frame.hop() == 0 && !frame.is_answer();
+            let connections = &mut self.connections;
+            if is_first_of_data && connections[connection].has_small_queue() && connections[connection].leave_host() {
                 self.send(now, connection);
                 self.set_timer(connection);
             }
