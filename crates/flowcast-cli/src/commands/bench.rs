@@ -19,7 +19,7 @@ use crate::trace_args::open_trace;
 /// Measure the speed of the replay itself
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp"
+    after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp\n  flowcast bench packet chain.pattern --network gige-lam --set sharing.congestion=cubic"
 )]
 pub struct Bench {
     #[command(subcommand)]

@@ -143,7 +143,7 @@ fn step_flows(
 }
 
 fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Prediction, PredictError> {
-    let wire = wire(network)?;
+    let wire = undisturbed(wire(network)?);
     let carried = packet::simulate(&messages(flows), &fabric, &wire)?;
     let flows = predictions(flows, &fabric, &wire, &carried.passages)?;
     let intervals = Intervals { of_flow: carried.intervals, ..Intervals::default() };
@@ -176,7 +176,7 @@ pub fn predict_seeds(
 /// As [`predict`].
 pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
     let fabric = Fabric::new(&pattern.flows, &pattern.racks, backbone_share(network)?);
-    Ok(packet::simulate(&messages(&pattern.flows), &fabric, &wire(network)?)?)
+    Ok(packet::simulate(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
 }
 
 fn wire(network: &Network) -> Result<Wire, PredictError> {
@@ -186,6 +186,12 @@ fn wire(network: &Network) -> Result<Wire, PredictError> {
         protocol: Protocol::of(&network.sharing)?,
         seed: None,
     })
+}
+
+/// Starts as they are written; host times are random only where queues overflow, because these would lock phase.
+fn undisturbed(wire: Wire) -> Wire {
+    let protocol = Protocol { jitter: Time::ZERO, ..wire.protocol };
+    Wire { protocol, seed: protocol.queue.map(|_| 0), ..wire }
 }
 
 fn messages(flows: &[Flow]) -> Vec<Message> {

@@ -63,7 +63,9 @@ pub enum SharingError {
         direction: &'static str,
     },
     /// Messages that take longer than times are counted at packet level.
-    #[error("packet: found messages that take {seconds:.3e} s, expected at most {most:.1e} s (sizes, starts, nic.bandwidth)")]
+    #[error(
+        "packet: found messages that take {seconds:.3e} s, expected at most {most:.1e} s (sizes, starts, nic.bandwidth)"
+    )]
     TooLong {
         /// A bound on the time of all of them.
         seconds: f64,

@@ -28,6 +28,7 @@ pub(super) struct Engine {
     pub(super) connections: Vec<Connection>,
     events: Tournament,
     timers: BinaryHeap<Reverse<(Picos, u32)>>,
+    first_timer: Picos,
     /// The earliest timer of each connection that stands in `timers`; others there are stale.
     scheduled: Vec<Picos>,
     jitter: Option<Jitter>,
@@ -47,6 +48,7 @@ impl Engine {
         let mut engine = Engine {
             events: Tournament::new(links.len() + 1),
             timers: BinaryHeap::new(),
+            first_timer: Picos::NEVER,
             scheduled: vec![Picos::NEVER; connections.len()],
             has_small_queues: connections.iter().any(Connection::has_small_queue),
             links,
@@ -102,14 +104,13 @@ impl Engine {
             at.full_frame()
         };
         self.packet_hops += 1;
-        let ready = match &mut self.jitter {
-            Some(jitter) if frame.hop() == 0 => now + jitter.of_frame(at.full_frame()),
-            _ => now,
-        };
-        let Some(departure) = at.admit(ready, service) else {
+        let Some(mut departure) = at.admit(now, service) else {
             self.dropped += 1;
             return;
         };
+        if let Some(jitter) = self.jitter.as_mut().filter(|_| frame.hop() == 0) {
+            departure = at.put_off(departure, jitter.of_frame(at.full_frame()));
+        }
         if at.push(departure, frame) {
             self.events.set(link as usize, departure);
         }
@@ -146,17 +147,17 @@ impl Engine {
         if deadline < self.scheduled[connection] {
             self.scheduled[connection] = deadline;
             self.timers.push(Reverse((deadline, connection as u32)));
-            self.show_timers();
+            if deadline < self.first_timer {
+                self.first_timer = deadline;
+                self.events.set(self.links.len(), deadline);
+            }
         }
-    }
-
-    fn show_timers(&mut self) {
-        let first = self.timers.peek().map_or(Picos::NEVER, |Reverse((at, _))| *at);
-        self.events.set(self.links.len(), first);
     }
 
     fn expire(&mut self, now: Picos) {
         let Some(Reverse((at, number))) = self.timers.pop() else { return };
+        // What is scheduled meanwhile is not earlier, and is shown at the end.
+        self.first_timer = at;
         let connection = number as usize;
         if self.scheduled[connection] == at {
             self.scheduled[connection] = Picos::NEVER;
@@ -167,6 +168,7 @@ impl Engine {
             }
             self.schedule(connection);
         }
-        self.show_timers();
+        self.first_timer = self.timers.peek().map_or(Picos::NEVER, |Reverse((at, _))| *at);
+        self.events.set(self.links.len(), self.first_timer);
     }
 }

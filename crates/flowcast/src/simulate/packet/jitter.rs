@@ -1,8 +1,8 @@
-//! What differs from run to run: when messages start, and how long a host takes to put a frame on its wire.
+//! What differs from run to run: when messages start, and how long a frame takes from its interface to the switch.
 //!
-//! Deterministic drop-tail queues can lock phase: the same flow loses again and again. Real hosts take a random time for
-//! each packet, which breaks this; up to one frame's time on the link is enough (Floyd and Jacobson, Internetworking
-//! 3(3), 1992, section 4). A busy interface hides it, and no capacity is lost.
+//! Deterministic drop-tail queues lock phase: of two flows that come in at the rate at which the queue is emptied, one
+//! loses again and again. A random time for each packet, up to that of one frame on the link, breaks this (Floyd and
+//! Jacobson, Internetworking 3(3), 1992, section 4). Frames stay in order, and no capacity is lost.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -23,7 +23,7 @@ impl Jitter {
         self.up_to(most)
     }
 
-    /// How much later a frame is at its interface.
+    /// How much later a frame leaves its interface.
     #[inline]
     pub(super) fn of_frame(&mut self, frame: Picos) -> Picos {
         self.up_to(frame)

@@ -28,6 +28,8 @@ pub(super) struct Link {
     answer: Picos,
     latency: Picos,
     longest_wait: Picos,
+    /// The last departure that was put off.
+    last: Picos,
     picos_per_byte: f64,
     /// Departures not yet dealt with: a ring whose size is a power of two.
     leaving: Box<[(Picos, Frame)]>,
@@ -44,6 +46,7 @@ impl Link {
             answer: Picos::ZERO,
             latency: Picos::from_time(kind.latency),
             longest_wait: Picos::NEVER,
+            last: Picos::ZERO,
             picos_per_byte,
             leaving: vec![(Picos::NEVER, Frame::answer(0, 0)); 16].into(),
             head: 0,
@@ -78,6 +81,13 @@ impl Link {
         }
         self.free = self.free.max(now) + service;
         Some(self.free + self.latency)
+    }
+
+    /// The same departure, so much later, but after those before it.
+    #[inline]
+    pub(super) fn put_off(&mut self, departure: Picos, later: Picos) -> Picos {
+        self.last = (departure + later).max(self.last + Picos(1));
+        self.last
     }
 
     /// Adds a departure, later than all others; true if it is the only one.

@@ -17,7 +17,13 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(control: &Control) -> Pace {
         let rate = control.pace();
-        Pace { rate, each: rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate)), left: rate.map_or(u32::MAX, burst), next: Picos::ZERO, is_held: false }
+        Pace {
+            rate,
+            each: rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate)),
+            left: rate.map_or(u32::MAX, burst),
+            next: Picos::ZERO,
+            is_held: false,
+        }
     }
 
     /// The control has changed its mind.

@@ -20,8 +20,8 @@ use std::collections::{BTreeSet, VecDeque};
 use super::SEGMENT;
 use super::control::{Control, Heard, Repair, Window};
 use super::order::{Arrival, Order};
-use super::picos::Picos;
 use super::pace::Pace;
+use super::picos::Picos;
 use super::round_trip::RoundTrip;
 
 /// Packets of the largest burst that leaves a sender in one piece (64 KiB).
@@ -127,7 +127,8 @@ struct Hearing {
 
 impl Sender {
     pub(super) fn new(limits: Limits, control: Control) -> Sender {
-        let window = Window { packets: limits.first_window.min(limits.receive_window), threshold: u32::MAX / 2, credit: 0 };
+        let window =
+            Window { packets: limits.first_window.min(limits.receive_window), threshold: u32::MAX / 2, credit: 0 };
         Sender {
             limits,
             pace: Pace::new(&control),

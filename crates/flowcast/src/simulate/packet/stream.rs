@@ -6,8 +6,8 @@
 use super::frame::Place;
 use super::picos::Picos;
 use super::{Message, SEGMENT};
-use crate::simulate::fluid::{Interval, Passage};
 use crate::model::sharing::fabric::{Limit, Share};
+use crate::simulate::fluid::{Interval, Passage};
 use crate::units::{Bytes, Rate};
 
 /// A message's progress is noted so many times.

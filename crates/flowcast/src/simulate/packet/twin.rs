@@ -81,13 +81,13 @@ impl Twin {
             false => self.connections[connection].stream.payload(self.connections[connection].packet(frame)),
         };
         let service = self.links[link].service(payload);
-        let ready = match &mut self.jitter {
-            Some(jitter) if frame.hop() == 0 => now + jitter.of_frame(self.links[link].service(Bytes(SEGMENT))),
-            _ => now,
-        };
         self.hops += 1;
-        match self.links[link].admit(ready, service) {
-            Some(departure) => {
+        match self.links[link].admit(now, service) {
+            Some(mut departure) => {
+                if let Some(jitter) = self.jitter.as_mut().filter(|_| frame.hop() == 0) {
+                    let later = jitter.of_frame(self.links[link].service(Bytes(SEGMENT)));
+                    departure = (departure + later).max(self.free[link] + Picos(1));
+                }
                 assert!(departure > now && departure > self.free[link], "frames leave in order, after they came");
                 self.free[link] = departure;
                 self.frames.push(frame);
@@ -172,15 +172,17 @@ fn protocols() -> impl Strategy<Value = Protocol> {
     let congestion =
         prop::sample::select(vec![Congestion::Fixed, Congestion::Reno, Congestion::Cubic, Congestion::Bbr]);
     let windows = (1448u64..300_000, 1448u64..30_000, prop::option::of(1538u64..60_000));
-    (congestion, windows, any::<(bool, bool, bool)>()).prop_map(|(congestion, (window, first, queue), flags)| Protocol {
-        congestion,
-        window: Bytes(window),
-        first_window: Bytes(first),
-        queue: queue.map(Bytes),
-        connections: if flags.0 { Connections::Pair } else { Connections::Each },
-        idle_restart: flags.1,
-        small_queues: flags.2,
-        jitter: Time::from_micros(200.0),
+    (congestion, windows, any::<(bool, bool, bool)>()).prop_map(|(congestion, (window, first, queue), flags)| {
+        Protocol {
+            congestion,
+            window: Bytes(window),
+            first_window: Bytes(first),
+            queue: queue.map(Bytes),
+            connections: if flags.0 { Connections::Pair } else { Connections::Each },
+            idle_restart: flags.1,
+            small_queues: flags.2,
+            jitter: Time::from_micros(200.0),
+        }
     })
 }
 

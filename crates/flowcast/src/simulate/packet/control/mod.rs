@@ -11,8 +11,8 @@ mod hystart;
 use super::picos::Picos;
 use super::sender::Transmission;
 use crate::model::sharing::protocol::Congestion;
-pub(super) use bbr::burst;
 use bbr::Bbr;
+pub(super) use bbr::burst;
 use cubic::Cubic;
 
 /// The congestion window.
