@@ -15,19 +15,16 @@
 //! - Idle: a window that was not used for a time-out is halved for each, down to the first window (RFC 2861).
 //! - A window grows only while it is what limits the sender (RFC 7661, as Linux does it).
 
-use std::collections::{BTreeSet, VecDeque};
+mod repair;
+mod timers;
 
-use super::SEGMENT;
+use std::collections::VecDeque;
+
 use super::control::{Control, Heard, Repair, Window};
 use super::order::{Arrival, Order};
 use super::pace::Pace;
 use super::picos::Picos;
 use super::round_trip::RoundTrip;
-
-/// Packets of the largest burst that leaves a sender in one piece (64 KiB).
-const LARGEST_BURST: u32 = 65_536 / SEGMENT as u32;
-/// Bursts halve with each of these in the least round trip (Linux' `tcp_tso_rtt_log`, 2^9 us).
-const NEAR: Picos = Picos::from_micros(512);
 
 /// One sending of one packet.
 #[derive(Debug, Clone, Copy)]
@@ -368,165 +365,9 @@ impl Sender {
         self.usage.is_limited || (self.window.is_in_slow_start() && self.window.packets < 2 * self.usage.most)
     }
 
-    /// Proportional rate reduction.
-    fn reduce(&mut self, heard: &Heard, missing_before: u32) {
-        if matches!(self.control, Control::Fixed) {
-            return;
-        }
-        let Reduction { before, delivered, sent } = &mut self.reduction;
-        *delivered += heard.packets;
-        let threshold = self.window.threshold;
-        let more = if heard.in_flight > threshold {
-            let due = u64::from(threshold) * u64::from(*delivered);
-            (due.div_ceil(u64::from((*before).max(1))) as u32).saturating_sub(*sent)
-        } else {
-            let progress = u32::from(heard.reach.0 > missing_before && heard.lost == 0);
-            (delivered.saturating_sub(*sent).max(heard.packets) + progress).min(threshold - heard.in_flight)
-        };
-        let least = u32::from(*sent == 0);
-        self.window.packets = heard.in_flight + more.max(least);
-    }
-
-    /// Takes overtaken packets for lost if that is sure enough; how many were.
-    fn judge_suspects(&mut self, now: Picos) -> u32 {
-        if self.suspects.is_empty() {
-            return 0;
-        }
-        let is_sure = self.repair != Repair::None || self.came.ahead() >= 3 || self.suspicion_at <= now;
-        if is_sure {
-            return self.declare_lost();
-        }
-        if self.suspicion_at == Picos::NEVER {
-            self.suspicion_at = now + self.round_trip.least().scaled(0.25);
-        }
-        0
-    }
-
-    fn declare_lost(&mut self) -> u32 {
-        self.suspicion_at = Picos::NEVER;
-        let count = self.suspects.len() as u32;
-        self.in_flight -= count;
-        let came = &self.came;
-        self.lost.extend(self.suspects.drain(..).filter(|packet| !came.has(*packet)));
-        if self.repair == Repair::None {
-            self.begin_recovery();
-        }
-        count
-    }
-
-    fn begin_recovery(&mut self) {
-        self.repair = Repair::Recovery;
-        self.repaired_at = self.next;
-        self.reduction = Reduction { before: self.window.packets, delivered: 0, sent: 0 };
-        self.window.threshold = self.control.threshold_after_loss(&self.window);
-        self.window.credit = 0;
-    }
-
-    fn take_back_timeout(&mut self) {
-        let Some((window, first_after)) = self.before_timeout.take() else { return };
-        if self.first > first_after || self.repair != Repair::Timeout {
-            return;
-        }
-        self.window = window;
-        self.repair = Repair::None;
-        for transmission in self.transmissions.iter_mut().filter(|transmission| transmission.is_lost) {
-            transmission.is_lost = false;
-            self.in_flight += 1;
-        }
-        let under_way: BTreeSet<u32> = self.transmissions.iter().map(|transmission| transmission.packet).collect();
-        self.lost.retain(|packet| !under_way.contains(packet));
-        if !self.lost.is_empty() {
-            self.begin_recovery();
-        }
-    }
-
-    fn set_timers(&mut self, now: Picos) {
-        (self.timeout_at, self.probe_at) = (Picos::NEVER, Picos::NEVER);
-        if self.next == self.came.next() {
-            return;
-        }
-        self.timeout_at = now + self.round_trip.timeout();
-        if self.repair == Repair::None && self.suspects.is_empty() && !self.has_probed {
-            let wait = self.round_trip.probe_after(self.in_flight);
-            self.probe_at = if wait < self.round_trip.timeout() { now + wait } else { Picos::NEVER };
-        }
-    }
-
     /// Whether nothing gets lost and windows are fixed.
     #[inline]
     pub(super) fn is_lossless(&self) -> bool {
         self.limits.is_lossless
-    }
-
-    /// Packets that the connection may have in its own interface's queue before it waits (TCP small queues): two bursts,
-    /// or what goes out in a millisecond.
-    pub(super) fn small_queue(&self) -> u32 {
-        let Some(smooth) = self.round_trip.smooth().filter(|smooth| *smooth > Picos::ZERO) else {
-            return self.window.packets.max(4);
-        };
-        let ratio = if self.window.packets < self.window.threshold / 2 { 2.0 } else { 1.2 };
-        let pace = ratio * f64::from(self.window.packets) / smooth.as_seconds();
-        let in_a_millisecond = (self.control.pace().unwrap_or(pace) / 1024.0) as u32;
-        let halvings = self.round_trip.least().0 / NEAR.0;
-        let burst = (in_a_millisecond + (LARGEST_BURST >> halvings.min(31))).min(LARGEST_BURST);
-        (2 * burst.min(self.window.packets / 2).max(2)).max(in_a_millisecond)
-    }
-
-    /// The earliest time at which a timer runs out or the pace lets something go.
-    #[inline]
-    pub(super) fn deadline(&self) -> Picos {
-        if self.limits.is_lossless {
-            return Picos::NEVER;
-        }
-        self.timeout_at.min(self.probe_at).min(self.suspicion_at).min(self.pace.deadline())
-    }
-
-    /// Deals with the timers that ran out; a transmission, and its packet, that goes out regardless of windows.
-    pub(super) fn expire(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
-        if self.limits.is_lossless {
-            return None;
-        }
-        self.pace.release(now);
-        if self.suspicion_at <= now {
-            self.suspicion_at = Picos::NEVER;
-            if !self.suspects.is_empty() {
-                self.declare_lost();
-                self.set_timers(now);
-            }
-        }
-        if self.timeout_at <= now {
-            self.time_out(now);
-        } else if self.probe_at <= now {
-            self.probe_at = Picos::NEVER;
-            self.has_probed = true;
-            self.timeout_at = now + self.round_trip.timeout();
-            let fits = self.next < available && self.next - self.came.next() < self.limits.receive_window;
-            let packet = if fits { self.next } else { self.next - 1 };
-            return Some((self.transmit(now, packet), packet));
-        }
-        None
-    }
-
-    fn time_out(&mut self, now: Picos) {
-        self.round_trip.timed_out();
-        if self.repair != Repair::Timeout || self.came.next() >= self.repaired_at {
-            self.before_timeout = Some((self.window, self.first + self.transmissions.len() as u32));
-            let threshold = self.control.threshold_after_loss(&self.window);
-            self.control.reset(&self.window);
-            self.window.threshold = threshold;
-        }
-        self.repair = Repair::Timeout;
-        self.repaired_at = self.next;
-        self.window.packets = 1;
-        self.window.credit = 0;
-        for transmission in &mut self.transmissions {
-            transmission.is_lost = true;
-        }
-        self.in_flight = 0;
-        self.suspects.clear();
-        self.suspicion_at = Picos::NEVER;
-        let came = &self.came;
-        self.lost = (came.next()..self.next).filter(|packet| !came.has(*packet)).collect();
-        self.set_timers(now);
     }
 }
