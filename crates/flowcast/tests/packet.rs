@@ -1,13 +1,14 @@
 //! The packet level by hand, and as the twin of the closed loop.
 
 use flowcast::cluster::flow::Flow;
+use flowcast::cluster::pattern::Pattern;
 use flowcast::cluster::racks::Racks;
 use flowcast::cluster::staggered::{Direction, staggered_chain};
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, Prediction, predict_flows};
+use flowcast::simulate::concurrent::{Method, Prediction, predict_flows, predict_seeds};
 use flowcast::simulate::packet::{FRAME_OVERHEAD, SEGMENT};
 use flowcast::units::{Bytes, Node, Time};
 
@@ -110,4 +111,141 @@ fn the_closed_loop_is_near_its_packets_and_nearer_than_max_min() {
     };
     let (closed_loop, fair) = (mean_error(Model::ClosedLoop), mean_error(Model::Fair));
     assert!(closed_loop < 0.03 && closed_loop < fair, "closed loop {closed_loop}, max-min {fair}");
+}
+
+fn with(overrides: &[(&str, &str)]) -> Network {
+    network(6.25e6, &[&[("nic.latency", "10us"), ("sharing.window", "4MB")], overrides].concat())
+}
+
+fn by(network: &Network, flows: &[Flow]) -> Prediction {
+    predict(flows, &Racks::default(), network, Model::Packet)
+}
+
+#[test]
+fn a_flow_alone_runs_at_the_goodput_under_every_congestion_control() {
+    for congestion in ["fixed", "reno", "cubic", "bbr"] {
+        for queue in ["30kB", "1MB"] {
+            let network = with(&[("sharing.congestion", congestion), ("sharing.queue", queue)]);
+            let seconds = by(&network, &[flow(1, 0, 1, 20)]).flows[0].duration.as_seconds();
+            let share = 20e6 / seconds / 6.25e6;
+            assert!((share - 0.9415).abs() < 0.0015, "{congestion}, {queue}: {share}");
+        }
+    }
+}
+
+#[test]
+fn equal_flows_are_served_alike_in_the_long_run() {
+    for congestion in ["reno", "cubic", "bbr"] {
+        let network = with(&[("sharing.congestion", congestion), ("sharing.queue", "100kB")]);
+        let pattern = Pattern { flows: (0..3).map(|n| flow(n + 1, n, 9, 40)).collect(), ..Pattern::default() };
+        let (prediction, spreads) = predict_seeds(&pattern, &network, 9).unwrap();
+        for (flow, spread) in prediction.flows.iter().zip(&spreads) {
+            assert!((flow.slowdown() - 2.8).abs() < 0.3, "{congestion}: {}", flow.slowdown());
+            assert!(spread.low.end <= flow.end && flow.end <= spread.high.end);
+        }
+    }
+}
+
+#[test]
+fn seeds_give_the_same_interval_each_time() {
+    let network = with(&[("sharing.congestion", "cubic"), ("sharing.queue", "60kB")]);
+    let pattern = Pattern { flows: vec![flow(1, 0, 2, 4), flow(2, 1, 2, 4)], ..Pattern::default() };
+    let first = predict_seeds(&pattern, &network, 5).unwrap();
+    assert_eq!(first, predict_seeds(&pattern, &network, 5).unwrap());
+    assert!(first.1.iter().all(|spread| spread.low.end < spread.high.end));
+}
+
+/// 1 Gbit/s and 10 ms there and back: a window of n packets takes one round trip while it is short of 1.2 MB.
+#[test]
+fn slow_start_doubles_the_window_in_each_round_trip() {
+    let network = network(
+        1.25e8,
+        &[("nic.latency", "5ms"), ("sharing.window", "4MB"), ("sharing.congestion", "reno"), ("sharing.queue", "1MB")],
+    );
+    let packets = |count: u64| Flow { size: Bytes(count * SEGMENT), ..flow(1, 0, 1, 0) };
+    for (count, round_trips) in [(10, 0.5), (30, 1.5), (70, 2.5), (150, 3.5)] {
+        let seconds = by(&network, &[packets(count)]).flows[0].duration.as_seconds();
+        assert!((seconds - round_trips * 0.01).abs() < 0.003, "{count} packets: {seconds} s");
+    }
+}
+
+#[test]
+fn a_tiny_window_waits_for_the_held_back_answer() {
+    let network = network(WIRE, &[("sharing.window", "1448B")]);
+    let flow = Flow { size: Bytes(3 * SEGMENT), ..flow(1, 0, 1, 0) };
+    let seconds = by(&network, &[flow]).flows[0].duration.as_seconds();
+    assert!((seconds - 2.0 * 0.040).abs() < 0.006, "{seconds}");
+}
+
+#[test]
+fn hystart_keeps_cubic_below_windows_that_reno_fills() {
+    let shares = |congestion| {
+        let network = with(&[("sharing.congestion", congestion), ("sharing.window", "164448B")]);
+        let flows = [flow(1, 0, 2, 4), Flow { start: Time::from_seconds(2.0), ..flow(2, 0, 3, 2) }, flow(3, 1, 3, 30)];
+        by(&network, &flows).flows[1].slowdown()
+    };
+    assert!(shares("cubic") > 1.15 * shares("reno"), "cubic {}, reno {}", shares("cubic"), shares("reno"));
+}
+
+#[test]
+fn an_idle_connection_starts_slowly_again_unless_told_not_to() {
+    let second = |restart| {
+        let network = network(
+            1.25e8,
+            &[
+                ("nic.latency", "5ms"),
+                ("sharing.window", "4MB"),
+                ("sharing.congestion", "reno"),
+                ("sharing.connections", "pair"),
+                ("sharing.idle_restart", restart),
+            ],
+        );
+        let later = Flow { start: Time::from_seconds(5.0), size: Bytes(150 * SEGMENT), ..flow(2, 0, 1, 0) };
+        by(&network, &[flow(1, 0, 1, 2), later]).flows[1].duration.as_seconds()
+    };
+    assert!((second("true") - 0.035).abs() < 0.003, "{}", second("true"));
+    assert!((second("false") - 0.005).abs() < 0.003, "{}", second("false"));
+}
+
+#[test]
+fn messages_of_a_pair_go_one_after_the_other_over_one_connection() {
+    let network = with(&[("sharing.connections", "pair")]);
+    let prediction = by(&network, &[flow(1, 0, 1, 4), flow(2, 0, 1, 4), flow(3, 1, 0, 1)]);
+    let [first, second, _] = &prediction.flows[..] else { panic!("three flows") };
+    let ratio = second.end.as_seconds() / first.end.as_seconds();
+    assert!((ratio - 2.0).abs() < 0.05, "{ratio}");
+}
+
+#[test]
+fn small_queues_keep_a_flow_from_filling_its_own_interface() {
+    let out_flow = |small| {
+        let network = with(&[
+            ("sharing.congestion", "reno"),
+            ("sharing.window", "1MB"),
+            ("sharing.small_queues", small),
+            ("nic.latency", "5ms"),
+        ]);
+        let flows = [flow(1, 0, 1, 20), Flow { start: Time::from_seconds(1.0), size: Bytes(1448), ..flow(2, 0, 2, 0) }];
+        by(&network, &flows).flows[1].duration.as_seconds()
+    };
+    assert!(out_flow("true") < 0.2 * out_flow("false"), "{} and {}", out_flow("true"), out_flow("false"));
+}
+
+#[test]
+fn fields_out_of_range_are_refused_by_name() {
+    for (field, value) in [
+        ("sharing.window", "1447B"),
+        ("sharing.first_window", "2GB"),
+        ("sharing.queue", "1537B"),
+        ("sharing.queue", "0B"),
+    ] {
+        let network = network(WIRE, &[(field, value)]);
+        let method = Method { model: Model::Packet, strictness: Strictness::Extended };
+        let error = predict_flows(&[flow(1, 0, 1, 1)], &Racks::default(), &network, method).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("{field}: found ")), "{error}");
+    }
+    let method = Method { model: Model::Packet, strictness: Strictness::Extended };
+    let slow = network(1e-3, &[]);
+    let error = predict_flows(&[flow(1, 0, 1, 4)], &Racks::default(), &slow, method).unwrap_err();
+    assert!(error.to_string().contains("expected at most"), "{error}");
 }

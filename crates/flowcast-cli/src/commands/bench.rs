@@ -11,7 +11,7 @@ use flowcast::simulate::placement::Placement;
 use flowcast::trace::{Program, Trace};
 use serde_json::json;
 
-use super::bench_sweep;
+use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
 use crate::trace_args::open_trace;
@@ -19,7 +19,7 @@ use crate::trace_args::open_trace;
 /// Measure the speed of the replay itself
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp"
+    after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp\n  flowcast bench packet chain.pattern --network gige-lam --set sharing.congestion=cubic"
 )]
 pub struct Bench {
     #[command(subcommand)]
@@ -40,6 +40,19 @@ enum What {
         /// Measure from the text to the result instead
         #[arg(long)]
         with_load: bool,
+        /// Machine-readable output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Packet-hops per second of the packet model: the median of several runs
+    Packet {
+        /// Pattern
+        input: PathBuf,
+        #[command(flatten)]
+        network: NetworkArgs,
+        /// Runs
+        #[arg(long, default_value_t = 11)]
+        runs: u32,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
@@ -67,6 +80,10 @@ impl Bench {
     pub fn run(self) -> Result<()> {
         match self.what {
             What::Replay { input, network, runs, with_load, json } => replay(&input, &network, runs, with_load, json),
+            What::Packet { input, network, runs, json } => {
+                refuse_none(runs)?;
+                bench_packet::run(&input, &network.load()?, runs, json)
+            }
             What::Sweep { input, network, sets, runs, json } => {
                 refuse_none(runs)?;
                 let trace = open_trace(&input)?;

@@ -1,6 +1,7 @@
 //! One file for each subcommand.
 
 mod bench;
+mod bench_packet;
 mod bench_sweep;
 mod compile;
 mod completions;

@@ -22,7 +22,8 @@ use crate::trace_args::{first_file, open_trace};
   flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
-  flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json")]
+  flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
+  flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
 pub struct Predict {
     /// Pattern of concurrent communications, or trace: Dimemas .dim, Paraver .prv, GOAL, SimGrid time-independent list, or
     /// compiled .fct, plain, gzip or zstd; or the folder of a recording. Several traces run on the machine at once

@@ -10,8 +10,9 @@ use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::pattern_plot;
-use flowcast::simulate::concurrent::{FlowPrediction, Method, Prediction, predict};
+use flowcast::simulate::concurrent::{FlowPrediction, Method, Prediction, predict, predict_seeds};
 use flowcast::simulate::fluid::Interval;
+use flowcast::simulate::packet::seeds::{LEVEL, Spread};
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
 
@@ -35,12 +36,15 @@ pub struct PatternArgs {
     /// Patterns: flow-cuts refuses more than two flows in one direction of a node
     #[arg(long)]
     pub strict: bool,
+    /// Patterns, model packet: so many runs with random starts and host times; medians, and where nine of ten lie
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: Option<u32>,
 }
 
 impl PatternArgs {
     /// Whether one was given that means nothing for a trace.
     pub fn is_for_patterns_only(&self) -> bool {
-        self.explain || self.plot.is_some() || self.strict
+        self.explain || self.plot.is_some() || self.strict || self.seeds.is_some()
     }
 }
 
@@ -54,16 +58,29 @@ pub fn method(model: Option<&str>, is_strict: bool, network: &Network) -> Result
 /// Predicts, prints and draws.
 pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
     let method = method(args.model.as_deref(), args.strict, network)?;
-    let prediction = predict(pattern, network, method)?;
+    let (prediction, spreads) = match args.seeds {
+        None => (predict(pattern, network, method)?, Vec::new()),
+        Some(seeds) if method.model == Model::Packet => predict_seeds(pattern, network, seeds)?,
+        Some(_) => bail!("--seeds: found the model {}, expected packet (--model packet)", method.model.name()),
+    };
     if let Some(path) = &args.plot {
         draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, method.model.name()))?;
     }
     let mut out = std::io::stdout().lock();
     if as_json {
-        writeln!(out, "{}", document(&prediction, network, method.model, args.explain))?;
+        let mut document = document(&prediction, network, method.model, args.explain);
+        if let Some(seeds) = args.seeds {
+            add_spreads(&mut document, &spreads, seeds);
+        }
+        writeln!(out, "{document}")?;
         return Ok(());
     }
-    print_flows(&mut out, &prediction, network, method.model)?;
+    print_flows(&mut out, &prediction, &spreads)?;
+    let (flows, makespan) = (flows_text(&prediction), Rounded(prediction.makespan()));
+    writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, method.model.name())?;
+    if let Some(seeds) = args.seeds {
+        writeln!(out, "medians of {seeds} runs; nine of ten end between the times low and high")?;
+    }
     if args.explain {
         print_intervals(&mut out, &prediction, network)?;
     }
@@ -86,6 +103,19 @@ fn document(prediction: &Prediction, network: &Network, model: Model, explain: b
         "makespan_s": prediction.makespan().as_seconds(),
         "flows": flows.collect::<Vec<_>>(),
     })
+}
+
+/// Beside each flow where nine of ten runs lie.
+fn add_spreads(document: &mut Value, spreads: &[Spread], seeds: u32) {
+    document["seeds"] = json!(seeds);
+    document["interval_level"] = json!(LEVEL);
+    for (index, spread) in spreads.iter().enumerate() {
+        let flow = &mut document["flows"][index];
+        flow["end_s_low"] = json!(spread.low.end.as_seconds());
+        flow["end_s_high"] = json!(spread.high.end.as_seconds());
+        flow["duration_s_low"] = json!(spread.low.duration.as_seconds());
+        flow["duration_s_high"] = json!(spread.high.duration.as_seconds());
+    }
 }
 
 fn flow_entry(predicted: &FlowPrediction) -> Value {
@@ -112,11 +142,15 @@ fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
     })
 }
 
-fn print_flows(out: &mut impl Write, prediction: &Prediction, network: &Network, model: Model) -> Result<()> {
-    let mut table = table(&[">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"]);
-    for predicted in &prediction.flows {
+fn print_flows(out: &mut impl Write, prediction: &Prediction, spreads: &[Spread]) -> Result<()> {
+    let mut columns = vec![">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"];
+    if !spreads.is_empty() {
+        columns.extend([">low", ">high"]);
+    }
+    let mut table = table(&columns);
+    for (index, predicted) in prediction.flows.iter().enumerate() {
         let flow = &predicted.flow;
-        table.add_row([
+        let mut row = vec![
             flow.id.to_string(),
             flow.src.to_string(),
             flow.dst.to_string(),
@@ -126,11 +160,13 @@ fn print_flows(out: &mut impl Write, prediction: &Prediction, network: &Network,
             Rounded(predicted.duration).to_string(),
             Rounded(predicted.alone).to_string(),
             format!("{:.3}", predicted.slowdown()),
-        ]);
+        ];
+        if let Some(spread) = spreads.get(index) {
+            row.extend([spread.low.end, spread.high.end].map(|end| Rounded(end).to_string()));
+        }
+        table.add_row(row);
     }
     writeln!(out, "{table}")?;
-    let (flows, makespan) = (flows_text(prediction), Rounded(prediction.makespan()));
-    writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
     Ok(())
 }
 

@@ -1,18 +1,21 @@
 //! Predicts a pattern of concurrent communications with a network and a model.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use thiserror::Error;
 
-use super::fluid::{self, Demand, Interval, Intervals};
-use super::packet::{self, Message, Wire};
+use super::fluid::{self, Demand, Interval, Intervals, Passage};
+use super::packet::seeds::{self, Spread};
+use super::packet::{self, Carried, Message, Wire};
 use crate::cluster::flow::Flow;
 use crate::cluster::pattern::Pattern;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Limit};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, backbone_share, finite_rate, rate_model, window};
+use crate::model::sharing::model::{Model, backbone_share, finite_rate, rate_model};
+use crate::model::sharing::protocol::Protocol;
 use crate::model::sharing::{RateModel, SharingError};
 use crate::units::Time;
 
@@ -140,19 +143,78 @@ fn step_flows(
 }
 
 fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Prediction, PredictError> {
-    let wire = Wire { rate: finite_rate(network)?, latency: network.nic.latency, window: window(network)? };
-    let messages: Vec<Message> = flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect();
-    let carried = packet::simulate(&messages, &fabric, wire);
-    let mut lone_times = BTreeMap::new();
-    let predicted = flows.iter().zip(&fabric.paths).zip(carried.passages).map(|((flow, path), passage)| {
-        let kind = (flow.size, path.is_between_racks());
-        let alone = *lone_times.entry(kind).or_insert_with(|| {
-            let message = Message { start: Time::ZERO, size: flow.size };
-            packet::simulate(&[message], &fabric.only(path), wire).passages[0].duration
-        });
-        FlowPrediction { flow: *flow, end: passage.end, duration: passage.duration, alone }
-    });
-    let flows = predicted.collect();
+    let wire = undisturbed(wire(network)?);
+    let carried = packet::simulate(&messages(flows), &fabric, &wire)?;
+    let flows = predictions(flows, &fabric, &wire, &carried.passages)?;
     let intervals = Intervals { of_flow: carried.intervals, ..Intervals::default() };
     Ok(Prediction { flows, intervals, fabric })
+}
+
+/// Packet by packet with several seeds: the medians as a prediction, and where each flow lies. Intervals are those of
+/// the run without disturbances.
+///
+/// # Errors
+/// As [`predict`].
+pub fn predict_seeds(
+    pattern: &Pattern,
+    network: &Network,
+    seeds: u32,
+) -> Result<(Prediction, Vec<Spread>), PredictError> {
+    let fabric = Fabric::new(&pattern.flows, &pattern.racks, backbone_share(network)?);
+    let wire = wire(network)?;
+    let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, seeds)?;
+    let mut prediction = carry_packets(&pattern.flows, network, fabric)?;
+    for (flow, spread) in prediction.flows.iter_mut().zip(&spreads) {
+        (flow.end, flow.duration) = (spread.median.end, spread.median.duration);
+    }
+    Ok((prediction, spreads))
+}
+
+/// A pattern packet by packet, with what that took: frames, links crossed, losses.
+///
+/// # Errors
+/// As [`predict`].
+pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+    let fabric = Fabric::new(&pattern.flows, &pattern.racks, backbone_share(network)?);
+    Ok(packet::simulate(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
+}
+
+fn wire(network: &Network) -> Result<Wire, PredictError> {
+    Ok(Wire {
+        rate: finite_rate(network)?,
+        latency: network.nic.latency,
+        protocol: Protocol::of(&network.sharing)?,
+        seed: None,
+    })
+}
+
+/// Starts as they are written; host times are random only where queues overflow, because these would lock phase.
+fn undisturbed(wire: Wire) -> Wire {
+    let protocol = Protocol { jitter: Time::ZERO, ..wire.protocol };
+    Wire { protocol, seed: protocol.queue.map(|_| 0), ..wire }
+}
+
+fn messages(flows: &[Flow]) -> Vec<Message> {
+    flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect()
+}
+
+fn predictions(
+    flows: &[Flow],
+    fabric: &Fabric,
+    wire: &Wire,
+    passages: &[Passage],
+) -> Result<Vec<FlowPrediction>, PredictError> {
+    let mut lone_times = BTreeMap::new();
+    let mut predicted = Vec::with_capacity(flows.len());
+    for ((flow, path), passage) in flows.iter().zip(&fabric.paths).zip(passages) {
+        let alone = match lone_times.entry((flow.size, path.is_between_racks())) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => {
+                let message = Message { start: Time::ZERO, size: flow.size };
+                *unknown.insert(packet::simulate(&[message], &fabric.only(path), wire)?.passages[0].duration)
+            }
+        };
+        predicted.push(FlowPrediction { flow: *flow, end: passage.end, duration: passage.duration, alone });
+    }
+    Ok(predicted)
 }

@@ -12,12 +12,14 @@ pub mod ib_penalty;
 pub mod independent;
 pub mod model;
 mod newton;
+pub mod protocol;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::units::{Bytes, Node, Rate};
+use crate::units::{Bytes, Node, Rate, Time};
 use fabric::{Allocation, Fabric};
+use protocol::{Congestion, Connections};
 
 /// A rule by which flows under way together share what they cross.
 pub trait RateModel {
@@ -59,6 +61,24 @@ pub enum SharingError {
         flows: u32,
         /// `out` or `in`.
         direction: &'static str,
+    },
+    /// Messages that take longer than times are counted at packet level.
+    #[error(
+        "packet: found messages that take {seconds:.3e} s, expected at most {most:.1e} s (sizes, starts, nic.bandwidth)"
+    )]
+    TooLong {
+        /// A bound on the time of all of them.
+        seconds: f64,
+        /// What can be counted.
+        most: f64,
+    },
+    /// More packets or connections than have numbers.
+    #[error("packet: found {found} packets of a connection or connections, expected at most {most}")]
+    TooManyPackets {
+        /// How many.
+        found: u64,
+        /// What can be counted.
+        most: u64,
     },
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
@@ -104,6 +124,27 @@ pub struct Sharing {
     /// Packet level: bytes that a flow keeps in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
+    /// Packet level: how a sender finds its window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<Congestion>,
+    /// Packet level: the congestion window of a new connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_window: Option<Bytes>,
+    /// Packet level: bytes that wait at most before a port of the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Bytes>,
+    /// Packet level: which messages go over one connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+    /// Packet level: whether a connection that was idle falls back to its first window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_restart: Option<bool>,
+    /// Packet level: whether a sender keeps its own interface's queue small.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_queues: Option<bool>,
+    /// Packet level, several seeds: how much later than its time a message may start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Time>,
     /// Asymmetric Ethernet: flows over the backbone from which it is the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backbone_from: Option<u32>,

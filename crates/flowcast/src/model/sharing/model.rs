@@ -9,7 +9,7 @@ use super::ib_penalty::IbPenalty;
 use super::independent::Independent;
 use super::{RateModel, Sharing, SharingError};
 use crate::model::network::Network;
-use crate::units::{Bytes, Rate};
+use crate::units::Rate;
 
 /// A model of concurrent communications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,19 +104,6 @@ pub fn rate_model(
         Model::IbPenalty => Box::new(ib_penalty(sharing)?),
         Model::Packet => return Ok(None),
     }))
-}
-
-/// Most bytes that a flow keeps in flight at packet level; 44 kB, which socket buffers of 32 KiB give, if the network does
-/// not say.
-///
-/// # Errors
-/// A window smaller than a packet.
-pub fn window(network: &Network) -> Result<Bytes, SharingError> {
-    let window = network.sharing.window.unwrap_or(Bytes(44_000));
-    if window.0 < 1448 {
-        return Err(parameter("sharing.window", Some(window.0 as f64), "at least one packet of 1448B"));
-    }
-    Ok(window)
 }
 
 /// The interface's rate, which must be finite.

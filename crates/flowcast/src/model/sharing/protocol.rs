@@ -1,0 +1,100 @@
+//! What the packet level has to know of the transport: the parameters of `[sharing]` that only it reads.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Sharing, SharingError};
+use crate::units::{Bytes, Time};
+
+/// Payload of a full packet.
+pub const SEGMENT: u64 = 1448;
+/// What a frame has beside its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of preamble,
+/// checksum and gap.
+pub const FRAME_OVERHEAD: u64 = 90;
+
+/// How a sender finds its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Congestion {
+    /// Slow start up to `sharing.window`, which nothing makes smaller.
+    #[default]
+    Fixed,
+    /// RFC 5681.
+    Reno,
+    /// RFC 9438 with HyStart (Ha and Rhee 2011).
+    Cubic,
+    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr,
+}
+
+/// Which messages go over one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// Each has its own, new one.
+    #[default]
+    Each,
+    /// Those from one node to another, one after the other.
+    Pair,
+}
+
+/// The transport's parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Protocol {
+    /// How a sender finds its window.
+    pub congestion: Congestion,
+    /// Most bytes in flight, whatever the congestion control says: the receiver's window.
+    pub window: Bytes,
+    /// The congestion window of a new connection.
+    pub first_window: Bytes,
+    /// Bytes that wait at most before a port of the switch.
+    pub queue: Option<Bytes>,
+    /// Which messages go over one connection.
+    pub connections: Connections,
+    /// Whether a connection that was idle falls back to its first window.
+    pub idle_restart: bool,
+    /// Whether a sender keeps what it has in its own interface's queue small.
+    pub small_queues: bool,
+    /// With several seeds: how much later than its time a message may start.
+    pub jitter: Time,
+}
+
+impl Protocol {
+    /// From the fields of a network file.
+    ///
+    /// # Errors
+    /// A field out of range, by name.
+    pub fn of(sharing: &Sharing) -> Result<Protocol, SharingError> {
+        let congestion = sharing.congestion.unwrap_or_default();
+        // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
+        let window = if congestion == Congestion::Fixed { Bytes(44_000) } else { Bytes(4 << 20) };
+        let packet = Bytes(SEGMENT);
+        Ok(Protocol {
+            congestion,
+            window: at_least(packet, "sharing.window", sharing.window.unwrap_or(window), "1448B, one packet, to 1GB")?,
+            first_window: at_least(
+                packet,
+                "sharing.first_window",
+                sharing.first_window.unwrap_or(Bytes(10 * SEGMENT)),
+                "1448B, one packet, to 1GB",
+            )?,
+            queue: sharing
+                .queue
+                .map(|queue| {
+                    let frame = Bytes(SEGMENT + FRAME_OVERHEAD);
+                    at_least(frame, "sharing.queue", queue, "1538B, one frame, to 1GB")
+                })
+                .transpose()?,
+            connections: sharing.connections.unwrap_or_default(),
+            idle_restart: sharing.idle_restart.unwrap_or(true),
+            small_queues: sharing.small_queues.unwrap_or(congestion != Congestion::Fixed),
+            jitter: sharing.jitter.unwrap_or(Time::from_micros(100.0)),
+        })
+    }
+}
+
+fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {
+    if (least.0..=1_000_000_000).contains(&found.0) {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field, found: found.to_string(), expected: range })
+}

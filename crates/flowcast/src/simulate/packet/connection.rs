@@ -1,0 +1,131 @@
+//! Both ends of a connection, without clock and network: frames and times go in, frames come out.
+
+use super::control::Control;
+use super::frame::{Frame, Place};
+use super::picos::Picos;
+use super::receiver::{Beginning, Memory, Receiver};
+use super::sender::{Limits, Sender};
+use super::stream::Stream;
+use super::{Message, SEGMENT};
+use crate::model::sharing::protocol::{Congestion, Protocol};
+use crate::units::Rate;
+
+/// One connection.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    number: u32,
+    wire: Rate,
+    pub(super) stream: Stream,
+    sender: Sender,
+    receiver: Receiver,
+    host: HostQueue,
+}
+
+/// What stands in the sender's own interface.
+#[derive(Debug, Clone, Copy)]
+struct HostQueue {
+    waiting: u32,
+    most: u32,
+    is_bounded: bool,
+}
+
+impl Connection {
+    /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
+    /// parts.
+    pub(super) fn new(number: u32, messages: &[(usize, Message)], protocol: &Protocol, wire: Rate) -> Connection {
+        let is_fixed = protocol.congestion == Congestion::Fixed;
+        let packets = |bytes: u64| (bytes / SEGMENT) as u32;
+        let limits = Limits {
+            first_window: packets(protocol.first_window.0),
+            receive_window: packets(protocol.window.0),
+            is_lossless: is_fixed && protocol.queue.is_none(),
+            idle_restart: protocol.idle_restart,
+        };
+        let beginning = if is_fixed { Beginning::Delayed } else { Beginning::Quick };
+        Connection {
+            number,
+            wire,
+            stream: Stream::new(messages),
+            sender: Sender::new(limits, Control::new(protocol.congestion, number)),
+            receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
+            host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
+        }
+    }
+
+    /// The next packet that may go now.
+    #[inline]
+    pub(super) fn send(&mut self, now: Picos) -> Option<Frame> {
+        if self.host.is_bounded && self.host.waiting > self.host.most {
+            return None;
+        }
+        let (transmission, packet) = self.sender.send(now, self.stream.available())?;
+        Some(self.frame(transmission, packet))
+    }
+
+    #[inline]
+    fn frame(&mut self, transmission: u32, packet: u32) -> Frame {
+        self.host.waiting += u32::from(self.host.is_bounded);
+        Frame::data(self.number, transmission, self.stream.place(packet))
+    }
+
+    /// The packet that a frame of data on its way carries.
+    #[inline]
+    pub(super) fn packet(&self, frame: Frame) -> u32 {
+        self.sender.packet_of(frame.number())
+    }
+
+    /// Whether [`Connection::leave_host`] has to be told.
+    pub(super) fn has_small_queue(&self) -> bool {
+        self.host.is_bounded
+    }
+
+    /// A packet has left the sender's interface; whether others waited for that.
+    #[inline]
+    pub(super) fn leave_host(&mut self) -> bool {
+        let waited = self.host.waiting > self.host.most;
+        self.host.waiting -= 1;
+        waited
+    }
+
+    /// A packet comes to the receiver, which may answer.
+    #[inline]
+    pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> Option<Frame> {
+        let packet = self.sender.packet_of(frame.number());
+        let place = if frame.is_last() { Place::Last } else { Place::Inside };
+        let answer = self.receiver.take(now, frame.number(), packet, place);
+        self.stream.came(now, self.receiver.next(), self.wire);
+        Some(Frame::answer(self.number, answer?))
+    }
+
+    /// An answer comes to the sender.
+    #[inline]
+    pub(super) fn hear(&mut self, now: Picos, answer: Frame) {
+        if self.sender.is_lossless() {
+            let packets = self.receiver.hear_count(answer.number());
+            return self.sender.advance(packets);
+        }
+        while let Some(transmission) = self.receiver.hear(answer.number()) {
+            self.sender.hear(now, transmission);
+        }
+        self.sender.conclude(now);
+        if self.host.is_bounded {
+            self.host.most = self.sender.small_queue();
+        }
+    }
+
+    /// When [`Connection::expire`] has something to do.
+    #[inline]
+    pub(super) fn deadline(&self) -> Picos {
+        self.sender.deadline().min(self.receiver.answer_by()).min(self.stream.next_write())
+    }
+
+    /// Deals with what is due: a message that is written, an answer held back, a timer of the sender. A packet and an
+    /// answer that go out.
+    pub(super) fn expire(&mut self, now: Picos) -> (Option<Frame>, Option<Frame>) {
+        self.stream.write(now);
+        let sent = self.sender.expire(now, self.stream.available());
+        let is_due = self.receiver.answer_by() <= now;
+        let answer = is_due.then(|| Frame::answer(self.number, self.receiver.answer()));
+        (sent.map(|(transmission, packet)| self.frame(transmission, packet)), answer)
+    }
+}

@@ -1,0 +1,36 @@
+//! What differs from run to run: when messages start, and how long a frame takes from its interface to the switch.
+//!
+//! Deterministic drop-tail queues lock phase: of two flows that come in at the rate at which the queue is emptied, one
+//! loses again and again. A random time for each packet, up to that of one frame on the link, breaks this (Floyd and
+//! Jacobson, Internetworking 3(3), 1992, section 4). Frames stay in order, and no capacity is lost.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::picos::Picos;
+
+/// A run's own disturbances.
+#[derive(Debug, Clone)]
+pub(super) struct Jitter(Pcg64Mcg);
+
+impl Jitter {
+    pub(super) fn from_seed(seed: u64) -> Jitter {
+        Jitter(Pcg64Mcg::seed_from_u64(seed))
+    }
+
+    /// How much later a message starts.
+    pub(super) fn of_start(&mut self, most: Picos) -> Picos {
+        self.up_to(most)
+    }
+
+    /// How much later a frame leaves its interface.
+    #[inline]
+    pub(super) fn of_frame(&mut self, frame: Picos) -> Picos {
+        self.up_to(frame)
+    }
+
+    #[inline]
+    fn up_to(&mut self, most: Picos) -> Picos {
+        Picos((self.0.random::<f64>() * most.0 as f64) as u64)
+    }
+}

@@ -1,0 +1,213 @@
+//! Messages packet by packet: windows, first-in-first-out links, acknowledgements, and queues that overflow.
+//!
+//! Each link (node out, node in, rack up, rack down) serves frames one after the other at its wire rate. A data frame
+//! carries up to 1448 bytes and is 90 bytes longer; an answer has 90 bytes and goes back through the same kind of queues.
+//! Without a limit on queues and with fixed windows this is the closed loop of which `closed_loop` is the fluid limit;
+//! with reno, cubic or bbr over queues of limited size it is TCP as today's Linux has it.
+//!
+//! | part | what | rules |
+//! |---|---|---|
+//! | `link`, `tournament`, `engine` | queues and events | departure = max(free, arrival) + bytes/rate |
+//! | `receiver` | when to answer | RFC 5681 section 4.2, RFC 2018 |
+//! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
+//! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
+//! | `jitter`, `seeds` | repetitions | Floyd and Jacobson 1992 |
+//!
+//! `docs/packet.md` has the rules in one place, and what is not modelled.
+
+mod connection;
+mod control;
+mod engine;
+mod frame;
+mod jitter;
+mod link;
+mod order;
+mod pace;
+mod picos;
+mod receiver;
+#[cfg(test)]
+mod reference;
+mod round_trip;
+pub mod seeds;
+mod sender;
+mod stream;
+mod tournament;
+#[cfg(test)]
+mod twin;
+
+use std::collections::BTreeMap;
+
+use super::fluid::{Interval, Passage};
+use crate::model::sharing::SharingError;
+use crate::model::sharing::fabric::{Fabric, LinkId, Path};
+use crate::model::sharing::protocol::{Connections, Protocol};
+use crate::units::{Bytes, Rate, Time};
+use connection::Connection;
+use engine::{END, Engine, Route};
+use frame::MOST_CONNECTIONS;
+use jitter::Jitter;
+use link::{Link, LinkKind};
+use picos::Picos;
+
+pub use crate::model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
+
+/// Seconds that can be counted, with room for time-outs.
+const LONGEST: f64 = 2.2e6;
+
+/// Links, and the transport over them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wire {
+    /// Bytes per second of an interface, frames included.
+    pub rate: Rate,
+    /// Time from the last link to the other side.
+    pub latency: Time,
+    /// Windows, queues, congestion control.
+    pub protocol: Protocol,
+    /// Random starts and host times; none without.
+    pub seed: Option<u64>,
+}
+
+/// One message to be carried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Message {
+    /// When it starts.
+    pub start: Time,
+    /// Its size.
+    pub size: Bytes,
+}
+
+/// What became of the messages.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Carried {
+    /// By message.
+    pub passages: Vec<Passage>,
+    /// Average shares over 1/32 of each message.
+    pub intervals: Vec<Vec<Interval>>,
+    /// Frames times links crossed.
+    pub packet_hops: u64,
+    /// Frames that met a full queue.
+    pub dropped: u64,
+}
+
+/// Carries all messages over the ways of the fabric.
+///
+/// # Errors
+/// More than can be counted: 2^28 connections, 2^31 packets of one of them, or 26 days.
+pub fn simulate(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
+    let plan = Plan::new(messages, fabric, wire)?;
+    let mut engine = Engine::new(plan.links(), plan.routes(), plan.connections(), plan.jitter());
+    engine.run();
+    if !engine.connections.iter().all(|connection| connection.stream.is_whole()) {
+        return Err(SharingError::TooLong { seconds: Picos::NEVER.as_seconds(), most: LONGEST });
+    }
+    let mut carried = Carried {
+        passages: messages.iter().map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
+        intervals: vec![Vec::new(); messages.len()],
+        packet_hops: engine.packet_hops,
+        dropped: engine.dropped,
+    };
+    for (message, passage, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_passages()) {
+        (carried.passages[message], carried.intervals[message]) = (passage, intervals);
+    }
+    Ok(carried)
+}
+
+/// What goes where.
+struct Plan<'a> {
+    fabric: &'a Fabric,
+    wire: &'a Wire,
+    /// For each connection its way and its messages, by start.
+    loads: Vec<(Path, Vec<(usize, Message)>)>,
+    jitter: Option<Jitter>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(messages: &[Message], fabric: &'a Fabric, wire: &'a Wire) -> Result<Plan<'a>, SharingError> {
+        let mut jitter = wire.seed.map(Jitter::from_seed);
+        let most = Picos::from_time(wire.protocol.jitter);
+        let mut loads: BTreeMap<(u32, u32, usize), (Path, Vec<(usize, Message)>)> = BTreeMap::new();
+        for (place, (message, path)) in messages.iter().zip(&fabric.paths).enumerate() {
+            let later = jitter.as_mut().map_or(Picos::ZERO, |jitter| jitter.of_start(most));
+            let message = Message { start: message.start + later.to_time(), ..*message };
+            let key = match wire.protocol.connections {
+                Connections::Each => (0, 0, place),
+                Connections::Pair => (path.src, path.dst, 0),
+            };
+            if message.size.0 > 0 {
+                loads.entry(key).or_insert_with(|| (*path, Vec::new())).1.push((place, message));
+            }
+        }
+        let mut loads: Vec<_> = loads.into_values().collect();
+        loads.iter_mut().for_each(|(_, messages)| messages.sort_by_key(|(_, message)| message.start));
+        let plan = Plan { fabric, wire, loads, jitter };
+        plan.check(messages)?;
+        Ok(plan)
+    }
+
+    /// Times are whole picoseconds and packets have numbers of 32 bits: what does not fit is refused.
+    fn check(&self, messages: &[Message]) -> Result<(), SharingError> {
+        let bytes: f64 = messages.iter().map(|message| message.size.0 as f64).sum();
+        let slowest = (0..self.fabric.link_count() as u32)
+            .map(|link| self.rate(link).as_bytes_per_second())
+            .fold(f64::INFINITY, f64::min);
+        let last = messages.iter().map(|message| message.start.as_seconds()).fold(0.0, f64::max);
+        let frames = bytes / SEGMENT as f64 + messages.len() as f64;
+        let seconds = (bytes + 2.0 * frames * FRAME_OVERHEAD as f64) / slowest + last;
+        let each = self.wire.latency.as_seconds() * frames.max(1.0);
+        if !(seconds + each < LONGEST) {
+            return Err(SharingError::TooLong { seconds: seconds + each, most: LONGEST });
+        }
+        let packets = |load: &(Path, Vec<(usize, Message)>)| {
+            load.1.iter().map(|(_, message)| message.size.0.div_ceil(SEGMENT)).sum::<u64>()
+        };
+        match self.loads.iter().map(packets).max() {
+            Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets { found: most, most: (1 << 31) - 1 }),
+            _ if self.loads.len() > MOST_CONNECTIONS => {
+                Err(SharingError::TooManyPackets { found: self.loads.len() as u64, most: MOST_CONNECTIONS as u64 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn rate(&self, link: u32) -> Rate {
+        let share = self.fabric.capacity(LinkId(link)).0;
+        Rate::from_bytes_per_second(self.wire.rate.as_bytes_per_second() * share)
+    }
+
+    /// A node's way in is the last link of every way; its way out has the host's own queue before it.
+    fn links(&self) -> Vec<Link> {
+        let link = |number: u32| {
+            let (is_of_node, is_out) = (self.fabric.is_of_node(LinkId(number)), number.is_multiple_of(2));
+            Link::new(LinkKind {
+                rate: self.rate(number),
+                latency: if is_of_node && !is_out { self.wire.latency } else { Time::ZERO },
+                queue: self.wire.protocol.queue.filter(|_| !(is_of_node && is_out)),
+            })
+        };
+        (0..self.fabric.link_count() as u32).map(link).collect()
+    }
+
+    fn routes(&self) -> Vec<Route> {
+        self.loads.iter().flat_map(|(path, _)| [travel(path.data()), travel(path.acknowledgements())]).collect()
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        let connection = |(number, (_, messages)): (u32, &(Path, Vec<(usize, Message)>))| {
+            Connection::new(number, messages, &self.wire.protocol, self.wire.rate)
+        };
+        (0..).zip(&self.loads).map(connection).collect()
+    }
+
+    fn jitter(&self) -> Option<Jitter> {
+        self.jitter.clone()
+    }
+}
+
+/// In the order of travel: out, up, down, in.
+fn travel(links: &[LinkId]) -> Route {
+    match *links {
+        [out, into, up, down] => [out.0, up.0, down.0, into.0],
+        [out, into] => [out.0, into.0, END, END],
+        _ => [END; 4],
+    }
+}

@@ -1,0 +1,100 @@
+//! Which packets of a connection are there: all below one number, and some ahead of it.
+
+use std::collections::VecDeque;
+
+/// The packets that came, by number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Order {
+    next: u32,
+    /// Whether `next`, `next + 1`, .. are there; the first never is.
+    ahead: VecDeque<bool>,
+    count_ahead: u32,
+}
+
+/// What a packet was to those that were there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// The one that was missing first.
+    InOrder,
+    /// One beyond a gap.
+    Ahead,
+    /// One that had come before.
+    Again,
+}
+
+impl Order {
+    /// The first that is missing.
+    #[inline]
+    pub(super) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// How many stand beyond the first gap.
+    #[inline]
+    pub(super) fn ahead(&self) -> u32 {
+        self.count_ahead
+    }
+
+    pub(super) fn has(&self, number: u32) -> bool {
+        number < self.next || self.ahead.get((number - self.next) as usize).copied().unwrap_or(false)
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, number: u32) -> Arrival {
+        if number == self.next && self.count_ahead == 0 {
+            self.next += 1;
+            return Arrival::InOrder;
+        }
+        self.insert_beside_gap(number)
+    }
+
+    fn insert_beside_gap(&mut self, number: u32) -> Arrival {
+        if self.has(number) {
+            return Arrival::Again;
+        }
+        let place = (number - self.next) as usize;
+        if place >= self.ahead.len() {
+            self.ahead.resize(place + 1, false);
+        }
+        self.ahead[place] = true;
+        self.count_ahead += 1;
+        if place > 0 {
+            return Arrival::Ahead;
+        }
+        while self.ahead.front() == Some(&true) {
+            self.ahead.pop_front();
+            self.next += 1;
+            self.count_ahead -= 1;
+        }
+        if self.count_ahead == 0 {
+            self.ahead.clear();
+        }
+        Arrival::InOrder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn packets_are_there_once_they_came(numbers in prop::collection::vec(0u32..20, 0..60)) {
+            let (mut order, mut came) = (Order::default(), BTreeSet::new());
+            for number in numbers {
+                let first_missing = (0..).find(|n| !came.contains(n)).unwrap();
+                let expected = match came.insert(number) {
+                    false => Arrival::Again,
+                    true if number == first_missing => Arrival::InOrder,
+                    true => Arrival::Ahead,
+                };
+                prop_assert_eq!(order.insert(number), expected);
+                prop_assert_eq!(order.next(), (0..).find(|n| !came.contains(n)).unwrap());
+                prop_assert_eq!(order.ahead(), came.iter().filter(|n| **n > order.next()).count() as u32);
+                prop_assert!((0..25).all(|n| order.has(n) == came.contains(&n)));
+            }
+        }
+    }
+}

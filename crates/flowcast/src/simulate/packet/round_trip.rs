@@ -1,0 +1,77 @@
+//! How long an answer takes, and how long to wait for one (RFC 6298 with Linux' bounds; probes by RFC 8985).
+
+use super::picos::Picos;
+
+const FIRST_TIMEOUT: Picos = Picos::from_millis(1000);
+const LEAST_VARIATION: Picos = Picos::from_millis(200);
+const LONGEST_TIMEOUT: Picos = Picos::from_millis(120_000);
+/// A lone packet's answer may be held back.
+const HELD_BACK: Picos = Picos::from_millis(200);
+const LEAST_WAIT: Picos = Picos::from_millis(2);
+
+/// The estimate of one connection.
+#[derive(Debug, Clone)]
+pub(super) struct RoundTrip {
+    smooth: Option<Picos>,
+    variation: Picos,
+    least: Picos,
+    /// Time-outs in a row.
+    doublings: u32,
+}
+
+impl Default for RoundTrip {
+    fn default() -> RoundTrip {
+        RoundTrip { smooth: None, variation: Picos::ZERO, least: Picos::NEVER, doublings: 0 }
+    }
+}
+
+impl RoundTrip {
+    /// Of a connection that measures none: the least time-out there is.
+    pub(super) fn unmeasured() -> RoundTrip {
+        RoundTrip { smooth: Some(Picos::ZERO), ..RoundTrip::default() }
+    }
+
+    /// A new sample: weights 1/8 and 1/4.
+    pub(super) fn add(&mut self, sample: Picos) {
+        self.least = self.least.min(sample);
+        let Some(smooth) = self.smooth else {
+            (self.smooth, self.variation) = (Some(sample), Picos(sample.0 / 2));
+            return;
+        };
+        let error = sample.0.abs_diff(smooth.0);
+        self.variation = Picos(self.variation.0 - self.variation.0 / 4 + error / 4);
+        self.smooth = Some(Picos(smooth.0 - smooth.0 / 8 + sample.0 / 8));
+    }
+
+    /// The least so far; nothing before the first sample.
+    pub(super) fn least(&self) -> Picos {
+        if self.least == Picos::NEVER { Picos::ZERO } else { self.least }
+    }
+
+    /// How long without an answer until everything counts as lost.
+    pub(super) fn timeout(&self) -> Picos {
+        let once = self.smooth.map_or(FIRST_TIMEOUT, |smooth| smooth + (self.variation * 4).max(LEAST_VARIATION));
+        (once * (1 << self.doublings.min(16))).min(LONGEST_TIMEOUT)
+    }
+
+    /// How long without an answer until the last packet is sent once more.
+    pub(super) fn probe_after(&self, in_flight: u32) -> Picos {
+        let Some(smooth) = self.smooth else { return FIRST_TIMEOUT };
+        smooth * 2 + if in_flight <= 1 { HELD_BACK } else { LEAST_WAIT }
+    }
+
+    /// The time-out doubles.
+    pub(super) fn timed_out(&mut self) {
+        self.doublings += 1;
+    }
+
+    /// Something new has come.
+    pub(super) fn forget_timeouts(&mut self) {
+        self.doublings = 0;
+    }
+
+    /// Smooth estimate, if there is one.
+    pub(super) fn smooth(&self) -> Option<Picos> {
+        self.smooth
+    }
+}

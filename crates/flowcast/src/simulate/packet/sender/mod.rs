@@ -1,0 +1,373 @@
+//! The sending end of a connection: what is in flight, what is lost, and what may be sent.
+//!
+//! Every sending of a packet is a transmission with a number of its own. The way of a connection is a sequence of
+//! first-in-first-out queues, so that transmissions come in the order of their sending: when one has come, those before
+//! it that have not are lost. Rules, as Linux has them:
+//!
+//! - Loss: RACK (RFC 8985). What a later transmission overtook is lost at once if three packets have come beyond the
+//!   first gap, or if losses are being repaired; otherwise after a quarter of the least round trip.
+//! - Recovery: the missing packets are sent again first (RFC 6675); proportional rate reduction sets the window
+//!   (RFC 6937); it ends when all that was sent before it has come.
+//! - Tail: after two round trips without an answer the last packet is sent once more (RFC 8985 section 7).
+//! - Time-out: `srtt + max(4 rttvar, 200 ms)`, doubled each time, 1 s before the first round trip (RFC 6298); everything
+//!   in flight counts as lost, the window falls to one packet. If a transmission from before comes after all, the
+//!   window comes back (RFC 4015).
+//! - Idle: a window that was not used for a time-out is halved for each, down to the first window (RFC 2861).
+//! - A window grows only while it is what limits the sender (RFC 7661, as Linux does it).
+
+mod repair;
+mod timers;
+
+use std::collections::VecDeque;
+
+use super::control::{Control, Heard, Repair, Window};
+use super::order::{Arrival, Order};
+use super::pace::Pace;
+use super::picos::Picos;
+use super::round_trip::RoundTrip;
+
+/// One sending of one packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Transmission {
+    /// The packet's number.
+    pub packet: u32,
+    /// Packets delivered when it was sent.
+    pub delivered: u32,
+    /// When it was sent.
+    pub sent: Picos,
+    /// When the packet was sent whose delivery was the latest at that time.
+    pub first_sent: Picos,
+    /// When that delivery was heard of.
+    pub delivered_at: Picos,
+    /// Whether the window was not full when it was sent, for lack of data.
+    pub is_starved: bool,
+    is_lost: bool,
+}
+
+/// What a sender may use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Packets at the start, and after a pause.
+    pub first_window: u32,
+    /// Packets beyond the first one missing.
+    pub receive_window: u32,
+    /// Whether nothing can get lost, so that no timer is needed.
+    pub is_lossless: bool,
+    pub idle_restart: bool,
+}
+
+/// The sending end.
+#[derive(Debug, Clone)]
+pub(super) struct Sender {
+    limits: Limits,
+    control: Control,
+    window: Window,
+    /// What has come, as far as the sender knows.
+    came: Order,
+    /// Packets sent at least once.
+    next: u32,
+    /// Transmissions from the number `first` on.
+    transmissions: VecDeque<Transmission>,
+    first: u32,
+    in_flight: u32,
+    /// Overtaken, not yet taken for lost.
+    suspects: Vec<u32>,
+    /// To be sent again.
+    lost: VecDeque<u32>,
+    repair: Repair,
+    /// What has to come for the repair to end.
+    repaired_at: u32,
+    reduction: Reduction,
+    /// Before the time-out: the window, and the first transmission after it.
+    before_timeout: Option<(Window, u32)>,
+    round_trip: RoundTrip,
+    pace: Pace,
+    delivered: u32,
+    delivered_at: Picos,
+    first_sent: Picos,
+    last_sent: Picos,
+    starved_until: u32,
+    usage: Usage,
+    timeout_at: Picos,
+    probe_at: Picos,
+    suspicion_at: Picos,
+    has_probed: bool,
+    heard: Hearing,
+}
+
+/// Proportional rate reduction (RFC 6937).
+#[derive(Debug, Clone, Copy, Default)]
+struct Reduction {
+    before: u32,
+    delivered: u32,
+    sent: u32,
+}
+
+/// How much of the window was used lately.
+#[derive(Debug, Clone, Copy, Default)]
+struct Usage {
+    is_limited: bool,
+    most: u32,
+    /// The first packet of the next period.
+    end: u32,
+}
+
+/// What the answer under way has told so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hearing {
+    packets: u32,
+    newest: Option<Transmission>,
+    was_in_flight: u32,
+    missing: u32,
+    came_late: bool,
+}
+
+impl Sender {
+    pub(super) fn new(limits: Limits, control: Control) -> Sender {
+        let window =
+            Window { packets: limits.first_window.min(limits.receive_window), threshold: u32::MAX / 2, credit: 0 };
+        Sender {
+            limits,
+            pace: Pace::new(&control),
+            control,
+            window,
+            came: Order::default(),
+            next: 0,
+            transmissions: VecDeque::with_capacity(32),
+            first: 0,
+            in_flight: 0,
+            suspects: Vec::new(),
+            lost: VecDeque::new(),
+            repair: Repair::None,
+            repaired_at: 0,
+            reduction: Reduction::default(),
+            before_timeout: None,
+            round_trip: if limits.is_lossless { RoundTrip::unmeasured() } else { RoundTrip::default() },
+            delivered: 0,
+            delivered_at: Picos::ZERO,
+            first_sent: Picos::ZERO,
+            last_sent: Picos::ZERO,
+            starved_until: 0,
+            usage: Usage::default(),
+            timeout_at: Picos::NEVER,
+            probe_at: Picos::NEVER,
+            suspicion_at: Picos::NEVER,
+            has_probed: false,
+            heard: Hearing::default(),
+        }
+    }
+
+    /// The packet of a transmission that has not been heard of.
+    #[inline]
+    pub(super) fn packet_of(&self, transmission: u32) -> u32 {
+        if self.limits.is_lossless {
+            return transmission;
+        }
+        self.transmissions[(transmission - self.first) as usize].packet
+    }
+
+    /// Puts the next packet into flight, if there is one before `available` and it may go now: number of the
+    /// transmission, and packet.
+    #[inline]
+    pub(super) fn send(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
+        if self.limits.is_lossless {
+            return self.send_once(now, available);
+        }
+        let packet = self.next_packet(now, available)?;
+        if self.in_flight >= self.window.packets {
+            self.usage = Usage { is_limited: true, most: self.in_flight, end: self.next };
+            return None;
+        }
+        if self.pace.holds(now) {
+            return None;
+        }
+        if self.lost.front() == Some(&packet) {
+            self.lost.pop_front();
+        }
+        Some((self.transmit(now, packet), packet))
+    }
+
+    /// Where nothing gets lost every packet is sent once, and its transmission has its number.
+    #[inline]
+    fn send_once(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
+        if self.next >= available {
+            return None;
+        }
+        if self.in_flight == 0 {
+            self.begin_again(now);
+        }
+        if self.in_flight >= self.window.packets {
+            return None;
+        }
+        self.in_flight += 1;
+        self.last_sent = now;
+        self.next += 1;
+        Some((self.next - 1, self.next - 1))
+    }
+
+    #[inline]
+    fn next_packet(&mut self, now: Picos, available: u32) -> Option<u32> {
+        while let Some(packet) = self.lost.front().copied() {
+            if !self.came.has(packet) {
+                return Some(packet);
+            }
+            self.lost.pop_front();
+        }
+        if self.next >= available {
+            if self.in_flight < self.window.packets {
+                self.starved_until = self.delivered + self.in_flight;
+            }
+            return None;
+        }
+        if self.next == self.came.next() {
+            self.begin_again(now);
+        }
+        (self.next - self.came.next() < self.limits.receive_window).then_some(self.next)
+    }
+
+    /// Nothing is in flight: a window that was long unused is not trusted.
+    fn begin_again(&mut self, now: Picos) {
+        let pause = now.since(self.last_sent);
+        let timeout = self.round_trip.timeout();
+        if self.next == 0 || !self.limits.idle_restart || pause <= timeout {
+            return;
+        }
+        self.control.idle(pause);
+        if matches!(self.control, Control::Bbr(_)) {
+            return;
+        }
+        let first = self.limits.first_window.min(self.window.packets);
+        let periods = (pause.0 / timeout.0).min(31) as u32;
+        self.window.threshold = self.window.threshold.max(self.window.packets / 4 * 3);
+        self.window.packets = (self.window.packets >> periods).max(first);
+        self.window.credit = 0;
+        self.last_sent = now;
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Picos, packet: u32) -> u32 {
+        if self.in_flight == 0 {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        self.transmissions.push_back(Transmission {
+            packet,
+            delivered: self.delivered,
+            sent: now,
+            first_sent: self.first_sent,
+            delivered_at: self.delivered_at,
+            is_starved: self.starved_until > self.delivered,
+            is_lost: false,
+        });
+        self.in_flight += 1;
+        self.last_sent = now;
+        self.reduction.sent += 1;
+        self.next = self.next.max(packet + 1);
+        self.pace.sent(now);
+        if self.usage.end <= self.came.next() || (!self.usage.is_limited && self.in_flight > self.usage.most) {
+            self.usage = Usage { is_limited: false, most: self.in_flight, end: self.next };
+        }
+        if self.timeout_at == Picos::NEVER {
+            self.set_timers(now);
+        }
+        self.first + self.transmissions.len() as u32 - 1
+    }
+
+    /// A transmission is known to have come.
+    #[inline]
+    pub(super) fn hear(&mut self, now: Picos, number: u32) {
+        if self.heard.packets == 0 && self.heard.newest.is_none() {
+            self.heard.was_in_flight = self.in_flight;
+            self.heard.missing = self.came.next();
+        }
+        while self.first < number {
+            self.first += 1;
+            let overtaken = self.transmissions.pop_front().expect("a transmission that came was sent");
+            if !overtaken.is_lost {
+                self.suspects.push(overtaken.packet);
+            }
+        }
+        self.first += 1;
+        let newest = self.transmissions.pop_front().expect("a transmission that came was sent");
+        if newest.is_lost {
+            self.heard.came_late = true;
+        } else {
+            self.in_flight -= 1;
+        }
+        if self.came.insert(newest.packet) != Arrival::Again {
+            self.heard.packets += 1;
+            self.delivered += 1;
+            (self.delivered_at, self.first_sent) = (now, newest.sent);
+        }
+        self.heard.newest = Some(newest);
+    }
+
+    /// All that an answer told was heard.
+    #[inline]
+    pub(super) fn conclude(&mut self, now: Picos) {
+        let hearing = std::mem::take(&mut self.heard);
+        let Some(newest) = hearing.newest else { return };
+        let round_trip = now.since(newest.sent);
+        self.round_trip.add(round_trip);
+        if hearing.came_late {
+            self.take_back_timeout();
+        }
+        let lost = self.judge_suspects(now);
+        let heard = Heard {
+            now,
+            packets: hearing.packets,
+            lost,
+            round_trip: Some(round_trip),
+            newest: Some(newest),
+            in_flight: self.in_flight,
+            was_in_flight: hearing.was_in_flight,
+            delivered: self.delivered,
+            reach: (self.came.next(), self.next),
+            repair: self.repair,
+        };
+        self.adapt(&heard, hearing.missing);
+        self.has_probed = false;
+        if self.came.next() > hearing.missing {
+            self.round_trip.forget_timeouts();
+        }
+        self.set_timers(now);
+    }
+
+    /// So many packets more have come, where nothing gets lost and windows are fixed.
+    #[inline]
+    pub(super) fn advance(&mut self, packets: u32) {
+        self.in_flight -= packets;
+        self.window.packets = (self.window.packets + packets).min(self.limits.receive_window);
+    }
+
+    fn adapt(&mut self, heard: &Heard, missing_before: u32) {
+        if self.repair != Repair::None && heard.reach.0 >= self.repaired_at {
+            if self.repair == Repair::Recovery && matches!(self.control, Control::Reno | Control::Cubic(_)) {
+                self.window.packets = self.window.threshold;
+            }
+            self.repair = Repair::None;
+            self.before_timeout = None;
+        }
+        let heard = Heard { repair: self.repair, ..*heard };
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.answer(&mut self.window, &heard);
+            self.pace.set(&self.control);
+            return;
+        }
+        self.control.observe(&mut self.window, &heard);
+        match self.repair {
+            Repair::Recovery => self.reduce(&heard, missing_before),
+            _ if self.is_window_used() => self.control.grow(&mut self.window, &heard),
+            _ => {}
+        }
+    }
+
+    fn is_window_used(&self) -> bool {
+        self.usage.is_limited || (self.window.is_in_slow_start() && self.window.packets < 2 * self.usage.most)
+    }
+
+    /// Whether nothing gets lost and windows are fixed.
+    #[inline]
+    pub(super) fn is_lossless(&self) -> bool {
+        self.limits.is_lossless
+    }
+}

@@ -1,0 +1,74 @@
+//! What a sender does at its own times, and how much it leaves in its own interface.
+
+use super::super::SEGMENT;
+use super::super::control::Repair;
+use super::super::picos::Picos;
+use super::Sender;
+
+/// Packets of the largest burst that leaves a sender in one piece (64 KiB).
+const LARGEST_BURST: u32 = 65_536 / SEGMENT as u32;
+/// Bursts halve with each of these in the least round trip (Linux' `tcp_tso_rtt_log`, 2^9 us).
+const NEAR: Picos = Picos::from_micros(512);
+
+impl Sender {
+    pub(super) fn set_timers(&mut self, now: Picos) {
+        (self.timeout_at, self.probe_at) = (Picos::NEVER, Picos::NEVER);
+        if self.next == self.came.next() {
+            return;
+        }
+        self.timeout_at = now + self.round_trip.timeout();
+        if self.repair == Repair::None && self.suspects.is_empty() && !self.has_probed {
+            let wait = self.round_trip.probe_after(self.in_flight);
+            self.probe_at = if wait < self.round_trip.timeout() { now + wait } else { Picos::NEVER };
+        }
+    }
+
+    /// Packets that the connection may have in its own interface's queue before it waits (TCP small queues): two bursts,
+    /// or what goes out in a millisecond.
+    pub(in super::super) fn small_queue(&self) -> u32 {
+        let Some(smooth) = self.round_trip.smooth().filter(|smooth| *smooth > Picos::ZERO) else {
+            return self.window.packets.max(4);
+        };
+        let ratio = if self.window.packets < self.window.threshold / 2 { 2.0 } else { 1.2 };
+        let pace = ratio * f64::from(self.window.packets) / smooth.as_seconds();
+        let in_a_millisecond = (self.control.pace().unwrap_or(pace) / 1024.0) as u32;
+        let halvings = self.round_trip.least().0 / NEAR.0;
+        let burst = (in_a_millisecond + (LARGEST_BURST >> halvings.min(31))).min(LARGEST_BURST);
+        (2 * burst.min(self.window.packets / 2).max(2)).max(in_a_millisecond)
+    }
+
+    /// The earliest time at which a timer runs out or the pace lets something go.
+    #[inline]
+    pub(in super::super) fn deadline(&self) -> Picos {
+        if self.limits.is_lossless {
+            return Picos::NEVER;
+        }
+        self.timeout_at.min(self.probe_at).min(self.suspicion_at).min(self.pace.deadline())
+    }
+
+    /// Deals with the timers that ran out; a transmission, and its packet, that goes out regardless of windows.
+    pub(in super::super) fn expire(&mut self, now: Picos, available: u32) -> Option<(u32, u32)> {
+        if self.limits.is_lossless {
+            return None;
+        }
+        self.pace.release(now);
+        if self.suspicion_at <= now {
+            self.suspicion_at = Picos::NEVER;
+            if !self.suspects.is_empty() {
+                self.declare_lost();
+                self.set_timers(now);
+            }
+        }
+        if self.timeout_at <= now {
+            self.time_out(now);
+        } else if self.probe_at <= now {
+            self.probe_at = Picos::NEVER;
+            self.has_probed = true;
+            self.timeout_at = now + self.round_trip.timeout();
+            let fits = self.next < available && self.next - self.came.next() < self.limits.receive_window;
+            let packet = if fits { self.next } else { self.next - 1 };
+            return Some((self.transmit(now, packet), packet));
+        }
+        None
+    }
+}
