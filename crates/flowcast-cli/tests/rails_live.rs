@@ -1,0 +1,76 @@
+//! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+struct Server {
+    child: Child,
+    addresses: Vec<String>,
+}
+
+impl Server {
+    fn start() -> Server {
+        let arguments = ["rails", "serve", "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", "--once"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flowcast"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let addresses = lines.take(2).map(Result::unwrap).collect();
+        Server { child, addresses }
+    }
+
+    fn bench(mut self, folder: &Path, arguments: &str) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        command.args(["rails", "bench"]).args(arguments.split_whitespace()).arg("--json").current_dir(folder);
+        for (name, address) in ["a", "b"].iter().zip(&self.addresses) {
+            command.args(["--rail", &format!("{name}={address},loggp=2/0.001/5/20us")]);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(self.child.wait().unwrap().success());
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Ended already unless a test has failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn schedulers_and_rails_alone_are_measured_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let measured = Server::start().bench(
+        folder.path(),
+        "--messages 1,8 --sizes 1B,4KiB --rounds 2 --point-time 1ms --csv all.csv --plot all.svg",
+    );
+    let points = measured["points"].as_array().unwrap();
+    assert_eq!(points.len(), 4);
+    for point in points {
+        let results = point["results"].as_array().unwrap();
+        assert_eq!(results.len(), 11, "nine schedulers and two rails alone");
+        assert!(results.iter().all(|result| result["rate_Mbit_s"].as_f64().unwrap() > 0.0));
+    }
+    let rows = std::fs::read_to_string(folder.path().join("all.csv")).unwrap().lines().count();
+    assert_eq!(rows, 1 + 4 * 11 * 2);
+    assert!(std::fs::read_to_string(folder.path().join("all.svg")).unwrap().contains("N = 8"));
+}
+
+#[test]
+fn a_rail_withdrawn_in_the_middle_loses_and_repeats_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let counted = Server::start().bench(folder.path(), "--count 20000 --withdraw b --scheduler round-robin");
+    assert_eq!(counted["received"], 20_000);
+    assert_eq!([&counted["out_of_order"], &counted["spoilt"]], [0, 0]);
+    assert_eq!(counted["rails_lost"], 1);
+    assert!(counted["given_B"][1].as_u64().unwrap() > 0, "{counted}");
+}
