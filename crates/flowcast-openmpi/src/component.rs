@@ -138,10 +138,8 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     let settings = Settings::read()?;
     let rails = rails(&library)?;
     let known = costs::given(&rails, &settings)?;
-    let scheduler = Scheduler::new(settings.scheduler, &known.costs).map_err(|error| Refusal::Parameter {
-        name: "rails",
-        problem: error.to_string(),
-    })?;
+    let scheduler = Scheduler::new(settings.scheduler, &known.costs)
+        .map_err(|error| Refusal::Parameter { name: "rails", problem: error.to_string() })?;
     let source = std::sync::Mutex::new(known.origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
     let complete = known.origin == Origin::Given;

@@ -113,7 +113,11 @@ fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
     };
     let text = fs::read_to_string(file.trim()).map_err(|error| refused(format!("{}: {error}", file.trim())))?;
     let network = Network::from_toml(&text, &[]).map_err(|error| refused(format!("{}: {error}", file.trim())))?;
-    Ok(Rail { name: name.trim().to_owned(), cost: cost_in(&network.nic) })
+    Ok(Rail {
+        name: name.trim().to_owned(),
+        cost: cost_in(&network.nic),
+        overhead_per_byte: TimePerByte::from_nanos(0.0),
+    })
 }
 
 /// The four parameters of a network file.

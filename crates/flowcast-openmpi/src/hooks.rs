@@ -273,18 +273,7 @@ unsafe extern "C" fn sendi(
         let original = state.rail(asked).original.sendi.expect("only networks with a sendi get this one");
         // SAFETY: as ob1 called it.
         return unsafe {
-            original(
-                module,
-                endpoint,
-                convertor,
-                header,
-                header_size,
-                payload_size,
-                order,
-                flags,
-                tag,
-                descriptor,
-            )
+            original(module, endpoint, convertor, header, header_size, payload_size, order, flags, tag, descriptor)
         };
     };
     if !all_send_at_once(state, peer, size) {
@@ -297,7 +286,8 @@ unsafe extern "C" fn sendi(
     let to = peer.endpoint(chosen);
     // SAFETY: the rail reaches the peer; a descriptor that comes back is of this rail.
     unsafe {
-        let done = original(rail.module, to, convertor, header, header_size, payload_size, order, flags, tag, descriptor);
+        let done =
+            original(rail.module, to, convertor, header, header_size, payload_size, order, flags, tag, descriptor);
         if done != SUCCESS && !descriptor.is_null() && !(*descriptor).is_null() {
             note(*descriptor, chosen);
         }
@@ -341,7 +331,8 @@ mod tests {
 
     #[test]
     fn only_what_starts_a_message_may_take_another_rail() {
-        let (matching, fin) = (DES_PRIORITY | DES_BTL_OWNERSHIP, DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK);
+        let (matching, fin) =
+            (DES_PRIORITY | DES_BTL_OWNERSHIP, DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK);
         assert!(starts_message(matching) && starts_prepared_message(matching));
         assert!(!starts_message(fin) && !starts_message(fin | DES_SIGNAL));
         assert!(!starts_message(matching | DES_SIGNAL), "a buffered or RGET message");

@@ -225,7 +225,8 @@ fn mapped_files() -> impl Iterator<Item = PathBuf> {
 /// Keeps our code in memory to the end of the process: hooks, callbacks and the runtime's thread-local data outlive
 /// what the framework thinks it unloads.
 pub fn stay_loaded() {
-    let mut info = AddressInfo { file: ptr::null(), base: ptr::null_mut(), symbol: ptr::null(), address: ptr::null_mut() };
+    let mut info =
+        AddressInfo { file: ptr::null(), base: ptr::null_mut(), symbol: ptr::null(), address: ptr::null_mut() };
     // SAFETY: the address is one of our own functions; dladdr fills `info` when it returns non-zero.
     unsafe {
         if dladdr(stay_loaded as *const c_void, &raw mut info) != 0 {

@@ -87,11 +87,27 @@ pub fn register(component: *const BmlComponent) {
         text(c"rails", c"LogGP parameters by interface: NAME=g,G,o,Lus in microseconds (per byte for G), several with a semicolon between", &raw mut (*values).rails);
         text(c"network", c"LogGP parameters by file: NAME=FILE with a Flowcast network file (flowcast fit -o FILE), several with a comma between", &raw mut (*values).network);
         text(c"measure", c"Measure parameters that are not given while MPI starts: stored (unless an earlier result is stored), always, never", &raw mut (*values).measure);
-        number(c"measure_ms", c"How long start-up may measure, in milliseconds, at most 200", &raw mut (*values).measure_ms);
+        number(
+            c"measure_ms",
+            c"How long start-up may measure, in milliseconds, at most 200",
+            &raw mut (*values).measure_ms,
+        );
         text(c"store", c"Folder of stored results; `none` stores nothing (default: $XDG_CACHE_HOME/flowcast/openmpi or ~/.cache/flowcast/openmpi)", &raw mut (*values).store);
-        number(c"stripe", c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth", &raw mut (*values).stripe);
-        number(c"verbose", c"1: rank 0 tells where parameters come from and, at the end, what went over each network; 2: every rank", &raw mut (*values).verbose);
-        text(c"counters", c"Write what went over each network to FILE.RANK.json at the end", &raw mut (*values).counters);
+        number(
+            c"stripe",
+            c"Split long messages over the networks by their bandwidths: 0 leaves that to Open MPI's btl_tcp_bandwidth",
+            &raw mut (*values).stripe,
+        );
+        number(
+            c"verbose",
+            c"1: rank 0 tells where parameters come from and, at the end, what went over each network; 2: every rank",
+            &raw mut (*values).verbose,
+        );
+        text(
+            c"counters",
+            c"Write what went over each network to FILE.RANK.json at the end",
+            &raw mut (*values).counters,
+        );
     }
 }
 

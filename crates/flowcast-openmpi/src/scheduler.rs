@@ -12,13 +12,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::discipline::{BoxedScheduler, Discipline, SchedulerName};
 use flowcast::rails::moment::{Moment, Steps, Ticks};
 use flowcast::rails::rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock};
 use flowcast::rails::shared::SharedVirtualTime;
 use flowcast::rails::table::Accounting;
 use flowcast::rails::turns::Shares;
-use flowcast::rails::{RailId, RailScheduler, RailSet, RailsError};
+use flowcast::rails::{RailId, RailSet, RailsError};
 use flowcast::units::{Bytes, Time};
 
 /// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.
@@ -53,16 +53,11 @@ impl<R: Rule + Send + Sync> Picker for SharedVirtualTime<R> {
 
 /// A scheduler of one thread behind a lock.
 struct Locked<M: Moment> {
-    scheduler: Mutex<Box<dyn RailScheduler<M>>>,
+    scheduler: Mutex<BoxedScheduler<M>>,
     scale: M::Scale,
 }
 
-// SAFETY: the library's schedulers hold numbers only, and one thread at a time has them.
-unsafe impl<M: Moment> Send for Locked<M> {}
-// SAFETY: as above; the scale is a number.
-unsafe impl<M: Moment> Sync for Locked<M> {}
-
-impl<M: Moment> Picker for Locked<M> {
+impl<M: Moment<Scale: Send + Sync>> Picker for Locked<M> {
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         let now = M::of(Time::from_nanos(now as f64), self.scale);
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner).pick(now, size, usable)
@@ -172,10 +167,7 @@ impl Scheduler {
     #[inline]
     fn minds_load(&self) -> bool {
         use Discipline::{RoundRobin, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
-        !matches!(
-            self.name.discipline,
-            RoundRobin | WeightedRoundRobin | WeightedFairQueuing | VirtualTimeRoundRobin
-        )
+        !matches!(self.name.discipline, RoundRobin | WeightedRoundRobin | WeightedFairQueuing | VirtualTimeRoundRobin)
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flowcast::model::network::Network;
 use flowcast::rails::Rail;
+use flowcast::units::TimePerByte;
 
 use crate::costs::cost_in;
 
@@ -28,7 +29,11 @@ impl Store {
         let rail = |name: &str| {
             let text = fs::read_to_string(self.file(name)).ok()?;
             let network = Network::from_toml(&text, &[]).ok()?;
-            Some(Rail { name: name.to_owned(), cost: cost_in(&network.nic) })
+            Some(Rail {
+                name: name.to_owned(),
+                cost: cost_in(&network.nic),
+                overhead_per_byte: TimePerByte::from_nanos(0.0),
+            })
         };
         names.into_iter().map(rail).collect()
     }

@@ -89,8 +89,13 @@ pub fn text(rows: &[Row], rank: u32, title: &str) -> String {
         )
         .expect("text grows");
     }
-    writeln!(text, "  lost to the slowest network: {:.3} ms of its {:.3} ms", millis(lost(rows)), millis(busiest(rows)))
-        .expect("text grows");
+    writeln!(
+        text,
+        "  lost to the slowest network: {:.3} ms of its {:.3} ms",
+        millis(lost(rows)),
+        millis(busiest(rows))
+    )
+    .expect("text grows");
     if let Some(name) = one_rail_only(rows) {
         writeln!(text, "  without flowcast {name} alone would have carried the first fragments: ob1 steps twice through its networks for each send")
             .expect("text grows");
@@ -129,7 +134,8 @@ fn millis(time: Time) -> f64 {
 /// Planned and sent, of each rail.
 fn shares(rows: &[Row]) -> Vec<(f64, f64)> {
     let bandwidth = |row: &Row| 1.0 / row.cost.gap_per_byte.as_nanos().max(1e-9);
-    let (all, bytes) = (rows.iter().map(bandwidth).sum::<f64>(), rows.iter().map(|row| row.counts.bytes()).sum::<u64>());
+    let (all, bytes) =
+        (rows.iter().map(bandwidth).sum::<f64>(), rows.iter().map(|row| row.counts.bytes()).sum::<u64>());
     rows.iter().map(|row| (bandwidth(row) / all, row.counts.bytes() as f64 / bytes.max(1) as f64)).collect()
 }
 

@@ -116,9 +116,13 @@ fn every_scheduler_delivers_every_payload() {
 fn more_ranks_and_shared_memory_beside_the_rails_deliver_every_payload() {
     for ranks in [4, 8] {
         assert_sound(&payload(ranks, &[], "3000"), "tcp alone");
-        assert_sound(&payload(ranks, &[("bml_flowcast_measure", "always"), ("bml_flowcast_rails", "")], "3000"), "measured");
+        assert_sound(
+            &payload(ranks, &[("bml_flowcast_measure", "always"), ("bml_flowcast_rails", "")], "3000"),
+            "measured",
+        );
     }
-    let mixed = [("btl", "tcp,self,vader"), ("btl_tcp_exclusivity", "65536"), ("bml_flowcast_scheduler", "round-robin")];
+    let mixed =
+        [("btl", "tcp,self,vader"), ("btl_tcp_exclusivity", "65536"), ("bml_flowcast_scheduler", "round-robin")];
     assert_sound(&payload(4, &mixed, "3000"), "shared memory as a companion of tcp");
 }
 
@@ -219,7 +223,8 @@ fn results_of_start_up_are_stored_for_the_next_run() {
         assert_sound(&output, source);
         let rank_0 = text(&output).lines().any(|line| line.contains("rank 0") && line.contains(source));
         assert!(rank_0, "{}", text(&output));
-        let others = text(&output).lines().filter(|line| line.contains("parameters measured") || line.contains(source)).count();
+        let others =
+            text(&output).lines().filter(|line| line.contains("parameters measured") || line.contains(source)).count();
         assert_eq!(others, 4, "every rank has the results\n{}", text(&output));
     }
 }

@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn of_equal_handles_the_oldest_goes_first() {
         let mut requests = Requests::default();
-        [5, 5, 6, 5].map(|handle| requests.add(handle, Request::default()));
+        for handle in [5, 5, 6, 5] {
+            requests.add(handle, Request::default());
+        }
         let mut order = Vec::new();
         while let Some(slot) = requests.slot(5) {
             order.push(slot);

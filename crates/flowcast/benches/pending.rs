@@ -4,7 +4,7 @@
 //! observer: when each was inserted and when it was due. Every structure then gets the same insertions and gives out all
 //! that is due before each; every round times each structure once, in turn. The engine uses the first.
 
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../src/simulate/contention/pending.rs"]
 mod pending;
 

@@ -9,7 +9,9 @@ use super::{Outcome, cargo};
 pub fn check() -> Outcome {
     match missing() {
         Some(why) => Outcome::Skipped(why),
-        None => cargo::run(&["test", "--package", "flowcast-openmpi", "--tests", "--", "--ignored", "--test-threads=1"]),
+        None => {
+            cargo::run(&["test", "--package", "flowcast-openmpi", "--tests", "--", "--ignored", "--test-threads=1"])
+        }
     }
 }
 

@@ -35,7 +35,12 @@ pub fn provide(steps: &[&str]) {
         return;
     }
     for package in &missing {
-        println!("missing: {} (package {}), needed by {}", package.program, package.name, package.needed_by.join(" and "));
+        println!(
+            "missing: {} (package {}), needed by {}",
+            package.program,
+            package.name,
+            package.needed_by.join(" and ")
+        );
     }
     let names: Vec<&str> = missing.iter().map(|package| package.name).filter(|name| !is_installed(name)).collect();
     match may_install() {

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use flowcast::model::network::Network;
 use flowcast::rails::{Rail, RailId};
+use flowcast::units::TimePerByte;
 
 use crate::bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS};
 use crate::costs::{self, Origin};
@@ -150,7 +151,8 @@ fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Insta
             network.intervals.clear();
             network
         });
-        results.push(Measured { rail: Rail { name: rail.name.clone(), cost }, network });
+        let rail = Rail { name: rail.name.clone(), cost, overhead_per_byte: TimePerByte::from_nanos(0.0) };
+        results.push(Measured { rail, network });
     }
     Some(results)
 }

@@ -9,6 +9,7 @@ use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondit
 use super::machine::{Machine, Mapping, NodeGroup};
 use super::network::{Backbone, Network, NetworkError, Nic, PointToPoint, Rule, SCHEMA, field_error};
 use super::sharing::Sharing;
+use super::sharing::protocol::{Congestion, Connections};
 use crate::units::{Bytes, Rate, Time, TimePerByte};
 
 /// How many near names an error lists.
@@ -102,6 +103,13 @@ fn every_field() -> Network {
             alpha: Some(1.0),
             kappa: Some(1.0),
             window: Some(Bytes(1)),
+            congestion: Some(Congestion::default()),
+            first_window: Some(Bytes(1)),
+            queue: Some(Bytes(1)),
+            connections: Some(Connections::default()),
+            idle_restart: Some(true),
+            small_queues: Some(true),
+            jitter: Some(time),
             backbone_from: Some(1),
             backbone_share: Some(rate),
             penalty_out: Some(1.0),

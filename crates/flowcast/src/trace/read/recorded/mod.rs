@@ -50,6 +50,7 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
         communicators: communicators.members,
         ignored_kind: |kind| lower::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
         source: None,
+        threads: Vec::new(),
     };
     let mut program = link(parts, options)?;
     program.ignored.extend(pruned);
