@@ -105,7 +105,7 @@ fn outcome(timeline: &Timeline) -> Outcome {
         ranks: timeline.ranks.iter().map(rank).collect(),
         messages: timeline.messages.len() as u64,
         bytes: Bytes(timeline.messages.iter().map(|message| message.size.0).sum()),
-        waits: Default::default(),
+        ..Outcome::default()
     }
 }
 

@@ -146,17 +146,17 @@ fn programs_that_share_nothing_end_as_alone_and_those_that_share_a_processor_lat
 
 #[test]
 fn equal_seeds_give_equal_results_and_other_seeds_others() {
-    let ring = program_of("ring", fs::read(data("schedule00.dim")).unwrap());
+    let messages = program_of("messages", fs::read(data("sites00.dim")).unwrap());
     let of = |seed: &str, distribution: &str| {
         let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let overrides = [set("machine.random.latency", distribution), set("machine.random.seed", seed)];
-        ends(&replay(&ring, &network("").with_overrides(&overrides).unwrap()))
+        ends(&replay(&messages, &network("").with_overrides(&overrides).unwrap()))
     };
     assert_eq!(of("1", "uniform 0ns 500ns"), of("1", "uniform 0ns 500ns"));
     assert_ne!(of("1", "uniform 0ns 500ns"), of("2", "uniform 0ns 500ns"));
     // What is always the same is a longer latency.
     let longer = network("").with_overrides(&[("nic.latency".to_owned(), "2.5us".to_owned())]).unwrap();
-    assert_eq!(of("7", "uniform 500ns 500ns"), ends(&replay(&ring, &longer)));
+    assert_eq!(of("7", "uniform 500ns 500ns"), ends(&replay(&messages, &longer)));
 }
 
 #[test]
