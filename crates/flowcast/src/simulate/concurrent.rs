@@ -12,7 +12,7 @@ use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Limit};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, backbone_share, finite_rate, rate_model, window};
+use crate::model::sharing::model::{Model, finite_rate, rate_model, window};
 use crate::model::sharing::{RateModel, SharingError};
 use crate::units::Time;
 
@@ -111,7 +111,7 @@ pub fn predict_flows(
     network: &Network,
     method: Method,
 ) -> Result<Prediction, PredictError> {
-    let fabric = Fabric::new(flows, racks, backbone_share(network)?);
+    let fabric = Fabric::of(flows, racks, network)?;
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
         None => carry_packets(flows, network, fabric),
@@ -127,7 +127,7 @@ fn step_flows(
     let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
-    let passages = fluid::simulate(&demands, &fabric, model, &mut |step| intervals.record(step))?;
+    let passages = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
     let latency = network.nic.latency;
     let flows = flows.iter().zip(&fabric.paths).zip(demands.iter().zip(passages));
     let flows = flows.map(|((flow, path), (demand, passage))| FlowPrediction {
@@ -145,7 +145,7 @@ fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Pr
     let carried = packet::simulate(&messages, &fabric, wire);
     let mut lone_times = BTreeMap::new();
     let predicted = flows.iter().zip(&fabric.paths).zip(carried.passages).map(|((flow, path), passage)| {
-        let kind = (flow.size, path.is_between_racks());
+        let kind = (flow.size, path.data().len());
         let alone = *lone_times.entry(kind).or_insert_with(|| {
             let message = Message { start: Time::ZERO, size: flow.size };
             packet::simulate(&[message], &fabric.only(path), wire).passages[0].duration

@@ -231,14 +231,9 @@ enum LastHop {
 }
 
 fn connection(message: &Message, path: &Path) -> Connection {
-    // In the order of travel: out, up, down, in.
-    let travel = |links: &[LinkId]| match *links {
-        [out, into, up, down] => vec![out, up, down, into],
-        _ => links.to_vec(),
-    };
     Connection {
-        data: travel(path.data()),
-        answers: travel(path.acknowledgements()),
+        data: path.data_in_order().collect(),
+        answers: path.acknowledgements_in_order().collect(),
         start: message.start.as_nanos(),
         size: message.size.0,
         sent: 0,

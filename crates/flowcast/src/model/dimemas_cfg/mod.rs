@@ -137,6 +137,7 @@ impl Parts {
                 gap: Time::ZERO,
             },
             backbone: None,
+            topology: None,
             sharing: Sharing::default(),
             machine: Machine { buses: environment.buses, mapping, nodes },
             collectives: collectives::table(environment.model, rows),

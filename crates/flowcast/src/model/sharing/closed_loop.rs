@@ -168,12 +168,7 @@ impl System {
         };
         let flows = flows.iter().map(terms).collect();
         let capacities = links.iter().map(|link| fabric.capacity(*link).0).collect();
-        let place = |link: &LinkId| match (fabric.is_of_node(*link), link.0.is_multiple_of(2)) {
-            (true, true) => 0.0,
-            (false, true) => 1.0,
-            (false, false) => 2.0,
-            (true, false) => 3.0,
-        };
+        let place = |link: &LinkId| f64::from(fabric.place(*link));
         let places = links.iter().map(place).collect();
         System { feedback, links, capacities, places, flows }
     }
