@@ -8,15 +8,33 @@ const NOWHERE: u32 = u32::MAX;
 /// Ends by time, equal ones by flow.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EndQueue {
-    heap: Vec<(Time, u32)>,
+    heap: Vec<Entry>,
     /// By flow.
     places: Vec<u32>,
+}
+
+/// The bits of a time that is not negative have its order; behind them stands the flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+impl Entry {
+    fn new(end: Time, flow: u32) -> Entry {
+        Entry(u128::from(end.as_nanos().to_bits()) << 32 | u128::from(flow))
+    }
+
+    fn flow(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn end(self) -> Time {
+        Time::from_nanos(f64::from_bits((self.0 >> 32) as u64))
+    }
 }
 
 impl EndQueue {
     /// The first.
     pub fn first(&self) -> Option<(Time, u32)> {
-        self.heap.first().copied()
+        self.heap.first().map(|entry| (entry.end(), entry.flow()))
     }
 
     /// A flow ends at another time than before, or has an end now.
@@ -24,34 +42,30 @@ impl EndQueue {
         if self.places.len() <= flow as usize {
             self.places.resize(flow as usize + 1, NOWHERE);
         }
-        let place = match self.places[flow as usize] {
+        let entry = Entry::new(end, flow);
+        match self.places[flow as usize] {
             NOWHERE => {
-                self.heap.push((end, flow));
-                self.heap.len() - 1
+                self.heap.push(entry);
+                self.rise(self.heap.len() - 1, entry);
             }
-            place => {
-                self.heap[place as usize].0 = end;
-                place as usize
-            }
-        };
-        let place = self.rise(place);
-        self.sink(place);
+            place if entry < self.heap[place as usize] => self.rise(place as usize, entry),
+            place => self.sink(place as usize, entry),
+        }
     }
 
     /// Takes the first.
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let first = *self.heap.first()?;
-        self.places[first.1 as usize] = NOWHERE;
+        self.places[first.flow() as usize] = NOWHERE;
         let last = self.heap.pop().expect("there is a first");
         if !self.heap.is_empty() {
-            self.heap[0] = last;
-            self.sink(0);
+            self.sink(0, last);
         }
-        Some(first)
+        Some((first.end(), first.flow()))
     }
 
-    fn rise(&mut self, mut place: usize) -> usize {
-        let entry = self.heap[place];
+    /// Puts an entry at a place or above.
+    fn rise(&mut self, mut place: usize, entry: Entry) {
         while place > 0 {
             let parent = (place - 1) / CHILDREN;
             if self.heap[parent] <= entry {
@@ -61,27 +75,32 @@ impl EndQueue {
             place = parent;
         }
         self.put(place, entry);
-        place
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let entry = self.heap[place];
+    /// Puts an entry at a place or below.
+    fn sink(&mut self, mut place: usize, entry: Entry) {
         loop {
             let first = place * CHILDREN + 1;
-            let children = first..(first + CHILDREN).min(self.heap.len());
-            let Some(least) = children.min_by_key(|child| self.heap[*child]) else { break };
-            if entry <= self.heap[least] {
+            if first >= self.heap.len() {
                 break;
             }
-            self.put(place, self.heap[least]);
-            place = least;
+            let children = &self.heap[first..(first + CHILDREN).min(self.heap.len())];
+            let (mut least, mut at) = (children[0], first);
+            for (child, other) in children.iter().enumerate().skip(1) {
+                (least, at) = if *other < least { (*other, first + child) } else { (least, at) };
+            }
+            if entry <= least {
+                break;
+            }
+            self.put(place, least);
+            place = at;
         }
         self.put(place, entry);
     }
 
-    fn put(&mut self, place: usize, entry: (Time, u32)) {
+    fn put(&mut self, place: usize, entry: Entry) {
         self.heap[place] = entry;
-        self.places[entry.1 as usize] = place as u32;
+        self.places[entry.flow() as usize] = place as u32;
     }
 }
 

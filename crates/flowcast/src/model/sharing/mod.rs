@@ -3,17 +3,18 @@
 //! A model answers one question, [`RateModel::shares`]: which share of its lone rate does each flow under way get?
 //! When flows start and end is not its business (`simulate::fluid`).
 
+mod advertised;
 pub mod asymmetric;
 pub mod closed_loop;
 pub mod crowd;
 pub mod fabric;
 pub mod fair;
-mod advertised;
 pub mod flow_cuts;
 pub mod ib_penalty;
 pub mod independent;
 pub mod model;
 mod newton;
+mod relaxation;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
