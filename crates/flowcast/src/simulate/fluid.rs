@@ -210,12 +210,9 @@ impl<'a> Engine<'a> {
 ///
 /// # Errors
 /// Those of the model.
-pub fn stepwise(
-    demands: &[Demand],
-    fabric: &Fabric,
-    model: &mut dyn RateModel,
-) -> Result<Vec<Passage>, SharingError> {
-    let mut passages: Vec<Passage> = demands.iter().map(|flow| Passage { end: flow.start, ..Passage::default() }).collect();
+pub fn stepwise(demands: &[Demand], fabric: &Fabric, model: &mut dyn RateModel) -> Result<Vec<Passage>, SharingError> {
+    let mut passages: Vec<Passage> =
+        demands.iter().map(|flow| Passage { end: flow.start, ..Passage::default() }).collect();
     let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
     let mut now = Time::ZERO;
     loop {

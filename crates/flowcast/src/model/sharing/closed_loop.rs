@@ -38,6 +38,9 @@ const APPROACHES: [u32; 2] = [7, 20];
 /// Largest alpha for which delays, which go with the power alpha of the inverse rates, are kept as such.
 const STEEPEST: f64 = 8.0;
 
+/// Most flows of a group that can be solved at once, if the relaxation does not come to rest.
+const LARGE: usize = 400;
+
 /// Tries from scattered starts after that.
 const RESTARTS: u32 = 20;
 
@@ -117,11 +120,16 @@ impl ClosedLoop {
     ) -> Result<Vec<(LinkId, f64)>, SharingError> {
         let mut kept = Vec::new();
         for group in crowd.reached(fabric, Reach::Queues) {
+            if group.len() > LARGE {
+                return Err(SharingError::Unsettled { flows: group.len(), residual: f64::INFINITY });
+            }
             let mut solver = ClosedLoop::new(self.feedback);
             let allocations = solver.shares(fabric, &group)?;
             let delays = solver.delays();
             let links = group.iter().flat_map(|flow| fabric.paths[*flow].data());
-            kept.extend(links.map(|link| (*link, delays[link.index()])));
+            // The solver leaves next to nothing on links that are not full.
+            let delay = |link: &LinkId| Some(delays[link.index()]).filter(|delay| *delay > TOLERANCE).unwrap_or(0.0);
+            kept.extend(links.map(|link| (*link, delay(link))));
             changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
         }
         Ok(kept)

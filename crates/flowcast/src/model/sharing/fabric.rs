@@ -238,7 +238,8 @@ impl Fabric {
         if let Some(node) = last.filter(|node| u64::from(node.0) >= places) {
             return Err(SharingError::NoSuchNode { node, nodes: places });
         }
-        let mut climbing = Climbing { tree, capacities, numbers: numbered(&nodes), cables: BTreeMap::new(), inner: Vec::new() };
+        let mut climbing =
+            Climbing { tree, capacities, numbers: numbered(&nodes), cables: BTreeMap::new(), inner: Vec::new() };
         let mut known = BTreeMap::new();
         let mut path = |flow: &Flow| *known.entry((flow.src, flow.dst)).or_insert_with(|| climbing.path(flow));
         let paths = flows.iter().map(&mut path).collect();
@@ -265,14 +266,24 @@ impl Fabric {
 
     /// What a flow gets when no other is under way.
     pub fn lone_share(&self, path: &Path) -> Share {
-        path.data()[2..].iter().map(|link| self.capacity(*link)).fold(Share::WHOLE, |least, share| {
-            if share < least { share } else { least }
-        })
+        path.data()[2..]
+            .iter()
+            .map(|link| self.capacity(*link))
+            .fold(Share::WHOLE, |least, share| if share < least { share } else { least })
     }
 
     /// Whether the link belongs to a node's interface, and not to a cable between switches.
     pub fn is_of_node(&self, link: LinkId) -> bool {
         link.index() < 2 * self.nodes.len()
+    }
+
+    /// Whether the acknowledgements of all data on a link come back over its opposite; in a tree they may take another
+    /// cable.
+    pub fn answers_come_back(&self, link: LinkId) -> bool {
+        match (link.index() / 2).checked_sub(self.nodes.len()) {
+            None => true,
+            Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
+        }
     }
 
     /// How far along a path the link stands: 0 the way out of a node, then upward, downward, and into a node.
@@ -424,8 +435,7 @@ mod tests {
         let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
         let tree = Tree::fat(4, 1).unwrap();
         let fabric = Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![Share(0.5); 3]).unwrap();
-        let names: Vec<String> =
-            fabric.paths[0].data_in_order().map(|link| fabric.link(link).to_string()).collect();
+        let names: Vec<String> = fabric.paths[0].data_in_order().map(|link| fabric.link(link).to_string()).collect();
         let expected = [
             "out of node 0",
             "up from switch 0 of level 1, cable 1",

@@ -16,17 +16,22 @@ use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::{Changes, fabric::Path};
 
 /// Largest part of its capacity by which a link may be off its balance.
-pub const CLOSE: f64 = 1e-10;
+pub const CLOSE: f64 = 1e-9;
 /// The same in large groups.
-pub const FAR: f64 = 1e-5;
+pub const FAR: f64 = 1e-4;
 /// Visits after which the tolerance grows.
 const PATIENCE: u32 = 64;
 /// Visits that make it ten times as large.
-const IMPATIENCE: f64 = 24.0;
+const IMPATIENCE: f64 = 12.0;
 /// Visits after which there is no hope.
-const MOST_VISITS: u32 = 200_000;
+const MOST_VISITS: u32 = 50_000;
+/// How far a link goes toward its balance once [`PATIENCE`] is over: rings in which each link pushes the next would swing for
+/// ever without damping.
+const DAMPING: f64 = 0.75;
 /// Steps of Newton's method for one link.
 const NEWTON_STEPS: usize = 30;
+/// Relative step that is the last: Newton's method doubles the digits with each.
+const LAST_STEP: f64 = 1e-11;
 
 /// The iteration does not come to rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +48,21 @@ pub(super) struct Relaxation {
     /// By flow.
     states: Vec<State>,
     moved: Vec<u32>,
+}
+
+/// How closely and how boldly a link is visited.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    tolerance: f64,
+    step: f64,
+}
+
+impl Pace {
+    /// From a delay towards another; what is next to nothing is nothing.
+    fn toward(self, before: f64, after: f64) -> f64 {
+        let delay = if self.step == 1.0 { after } else { before + self.step * (after - before) };
+        if after == 0.0 && delay < 1e-4 { 0.0 } else { delay }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -84,12 +104,10 @@ impl Relaxation {
         let (mut visits, mut tolerance) = (0, CLOSE);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
-            self.visit(fabric, crowd, feedback, link, tolerance);
+            let pace = Pace { tolerance, step: if visits < PATIENCE { 1.0 } else { DAMPING } };
+            self.visit(fabric, crowd, feedback, link, pace);
             visits += 1;
-            if visits > PATIENCE {
-                let beyond = f64::from(visits - PATIENCE) / IMPATIENCE;
-                tolerance = (CLOSE * 10f64.powf(beyond)).min(FAR);
-            }
+            tolerance = tolerance_after(visits);
             if visits > MOST_VISITS {
                 self.waiting.drain(..).for_each(|link| self.is_waiting[link.index()] = false);
                 return Err(Restless);
@@ -137,20 +155,59 @@ impl Relaxation {
         }
     }
 
-    fn visit(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, link: LinkId, tolerance: f64) {
-        let delay = if is_served_before(fabric, crowd, link) { 0.0 } else { self.balance(fabric, crowd, feedback, link) };
-        let before = std::mem::replace(&mut self.delays[link.index()], delay);
-        if delay == before {
+    fn visit(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, link: LinkId, pace: Pace) {
+        if feedback.kappa > 0.0 && fabric.answers_come_back(link) {
+            return self.visit_pair(fabric, crowd, feedback, LinkId(link.0 & !1), pace);
+        }
+        let own = self.delays[link.index()];
+        let delay = pace.toward(own, self.filling_delay(fabric, crowd, feedback, link, own));
+        if std::mem::replace(&mut self.delays[link.index()], delay) == delay {
             return;
         }
         for flow in crowd.members(link) {
-            self.move_flow(fabric, feedback, *flow, tolerance);
+            self.move_flow(fabric, feedback, *flow, pace.tolerance);
         }
         if feedback.kappa > 0.0 {
             for flow in crowd.answering(link) {
-                self.move_flow(fabric, feedback, *flow, tolerance);
+                self.move_flow(fabric, feedback, *flow, pace.tolerance);
             }
         }
+        self.come_again(fabric, link, pace);
+    }
+
+    /// After a damped visit a link may be out of balance although no rate has moved.
+    fn come_again(&mut self, fabric: &Fabric, link: LinkId, pace: Pace) {
+        if self.imbalance(fabric, link) > pace.tolerance {
+            self.wait(link);
+        }
+    }
+
+    /// Both directions of a node, or of a rack, at once: what goes out is answered by what comes in, so that flows out feel
+    /// `x = q_out + kappa * q_in` and flows in `y = q_in + kappa * q_out`. One after the other they would push each
+    /// other away in ever so many steps.
+    fn visit_pair(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, out: LinkId, pace: Pace) {
+        let (into, kappa) = (fabric.opposite(out), feedback.kappa);
+        let before = (self.delays[out.index()], self.delays[into.index()]);
+        let x = self.filling_delay(fabric, crowd, feedback, out, before.0 + kappa * before.1);
+        let y = self.filling_delay(fabric, crowd, feedback, into, before.1 + kappa * before.0);
+        let delays = if kappa * x >= y {
+            (x, 0.0)
+        } else if kappa * y >= x {
+            (0.0, y)
+        } else {
+            let determinant = 1.0 - kappa * kappa;
+            ((x - kappa * y) / determinant, (y - kappa * x) / determinant)
+        };
+        let delays = (pace.toward(before.0, delays.0), pace.toward(before.1, delays.1));
+        (self.delays[out.index()], self.delays[into.index()]) = delays;
+        if delays == before {
+            return;
+        }
+        for flow in crowd.members(out).iter().chain(crowd.members(into)) {
+            self.move_flow(fabric, feedback, *flow, pace.tolerance);
+        }
+        self.come_again(fabric, out, pace);
+        self.come_again(fabric, into, pace);
     }
 
     /// A flow's rate from the delays as they are; links that get out of balance have to wait.
@@ -190,17 +247,16 @@ impl Relaxation {
         if self.delays[link.index()] > 0.0 { excess.abs() } else { excess }
     }
 
-    /// The delay that fills a link while all others stay as they are; none if its flows cannot fill it.
+    /// The delay that fills a link while all others stay as they are; none if its flows cannot fill it, or wait before.
+    /// Of the delays of its flows `own` is the part in question.
     ///
     /// `(sum of rates)^-alpha` is concave and grows with the delay, and is straight for flows that have met the same
     /// elsewhere: Newton's method for it comes from below after its first step and never leaves.
-    fn balance(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, link: LinkId) -> f64 {
+    fn filling_delay(&self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, link: LinkId, own: f64) -> f64 {
         let (capacity, members) = (fabric.capacity(link).0, crowd.members(link));
-        if members.is_empty() || capacity == f64::INFINITY {
-            self.loads[link.index()] = 0.0;
+        if capacity == f64::INFINITY || is_served_before(fabric, crowd, link) {
             return 0.0;
         }
-        let own = self.delays[link.index()];
         let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - own).max(0.0);
         let sum = |delay: f64| -> (f64, f64) {
             members.iter().map(elsewhere).fold((0.0, 0.0), |(load, slope), other| {
@@ -222,7 +278,7 @@ impl Relaxation {
             let next = delay + step;
             // Newton's first step from above may fall below what is possible.
             delay = if next > 0.0 { next } else { delay * 0.1 };
-            if step.abs() <= 1e-15 * delay {
+            if step.abs() <= LAST_STEP * delay {
                 break;
             }
         }
@@ -244,7 +300,7 @@ impl Relaxation {
     fn allocation(&self, fabric: &Fabric, feedback: Feedback, flow: usize, tolerance: f64) -> Allocation {
         let path = &fabric.paths[flow];
         let (share, alone) = (self.states[flow].rate, fabric.lone_share(path));
-        if share >= alone.0 * (1.0 - 4.0 * tolerance.max(CLOSE)) {
+        if share >= alone.0 * (1.0 - tolerance) {
             return Allocation { share: alone, limit: Limit::Alone };
         }
         let mut longest = (0.0, Limit::Alone);
@@ -261,6 +317,11 @@ impl Relaxation {
         weigh(path.acknowledgements(), feedback.kappa, Limit::Acknowledgements);
         Allocation { share: Share(share), limit: longest.1 }
     }
+}
+
+fn tolerance_after(visits: u32) -> f64 {
+    let beyond = f64::from(visits.saturating_sub(PATIENCE)) / IMPATIENCE;
+    if beyond < 8.0 { (CLOSE * 10f64.powf(beyond)).min(FAR) } else { FAR }
 }
 
 fn rate(delay: f64, feedback: Feedback) -> f64 {
