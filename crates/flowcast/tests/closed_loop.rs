@@ -129,7 +129,7 @@ proptest! {
     fn a_large_alpha_comes_near_max_min(pairs in pairs(12)) {
         let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(2.0)));
         let all: Vec<usize> = (0..pairs.len()).collect();
-        let fair = Fair.shares(&fabric, &all).unwrap();
+        let fair = Fair::default().shares(&fabric, &all).unwrap();
         let near = ClosedLoop::new(Feedback { alpha: 30.0, kappa: 0.0 }).shares(&fabric, &all);
         // How often it may fail to settle is bounded below.
         prop_assume!(!matches!(near, Err(SharingError::Unsettled { .. })));

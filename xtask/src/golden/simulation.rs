@@ -75,6 +75,7 @@ pub fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
         point_to_point: PointToPoint { rule, rendezvous_from: None },
         nic,
         backbone: None,
+        topology: None,
         sharing: Sharing::default(),
         machine: Machine::default(),
         collectives: Collectives::default(),

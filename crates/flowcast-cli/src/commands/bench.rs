@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use flowcast::model::sharing::model::Model;
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
@@ -40,6 +41,9 @@ enum What {
         /// Measure from the text to the result instead
         #[arg(long)]
         with_load: bool,
+        /// Messages under way together share the network by this model (see `flowcast predict --help`)
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
         /// Machine-readable output
         #[arg(long)]
         json: bool,
@@ -79,7 +83,10 @@ impl Bench {
     /// Measures and prints.
     pub fn run(self) -> Result<()> {
         match self.what {
-            What::Replay { input, network, runs, with_load, json } => replay(&input, &network, runs, with_load, json),
+            What::Replay { input, network, runs, with_load, model, json } => {
+                let model = model.as_deref().map(Model::named).transpose()?;
+                replay(&input, &network, Runs { runs, with_load, model }, json)
+            }
             What::Packet { input, network, runs, json } => {
                 refuse_none(runs)?;
                 bench_packet::run(&input, &network.load()?, runs, json)
@@ -107,7 +114,15 @@ fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
     }
 }
 
-fn replay(input: &Path, network: &NetworkArgs, runs: u32, with_load: bool, json: bool) -> Result<()> {
+/// What is measured, and how often.
+struct Runs {
+    runs: u32,
+    with_load: bool,
+    model: Option<Model>,
+}
+
+fn replay(input: &Path, network: &NetworkArgs, how: Runs, json: bool) -> Result<()> {
+    let Runs { runs, with_load, model } = how;
     refuse_none(runs)?;
     let network = network.load()?;
     let mut trace = open_trace(input)?;
@@ -119,7 +134,11 @@ fn replay(input: &Path, network: &NetworkArgs, runs: u32, with_load: bool, json:
         }
         let program = program_of(&trace, input)?;
         let placement = Placement::of_program(&network.machine, None, program)?;
-        let replay = Engine::new(program, &network, placement, Rendezvous::of(&network, None))?;
+        let rendezvous = Rendezvous::of(&network, None);
+        let replay = match model {
+            Some(model) => Engine::sharing(program, &network, placement, rendezvous, model)?,
+            None => Engine::new(program, &network, placement, rendezvous)?,
+        };
         std::hint::black_box(replay.run()?);
         seconds.push(begin.elapsed().as_secs_f64());
     }

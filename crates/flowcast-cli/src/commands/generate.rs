@@ -1,4 +1,4 @@
-//! `flowcast generate`: synthetic workloads as traces.
+//! `flowcast generate`: synthetic workloads as traces, and streams of random flows as patterns.
 
 use std::fs;
 use std::io::{BufWriter, Write, stdout};
@@ -6,22 +6,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use flowcast::cluster::pattern;
+use flowcast::cluster::streaming::Stream;
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::write;
-use flowcast::units::{Bytes, Rank, Time};
+use flowcast::units::{Bytes, Rank, Rate, Time};
 
 use crate::files::write_whole;
 
-/// Write a synthetic workload as a trace
+/// Write a synthetic workload as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal"
+    after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern"
 )]
 pub struct Generate {
-    /// Workload
+    /// Workload of a trace, or `stream`: a pattern of random flows
     #[arg(value_parser = workload)]
-    workload: Workload,
-    /// Number of ranks
+    workload: Kind,
+    /// Number of ranks; of nodes for a stream
     #[arg(long)]
     ranks: u32,
     /// Iterations
@@ -42,9 +44,34 @@ pub struct Generate {
     /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank)
     #[arg(long, value_enum, default_value = "dim")]
     format: Format,
+    #[command(flatten)]
+    stream: StreamArgs,
     /// File to write; standard output if absent (not for ti)
     #[arg(short, long)]
     output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Trace(Workload),
+    Stream,
+}
+
+/// Options for a stream.
+#[derive(Debug, Args)]
+struct StreamArgs {
+    /// Stream: number of flows
+    #[arg(long, default_value_t = 1000)]
+    flows: u32,
+    /// Stream: sizes vary between these, evenly on a logarithmic scale
+    #[arg(long, value_name = "FROM..TO", default_value = "64KiB..4MiB", value_parser = size_range)]
+    sizes: (Bytes, Bytes),
+    /// Stream: what the flows ask for, as a part of what all interfaces together can carry
+    #[arg(long, default_value_t = 0.5)]
+    load: f64,
+    /// Stream: rate of an interface, which the load counts by
+    #[arg(long, default_value = "1Gbit/s")]
+    bandwidth: Rate,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -54,10 +81,21 @@ enum Format {
     Ti,
 }
 
-fn workload(name: &str) -> Result<Workload, String> {
+fn workload(name: &str) -> Result<Kind, String> {
+    if name == "stream" {
+        return Ok(Kind::Stream);
+    }
     let found = Workload::ALL.iter().find(|(known, _)| *known == name);
     let names = || Workload::ALL.map(|(known, _)| known).join(", ");
-    found.map(|(_, workload)| *workload).ok_or_else(|| format!("expected one of: {}", names()))
+    found.map(|(_, workload)| Kind::Trace(*workload)).ok_or_else(|| format!("expected one of: {}, stream", names()))
+}
+
+fn size_range(text: &str) -> Result<(Bytes, Bytes), String> {
+    const EXPECTED: &str = "expected two sizes above 0, the smaller first, such as 64KiB..4MiB";
+    let (from, to) = text.split_once("..").ok_or(EXPECTED)?;
+    let size = |text: &str| Bytes::parse(text).map_err(|error| error.to_string());
+    let (from, to) = (size(from)?, size(to)?);
+    if from.0 > 0 && from <= to { Ok((from, to)) } else { Err(EXPECTED.into()) }
 }
 
 impl Generate {
@@ -69,13 +107,35 @@ impl Generate {
         if !(0.0..=1.0).contains(&self.jitter) {
             bail!("--jitter: found {}, expected 0 to 1", self.jitter);
         }
-        let Generate { workload, ranks, iterations, size, compute, jitter, seed, .. } = self;
+        let workload = match self.workload {
+            Kind::Trace(workload) => workload,
+            Kind::Stream => return self.write_stream(),
+        };
+        let Generate { ranks, iterations, size, compute, jitter, seed, .. } = self;
         let shape = Shape { workload, ranks, iterations, size, compute, jitter, seed };
         match (self.format, &self.output) {
             (Format::Ti, Some(path)) => write_ti(shape, path),
             (Format::Ti, None) => bail!("--format ti: found no file name, expected -o LIST (it writes several files)"),
             (format, Some(path)) => write_whole(path, |out| write_text(format, shape, out)),
             (format, None) => write_text(format, shape, &mut BufWriter::with_capacity(1 << 16, stdout().lock())),
+        }
+    }
+
+    fn write_stream(self) -> Result<()> {
+        let StreamArgs { flows, sizes, load, bandwidth } = self.stream;
+        if self.ranks < 2 {
+            bail!("--ranks: found {}, expected at least 2 nodes for a stream", self.ranks);
+        }
+        if !(load > 0.0 && load <= 100.0) {
+            bail!("--load: found {load}, expected a number above 0, such as 0.5");
+        }
+        if bandwidth.as_bytes_per_second() <= 0.0 {
+            bail!("--bandwidth: found {bandwidth}, expected a rate above 0");
+        }
+        let drawn = Stream { flows, nodes: self.ranks, sizes, load, rate: bandwidth, seed: self.seed }.draw();
+        match &self.output {
+            Some(path) => write_whole(path, |out| Ok(pattern::write(&drawn, out)?)),
+            None => Ok(pattern::write(&drawn, &mut BufWriter::with_capacity(1 << 16, stdout().lock()))?),
         }
     }
 }

@@ -4,3 +4,5 @@ pub mod flow;
 pub mod pattern;
 pub mod racks;
 pub mod staggered;
+pub mod streaming;
+pub mod tree;

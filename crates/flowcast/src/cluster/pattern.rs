@@ -101,6 +101,17 @@ impl Steps {
     }
 }
 
+/// Writes flows as a pattern file, one on each line.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(flows: &[Flow], out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    for flow in flows {
+        writeln!(out, "{} -> {} {}B @ {}", flow.src, flow.dst, flow.size.0, flow.start)?;
+    }
+    out.flush()
+}
+
 struct Reader<'a> {
     name: &'a str,
     line: usize,
@@ -283,6 +294,14 @@ mod tests {
         assert_eq!(seen, [(1, 1, 0, 4_000_000), (2, 1, 2, 4_000_000), (3, 2, 3, 4_000_000), (4, 5, 4, 1_000_000)]);
         assert_eq!(pattern.flows[2].start, Time::parse("3ms").unwrap());
         assert_eq!(pattern.flows[3].start, Time::ZERO);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let flows = read("0 <- 1 -> 2 4MB @ 3ms\n7 -> 3 1234567B @ 1234567ns").unwrap().flows;
+        let mut text = Vec::new();
+        write(&flows, &mut text).unwrap();
+        assert_eq!(Pattern::read("x", &text).unwrap().flows, flows);
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl LogGpFit {
                 gap: tidy_time(gap),
             },
             backbone: None,
+            topology: None,
             sharing: Sharing::default(),
             machine: Machine::default(),
             collectives: Collectives::default(),

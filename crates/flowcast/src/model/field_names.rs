@@ -10,6 +10,7 @@ use super::machine::{Machine, Mapping, NodeGroup};
 use super::network::{Backbone, Network, NetworkError, Nic, PointToPoint, Rule, SCHEMA, field_error};
 use super::sharing::Sharing;
 use super::sharing::protocol::{Congestion, Connections};
+use super::topology::{Topology, TopologyLevel};
 use crate::units::{Bytes, Rate, Time, TimePerByte};
 
 /// How many near names an error lists.
@@ -93,6 +94,12 @@ fn every_field() -> Network {
             gap: time,
         },
         backbone: Some(Backbone { bandwidth: rate }),
+        topology: Some(Topology {
+            fat_tree: Some(2),
+            oversubscription: Some(1),
+            bandwidth: Some(rate),
+            levels: vec![TopologyLevel { down: 2, up: 1, bandwidth: Some(rate) }],
+        }),
         sharing: Sharing {
             model: Some(String::new()),
             odd_end: Some(1.0),

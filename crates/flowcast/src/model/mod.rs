@@ -9,3 +9,4 @@ pub mod machine;
 pub mod network;
 pub mod sharing;
 pub mod single;
+pub mod topology;

@@ -13,6 +13,7 @@ use super::collective::Collectives;
 use super::field_names;
 use super::machine::Machine;
 use super::sharing::Sharing;
+use super::topology::Topology;
 use crate::units::{Bytes, Rate, Time, TimePerByte};
 
 /// The schema that this version reads and writes.
@@ -35,6 +36,9 @@ pub enum NetworkError {
         /// What was found and what was expected.
         problem: String,
     },
+    /// The section `topology` makes no network; the message names the field.
+    #[error("{0}")]
+    Topology(String),
     /// No built-in network of that name.
     #[error("no network is named `{0}`; built in are: {1}")]
     Unknown(String, String),
@@ -61,6 +65,9 @@ pub struct Network {
     /// The links between racks, if they are slower than the sum of what they join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backbone: Option<Backbone>,
+    /// The switches between the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
     /// What messages do to each other while they are under way together.
     #[serde(default, skip_serializing_if = "Sharing::is_default")]
     pub sharing: Sharing,
@@ -213,6 +220,9 @@ impl Network {
                 field: "nic.bandwidth".into(),
                 problem: "expected exactly one of nic.bandwidth and nic.gap_per_byte".into(),
             });
+        }
+        if let Some(topology) = &self.topology {
+            topology.tree().map_err(|error| NetworkError::Topology(error.to_string()))?;
         }
         let table = toml::Table::try_from(self).expect("a network has only tables, texts and numbers");
         refuse_impossible_numbers("", &toml::Value::Table(table))

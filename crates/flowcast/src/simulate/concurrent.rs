@@ -14,7 +14,7 @@ use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Limit};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, backbone_share, finite_rate, rate_model};
+use crate::model::sharing::model::{Model, finite_rate, rate_model};
 use crate::model::sharing::protocol::Protocol;
 use crate::model::sharing::{RateModel, SharingError};
 use crate::units::Time;
@@ -114,7 +114,7 @@ pub fn predict_flows(
     network: &Network,
     method: Method,
 ) -> Result<Prediction, PredictError> {
-    let fabric = Fabric::new(flows, racks, backbone_share(network)?);
+    let fabric = Fabric::of(flows, racks, network)?;
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
         None => carry_packets(flows, network, fabric),
@@ -130,7 +130,7 @@ fn step_flows(
     let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
-    let passages = fluid::simulate(&demands, &fabric, model, &mut |step| intervals.record(step))?;
+    let passages = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
     let latency = network.nic.latency;
     let flows = flows.iter().zip(&fabric.paths).zip(demands.iter().zip(passages));
     let flows = flows.map(|((flow, path), (demand, passage))| FlowPrediction {
@@ -160,7 +160,7 @@ pub fn predict_seeds(
     network: &Network,
     seeds: u32,
 ) -> Result<(Prediction, Vec<Spread>), PredictError> {
-    let fabric = Fabric::new(&pattern.flows, &pattern.racks, backbone_share(network)?);
+    let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
     let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, seeds)?;
     let mut prediction = carry_packets(&pattern.flows, network, fabric)?;
@@ -175,7 +175,7 @@ pub fn predict_seeds(
 /// # Errors
 /// As [`predict`].
 pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
-    let fabric = Fabric::new(&pattern.flows, &pattern.racks, backbone_share(network)?);
+    let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     Ok(packet::simulate(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
 }
 
@@ -207,7 +207,7 @@ fn predictions(
     let mut lone_times = BTreeMap::new();
     let mut predicted = Vec::with_capacity(flows.len());
     for ((flow, path), passage) in flows.iter().zip(&fabric.paths).zip(passages) {
-        let alone = match lone_times.entry((flow.size, path.is_between_racks())) {
+        let alone = match lone_times.entry((flow.size, path.data().len())) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
                 let message = Message { start: Time::ZERO, size: flow.size };

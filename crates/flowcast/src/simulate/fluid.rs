@@ -5,9 +5,10 @@
 //! nothing is ever compared with zero. Latency is not contended: it is added when the data are through. A flow of no
 //! bytes ends at once.
 //!
-//! A flow's progress is brought up to date only when its share changes; one that meets nobody therefore takes
-//! `L + m*x` to the last bit, whatever goes on elsewhere.
+//! A flow that meets nobody takes `L + m*x` to the last bit, whatever goes on elsewhere. [`stepwise`] is the slow
+//! twin: it asks the model for the shares of all flows at each event.
 
+use super::under_way::{Change, UnderWay};
 use crate::model::sharing::fabric::{Allocation, Fabric, Limit, Share};
 use crate::model::sharing::{RateModel, SharingError};
 use crate::units::Time;
@@ -30,19 +31,6 @@ pub struct Passage {
     pub duration: Time,
 }
 
-/// A stretch of time between two events, with what each flow under way got.
-#[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
-    /// Its beginning.
-    pub from: Time,
-    /// Its end, later than the beginning.
-    pub to: Time,
-    /// Indices of the flows under way, ascending.
-    pub active: &'a [usize],
-    /// What each of them got.
-    pub allocations: &'a [Allocation],
-}
-
 /// A stretch of a flow's life with one share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
@@ -56,7 +44,20 @@ pub struct Interval {
     pub limit: Limit,
 }
 
-/// The equations' times, and all steps for an observer.
+/// Told of the flows' lives while they are stepped.
+pub trait Watcher {
+    /// From now on a flow gets this.
+    fn changed(&mut self, _flow: usize, _now: Time, _allocation: Allocation) {}
+    /// A flow's data are through.
+    fn ended(&mut self, _flow: usize, _now: Time) {}
+    /// Time goes on, with so many flows under way.
+    fn stepped(&mut self, _active: usize) {}
+}
+
+/// Takes no notice.
+impl Watcher for () {}
+
+/// The equations' times, and everything else for a watcher.
 ///
 /// # Errors
 /// Those of the model.
@@ -64,26 +65,23 @@ pub fn simulate(
     demands: &[Demand],
     fabric: &Fabric,
     model: &mut dyn RateModel,
-    observe: &mut dyn FnMut(&Step<'_>),
+    watcher: &mut impl Watcher,
 ) -> Result<Vec<Passage>, SharingError> {
-    let mut engine = Engine::new(demands);
+    let mut engine = Engine::new(demands, fabric);
     loop {
-        engine.end_flows();
+        engine.end_flows(watcher);
         engine.start_flows();
-        if engine.active.is_empty() {
+        if engine.under_way.count() == 0 {
+            // What has ended has to be told even if nobody is left.
+            engine.share_out(model, watcher)?;
             match engine.next_start() {
                 Some(start) => engine.now = start,
                 None => return Ok(engine.passages),
             }
             continue;
         }
-        let allocations = model.shares(fabric, &engine.active)?;
-        engine.apply(&allocations);
-        let from = engine.now;
-        engine.advance();
-        if engine.now > from {
-            observe(&Step { from, to: engine.now, active: &engine.active, allocations: &allocations });
-        }
+        engine.share_out(model, watcher)?;
+        engine.advance(watcher);
     }
 }
 
@@ -103,18 +101,33 @@ impl Intervals {
     pub fn new(flows: usize) -> Intervals {
         Intervals { of_flow: vec![Vec::new(); flows], steps: 0, most_active: 0 }
     }
+}
 
-    /// Takes in a step.
-    pub fn record(&mut self, step: &Step<'_>) {
-        self.steps += 1;
-        self.most_active = self.most_active.max(step.active.len());
-        for (flow, allocation) in step.active.iter().zip(step.allocations) {
-            let Allocation { share, limit } = *allocation;
-            match self.of_flow[*flow].last_mut() {
-                Some(last) if last.to == step.from && is_same(last, allocation) => last.to = step.to,
-                _ => self.of_flow[*flow].push(Interval { from: step.from, to: step.to, share, limit }),
+impl Watcher for Intervals {
+    fn changed(&mut self, flow: usize, now: Time, allocation: Allocation) {
+        let Allocation { share, limit } = allocation;
+        let intervals = &mut self.of_flow[flow];
+        match intervals.last_mut() {
+            Some(last) if is_same(last, &allocation) => {}
+            Some(last) if last.from == now => (last.share, last.limit) = (share, limit),
+            last => {
+                if let Some(last) = last {
+                    last.to = now;
+                }
+                intervals.push(Interval { from: now, to: now, share, limit });
             }
         }
+    }
+
+    fn ended(&mut self, flow: usize, now: Time) {
+        if let Some(last) = self.of_flow[flow].last_mut() {
+            last.to = now;
+        }
+    }
+
+    fn stepped(&mut self, active: usize) {
+        self.steps += 1;
+        self.most_active = self.most_active.max(active);
     }
 }
 
@@ -122,47 +135,26 @@ fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
     interval.limit == allocation.limit && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
 }
 
-#[derive(Clone, Copy)]
-struct Progress {
-    /// When the share last changed.
-    since: Time,
-    /// Work left then.
-    left: Time,
-    /// Time under way until then.
-    before: Time,
-    share: f64,
-}
-
-impl Progress {
-    fn remaining_time(&self) -> Time {
-        Time::from_nanos(self.left.as_nanos() / self.share)
-    }
-
-    fn end(&self) -> Time {
-        self.since + self.remaining_time()
-    }
-}
-
 struct Engine<'a> {
     demands: &'a [Demand],
+    fabric: &'a Fabric,
     /// Flows by start, the latest first.
     waiting: Vec<usize>,
     now: Time,
-    active: Vec<usize>,
-    progress: Vec<Progress>,
+    under_way: UnderWay,
     passages: Vec<Passage>,
 }
 
 impl<'a> Engine<'a> {
-    fn new(demands: &'a [Demand]) -> Engine<'a> {
+    fn new(demands: &'a [Demand], fabric: &'a Fabric) -> Engine<'a> {
         let mut waiting: Vec<usize> = (0..demands.len()).collect();
-        waiting.sort_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
+        waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
         Engine {
             demands,
+            fabric,
             waiting,
             now: Time::ZERO,
-            active: Vec::new(),
-            progress: Vec::new(),
+            under_way: UnderWay::new(fabric),
             passages: vec![Passage::default(); demands.len()],
         }
     }
@@ -172,67 +164,74 @@ impl<'a> Engine<'a> {
     }
 
     /// Two times that differ by rounding are one event.
-    fn is_now(&self, time: Time) -> bool {
-        time.as_nanos() <= self.now.as_nanos() * (1.0 + 64.0 * f64::EPSILON)
+    fn about_now(&self) -> Time {
+        self.now * (1.0 + 64.0 * f64::EPSILON)
     }
 
-    fn end_flows(&mut self) {
-        let mut kept = 0;
-        for place in 0..self.active.len() {
-            let (flow, progress) = (self.active[place], self.progress[place]);
-            if progress.share > 0.0 && self.is_now(progress.end()) {
-                let duration = progress.before + progress.remaining_time();
-                self.passages[flow] = Passage { end: self.demands[flow].start + duration, duration };
-            } else {
-                (self.active[kept], self.progress[kept]) = (flow, progress);
-                kept += 1;
-            }
+    fn end_flows(&mut self, watcher: &mut impl Watcher) {
+        while let Some((flow, passage)) = self.under_way.end_next(self.fabric, self.about_now()) {
+            let flow = flow as usize;
+            watcher.ended(flow, self.now);
+            let duration = passage.duration;
+            self.passages[flow] = Passage { end: self.demands[flow].start + duration, duration };
         }
-        self.active.truncate(kept);
-        self.progress.truncate(kept);
     }
 
     fn start_flows(&mut self) {
-        let before = self.active.len();
-        while let Some(flow) = self.waiting.pop_if(|flow| {
-            let limit = self.now.as_nanos() * (1.0 + 64.0 * f64::EPSILON);
-            self.demands[*flow].start.as_nanos() <= limit
-        }) {
+        let limit = self.about_now();
+        while let Some(flow) = self.waiting.pop_if(|flow| self.demands[*flow].start <= limit) {
             let Demand { start, work } = self.demands[flow];
             if work == Time::ZERO {
                 self.passages[flow] = Passage { end: start, duration: Time::ZERO };
             } else {
-                self.active.push(flow);
-                self.progress.push(Progress { since: start, left: work, before: Time::ZERO, share: 0.0 });
+                self.under_way.start(self.fabric, flow as u32, start, work);
             }
-        }
-        if self.active.len() > before {
-            let mut order: Vec<(usize, Progress)> = self.active.drain(..).zip(self.progress.drain(..)).collect();
-            order.sort_unstable_by_key(|(flow, _)| *flow);
-            (self.active, self.progress) = order.into_iter().unzip();
         }
     }
 
-    fn apply(&mut self, allocations: &[Allocation]) {
-        for (progress, allocation) in self.progress.iter_mut().zip(allocations) {
-            let share = allocation.share.0;
-            if share == progress.share {
-                continue;
-            }
-            if progress.share > 0.0 {
-                let elapsed = self.now - progress.since;
-                progress.left = (progress.left - elapsed * progress.share).max(Time::ZERO);
-                progress.before += elapsed;
-                progress.since = self.now;
-            }
-            progress.share = share;
-        }
+    fn share_out(&mut self, model: &mut dyn RateModel, watcher: &mut impl Watcher) -> Result<(), SharingError> {
+        let now = self.now;
+        let tell = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
+        self.under_way.share_out(self.fabric, model, now, tell)
     }
 
     /// To the next end or start, whichever is first.
-    fn advance(&mut self) {
-        let ends = self.progress.iter().map(Progress::end);
-        let next = ends.chain(self.next_start()).min().expect("a flow is under way");
-        self.now = self.now.max(next);
+    fn advance(&mut self, watcher: &mut impl Watcher) {
+        let next = self.under_way.next_end().into_iter().chain(self.next_start()).min();
+        let next = next.expect("each flow under way has an end");
+        if next > self.now {
+            watcher.stepped(self.under_way.count());
+            self.now = next;
+        }
+    }
+}
+
+/// The slow twin of [`simulate`]: at each event the model is asked for the shares of all flows under way.
+///
+/// # Errors
+/// Those of the model.
+pub fn stepwise(demands: &[Demand], fabric: &Fabric, model: &mut dyn RateModel) -> Result<Vec<Passage>, SharingError> {
+    let mut passages: Vec<Passage> =
+        demands.iter().map(|flow| Passage { end: flow.start, ..Passage::default() }).collect();
+    let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
+    let mut now = Time::ZERO;
+    loop {
+        let rounding = now * (1.0 + 64.0 * f64::EPSILON);
+        let has_begun = |flow: &usize| demands[*flow].start <= rounding;
+        let open = (0..demands.len()).filter(|flow| left[*flow] > Time::ZERO);
+        let (active, waiting): (Vec<usize>, Vec<usize>) = open.partition(has_begun);
+        let start = waiting.iter().map(|flow| demands[*flow].start).min();
+        let shares = model.shares(fabric, &active)?;
+        let end_of = |(flow, allocation): (&usize, &Allocation)| now + left[*flow] * (1.0 / allocation.share.0);
+        let ends: Vec<Time> = active.iter().zip(&shares).map(end_of).collect();
+        let Some(next) = ends.iter().copied().chain(start).min() else { return Ok(passages) };
+        let limit = next * (1.0 + 64.0 * f64::EPSILON);
+        for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
+            left[*flow] = if end <= limit { Time::ZERO } else { left[*flow] - (next - now) * allocation.share.0 };
+            if end <= limit {
+                passages[*flow] = Passage { end, duration: end - demands[*flow].start };
+            }
+        }
+        now = next;
     }
 }

@@ -6,6 +6,7 @@ pub mod contention;
 pub mod costs;
 pub mod critical_path;
 mod deadlock;
+mod end_queue;
 pub mod fluid;
 pub mod influence;
 pub mod journal;
@@ -21,6 +22,7 @@ mod standstill;
 pub mod sweep;
 pub mod timeline;
 pub mod transit;
+mod under_way;
 
 use thiserror::Error;
 

@@ -13,12 +13,13 @@ use super::outcome::Outcome;
 use super::placement::Placement;
 use super::record::{Observer, Recorder};
 use super::replay::Replay;
+use super::under_way::UnderWay;
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
-use crate::model::sharing::fabric::{Fabric, Share};
+use crate::model::sharing::fabric::{Fabric, Path};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, backbone_share, rate_model};
+use crate::model::sharing::model::{Model, rate_model};
 use crate::model::sharing::{RateModel, SharingError};
 use crate::trace::program::Program;
 use crate::trace::words::Op;
@@ -81,104 +82,105 @@ impl Transit for Undisturbed {
 
 /// Messages share the links of a fabric.
 pub struct Shared {
+    /// The paths of the messages under way, by place; places are used again.
     fabric: Fabric,
+    /// The paths that there are.
+    routes: Vec<Path>,
+    /// By slot.
+    route_of: Vec<u32>,
     model: Box<dyn RateModel>,
-    /// Messages whose latency is not over, by the time when it is.
-    coming: BinaryHeap<Reverse<(Time, u32)>>,
-    /// What is left of each message that has departed, by slot.
-    passages: Vec<Passage>,
-    /// Slots under way, ascending.
-    active: Vec<usize>,
-    stale: bool,
-    now: f64,
+    under_way: UnderWay,
+    /// Messages that have departed, by place.
+    voyages: Vec<Voyage>,
+    free: Vec<u32>,
+    /// Places of messages whose latency is not over, by the time when it is, then by slot.
+    coming: BinaryHeap<Reverse<(Time, u32, u32)>>,
+    now: Time,
     /// Messages that have arrived and were not yet asked for; the last is the next.
     arrived: Vec<Delivery>,
 }
 
-/// A message under way.
-#[derive(Debug, Clone, Copy, Default)]
-struct Passage {
+/// A message that has departed.
+#[derive(Debug, Clone, Copy)]
+struct Voyage {
+    slot: u32,
     start: f64,
     latency: f64,
     /// Time that the rest takes at the whole rate.
-    left: f64,
-    share: f64,
-    /// When `left` was true.
-    since: f64,
-}
-
-impl Passage {
-    fn end(&self) -> f64 {
-        self.since + if self.left == 0.0 { 0.0 } else { self.left / self.share }
-    }
+    work: f64,
 }
 
 impl Shared {
-    /// For the messages of a program on placed ranks; racks share links of the capacity `backbone`.
-    pub fn new(program: &Program, placement: &Placement, backbone: Option<Share>, model: Box<dyn RateModel>) -> Shared {
-        let flows = flows_of(program, placement);
-        Shared {
-            fabric: Fabric::new(&flows, &Racks::default(), backbone),
+    /// For the messages of a program on placed ranks.
+    ///
+    /// # Errors
+    /// A topology that has no place for a node.
+    pub fn new(
+        program: &Program,
+        placement: &Placement,
+        network: &Network,
+        model: Box<dyn RateModel>,
+    ) -> Result<Shared, SharingError> {
+        let (flows, route_of) = routes_of(program, placement);
+        let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
+        let under_way = UnderWay::new(&fabric);
+        Ok(Shared {
+            routes: std::mem::take(&mut fabric.paths),
+            fabric,
+            route_of,
             model,
+            under_way,
+            voyages: Vec::new(),
+            free: Vec::new(),
             coming: BinaryHeap::new(),
-            passages: vec![Passage::default(); flows.len()],
-            active: Vec::new(),
-            stale: false,
-            now: 0.0,
+            now: Time::ZERO,
             arrived: Vec::new(),
-        }
+        })
     }
 
-    /// Time of the next end, infinite if nothing is under way.
-    fn next_end(&self) -> f64 {
-        self.active.iter().map(|slot| self.passages[*slot].end()).fold(f64::INFINITY, f64::min)
+    /// A place for a message that departs.
+    fn board(&mut self, voyage: Voyage) -> u32 {
+        let path = self.routes[self.route_of[voyage.slot as usize] as usize];
+        if let Some(place) = self.free.pop() {
+            (self.voyages[place as usize], self.fabric.paths[place as usize]) = (voyage, path);
+            return place;
+        }
+        self.voyages.push(voyage);
+        self.fabric.paths.push(path);
+        self.voyages.len() as u32 - 1
+    }
+
+    fn arrive(&mut self, place: u32) {
+        let Voyage { slot, start, latency, .. } = self.voyages[place as usize];
+        let arrival = self.now.as_nanos();
+        self.arrived.push(Delivery { slot, start, arrival, left: arrival - latency });
+        self.free.push(place);
     }
 
     /// Ends all messages whose last byte passes now; ends come before starts.
-    fn end_messages(&mut self, now: f64) {
-        let (passages, arrived) = (&self.passages, &mut self.arrived);
-        let before = self.active.len();
-        self.active.retain(|slot| {
-            let passage = &passages[*slot];
-            let ends = passage.end() <= now;
-            if ends {
-                let Passage { start, latency, .. } = *passage;
-                arrived.push(Delivery { slot: *slot as u32, start, arrival: now, left: now - latency });
-            }
-            !ends
-        });
-        // The slot order of the caller, who takes from the end.
-        self.arrived.reverse();
-        self.stale |= self.active.len() != before;
+    fn end_messages(&mut self) {
+        while let Some((place, _)) = self.under_way.end_next(&self.fabric, self.now) {
+            self.arrive(place);
+        }
+        self.order_arrivals();
     }
 
-    fn start_messages(&mut self, now: f64) {
-        while let Some(Reverse((time, slot))) = self.coming.peek().copied()
-            && time.as_nanos() <= now
+    fn start_messages(&mut self) {
+        while let Some(Reverse((time, _, place))) = self.coming.peek().copied()
+            && time <= self.now
         {
             self.coming.pop();
-            let at = self.active.partition_point(|other| *other < slot as usize);
-            self.active.insert(at, slot as usize);
-            self.passages[slot as usize].since = now;
-            self.stale = true;
-        }
-    }
-
-    /// Asks the model for new shares; a message's progress is settled only when its share changes.
-    fn share_out(&mut self) -> Result<(), SharingError> {
-        if !std::mem::take(&mut self.stale) || self.active.is_empty() {
-            return Ok(());
-        }
-        let allocations = self.model.shares(&self.fabric, &self.active)?;
-        for (slot, allocation) in self.active.iter().zip(allocations) {
-            let passage = &mut self.passages[*slot];
-            if passage.share != allocation.share.0 {
-                passage.left = (passage.left - (self.now - passage.since) * passage.share).max(0.0);
-                passage.since = self.now;
-                passage.share = allocation.share.0;
+            match self.voyages[place as usize].work {
+                0.0 => self.arrive(place),
+                work => self.under_way.start(&self.fabric, place, self.now, Time::from_nanos(work)),
             }
         }
-        Ok(())
+        self.order_arrivals();
+    }
+
+    /// The caller takes from the end.
+    fn order_arrivals(&mut self) {
+        self.arrived.sort_unstable_by_key(|delivery| Reverse(delivery.slot));
     }
 }
 
@@ -187,9 +189,9 @@ impl Transit for Shared {
 
     fn depart(&mut self, departure: Departure) {
         let Departure { slot, start, cost, latency } = departure;
-        let left = (cost.delay - latency).max(0.0);
-        self.passages[slot as usize] = Passage { start, latency, left, share: 0.0, since: start + latency };
-        self.coming.push(Reverse((Time::from_nanos(start + latency), slot)));
+        let work = (cost.delay - latency).max(0.0);
+        let place = self.board(Voyage { slot, start, latency, work });
+        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, place)));
     }
 
     fn deliver(&mut self) -> Result<Option<Delivery>, SharingError> {
@@ -197,18 +199,18 @@ impl Transit for Shared {
             if let Some(delivery) = self.arrived.pop() {
                 return Ok(Some(delivery));
             }
-            self.share_out()?;
-            let start = self.coming.peek().map_or(f64::INFINITY, |Reverse((time, _))| time.as_nanos());
-            let end = self.next_end();
-            let next = start.min(end);
-            if next == f64::INFINITY {
-                return Ok(None);
+            let start = self.coming.peek().map(|Reverse((time, ..))| *time);
+            // Whatever starts now starts together.
+            if start.is_none_or(|start| start > self.now) {
+                self.under_way.share_out(&self.fabric, self.model.as_mut(), self.now, |_| {})?;
             }
+            let end = self.under_way.next_end();
+            let Some(next) = start.into_iter().chain(end).min() else { return Ok(None) };
             self.now = next.max(self.now);
-            if end <= start {
-                self.end_messages(end);
+            if end.is_some_and(|end| end <= self.now) {
+                self.end_messages();
             } else {
-                self.start_messages(self.now);
+                self.start_messages();
             }
         }
     }
@@ -270,24 +272,34 @@ impl<'a> SharedReplay<'a> {
 
     fn transit(&self) -> Result<Shared, SimulateError> {
         let model = rate_model(self.model, &self.network, Strictness::Extended)?.ok_or(SimulateError::PacketLevel)?;
-        Ok(Shared::new(self.program, &self.placement, backbone_share(&self.network)?, model))
+        Ok(Shared::new(self.program, &self.placement, &self.network, model)?)
     }
 }
 
-/// The flow of each slot: only its ends matter here.
-fn flows_of(program: &Program, placement: &Placement) -> Vec<Flow> {
-    let nowhere =
-        Flow { id: 0, src: placement.node(Rank(0)), dst: placement.node(Rank(0)), size: Bytes(0), start: Time::ZERO };
-    let mut flows = vec![nowhere; program.messages() as usize];
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        for (_, op) in program.ops(rank) {
-            if let Op::Send { slot, .. } = op {
-                let flow = &mut flows[slot as usize];
-                flow.id = slot;
-                flow.src = placement.node(rank);
-                flow.dst = placement.node(program.receiver(slot));
+/// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
+/// takes.
+fn routes_of(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) {
+    const NONE: u32 = u32::MAX;
+    let mut flows = Vec::new();
+    let mut route_of = vec![0; program.messages() as usize];
+    // Ranks by node, so that one row of numbers is enough.
+    let mut ranks: Vec<Rank> = (0..program.ranks() as u32).map(Rank).collect();
+    ranks.sort_by_key(|rank| placement.node(*rank));
+    let mut known = vec![NONE; placement.nodes()];
+    for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {
+        let src = placement.node(of_one_node[0]);
+        let first = flows.len();
+        for (_, op) in of_one_node.iter().flat_map(|rank| program.ops(*rank)) {
+            let Op::Send { slot, .. } = op else { continue };
+            let dst = placement.node(program.receiver(slot));
+            let number = &mut known[dst.index()];
+            if *number == NONE {
+                *number = flows.len() as u32;
+                flows.push(Flow { id: *number, src, dst, size: Bytes(0), start: Time::ZERO });
             }
+            route_of[slot as usize] = *number;
         }
+        flows[first..].iter().for_each(|flow| known[flow.dst.index()] = NONE);
     }
-    flows
+    (flows, route_of)
 }

@@ -154,6 +154,7 @@ impl Parts {
                 gap: Time::ZERO,
             },
             backbone: None,
+            topology: None,
             sharing: Sharing::default(),
             machine,
             collectives: collectives::table(environment.model, tuned.rows),

@@ -13,8 +13,9 @@
 //! `backbone_from` is the number of flows below which the backbone is no limit; without it the ratio of the rates
 //! decides. `backbone_share` caps a flow over a saturated backbone.
 
+use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
-use super::{RateModel, SharingError};
+use super::{Changes, RateModel, SharingError};
 
 /// When the backbone limits a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -42,42 +43,68 @@ pub struct DegreeFair {
 impl RateModel for Asymmetric {
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
+        let count = |link: LinkId| counts[link.index()];
+        let allocate = |flow: &usize| self.allocation(fabric, *flow, &count);
+        Ok(active.iter().map(allocate).collect())
+    }
+
+    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
+        let count = |link: LinkId| crowd.members(link).len() as u32;
+        for link in crowd.touched().iter().flat_map(|link| [*link, fabric.opposite(*link)]) {
+            let members = crowd.members(link).iter();
+            changes.extend(members.map(|flow| (*flow, self.allocation(fabric, *flow as usize, &count))));
+        }
+        Ok(())
+    }
+}
+
+impl Asymmetric {
+    fn allocation(&self, fabric: &Fabric, flow: usize, count: &impl Fn(LinkId) -> u32) -> Allocation {
         let busier = |link: LinkId| {
             let opposite = fabric.opposite(link);
-            if counts[opposite.index()] > counts[link.index()] { opposite } else { link }
+            if count(opposite) > count(link) { opposite } else { link }
         };
-        Ok(by_degree(fabric, active, &counts, self.saturation, busier))
+        by_degree(fabric, flow, self.saturation, count, busier)
     }
 }
 
 impl RateModel for DegreeFair {
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
         let counts = fabric.flows_per_link(active);
-        Ok(by_degree(fabric, active, &counts, self.saturation, |link| link))
+        let allocate =
+            |flow: &usize| by_degree(fabric, *flow, self.saturation, &|link| counts[link.index()], |link| link);
+        Ok(active.iter().map(allocate).collect())
+    }
+
+    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
+        let count = |link: LinkId| crowd.members(link).len() as u32;
+        for link in crowd.touched() {
+            let allocate =
+                |flow: &u32| (*flow, by_degree(fabric, *flow as usize, self.saturation, &count, |link| link));
+            changes.extend(crowd.members(*link).iter().map(allocate));
+        }
+        Ok(())
     }
 }
 
 /// `counted` says whose flows count for a link: its own, or those of the busier direction.
 fn by_degree(
     fabric: &Fabric,
-    active: &[usize],
-    counts: &[u32],
+    flow: usize,
     saturation: Saturation,
+    count: &impl Fn(LinkId) -> u32,
     counted: impl Fn(LinkId) -> LinkId,
-) -> Vec<Allocation> {
-    let allocate = |flow: &usize| {
-        let path = &fabric.paths[*flow];
-        let mut best = Allocation { share: fabric.lone_share(path), limit: Limit::Alone };
-        for link in path.data().iter().map(|link| counted(*link)) {
-            let share = link_share(fabric, link, counts[link.index()], saturation);
-            // Two levels that leave the same share up to rounding: the one nearer to the node is named.
-            if share < best.share.0 * (1.0 - 1e-12) {
-                best = Allocation { share: Share(share), limit: Limit::Link(link) };
-            }
+) -> Allocation {
+    let path = &fabric.paths[flow];
+    let mut best = Allocation { share: fabric.lone_share(path), limit: Limit::Alone };
+    for link in path.data().iter().map(|link| counted(*link)) {
+        let share = link_share(fabric, link, count(link), saturation);
+        // Two levels that leave the same share up to rounding: the one nearer to the node is named.
+        if share < best.share.0 * (1.0 - 1e-12) {
+            best = Allocation { share: Share(share), limit: Limit::Link(link) };
         }
-        best
-    };
-    active.iter().map(allocate).collect()
+    }
+    best
 }
 
 fn link_share(fabric: &Fabric, link: LinkId, flows: u32, saturation: Saturation) -> f64 {

@@ -14,9 +14,11 @@
 //!
 //! The unknowns are `u_l = q_l^(1/max(alpha, 1))`, so that they stay near 1 for any alpha.
 
+use super::crowd::{Crowd, Reach};
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::newton::{Complementarity, Iterate, solve};
-use super::{RateModel, SharingError};
+use super::relaxation::{Relaxation, Restless};
+use super::{Changes, RateModel, SharingError};
 
 /// Parameters of the loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +35,12 @@ const LEANS: [f64; 2] = [1e-2, 1e-3];
 /// Steps in which hard cases are approached, one try after the other.
 const APPROACHES: [u32; 2] = [7, 20];
 
+/// Largest alpha for which delays, which go with the power alpha of the inverse rates, are kept as such.
+const STEEPEST: f64 = 8.0;
+
+/// Most flows of a group that can be solved at once, if the relaxation does not come to rest.
+const LARGE: usize = 400;
+
 /// Tries from scattered starts after that.
 const RESTARTS: u32 = 20;
 
@@ -44,12 +52,18 @@ pub const TOLERANCE: f64 = 1e-9;
 pub struct ClosedLoop {
     feedback: Feedback,
     delays: Vec<f64>,
+    relaxation: Relaxation,
 }
 
 impl ClosedLoop {
     /// With these parameters.
     pub fn new(feedback: Feedback) -> ClosedLoop {
-        ClosedLoop { feedback, delays: Vec::new() }
+        ClosedLoop { feedback, delays: Vec::new(), relaxation: Relaxation::default() }
+    }
+
+    /// The queueing delay of each link as [`RateModel::update`] keeps it, in units of a lone flow's round trip.
+    pub fn kept_delays(&self) -> &[f64] {
+        self.relaxation.delays()
     }
 
     /// The queueing delay of each link in the last solution, in units of a lone flow's round trip.
@@ -75,6 +89,50 @@ impl RateModel for ClosedLoop {
             self.solve_group(fabric, active, &group, &mut shares)?;
         }
         Ok(shares)
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Queues
+    }
+
+    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
+        if self.feedback.alpha > STEEPEST {
+            return self.update_groups(fabric, crowd, changes).map(|_| ());
+        }
+        match self.relaxation.update(fabric, crowd, self.feedback, changes) {
+            Ok(()) => Ok(()),
+            Err(Restless) => {
+                let delays = self.update_groups(fabric, crowd, changes)?;
+                self.relaxation.set_delays(fabric, crowd, self.feedback, &delays);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl ClosedLoop {
+    /// Solves whole groups of flows that influence each other; the delays of their links.
+    fn update_groups(
+        &mut self,
+        fabric: &Fabric,
+        crowd: &mut Crowd,
+        changes: &mut Changes,
+    ) -> Result<Vec<(LinkId, f64)>, SharingError> {
+        let mut kept = Vec::new();
+        for group in crowd.reached(fabric, Reach::Queues) {
+            if group.len() > LARGE {
+                return Err(SharingError::Unsettled { flows: group.len(), residual: f64::INFINITY });
+            }
+            let mut solver = ClosedLoop::new(self.feedback);
+            let allocations = solver.shares(fabric, &group)?;
+            let delays = solver.delays();
+            let links = group.iter().flat_map(|flow| fabric.paths[*flow].data());
+            // The solver leaves next to nothing on links that are not full.
+            let delay = |link: &LinkId| Some(delays[link.index()]).filter(|delay| *delay > TOLERANCE).unwrap_or(0.0);
+            kept.extend(links.map(|link| (*link, delay(link))));
+            changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
+        }
+        Ok(kept)
     }
 }
 
@@ -168,12 +226,7 @@ impl System {
         };
         let flows = flows.iter().map(terms).collect();
         let capacities = links.iter().map(|link| fabric.capacity(*link).0).collect();
-        let place = |link: &LinkId| match (fabric.is_of_node(*link), link.0.is_multiple_of(2)) {
-            (true, true) => 0.0,
-            (false, true) => 1.0,
-            (false, false) => 2.0,
-            (true, false) => 3.0,
-        };
+        let place = |link: &LinkId| f64::from(fabric.place(*link));
         let places = links.iter().map(place).collect();
         System { feedback, links, capacities, places, flows }
     }

@@ -8,16 +8,26 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use super::advertised::Advertised;
+use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
-use super::{RateModel, SharingError};
+use super::{Changes, RateModel, SharingError};
 
-/// Max-min fairness over node links and rack links.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Fair;
+/// Max-min fairness over all links. Water-filling for flows that are given at once, advertised rates for flows that come
+/// and go.
+#[derive(Debug, Clone, Default)]
+pub struct Fair {
+    advertised: Advertised,
+}
 
 impl RateModel for Fair {
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
         Ok(max_min(fabric, active))
+    }
+
+    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
+        self.advertised.update(fabric, crowd, changes);
+        Ok(())
     }
 }
 

@@ -164,7 +164,7 @@ impl<'a> ActivePattern<'a> {
         Err(match self.fabric.link(LinkId(crowd as u32)) {
             Link::Out(node) => SharingError::Crowded { node, flows, direction: "out" },
             Link::In(node) => SharingError::Crowded { node, flows, direction: "in" },
-            Link::Up(_) | Link::Down(_) => unreachable!("only links of nodes are counted here"),
+            _ => unreachable!("only links of nodes are counted here"),
         })
     }
 

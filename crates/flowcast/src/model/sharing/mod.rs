@@ -3,8 +3,10 @@
 //! A model answers one question, [`RateModel::shares`]: which share of its lone rate does each flow under way get?
 //! When flows start and end is not its business (`simulate::fluid`).
 
+mod advertised;
 pub mod asymmetric;
 pub mod closed_loop;
+pub mod crowd;
 pub mod fabric;
 pub mod fair;
 pub mod flow_cuts;
@@ -13,13 +15,18 @@ pub mod independent;
 pub mod model;
 mod newton;
 pub mod protocol;
+mod relaxation;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::units::{Bytes, Node, Rate, Time};
+use crowd::{Crowd, Reach};
 use fabric::{Allocation, Fabric};
 use protocol::{Congestion, Connections};
+
+/// What flows under way get, by flow; who is not named keeps what it has.
+pub type Changes = Vec<(u32, Allocation)>;
 
 /// A rule by which flows under way together share what they cross.
 pub trait RateModel {
@@ -29,6 +36,24 @@ pub trait RateModel {
     /// # Errors
     /// The model does not know these flows' situation, or found no solution.
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError>;
+
+    /// How far one flow's coming or going can be felt.
+    fn reach(&self) -> Reach {
+        Reach::Nodes
+    }
+
+    /// As [`RateModel::shares`] for all flows of the crowd, but only what may have changed since it was last settled.
+    /// All changes of a crowd have to be told to the same model, one after the other.
+    ///
+    /// # Errors
+    /// As [`RateModel::shares`].
+    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
+        for group in crowd.reached(fabric, self.reach()) {
+            let allocations = self.shares(fabric, &group)?;
+            changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
+        }
+        Ok(())
+    }
 }
 
 /// Why a model gives no shares.
@@ -80,6 +105,27 @@ pub enum SharingError {
         /// What can be counted.
         most: u64,
     },
+    /// The topology makes no tree.
+    #[error("{field}: found {found}, expected {expected}")]
+    Topology {
+        /// Dotted name, as in `--set`.
+        field: String,
+        /// What stands there.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// A node that the topology has no place for.
+    #[error("node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins")]
+    NoSuchNode {
+        /// The node.
+        node: Node,
+        /// How many nodes there are.
+        nodes: u64,
+    },
+    /// The pattern says where nodes stand, and so does the network.
+    #[error("found `node .. rack` lines beside a network with [topology], expected one of the two")]
+    RacksInTopology,
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
         "closed-loop found no steady rates for {flows} flows: the residual is {residual:.1e}, expected at most 1e-9 \

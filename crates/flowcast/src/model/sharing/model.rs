@@ -95,7 +95,7 @@ pub fn rate_model(
     let sharing = &network.sharing;
     Ok(Some(match model {
         Model::Independent => Box::new(Independent),
-        Model::Fair => Box::new(Fair),
+        Model::Fair => Box::new(Fair::default()),
         Model::DegreeFair => Box::new(DegreeFair { saturation: saturation(network)? }),
         Model::Asymmetric => Box::new(Asymmetric { saturation: saturation(network)? }),
         Model::FlowCuts => Box::new(FlowCuts::new(cuts(sharing)?, strictness)),
@@ -130,6 +130,11 @@ pub fn backbone_share(network: &Network) -> Result<Option<Share>, SharingError> 
         return Err(parameter("nic.bandwidth", Some(nic), "a finite rate beside that of the backbone"));
     }
     Ok(rate.map(|rate| Share(rate / nic)))
+}
+
+/// Rates of links need an interface's rate to be held against.
+pub(super) fn infinite_interface() -> SharingError {
+    parameter("nic.bandwidth", Some(0.0), "a finite rate beside those of the topology")
 }
 
 fn cuts(sharing: &Sharing) -> Result<Cuts, SharingError> {

@@ -13,12 +13,13 @@ use super::jitter::Jitter;
 use super::link::Link;
 use super::picos::Picos;
 use super::tournament::Tournament;
+use crate::model::sharing::fabric::MOST_HOPS;
 
 /// No link: the end of a way.
 pub(super) const END: u32 = u32::MAX;
 
 /// Links in the order of travel.
-pub(super) type Route = [u32; 4];
+pub(super) type Route = [u32; MOST_HOPS];
 
 /// The network with its connections.
 pub(super) struct Engine {

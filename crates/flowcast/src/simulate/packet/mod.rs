@@ -39,7 +39,7 @@ use std::collections::BTreeMap;
 
 use super::fluid::{Interval, Passage};
 use crate::model::sharing::SharingError;
-use crate::model::sharing::fabric::{Fabric, LinkId, Path};
+use crate::model::sharing::fabric::{Fabric, LinkId, MOST_HOPS, Path};
 use crate::model::sharing::protocol::{Connections, Protocol};
 use crate::units::{Bytes, Rate, Time};
 use connection::Connection;
@@ -188,7 +188,7 @@ impl<'a> Plan<'a> {
     }
 
     fn routes(&self) -> Vec<Route> {
-        self.loads.iter().flat_map(|(path, _)| [travel(path.data()), travel(path.acknowledgements())]).collect()
+        self.loads.iter().flat_map(|(path, _)| [travel(path.data_in_order()), travel(path.acknowledgements_in_order())]).collect()
     }
 
     fn connections(&self) -> Vec<Connection> {
@@ -203,11 +203,11 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// In the order of travel: out, up, down, in.
-fn travel(links: &[LinkId]) -> Route {
-    match *links {
-        [out, into, up, down] => [out.0, up.0, down.0, into.0],
-        [out, into] => [out.0, into.0, END, END],
-        _ => [END; 4],
+/// The links in the order of travel, and nothing behind the last.
+fn travel(links: impl Iterator<Item = LinkId>) -> Route {
+    let mut route = [END; MOST_HOPS];
+    for (place, link) in route.iter_mut().zip(links) {
+        *place = link.0;
     }
+    route
 }

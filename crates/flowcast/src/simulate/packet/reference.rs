@@ -217,8 +217,8 @@ fn connection(message: &Message, path: &Path, wire: &Wire) -> Connection {
     let hops = path.data().len();
     let start = Picos::from_time(message.start);
     Connection {
-        data: travel(path.data())[..hops].to_vec(),
-        answers: travel(path.acknowledgements())[..hops].to_vec(),
+        data: travel(path.data_in_order())[..hops].to_vec(),
+        answers: travel(path.acknowledgements_in_order())[..hops].to_vec(),
         start,
         size: message.size.0,
         sent: 0,

@@ -1,0 +1,171 @@
+//! The flows under way, link by link, and what has changed since a model was last asked.
+//!
+//! Flows come and go one at a time, and most of the others never notice. A model that looks only at what a change
+//! can reach has an answer in a time that does not grow with the number of flows.
+
+use super::fabric::{Fabric, LinkId, Path};
+
+/// What one flow's coming or going can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// No other flow.
+    Itself,
+    /// Flows over the same nodes, and those that these reach.
+    Nodes,
+    /// Flows whose data or acknowledgements cross a link that carries data of the others, and those that these reach.
+    Queues,
+}
+
+/// The flows under way.
+#[derive(Debug, Clone, Default)]
+pub struct Crowd {
+    /// By link, in no order that matters.
+    members: Vec<Vec<u32>>,
+    /// By link: the flows whose acknowledgements cross it.
+    answering: Vec<Vec<u32>>,
+    touched: Vec<LinkId>,
+    is_touched: Vec<bool>,
+    started: Vec<u32>,
+    seen_flows: Vec<u32>,
+    seen_links: Vec<u32>,
+    search: u32,
+}
+
+impl Crowd {
+    /// Nobody, on so many links.
+    pub fn new(links: usize) -> Crowd {
+        Crowd {
+            members: vec![Vec::new(); links],
+            answering: vec![Vec::new(); links],
+            is_touched: vec![false; links],
+            seen_links: vec![0; links],
+            ..Crowd::default()
+        }
+    }
+
+    /// The flows whose data cross a link.
+    pub fn members(&self, link: LinkId) -> &[u32] {
+        &self.members[link.index()]
+    }
+
+    /// The flows whose acknowledgements cross a link.
+    pub fn answering(&self, link: LinkId) -> &[u32] {
+        &self.answering[link.index()]
+    }
+
+    /// Links whose members have changed.
+    pub fn touched(&self) -> &[LinkId] {
+        &self.touched
+    }
+
+    /// Flows that have started; some of them may have ended again.
+    pub fn started(&self) -> &[u32] {
+        &self.started
+    }
+
+    /// A flow comes.
+    pub fn insert(&mut self, flow: u32, path: &Path) {
+        if self.seen_flows.len() <= flow as usize {
+            self.seen_flows.resize(flow as usize + 1, 0);
+        }
+        path.data().iter().for_each(|link| self.members[link.index()].push(flow));
+        path.acknowledgements().iter().for_each(|link| self.answering[link.index()].push(flow));
+        self.started.push(flow);
+        self.touch(path);
+    }
+
+    /// A flow goes.
+    pub fn remove(&mut self, flow: u32, path: &Path) {
+        path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));
+        path.acknowledgements().iter().for_each(|link| remove_from(&mut self.answering[link.index()], flow));
+        self.touch(path);
+    }
+
+    fn touch(&mut self, path: &Path) {
+        for link in path.data() {
+            if !std::mem::replace(&mut self.is_touched[link.index()], true) {
+                self.touched.push(*link);
+            }
+        }
+    }
+
+    /// The changes have been taken in.
+    pub fn settle(&mut self) {
+        self.touched.drain(..).for_each(|link| self.is_touched[link.index()] = false);
+        self.started.clear();
+    }
+
+    /// The flows that the changes can reach, in groups that do not reach each other, each in ascending order.
+    pub fn reached(&mut self, fabric: &Fabric, reach: Reach) -> Vec<Vec<usize>> {
+        if reach == Reach::Itself {
+            let mut started: Vec<usize> = self.started.iter().map(|flow| *flow as usize).collect();
+            started.sort_unstable();
+            started.dedup();
+            // Nobody who has gone in between.
+            started.retain(|flow| self.members[fabric.paths[*flow].out().index()].contains(&(*flow as u32)));
+            return if started.is_empty() { Vec::new() } else { vec![started] };
+        }
+        self.search += 1;
+        let mut groups = Vec::new();
+        for place in 0..self.touched.len() {
+            let mut roots = vec![self.touched[place]];
+            if reach == Reach::Nodes {
+                roots.push(fabric.opposite(self.touched[place]));
+            }
+            for root in roots {
+                let mut group = self.connected(fabric, reach, root);
+                if !group.is_empty() {
+                    group.sort_unstable();
+                    groups.push(group);
+                }
+            }
+            // Acknowledgements that waited on a link without data no longer wait there, or begin to.
+            if reach == Reach::Queues {
+                for flow in self.answering[self.touched[place].index()].clone() {
+                    let mut group = self.connected(fabric, reach, fabric.paths[flow as usize].out());
+                    if !group.is_empty() {
+                        group.sort_unstable();
+                        groups.push(group);
+                    }
+                }
+            }
+        }
+        groups
+    }
+
+    /// Flows not yet seen in this search that hang together with a link.
+    fn connected(&mut self, fabric: &Fabric, reach: Reach, root: LinkId) -> Vec<usize> {
+        let (mut links, mut found) = (vec![root], Vec::new());
+        while let Some(link) = links.pop() {
+            if std::mem::replace(&mut self.seen_links[link.index()], self.search) == self.search {
+                continue;
+            }
+            let carries_data = !self.members[link.index()].is_empty();
+            let answering: &[u32] =
+                if reach == Reach::Queues && carries_data { &self.answering[link.index()] } else { &[] };
+            for flow in self.members[link.index()].iter().chain(answering) {
+                if std::mem::replace(&mut self.seen_flows[*flow as usize], self.search) == self.search {
+                    continue;
+                }
+                found.push(*flow as usize);
+                let path = &fabric.paths[*flow as usize];
+                links.extend(path.data());
+                match reach {
+                    Reach::Nodes => links.extend(path.data().iter().map(|link| fabric.opposite(*link))),
+                    Reach::Queues => {
+                        let queues = path.acknowledgements().iter();
+                        links.extend(queues.filter(|link| !self.members[link.index()].is_empty()));
+                    }
+                    Reach::Itself => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+fn remove_from(flows: &mut Vec<u32>, flow: u32) {
+    if let Some(place) = flows.iter().position(|other| *other == flow) {
+        flows.swap_remove(place);
+    }
+}

@@ -1,0 +1,156 @@
+//! What is kept up while flows come and go, against what is solved anew for all flows at each event.
+
+use flowcast::cluster::flow::Flow;
+use flowcast::cluster::racks::Racks;
+use flowcast::model::builtin;
+use flowcast::model::network::Network;
+use flowcast::model::sharing::RateModel;
+use flowcast::model::sharing::closed_loop::{ClosedLoop, Feedback};
+use flowcast::model::sharing::crowd::Crowd;
+use flowcast::model::sharing::fabric::{Fabric, LinkId};
+use flowcast::model::sharing::flow_cuts::Strictness;
+use flowcast::model::sharing::model::{Model, rate_model};
+use flowcast::simulate::fluid::{Demand, simulate, stepwise};
+use flowcast::units::{Bytes, Node, Time};
+use proptest::prelude::*;
+
+const EXACT: [Model; 6] =
+    [Model::Independent, Model::Fair, Model::DegreeFair, Model::FlowCuts, Model::Asymmetric, Model::IbPenalty];
+
+fn network(overrides: &[(&str, &str)]) -> Network {
+    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    builtin::network("gige-lam").unwrap().with_overrides(&overrides).unwrap()
+}
+
+/// Two racks; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
+fn networks() -> Vec<(Network, Racks)> {
+    let mut racks = Racks::default();
+    racks.place(Node(0), Node(7), "A").unwrap();
+    racks.place(Node(8), Node(15), "B").unwrap();
+    let two_racks = network(&[("backbone.bandwidth", "250MB/s")]);
+    let fat_tree = network(&[("topology.fat_tree", "4"), ("topology.bandwidth", "80MB/s")]);
+    let mut tree = network(&[]);
+    tree.topology = Some(
+        toml::from_str(
+            "[[levels]]\ndown = 2\nup = 2\nbandwidth = \"60MB/s\"\n[[levels]]\ndown = 3\nbandwidth = \"200MB/s\"",
+        )
+        .unwrap(),
+    );
+    vec![(two_racks, racks), (fat_tree, Racks::default()), (tree, Racks::default())]
+}
+
+fn flows(most: usize) -> impl Strategy<Value = Vec<Flow>> {
+    let flow = (0u32..16, 0u32..15, 1u64..5_000_000, 0u32..60).prop_map(|(src, other, size, start)| {
+        let dst = if other >= src { other + 1 } else { other };
+        let start = Time::from_nanos(f64::from(start) * 1e6);
+        Flow { id: 0, src: Node(src), dst: Node(dst), size: Bytes(size), start }
+    });
+    proptest::collection::vec(flow, 1..most)
+}
+
+fn demands(flows: &[Flow], network: &Network) -> Vec<Demand> {
+    flows.iter().map(|flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) }).collect()
+}
+
+/// Largest relative difference of the flows' durations.
+fn difference(flows: &[Flow], network: &Network, racks: &Racks, model: Model) -> f64 {
+    let fabric = Fabric::of(flows, racks, network).unwrap();
+    let demands = demands(flows, network);
+    let made = || rate_model(model, network, Strictness::Extended).unwrap().unwrap();
+    let fast = simulate(&demands, &fabric, made().as_mut(), &mut ()).unwrap();
+    let slow = stepwise(&demands, &fabric, made().as_mut()).unwrap();
+    let each =
+        fast.iter().zip(&slow).map(|(one, other)| (one.duration.as_nanos() / other.duration.as_nanos() - 1.0).abs());
+    each.fold(0.0, f64::max)
+}
+
+/// The conditions of the closed loop, for the shares and delays that are kept.
+fn check_conditions(fabric: &Fabric, active: &[usize], shares: &[f64], model: &ClosedLoop, feedback: Feedback) {
+    const NEAR: f64 = 5e-4;
+    let delays = model.kept_delays();
+    let mut loads = vec![0.0; fabric.link_count()];
+    for flow in active {
+        fabric.paths[*flow].data().iter().for_each(|link| loads[link.index()] += shares[*flow]);
+    }
+    for (link, load) in loads.iter().enumerate() {
+        let capacity = fabric.capacity(LinkId(link as u32)).0;
+        assert!(*load <= capacity * (1.0 + NEAR), "link {link} carries {load} of {capacity}");
+        let waits = delays.get(link).is_some_and(|delay| *delay > 0.0);
+        assert!(!waits || (load - capacity).abs() <= NEAR * capacity, "link {link} waits at {load} of {capacity}");
+    }
+    for flow in active {
+        let path = &fabric.paths[*flow];
+        let sum = |links: &[LinkId]| links.iter().map(|link| delays[link.index()]).sum::<f64>();
+        let delay = sum(path.data()) + feedback.kappa * sum(path.acknowledgements());
+        let rate = delay.powf(-1.0 / feedback.alpha);
+        assert!((rate - shares[*flow]).abs() <= NEAR * rate, "flow {flow}: {rate} against {}", shares[*flow]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 60, max_shrink_iters: 100, rng_seed: proptest::test_runner::RngSeed::Fixed(11), ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_is_kept_up_is_what_is_solved_anew(flows in flows(40)) {
+        for (network, racks) in networks() {
+            for model in EXACT {
+                let difference = difference(&flows, &network, &racks, model);
+                prop_assert!(difference < 1e-8, "{}: {difference}", model.name());
+            }
+        }
+    }
+
+    #[test]
+    fn alpha_fairness_is_kept_up(flows in flows(30), alpha in 0.4..3.0f64) {
+        for (network, racks) in networks() {
+            let network = network.with_overrides(&[("sharing.alpha".into(), alpha.to_string())]).unwrap();
+            let difference = difference(&flows, &network, &racks, Model::AlphaFair);
+            prop_assert!(difference < 1e-3, "{difference}");
+        }
+    }
+
+    #[test]
+    fn the_closed_loop_is_kept_within_its_conditions(flows in flows(60), alpha in 0.5..2.0f64, kappa in 0.0..1.2f64, usual in any::<bool>()) {
+        let feedback = if usual { Feedback { alpha: 1.0, kappa: 1.0 } } else { Feedback { alpha, kappa } };
+        for (network, racks) in networks() {
+            let fabric = Fabric::of(&flows, &racks, &network).unwrap();
+            let (mut crowd, mut model) = (Crowd::new(fabric.link_count()), ClosedLoop::new(feedback));
+            let (mut active, mut shares): (Vec<usize>, _) = (Vec::new(), vec![0.0; flows.len()]);
+            let mut changes = Vec::new();
+            for flow in 0..flows.len() {
+                crowd.insert(flow as u32, &fabric.paths[flow]);
+                active.push(flow);
+                // Every third time somebody goes, and at times two come at once.
+                if flow % 3 == 2 {
+                    let gone = active.remove(flow * 7 % active.len());
+                    crowd.remove(gone as u32, &fabric.paths[gone]);
+                }
+                if flow % 5 == 4 {
+                    continue;
+                }
+                model.update(&fabric, &mut crowd, &mut changes).unwrap();
+                crowd.settle();
+                changes.drain(..).for_each(|(flow, allocation)| shares[flow as usize] = allocation.share.0);
+                check_conditions(&fabric, &active, &shares, &model, feedback);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_closed_loop_kept_up_is_near_the_one_solved_anew() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut differences: Vec<f64> = Vec::new();
+    for _ in 0..100 {
+        let flows = flows(25).new_tree(&mut runner).unwrap().current();
+        let (network, racks) = networks().swap_remove(0);
+        differences.push(difference(&flows, &network, &racks, Model::ClosedLoop));
+    }
+    differences.sort_by(f64::total_cmp);
+    // The solver for all flows at once leans on a first link wider by 1e-3 to find the one that holds the queue.
+    assert!(differences[20] < 1e-9 && differences[99] < 1e-2, "{differences:?}");
+}
