@@ -28,6 +28,7 @@ mod script;
 mod self_test;
 mod sockets;
 mod spec;
+mod timed;
 
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
@@ -41,3 +42,4 @@ pub use spec::{
     BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec, Rails, SCHEMA,
     TcpSpec, Window,
 };
+pub use timed::{Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern};
