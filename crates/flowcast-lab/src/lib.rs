@@ -14,6 +14,7 @@
 //! # Ok::<(), flowcast_lab::LabError>(())
 //! ```
 
+mod as_network;
 mod error;
 mod flows;
 mod keeper;
@@ -30,6 +31,7 @@ mod sockets;
 mod spec;
 mod timed;
 
+pub use as_network::{Level, network_of};
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
 pub use lab::Lab;

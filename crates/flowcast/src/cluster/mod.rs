@@ -4,3 +4,4 @@ pub mod flow;
 pub mod pattern;
 pub mod racks;
 pub mod staggered;
+pub mod two_racks;
