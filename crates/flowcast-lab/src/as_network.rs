@@ -49,8 +49,8 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
         text += &format!("[backbone]\nbandwidth = \"{}\"\n", scaled(backbone.bandwidth));
     }
     text += "[sharing]\nodd_end = 0.5\nodd_inner = 2.0\nio_out = 3.0\ninclude = 0.5\nstart_end = 0.0\n";
-    text += &match (spec.tcp.window, level) {
-        (Window::Fixed(window), _) => {
+    text += &match spec.tcp.window {
+        Window::Fixed(window) => {
             let in_flight = Bytes((window.0 as f64 * IN_FLIGHT).round() as u64);
             format!(
                 "model = \"{}\"\nalpha = 1.0\nkappa = 1.0\nwindow = \"{}B\"\n",
@@ -58,9 +58,28 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
                 in_flight.0
             )
         }
-        (Window::Automatic, _) => format!("model = \"{}\"\n", own_model(level, "fair")),
+        Window::Automatic => format!("model = \"{}\"\n", own_model(level, "fair")),
     };
+    if level == Level::Wire {
+        text += &transport(spec);
+    }
     Network::from_toml(&text, &[])
+}
+
+/// What only the packet level reads. Connections of a fixed window stay between repetitions, at their whole window.
+fn transport(spec: &LabSpec) -> String {
+    let idle = spec.tcp.slow_start_after_idle;
+    match spec.tcp.window {
+        Window::Fixed(window) if !idle => {
+            let in_flight = (window.0 as f64 * IN_FLIGHT).round() as u64;
+            format!("first_window = \"{in_flight}B\"\nidle_restart = false\n")
+        }
+        Window::Fixed(_) => String::new(),
+        Window::Automatic => {
+            let (control, queue) = (spec.tcp.congestion_control, spec.queues.port.0);
+            format!("congestion = \"{control}\"\nqueue = \"{queue}B\"\nidle_restart = {idle}\n")
+        }
+    }
 }
 
 fn own_model(level: Level, fluid: &'static str) -> &'static str {
@@ -82,6 +101,9 @@ mod tests {
         assert!((megabits(goodput.backbone.unwrap().bandwidth) - 141.2).abs() < 0.1);
         assert_eq!(megabits(wire.nic.rate()), 50.0);
         assert_eq!(wire.sharing.window, Some(Bytes(40_960)));
+        assert_eq!(wire.sharing.first_window, Some(Bytes(40_960)));
+        let automatic = network_of(&profile("fair", &[]).unwrap(), Level::Wire).unwrap();
+        assert_eq!((automatic.sharing.first_window, automatic.sharing.queue), (None, Some(Bytes(250_000))));
         assert_eq!(wire.sharing.model.as_deref(), Some("packet"));
         assert_eq!(goodput.sharing.model.as_deref(), Some("closed-loop"));
     }
