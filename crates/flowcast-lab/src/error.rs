@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use flowcast::stats::StatsError;
 use flowcast::units::{Node, Rate};
 use thiserror::Error;
 
@@ -85,6 +86,9 @@ pub enum LabError {
         /// Goodput that the rates allow.
         expected: Rate,
     },
+    /// Durations that cannot be summed up, or a rule that makes no sense.
+    #[error("repetitions: {0}")]
+    Repetitions(#[from] StatsError),
     /// A file of the lab's state.
     #[error("{path}: {source}")]
     File {
@@ -116,6 +120,7 @@ impl LabError {
                 | LabError::AlreadyUp(_)
                 | LabError::NoSuchNode { .. }
                 | LabError::NoSuchRail { .. }
+                | LabError::Repetitions(_)
         )
     }
 }

@@ -14,6 +14,7 @@
 //! # Ok::<(), flowcast_lab::LabError>(())
 //! ```
 
+mod as_network;
 mod error;
 mod flows;
 mod keeper;
@@ -28,7 +29,9 @@ mod script;
 mod self_test;
 mod sockets;
 mod spec;
+mod timed;
 
+pub use as_network::{Level, network_of};
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
 pub use lab::Lab;
@@ -41,3 +44,4 @@ pub use spec::{
     BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec, Rails, SCHEMA,
     TcpSpec, Window,
 };
+pub use timed::{Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern};

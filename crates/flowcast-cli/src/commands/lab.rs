@@ -11,6 +11,7 @@ use flowcast::units::Node;
 use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
 use serde_json::json;
 
+use super::lab_network::LabNetwork;
 use crate::exit::EnvironmentLacks;
 use crate::files::read_text;
 use crate::network_args::parse_overrides;
@@ -38,6 +39,7 @@ enum Action {
     Down(Down),
     List(List),
     Profiles(Profiles),
+    Network(LabNetwork),
 }
 
 impl LabCommand {
@@ -50,6 +52,7 @@ impl LabCommand {
             Action::Down(command) => command.run(),
             Action::List(command) => command.run(),
             Action::Profiles(command) => command.run(),
+            Action::Network(command) => command.run(),
         }
     }
 }
@@ -260,7 +263,7 @@ fn whole_megabits(bytes_per_second: f64) -> String {
 }
 
 /// A file if there is one of that name, else a built-in profile.
-fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
+pub(super) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
     let (path, overrides) = (Path::new(name), parse_overrides(overrides)?);
     if path.is_file() {
         LabSpec::from_toml(&read_text(path)?, &overrides).with_context(|| name.to_owned())
@@ -273,9 +276,11 @@ fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
 }
 
 fn checked(lab: &Lab, how: &How) -> Result<Vec<Check>> {
-    if how.no_self_test {
-        return Ok(Vec::new());
-    }
+    if how.no_self_test { Ok(Vec::new()) } else { self_tested(lab) }
+}
+
+/// Runs the self-test and says what it saw.
+pub(super) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
     for Check { what, found, expected } in &checks {
         eprintln!("flowcast: self-test: {what}: {} of {}", megabits(*found), megabits(*expected));
@@ -295,7 +300,8 @@ fn code_of(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-fn explained(error: LabError) -> anyhow::Error {
+/// With the exit code of its kind.
+pub(super) fn explained(error: LabError) -> anyhow::Error {
     if error.is_environment() { EnvironmentLacks(error.to_string()).into() } else { error.into() }
 }
 

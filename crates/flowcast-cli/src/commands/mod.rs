@@ -10,6 +10,7 @@ mod doctor;
 mod fit;
 mod generate;
 mod lab;
+mod lab_network;
 mod measure;
 mod networks;
 mod place;
@@ -20,6 +21,7 @@ mod predict_trace;
 mod rails;
 mod record;
 mod sweep;
+mod validate;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -44,6 +46,7 @@ enum Command {
     Measure(measure::Measure),
     Fit(fit::Fit),
     Lab(lab::LabCommand),
+    Validate(validate::Validate),
     Place(place::Place),
     Rails(rails::Rails),
     Doctor(doctor::Doctor),
@@ -66,6 +69,7 @@ impl Cli {
             Command::Measure(command) => command.run(),
             Command::Fit(command) => command.run(),
             Command::Lab(command) => command.run(),
+            Command::Validate(command) => command.run(),
             Command::Place(command) => command.run(),
             Command::Rails(command) => command.run(),
             Command::Doctor(command) => command.run(),

@@ -6,3 +6,4 @@ pub mod racks;
 pub mod staggered;
 pub mod streaming;
 pub mod tree;
+pub mod two_racks;

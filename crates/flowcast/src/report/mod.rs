@@ -11,6 +11,7 @@ mod html;
 pub mod pattern_plot;
 mod shares;
 mod thin;
+pub mod validation;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,83 @@
+//! `flowcast validate pattern`: from a journal of measured patterns, and in a lab. Where namespaces are forbidden the
+//! latter says so by name and checks nothing.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flowcast_lab::check_machine;
+use serde_json::Value;
+
+const JOURNAL: &str = include_str!("../../../tests/data/validation/chain-of-three.journal");
+const LAB: [&str; 6] = ["--lab", "asymmetric", "--lab-set", "cluster.nodes=4", "--lab-set", "tcp.window=32KiB"];
+
+fn validate(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    command.args(["validate", "pattern", "-o", "report.html"]).args(arguments);
+    command.current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn mean_error(document: &Value, model: &str) -> f64 {
+    let models = document["models"].as_array().unwrap();
+    let found = models.iter().find(|entry| entry["model"] == model).unwrap();
+    found["mean_absolute_error"].as_f64().unwrap()
+}
+
+#[test]
+fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("report.html.journal"), JOURNAL).unwrap();
+    let output = validate(folder.path(), &["--no-run", "--json", "--tolerance", "closed-loop=2%,5%"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The measured medians are 0.2530, 0.7559 and 1.0064 s; flow 2 shares with both others in turn.
+    assert!(mean_error(&document, "closed-loop") < 0.02);
+    assert!(mean_error(&document, "independent") > 0.3);
+    assert_eq!(document["patterns"][0]["flows"][1]["measured_s"], 0.755_898_12);
+    let file: Value = serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(file, document);
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("closed-loop"));
+
+    let refused = validate(folder.path(), &["--no-run", "--tolerance", "independent=1%"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused).contains("independent: mean absolute error"), "{}", said(&refused));
+    let unknown = validate(folder.path(), &["--no-run", "--models", "fair", "--tolerance", "packet=1%"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("report.html.journal"), JOURNAL).unwrap();
+    let same = [&["--instances", "1", "--flows", "3"][..], &LAB].concat();
+    let blocked = validate(folder.path(), &same);
+    assert_eq!(blocked.status.code(), Some(2));
+    assert!(said(&blocked).contains("--resume goes on with them"), "{}", said(&blocked));
+    let resumed = validate(folder.path(), &[&same[..], &["--resume"]].concat());
+    assert!(resumed.status.success(), "{}", said(&resumed));
+    // No lab was built: its self-test would have been told.
+    assert_eq!(said(&resumed), "");
+    let other = validate(folder.path(), &["--resume"]);
+    assert!(said(&other).contains("another lab"), "{}", said(&other));
+}
+
+#[test]
+fn a_pattern_file_is_carried_in_a_lab_and_predicted() {
+    if let Err(reason) = check_machine() {
+        eprintln!("skipped: a_pattern_file_is_carried_in_a_lab_and_predicted: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fan.pattern"), "0 -> 1 1MB\n0 -> 2 1MB @ 20ms\n").unwrap();
+    let lab = ["--lab-set", "cluster.nodes=3", "--lab-set", "nic.bandwidth=20Mbit/s", "--no-self-test"];
+    let how = ["--set", "fan.pattern", "--warm-ups", "1", "--repetitions", "2", "2", "--json"];
+    let output = validate(folder.path(), &[&how[..], &lab].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(mean_error(&document, "closed-loop") < 0.2, "{document}");
+    assert!(mean_error(&document, "independent") > 0.3, "{document}");
+}

@@ -1,0 +1,55 @@
+//! Timed patterns in labs of this user. Where namespaces are forbidden or a program is missing each test says so by name
+//! and checks nothing.
+
+use flowcast::cluster::flow::Flow;
+use flowcast::stats::interval::StoppingRule;
+use flowcast::units::{Bytes, Node, Time};
+use flowcast_lab::{Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern};
+
+fn lab(test: &str) -> Option<Lab> {
+    if let Err(reason) = check_machine() {
+        eprintln!("skipped: {test}: {reason}");
+        return None;
+    }
+    let slow = [("nic.bandwidth", "20Mbit/s"), ("cluster.nodes", "3")];
+    let slow = slow.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Some(Lab::up(&profile("asymmetric", &slow).unwrap()).unwrap())
+}
+
+fn flow(id: u32, src: u32, dst: u32, start_ms: f64) -> Flow {
+    Flow { id, src: Node(src), dst: Node(dst), size: Bytes(500_000), start: Time::from_micros(start_ms * 1e3) }
+}
+
+fn options(connections: Connections) -> PatternOptions {
+    let rule = StoppingRule { min_repetitions: 3, max_repetitions: 3, ..StoppingRule::default() };
+    PatternOptions { connections, rule, ..PatternOptions::default() }
+}
+
+#[test]
+fn flows_start_at_their_times_and_take_as_long_as_the_rates_make_them() {
+    let Some(lab) = lab("flows_start_at_their_times_and_take_as_long_as_the_rates_make_them") else { return };
+    let flows = [flow(1, 0, 1, 50.0), flow(2, 0, 2, 50.0), flow(3, 2, 0, 700.0)];
+    let run = run_pattern(&lab, &flows, &options(Connections::EachFlow)).unwrap();
+    let alone = nominal::one_flow(lab.spec(), 0).time_for(Bytes(500_000)).as_seconds();
+    let medians = run.median_durations();
+    for (median, units) in medians.iter().zip([2.0, 2.0, 1.0]) {
+        let units_taken = median.as_seconds() / alone;
+        assert!((units_taken / units - 1.0).abs() < 0.15, "{units_taken} of {units}");
+    }
+    for repetition in &run.repetitions {
+        let late = repetition[2].start.as_seconds() - 0.7;
+        assert!((0.0..0.1).contains(&late), "{late}");
+    }
+}
+
+#[test]
+fn flows_that_share_a_connection_go_one_after_the_other() {
+    let Some(lab) = lab("flows_that_share_a_connection_go_one_after_the_other") else { return };
+    let flows = [flow(1, 0, 1, 0.0), flow(2, 0, 1, 0.0)];
+    let run = run_pattern(&lab, &flows, &options(Connections::EachPair)).unwrap();
+    for repetition in &run.repetitions {
+        let apart = repetition[1].end.as_seconds() - repetition[0].end.as_seconds();
+        assert!(apart > 0.5 * repetition[0].end.as_seconds(), "{apart}");
+    }
+    assert!(run_pattern(&lab, &[flow(1, 0, 9, 0.0)], &options(Connections::EachPair)).is_err());
+}
