@@ -1,5 +1,6 @@
 //! The `flowcast` command.
 
+mod collectives;
 mod commands;
 mod exit;
 mod files;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::report::export::paraver::{self, Stamp};
-use flowcast::report::export::{Replayed, chrome, perfetto, tables};
+use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
 use flowcast::simulate::Engine;
 use flowcast::simulate::journal::Journal;
 use flowcast::simulate::outcome::Outcome;
@@ -24,8 +24,8 @@ pub struct OutputArgs {
     /// Write the replay for ui.perfetto.dev: Chrome's JSON if the name ends in .json, else Perfetto's own form
     #[arg(long, value_name = "FILE.json|FILE.pftrace")]
     pub perfetto: Option<PathBuf>,
-    /// Write a table of all messages (CSV)
-    #[arg(long, value_name = "FILE.csv")]
+    /// Write a table of all messages: Parquet if the name ends in .parquet, else CSV
+    #[arg(long, value_name = "FILE.csv|FILE.parquet")]
     pub messages: Option<PathBuf>,
     /// Write a table of all ranks (CSV)
     #[arg(long, value_name = "FILE.csv")]
@@ -66,7 +66,9 @@ impl OutputArgs {
     fn write_tables(&self, replayed: Replayed<'_>) -> Result<()> {
         let provenance = provenance::of_this_run();
         if let Some(path) = &self.messages {
-            write_whole(path, |out| Ok(tables::messages(replayed, &provenance, out)?))?;
+            let is_parquet = path.extension().is_some_and(|ending| ending == "parquet");
+            let write = if is_parquet { parquet::messages } else { tables::messages };
+            write_whole(path, |out| Ok(write(replayed, &provenance, out)?))?;
         }
         if let Some(path) = &self.ranks {
             write_whole(path, |out| Ok(tables::ranks(replayed, &provenance, out)?))?;

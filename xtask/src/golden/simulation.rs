@@ -79,6 +79,7 @@ pub fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
         sharing: Sharing::default(),
         machine: Machine::default(),
         collectives: Collectives::default(),
+        file_system: Default::default(),
         intervals: Default::default(),
         provenance: Default::default(),
     }

@@ -126,7 +126,7 @@ fn one_collective(row: &Row, expected: &str) -> Result<(), Mismatch> {
         other => return Err(Mismatch::Malformed(format!("model: found `{other}`, expected 1, 2 or 3"))),
     };
     let rows = BTreeMap::from([(CollectiveOp::Reduce, sent_and_received(Repeats::Constant))]);
-    let collectives = Collectives { default: sent_and_received(repeats), rows };
+    let collectives = Collectives { default: sent_and_received(repeats), rows, algorithms: None };
     let machine = machine(row.number("buses")?, 1, 1);
     let network = Network { collectives, machine, ..common_model(Rule::Dimemas) };
     let outcome = replay(&open(&row.folder.join(name))?, &network)?;

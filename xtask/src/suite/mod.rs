@@ -9,6 +9,7 @@ mod licences;
 mod links;
 mod openmpi;
 mod packages;
+mod parquet;
 mod programs;
 mod record;
 mod steps;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Outcome, browser, cargo, layers, licences, links, openmpi, record};
+use super::{Outcome, browser, cargo, layers, licences, links, openmpi, parquet, record};
 use crate::golden;
 
 /// One step.
@@ -45,6 +45,12 @@ pub const STEPS: &[Step] = &[
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny),
     step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
+    Step {
+        name: "parquet",
+        what: "another program reads the table of messages as it stands in the CSV",
+        needs_release: true,
+        run: parquet::check,
+    },
     Step {
         name: "report-page",
         what: "the demo's page opens in a browser without an error or an outside request",

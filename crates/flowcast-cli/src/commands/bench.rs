@@ -5,13 +5,17 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::loggops::{self, Loggops, Prepared, queues};
 use flowcast::simulate::placement::Placement;
+use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
 use serde_json::json;
 
+use super::predict_trace::parameters;
 use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
@@ -33,8 +37,15 @@ enum What {
     Replay {
         /// Trace
         input: PathBuf,
-        #[command(flatten)]
-        network: NetworkArgs,
+        /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
+        #[arg(short, long, value_name = "NET", required_unless_present = "goal_params")]
+        network: Option<String>,
+        /// Replace a field of the network, such as nic.latency=5us (repeatable)
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+        /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
+        #[arg(long, value_name = "L,o,g,G,S")]
+        goal_params: Option<String>,
         /// Runs
         #[arg(long, default_value_t = 11)]
         runs: u32,
@@ -83,9 +94,11 @@ impl Bench {
     /// Measures and prints.
     pub fn run(self) -> Result<()> {
         match self.what {
-            What::Replay { input, network, runs, with_load, model, json } => {
+            What::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
                 let model = model.as_deref().map(Model::named).transpose()?;
-                replay(&input, &network, Runs { runs, with_load, model }, json)
+                let network = network.map(|network| NetworkArgs { network, overrides });
+                let timing = Timing { runs, with_load, model, json };
+                replay(&input, network.as_ref(), goal_params.as_deref(), timing)
             }
             What::Packet { input, network, runs, json } => {
                 refuse_none(runs)?;
@@ -114,54 +127,90 @@ fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
     }
 }
 
-/// What is measured, and how often.
-struct Runs {
+/// How often, from where to where, by which model, and how to tell.
+#[derive(Clone, Copy)]
+struct Timing {
     runs: u32,
     with_load: bool,
     model: Option<Model>,
+    json: bool,
 }
 
-fn replay(input: &Path, network: &NetworkArgs, how: Runs, json: bool) -> Result<()> {
-    let Runs { runs, with_load, model } = how;
-    refuse_none(runs)?;
-    let network = network.load()?;
-    let mut trace = open_trace(input)?;
-    let mut seconds = Vec::new();
-    for _ in 0..runs {
-        let begin = Instant::now();
-        if with_load {
-            trace = open_trace(input)?;
+fn replay(input: &Path, network: Option<&NetworkArgs>, goal_params: Option<&str>, timing: Timing) -> Result<()> {
+    refuse_none(timing.runs)?;
+    let network = network.map(NetworkArgs::load).transpose()?;
+    match (open_trace(input)?, network) {
+        (Trace::Schedule(schedule), network) => {
+            replay_schedule(input, &schedule, parameters(goal_params, network.as_ref())?, timing)
         }
-        let program = program_of(&trace, input)?;
-        let placement = Placement::of_program(&network.machine, None, program)?;
-        let rendezvous = Rendezvous::of(&network, None);
-        let replay = match model {
-            Some(model) => Engine::sharing(program, &network, placement, rendezvous, model)?,
-            None => Engine::new(program, &network, placement, rendezvous)?,
+        (Trace::Program(program), Some(network)) => replay_program(input, program, &network, timing),
+        (Trace::Program(_), None) => bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)"),
+    }
+}
+
+fn replay_program(input: &Path, mut program: Program, network: &Network, timing: Timing) -> Result<()> {
+    let mut seconds = Vec::new();
+    for _ in 0..timing.runs {
+        let begin = Instant::now();
+        if timing.with_load
+            && let Trace::Program(again) = open_trace(input)?
+        {
+            program = again;
+        }
+        let placement = Placement::of_program(&network.machine, None, &program)?;
+        let rendezvous = Rendezvous::of(network, None);
+        let replay = match timing.model {
+            Some(model) => Engine::sharing(&program, network, placement, rendezvous, model)?,
+            None => Engine::new(&program, network, placement, rendezvous)?,
         };
         std::hint::black_box(replay.run()?);
         seconds.push(begin.elapsed().as_secs_f64());
     }
-    let program = program_of(&trace, input)?;
+    let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
+    print_rates(seconds, u64::from(program.messages()), &format!(", {each:.1} bytes a message"), timing);
+    Ok(())
+}
+
+/// What can be made of a schedule before its parameters are known belongs to loading it, as matching does for traces.
+fn replay_schedule(input: &Path, schedule: &Schedule, parameters: Loggops, timing: Timing) -> Result<()> {
+    let mut seconds = Vec::new();
+    let prepared = Prepared::new(schedule);
+    for _ in 0..timing.runs {
+        let begin = Instant::now();
+        if timing.with_load
+            && let Trace::Schedule(again) = open_trace(input)?
+        {
+            std::hint::black_box(loggops::run(&again, parameters)?);
+        } else {
+            std::hint::black_box(match &prepared {
+                Some(prepared) => queues::run(prepared, parameters)?,
+                None => loggops::run(schedule, parameters)?,
+            });
+        }
+        seconds.push(begin.elapsed().as_secs_f64());
+    }
+    print_rates(seconds, schedule.messages(), "", timing);
+    Ok(())
+}
+
+fn print_rates(mut seconds: Vec<f64>, messages: u64, tail: &str, Timing { runs, json, .. }: Timing) {
     seconds.sort_by(f64::total_cmp);
-    let rate = |seconds: f64| f64::from(program.messages()) / seconds;
+    let rate = |seconds: f64| messages as f64 / seconds;
     let (slow, middle, fast) = (rate(seconds[seconds.len() - 1]), rate(seconds[seconds.len() / 2]), rate(seconds[0]));
     if json {
         println_out!(
             "{}",
             json!({
-                "schema": "flowcast/bench-replay/1", "messages": program.messages(), "runs": runs,
+                "schema": "flowcast/bench-replay/1", "messages": messages, "runs": runs,
                 "messages_per_s": middle, "messages_per_s_min": slow, "messages_per_s_max": fast,
             })
         );
     } else {
-        let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
         println_out!(
-            "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}), {each:.1} bytes a message",
+            "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}){tail}",
             middle / 1e6,
             slow / 1e6,
             fast / 1e6
         );
     }
-    Ok(())
 }

@@ -7,10 +7,13 @@ mod compile;
 mod completions;
 mod demo;
 mod doctor;
+mod explain;
+mod explain_trace;
 mod fit;
 mod generate;
 mod lab;
 mod lab_network;
+mod mapping;
 mod measure;
 mod networks;
 mod place;
@@ -40,6 +43,7 @@ enum Command {
     Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
+    Explain(explain::Explain),
     Compile(compile::Compile),
     Generate(generate::Generate),
     Bench(bench::Bench),
@@ -48,6 +52,7 @@ enum Command {
     Lab(lab::LabCommand),
     Validate(validate::Validate),
     Place(place::Place),
+    Mapping(mapping::Mapping),
     Rails(rails::Rails),
     Doctor(doctor::Doctor),
     Networks(networks::Networks),
@@ -63,6 +68,7 @@ impl Cli {
             Command::Record(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Sweep(command) => command.run(),
+            Command::Explain(command) => command.run(),
             Command::Compile(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Bench(command) => command.run(),
@@ -71,6 +77,7 @@ impl Cli {
             Command::Lab(command) => command.run(),
             Command::Validate(command) => command.run(),
             Command::Place(command) => command.run(),
+            Command::Mapping(command) => command.run(),
             Command::Rails(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Networks(command) => command.run(),

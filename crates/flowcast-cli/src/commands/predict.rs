@@ -21,6 +21,7 @@ use crate::trace_args::{first_file, open_trace};
   flowcast predict cg.S.4.dim mg.S.4.dim --network cluster.cfg --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
+  flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --model fair --explain
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
   flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
@@ -56,8 +57,9 @@ impl Predict {
             self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
         let asked: Vec<String> = overrides.iter().map(|(key, _)| key.clone()).collect();
         if let [_, _, ..] = self.inputs[..] {
-            if self.pattern.is_for_patterns_only() || self.pattern.model.is_some() {
-                bail!("found several traces, expected one input for --model, --explain, --plot and --strict");
+            let explains = self.pattern.explain || self.trace.collectives.collectives.is_some();
+            if self.pattern.is_for_patterns_only() || self.pattern.model.is_some() || explains {
+                bail!("found several traces, expected one input for --model, --collectives, --explain, --plot and --strict");
             }
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             return predict_applications::run(&self.inputs, &network, &asked, &self.trace, self.json);
@@ -70,16 +72,16 @@ impl Predict {
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             if self.trace.is_given() {
                 bail!(
-                    "found a pattern, expected a trace for --mapping, --rendezvous-from, --goal-params and files to write"
+                    "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
                 );
             }
             return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
         }
         if self.pattern.is_for_patterns_only() {
-            bail!("found a trace, expected a pattern for --explain, --plot and --strict");
+            bail!("found a trace, expected a pattern for --plot and --strict");
         }
         let trace = open_trace(input)?;
-        let options = self.trace.with_model(self.pattern.model);
+        let options = self.trace.with_pattern_args(self.pattern);
         predict_trace::run(&trace, network.as_ref(), &asked, &options, self.json)
     }
 }

@@ -27,7 +27,8 @@ pub struct PatternArgs {
     /// disturb each other
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Patterns: say for each interval what cut the flow, and by how much
+    /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
+    /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
     #[arg(long)]
     pub explain: bool,
     /// Patterns: draw the flows over time (.svg or .html)
@@ -44,7 +45,7 @@ pub struct PatternArgs {
 impl PatternArgs {
     /// Whether one was given that means nothing for a trace.
     pub fn is_for_patterns_only(&self) -> bool {
-        self.explain || self.plot.is_some() || self.strict || self.seeds.is_some()
+        self.plot.is_some() || self.strict || self.seeds.is_some()
     }
 }
 

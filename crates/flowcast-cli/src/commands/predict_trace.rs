@@ -12,6 +12,7 @@ use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::explain::Explanation;
 use flowcast::simulate::influence::{Done, Unused, without_influence};
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::{Outcome, RankOutcome};
@@ -22,6 +23,9 @@ use flowcast::trace::schedule::Schedule;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
+use super::explain_trace;
+use super::predict_pattern::PatternArgs;
+use crate::collectives::CollectivesArgs;
 use crate::files::read_text;
 use crate::output::println_out;
 use crate::provenance;
@@ -46,10 +50,15 @@ pub struct TraceArgs {
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
+    pub collectives: CollectivesArgs,
+    #[command(flatten)]
     pub outputs: OutputArgs,
     /// How messages under way together share the network.
     #[arg(skip)]
     pub model: Option<String>,
+    /// Whether to say what communication cost.
+    #[arg(skip)]
+    pub explain: bool,
 }
 
 impl TraceArgs {
@@ -58,30 +67,38 @@ impl TraceArgs {
         !self.mapping.is_empty()
             || self.rendezvous_from.is_some()
             || self.goal_params.is_some()
+            || self.collectives.collectives.is_some()
             || self.outputs.is_given()
     }
 }
 
 impl TraceArgs {
-    /// The same with the sharing model that patterns take as well.
-    pub fn with_model(self, model: Option<String>) -> TraceArgs {
-        TraceArgs { model, ..self }
+    /// The same with the options that patterns take as well.
+    pub fn with_pattern_args(self, pattern: PatternArgs) -> TraceArgs {
+        TraceArgs { model: pattern.model, explain: pattern.explain, ..self }
     }
 }
 
 /// Predicts and prints; `asked` names the fields that were set on the command line.
 pub fn run(trace: &Trace, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
-    let (outcome, unused) = match trace {
-        Trace::Schedule(schedule) => {
-            (predict_schedule(schedule, network, options)?, unused_by_schedules(network, options))
-        }
+    let Prediction { outcome, explanation, unused } = match trace {
+        Trace::Schedule(schedule) => Prediction {
+            outcome: predict_schedule(schedule, network, options)?,
+            explanation: None,
+            unused: unused_by_schedules(network, options),
+        },
         Trace::Program(program) => predict_program(program, network, asked, options)?,
     };
     if json {
-        println_out!("{}", to_json(trace, &outcome, &unused));
+        let mut document = to_json(trace, &outcome, &unused);
+        if let Some(explanation) = &explanation {
+            document["explanation"] = explain_trace::document(explanation);
+        }
+        println_out!("{document}");
     } else {
         print_table(trace, network, &outcome);
         print_unused(&unused);
+        explanation.iter().for_each(explain_trace::print);
     }
     Ok(())
 }
@@ -116,28 +133,43 @@ pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
 }
 
 fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
-    if options.model.is_some() || !options.mapping.is_empty() || options.report.is_some() {
-        bail!("found a GOAL schedule, expected another trace for --model, --mapping and --report");
+    if options.model.is_some() || !options.mapping.is_empty() || options.report.is_some() || options.explain {
+        bail!("found a GOAL schedule, expected another trace for --model, --mapping, --report and --explain");
+    }
+    if options.collectives.collectives.is_some() {
+        bail!("found a GOAL schedule, which has no collectives, expected another trace for --collectives");
     }
     if options.outputs.is_given() {
         bail!("found a GOAL schedule, expected another trace for {OUTPUTS}");
     }
-    let parameters = match (&options.goal_params, network) {
-        (Some(text), _) => goal_params(text)?,
-        (None, Some(network)) => Loggops::from_network(network),
-        (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
-    };
+    let parameters = parameters(options.goal_params.as_deref(), network)?;
     Ok(loggops::run(schedule, parameters)?)
 }
 
+/// What the option says, else what the network gives.
+pub fn parameters(goal_params: Option<&str>, network: Option<&Network>) -> Result<Loggops> {
+    match (goal_params, network) {
+        (Some(text), _) => read_goal_params(text),
+        (None, Some(network)) => Ok(Loggops::from_network(network)),
+        (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
+    }
+}
+
 const OUTPUTS: &str = "--paraver, --perfetto, --messages, --ranks and --pairs";
+
+/// A prediction, what stands behind it if that was asked for, and what played no part in it.
+struct Prediction {
+    outcome: Outcome,
+    explanation: Option<Explanation>,
+    unused: Vec<Unused>,
+}
 
 fn predict_program(
     program: &Program,
     network: Option<&Network>,
     asked: &[String],
     options: &TraceArgs,
-) -> Result<(Outcome, Vec<Unused>)> {
+) -> Result<Prediction> {
     if options.goal_params.is_some() {
         bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
     }
@@ -149,6 +181,8 @@ fn predict_program(
     };
     let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
     print_notes(program);
+    let expanded = options.collectives.apply(program, Some(network))?;
+    let program = expanded.as_ref().unwrap_or(program);
     let rendezvous = Rendezvous::of(network, options.rendezvous_from);
     let places = placement.clone();
     let replay = match options.model.as_deref().map(Model::named).transpose()? {
@@ -157,7 +191,9 @@ fn predict_program(
     };
     let report = |path: &PathBuf| write_report(program, network, view(program, network, &replay)?, path);
     let reported = options.report.as_ref().map(report).transpose()?;
-    let outcome = match reported {
+    let explained = options.explain.then(|| replay.explain()).transpose()?;
+    let (explained, explanation) = explained.unzip();
+    let outcome = match reported.or(explained) {
         _ if options.outputs.is_given() => options.outputs.write(program, &places, &replay)?,
         Some(outcome) => outcome,
         None => replay.run()?,
@@ -165,7 +201,7 @@ fn predict_program(
     let is_shared = options.model.is_some();
     let done = Done { program, network, placement: &places, rendezvous, is_shared, outcome: &outcome };
     let unused = without_influence(&done, asked);
-    Ok((outcome, unused))
+    Ok(Prediction { outcome, explanation, unused })
 }
 
 fn write_report(program: &Program, network: &Network, view: NetworkView, path: &Path) -> Result<Outcome> {
@@ -181,7 +217,7 @@ fn write_report(program: &Program, network: &Network, view: NetworkView, path: &
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
-fn goal_params(text: &str) -> Result<Loggops> {
+fn read_goal_params(text: &str) -> Result<Loggops> {
     let wrong = || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|value| *value >= 0.0 && value.is_finite());
     let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::loggp::LogGpFit;
 use crate::model::collective::Collectives;
+use crate::model::file_system::FileSystem;
 use crate::model::loggp::LogGp;
 use crate::model::machine::Machine;
 use crate::model::network::{Interval, Network, Nic, PointToPoint, Rule, SCHEMA};
@@ -32,6 +33,7 @@ impl LogGpFit {
             sharing: Sharing::default(),
             machine: Machine::default(),
             collectives: Collectives::default(),
+            file_system: FileSystem::default(),
             intervals: self.interval_texts(),
             provenance,
         }

@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use super::algorithm::AlgorithmTable;
 use crate::units::{Bytes, Rate, Time};
 
 /// The collective operations, in the order of the ids of `.dim` records.
@@ -218,6 +219,9 @@ pub struct Collectives {
     /// Rows by operation.
     #[serde(default)]
     pub rows: BTreeMap<CollectiveOp, Row>,
+    /// By which messages operations are carried out, for a replay that expands them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithms: Option<AlgorithmTable>,
 }
 
 impl Collectives {
@@ -233,7 +237,7 @@ impl Collectives {
 
     /// One row for everything.
     pub fn uniform(repeats: Repeats) -> Collectives {
-        Collectives { default: Row::both(repeats, PhaseSize::Max), rows: BTreeMap::new() }
+        Collectives { default: Row::both(repeats, PhaseSize::Max), rows: BTreeMap::new(), algorithms: None }
     }
 }
 
@@ -262,6 +266,7 @@ impl Default for Collectives {
         Collectives {
             default: Row::both(Repeats::Logarithmic, PhaseSize::Max),
             rows: TABLE.iter().map(|(op, row)| (*op, row.parse().expect("the table is well formed"))).collect(),
+            algorithms: None,
         }
     }
 }

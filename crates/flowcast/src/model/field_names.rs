@@ -2,7 +2,9 @@
 //!
 //! The names are taken from a network that has every field, so that the list cannot fall behind.
 
+use super::algorithm::AlgorithmTable;
 use super::collective::{CollectiveOp, Collectives, Repeats};
+use super::file_system::FileSystem;
 use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
@@ -124,7 +126,8 @@ fn every_field() -> Network {
             penalty_crowded: Some(1.0),
         },
         machine: every_field_of_machine(time, rate),
-        collectives: Collectives::uniform(Repeats::Null),
+        collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
+        file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
         intervals: std::collections::BTreeMap::new(),
         provenance: std::collections::BTreeMap::new(),
     }
@@ -201,6 +204,8 @@ mod tests {
             "machine.random.latency",
             "collectives.rows.Bcast",
             "collectives.default",
+            "collectives.algorithms.base",
+            "file_system.requests",
             "provenance.host",
             "machine.mapping.per-node",
             "sharing.io_out",

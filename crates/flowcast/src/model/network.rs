@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::collective::Collectives;
 use super::field_names;
+use super::file_system::FileSystem;
 use super::machine::Machine;
 use super::sharing::Sharing;
 use super::topology::Topology;
@@ -39,6 +40,9 @@ pub enum NetworkError {
     /// The section `topology` makes no network; the message names the field.
     #[error("{0}")]
     Topology(String),
+    /// A table of algorithms that cannot be followed.
+    #[error(transparent)]
+    Algorithms(#[from] super::algorithm::TableError),
     /// No built-in network of that name.
     #[error("no network is named `{0}`; built in are: {1}")]
     Unknown(String, String),
@@ -77,6 +81,9 @@ pub struct Network {
     /// What a collective operation costs.
     #[serde(default, skip_serializing_if = "Collectives::is_default")]
     pub collectives: Collectives,
+    /// What reading and writing files costs.
+    #[serde(default, skip_serializing_if = "FileSystem::is_default")]
+    pub file_system: FileSystem,
     /// Confidence intervals of fitted fields, by dotted field name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals: BTreeMap<String, Interval>,
@@ -223,6 +230,9 @@ impl Network {
         }
         if let Some(topology) = &self.topology {
             topology.tree().map_err(|error| NetworkError::Topology(error.to_string()))?;
+        }
+        if let Some(problem) = self.collectives.algorithms.as_ref().and_then(|table| table.check().err()) {
+            return Err(NetworkError::Algorithms(problem));
         }
         let table = toml::Table::try_from(self).expect("a network has only tables, texts and numbers");
         refuse_impossible_numbers("", &toml::Value::Table(table))

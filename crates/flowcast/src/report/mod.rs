@@ -10,6 +10,7 @@ pub mod export;
 mod html;
 pub mod pattern_plot;
 mod shares;
+pub mod sites;
 mod thin;
 pub mod validation;
 

@@ -11,10 +11,12 @@
 use super::placement::Placement;
 use super::routes::Route;
 use crate::model::collective::{CollectiveOp, PhaseMessage, Row};
+use crate::model::file_system::FileSystem;
 use crate::model::machine::NodeGroup;
 use crate::model::machine::wide_area::Site;
 use crate::model::network::{Network, Rule};
-use crate::trace::program::{MessageClass, Program};
+use crate::trace::access::Access;
+use crate::trace::program::{MessageClass, Program, SendMode};
 use crate::units::{Bytes, Node, Rank, Rate, Time, TimePerByte};
 
 /// Times of one message class, in nanoseconds.
@@ -47,6 +49,8 @@ pub struct PathCosts {
     pub gap: f64,
     /// By message class.
     pub classes: Vec<ClassCost>,
+    /// By access of the program: what its data cost, without the target's processor.
+    pub accesses: Vec<ClassCost>,
 }
 
 /// Everything that the replay of a program on a network needs to know about time.
@@ -96,7 +100,7 @@ impl Costs {
         let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
         Costs {
             is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
-            paths: ways(network, placement).map(|way| way.costs(program.classes(), rendezvous)).collect(),
+            paths: ways(network, placement).map(|way| way.costs(program, rendezvous)).collect(),
             speeds,
             accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
             communicators: program.communicators().iter().map(|known| Shape::new(&known.members, placement)).collect(),
@@ -190,6 +194,11 @@ impl Costs {
         let inside = if shares { group.intra_latency } else { Time::ZERO };
         let far = if shape.sites.len() > 1 { group.wide_area_latency } else { Time::ZERO };
         at_least_a_nanosecond(between.max(inside).max(far).as_nanos())
+    }
+
+    /// The file system.
+    pub fn file_system(&self) -> &FileSystem {
+        &self.network.file_system
     }
 
     /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
@@ -382,15 +391,25 @@ impl Way {
         Way { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
     }
 
-    fn costs(&self, classes: &[MessageClass], rendezvous: Rendezvous) -> PathCosts {
+    fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {
         PathCosts {
             send_overhead: self.send_overhead.as_nanos(),
             recv_before: self.recv_before.as_nanos(),
             recv_after: self.recv_after.as_nanos(),
             latency: self.latency.as_nanos(),
             gap: self.gap.as_nanos(),
-            classes: classes.iter().map(|class| self.class_cost(class, rendezvous)).collect(),
+            classes: program.classes().iter().map(|class| self.class_cost(class, rendezvous)).collect(),
+            accesses: program.accesses().iter().map(|access| self.access_cost(access)).collect(),
         }
+    }
+
+    fn access_cost(&self, access: &Access) -> ClassCost {
+        let size = match access {
+            Access::Transfer { size, .. } => *size,
+            _ => Bytes(0),
+        };
+        let class = MessageClass { size, tag: 0, communicator: 0, mode: SendMode::default() };
+        ClassCost { rendezvous: false, ..self.class_cost(&class, Rendezvous::AsRecorded) }
     }
 
     fn class_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {

@@ -14,6 +14,7 @@ use crate::model::machine::wide_area::{Traffic, WideArea};
 use crate::model::machine::{Mapping, NodeGroup};
 use crate::model::network::{Network, Rule};
 use crate::model::sharing::Sharing;
+use crate::trace::access::Access;
 use crate::trace::program::Program;
 use crate::trace::words::Op;
 use crate::units::{Bytes, Rank, Time};
@@ -59,6 +60,7 @@ struct Uses {
     to_sites: Traffics,
     connected: Vec<u64>,
     reached_rendezvous: bool,
+    files: bool,
     collectives: u64,
     collectives_between_nodes: bool,
     collectives_between_sites: bool,
@@ -76,7 +78,9 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
     list.wide_area(done, &uses);
     list.random(&done.network.machine.random, &uses);
     let collectives = &done.network.collectives;
-    list.check("collectives", *collectives != Collectives::default(), uses.collectives > 0, "no collective operation");
+    let formula = Collectives { algorithms: None, ..collectives.clone() };
+    list.check("collectives", formula != Collectives::default(), uses.collectives > 0, "no collective operation");
+    list.check("file_system", !done.network.file_system.is_default(), uses.files, "no request to a file");
     list.unused
 }
 
@@ -106,11 +110,24 @@ impl Uses {
                     }
                     Op::Compute(time) => uses.computed |= time > Time::ZERO,
                     Op::Accelerator(time) => uses.accelerated |= time > Time::ZERO,
+                    Op::Access(access) => uses.access(done, rank, &program.accesses()[access as usize]),
                     _ => {}
                 }
             }
         }
         uses
+    }
+
+    fn access(&mut self, done: &Done, rank: Rank, access: &Access) {
+        let size = match access {
+            Access::Transfer { size, .. } => *size,
+            Access::Lock { .. } => Bytes(0),
+            Access::File { .. } => return self.files = true,
+            Access::Flush { .. } | Access::Unlock { .. } => return,
+        };
+        let Some(target) = access.target() else { return };
+        let nodes = (done.placement.node(rank), done.placement.node(target));
+        self.message(route(done.network, done.placement, nodes, (0, size)), size);
     }
 
     fn message(&mut self, route: Route, size: Bytes) {

@@ -4,7 +4,7 @@
 //! message. A journal keeps no causes, and all but the messages as differences of whole nanoseconds, a few bytes each,
 //! so that a trace of 10 million messages fits into little more than 1 GiB, the program included.
 
-use super::record::{Gathered, Observer, Received, Sent};
+use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, MessageSpan, Segment};
 use crate::model::collective::CollectiveOp;
 use crate::trace::packed::Packed;
@@ -252,7 +252,8 @@ impl Function {
     }
 }
 
-fn ops_of_instances(program: &Program) -> Vec<CollectiveOp> {
+/// The operation of each execution of a collective.
+pub(super) fn ops_of_instances(program: &Program) -> Vec<CollectiveOp> {
     let mut ops = vec![CollectiveOp::Barrier; program.instances().len()];
     if ops.is_empty() {
         return ops;
@@ -333,6 +334,12 @@ impl Observer for Journal<'_> {
             flight.posted = call;
         }
         self.call(rank, function, call, end);
+    }
+
+    fn accessed(&mut self, rank: u32, accessed: Accessed) {
+        let Accessed { call, came, end, .. } = accessed;
+        self.stretch(rank, (call, came), Activity::Overhead, Side::Sender);
+        self.stretch(rank, (came, end), Activity::Transfer, Side::Receiver);
     }
 
     fn gathered(&mut self, rank: u32, gathered: Gathered) {

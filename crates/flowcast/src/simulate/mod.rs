@@ -7,6 +7,7 @@ pub mod costs;
 pub mod critical_path;
 mod deadlock;
 mod end_queue;
+pub mod explain;
 pub mod fluid;
 pub mod influence;
 pub mod journal;
@@ -32,6 +33,7 @@ use crate::trace::program::Program;
 use contention::Contention;
 use costs::Rendezvous;
 use critical_path::CriticalPath;
+use explain::Explanation;
 use outcome::Outcome;
 use placement::Placement;
 use record::{Observer, Recorder};
@@ -65,6 +67,11 @@ pub enum SimulateError {
     /// Packets are not followed through a whole program.
     #[error("found the model `packet`, expected one of the fluid models for a trace, such as closed-loop")]
     PacketLevel,
+    /// One-sided communication and files, where their replay is not modelled.
+    #[error(
+        "found locks, files or other one-sided operations and {0}, expected a network whose messages do not compete"
+    )]
+    Accesses(&'static str),
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),
@@ -91,7 +98,11 @@ impl<'a> Engine<'a> {
         placement: Placement,
         rendezvous: Rendezvous,
     ) -> Result<Engine<'a>, SimulateError> {
-        Ok(if contention::is_needed(network, &placement) {
+        let limited = contention::is_needed(network, &placement);
+        if limited && !program.accesses().is_empty() {
+            return Err(SimulateError::Accesses("limited links, buses or processors"));
+        }
+        Ok(if limited {
             Engine::Contention(Box::new(Contention::new(program, network, placement, rendezvous)?))
         } else {
             Engine::Free(Box::new(Replay::new(program, network, placement, rendezvous)?))
@@ -109,6 +120,9 @@ impl<'a> Engine<'a> {
         rendezvous: Rendezvous,
         model: Model,
     ) -> Result<Engine<'a>, SimulateError> {
+        if program.accesses().iter().any(|access| access.competes()) {
+            return Err(SimulateError::Accesses("a model of sharing"));
+        }
         let shared = SharedReplay::new(program, network, placement, rendezvous, model)?;
         Ok(Engine::Shared(Box::new(shared)))
     }
@@ -147,6 +161,19 @@ impl<'a> Engine<'a> {
             Engine::Shared(shared) => shared.record(),
             Engine::Free(replay) => replay.record(),
         }
+    }
+
+    /// Runs and says what communication was spent on.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn explain(&self) -> Result<(Outcome, Explanation), SimulateError> {
+        let free = match self {
+            Engine::Contention(contention) => contention.free(),
+            Engine::Shared(shared) => shared.free(),
+            Engine::Free(replay) => replay,
+        };
+        explain::explain(free, |explainer| self.observed(explainer))
     }
 
     /// Which chain of causes made the replay that was recorded take as long as it did.

@@ -32,6 +32,9 @@ pub trait Observer {
     /// A receive or wait: called at `call`, processor time up to `before`, returned at `end` with `after` of overhead.
     #[inline(always)]
     fn received(&mut self, _rank: u32, _slot: u32, _received: Received) {}
+    /// One-sided communication or a request to a file.
+    #[inline(always)]
+    fn accessed(&mut self, _rank: u32, _accessed: Accessed) {}
     /// A collective: called, start-up over, last of all arrived, done.
     #[inline(always)]
     fn gathered(&mut self, _rank: u32, _gathered: Gathered) {}
@@ -62,6 +65,25 @@ pub struct Received {
     /// When the processor time on the message began.
     pub taken: f64,
     /// When the call returned.
+    pub end: f64,
+}
+
+/// One-sided communication or a request to a file, as its rank sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Accessed {
+    /// Index into the accesses.
+    pub access: u32,
+    /// When the program called.
+    pub call: f64,
+    /// When the overhead began (later than the call if the interface was busy).
+    pub start: f64,
+    /// When the overhead ended.
+    pub came: f64,
+    /// How long it then waited for others: for a lock, or for a place at the file system.
+    pub queued: f64,
+    /// How much of the rest no bandwidth would shorten.
+    pub latency: f64,
+    /// When the rank went on.
     pub end: f64,
 }
 
@@ -264,6 +286,12 @@ impl Observer for Recorder {
         self.push(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
         self.push(rank, (taken, end), Activity::Overhead, Cause::Own);
         self.flights[slot as usize].received = end;
+    }
+
+    fn accessed(&mut self, rank: u32, accessed: Accessed) {
+        let Accessed { call, came, end, .. } = accessed;
+        self.push(rank, (call, came), Activity::Overhead, Cause::Own);
+        self.push(rank, (came, end), Activity::Transfer, Cause::Own);
     }
 
     fn gathered(&mut self, rank: u32, gathered: Gathered) {

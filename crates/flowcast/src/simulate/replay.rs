@@ -5,6 +5,9 @@
 //! been sent, the sender runs, and its send wakes the receiver. The order in which ranks run cannot change a time,
 //! and the result is that of an event-driven simulation, at the cost of reading the streams once.
 
+mod accesses;
+
+use self::accesses::Accesses;
 use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
 use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
@@ -198,6 +201,7 @@ struct Engine<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
     /// By rank, with rendezvous only: the slots of its sends.
     sends: Vec<Vec<u32>>,
     collectives: Collectives<'a>,
+    accesses: Accesses,
 }
 
 impl<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, T, RENDEZVOUS, MANY_WAYS>
@@ -226,6 +230,7 @@ where
             pending: Vec::new(),
             sends: vec![Vec::new(); if RENDEZVOUS { ranks as usize } else { 0 }],
             collectives: Collectives::new(program),
+            accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks as usize }),
         }
     }
 
@@ -233,6 +238,9 @@ where
         loop {
             while let Some(rank) = self.ready.pop() {
                 self.advance(rank);
+            }
+            if self.accesses.serve(self.costs.file_system(), &mut self.ready) {
+                continue;
             }
             if !T::SHARED {
                 break;
@@ -301,6 +309,7 @@ where
                     self.observer.marked(rank, event, state.time);
                     Step::GoOn
                 }
+                Op::Access(index) => self.access(rank, &mut state, index),
                 Op::Nothing | Op::Ignored(_) => Step::GoOn,
             };
             if let Step::Wait = step {

@@ -46,6 +46,10 @@ impl Standstill<'_> {
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
             Some(Op::WaitSend(_)) => self.explain_receiver(0, stand.send.unwrap_or(0)),
             Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
+            Some(Op::Access(access)) => match self.program.accesses()[access as usize].target() {
+                Some(target) => (format!("a lock on the memory of rank {target}"), Vec::new()),
+                None => ("the file system".to_owned(), Vec::new()),
+            },
             _ => ("an instruction that can be read (the compiled trace is damaged)".to_owned(), Vec::new()),
         };
         Wait { rank, place: self.program.place(rank, record), what, on }

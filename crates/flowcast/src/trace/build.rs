@@ -1,5 +1,6 @@
 //! From records to an instruction stream, one rank at a time and without looking at the others.
 
+use super::access::Access;
 use super::key_map::KeyMap;
 use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
 use std::collections::VecDeque;
@@ -128,6 +129,7 @@ pub struct RankBuilder {
     collectives_on: KeyMap<i32>,
     collective_counts: Vec<u32>,
     pub(super) events: KeyMap<(i64, i64)>,
+    pub(super) accesses: KeyMap<Access>,
     pub(super) ignored: Vec<(u32, u64)>,
 }
 
@@ -230,9 +232,24 @@ impl RankBuilder {
     /// An immediate receive that the caller waits for by its slot.
     #[inline]
     pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
+        self.irecv_again(channel, Record::Begins)
+    }
+
+    /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
+    pub fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
-        words::push(&mut self.words, Op::Irecv, Record::Begins);
+        words::push(&mut self.words, Op::Irecv, record);
         Ok(slot)
+    }
+
+    /// How many receives there are so far: the slot of the next one.
+    pub fn received(&self) -> u32 {
+        self.posts.len() as u32
+    }
+
+    /// An instruction of another program that names no message, collective or event.
+    pub(super) fn copied(&mut self, op: Op, record: Record) {
+        words::push(&mut self.words, op, record);
     }
 
     #[inline]
@@ -279,6 +296,11 @@ impl RankBuilder {
 
     /// A collective call. `instance` counts the executions on its communicator until linking numbers them all.
     pub fn collective(&mut self, call: CallRecord) -> Result<(), RecordFault> {
+        self.further_collective(call, Record::Begins)
+    }
+
+    /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
+    pub fn further_collective(&mut self, call: CallRecord, record: Record) -> Result<(), RecordFault> {
         let number = self.calls.number(call);
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
@@ -293,7 +315,7 @@ impl RankBuilder {
             self.started_collectives.push_back((call.communicator, instance));
             self.immediates.push((call.communicator, instance));
         }
-        words::push(&mut self.words, Op::Collective { call: number, instance }, Record::Begins);
+        words::push(&mut self.words, Op::Collective { call: number, instance }, record);
         Ok(())
     }
 
@@ -334,6 +356,16 @@ impl RankBuilder {
             return Err(RecordFault::TooMany);
         }
         words::push(&mut self.words, Op::Event(number), Record::Begins);
+        Ok(())
+    }
+
+    /// One-sided communication or a file.
+    pub fn access(&mut self, access: Access, record: Record) -> Result<(), RecordFault> {
+        let number = self.accesses.number(access);
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        words::push(&mut self.words, Op::Access(number), record);
         Ok(())
     }
 

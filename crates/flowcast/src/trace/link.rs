@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use super::access::Access;
 use super::build::{CallRecord, Channel, RankBuilder};
 use super::key_map::KeyMap;
 use super::parallel::for_each_mut;
@@ -50,6 +51,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         instances: tables.instances,
         self_messages: tables.self_messages,
         events: tables.events.keys().collect(),
+        accesses: tables.accesses.keys().collect(),
         source: parts.source,
         threads: parts.threads,
     };
@@ -73,6 +75,7 @@ struct Tables {
     classes: KeyMap<MessageClass>,
     calls: KeyMap<CollectiveCall>,
     events: KeyMap<(i64, i64)>,
+    accesses: KeyMap<Access>,
     instances: Vec<u32>,
     slots: u32,
     self_messages: bool,
@@ -91,6 +94,7 @@ struct Patch {
     /// First instance of the communicator of each of the rank's collective counters.
     first_instances: Vec<u32>,
     events: Vec<u32>,
+    accesses: Vec<u32>,
 }
 
 /// A position in the posted slots of a receiver.
@@ -117,6 +121,7 @@ impl Tables {
             classes: KeyMap::default(),
             calls: KeyMap::default(),
             events: KeyMap::default(),
+            accesses: KeyMap::default(),
             instances: Vec::new(),
             slots: 0,
             self_messages: false,
@@ -146,13 +151,14 @@ impl Tables {
                 calls: number_calls(rank, &instances.index, &mut tables.calls),
                 first_instances: rank.collective_counts().map(|(id, _)| instances.first(id)).collect(),
                 events: rank.events.keys().map(|event| tables.events.number(event)).collect(),
+                accesses: rank.accesses.keys().map(|access| tables.accesses.number(access)).collect(),
             });
         }
         for (receiver, incoming) in incoming.iter().enumerate() {
             tables.match_receiver(parts, receiver, incoming)?;
         }
         tables.instances = instances.communicator;
-        if tables.events.len().max(tables.calls.len()) > MAX_PAYLOAD as usize {
+        if tables.events.len().max(tables.calls.len()).max(tables.accesses.len()) > MAX_PAYLOAD as usize {
             return Err(too_many_messages());
         }
         Ok(tables)
@@ -207,6 +213,7 @@ impl Patch {
                     words::patch(words, at, 0, Some(self.first_instances[counter as usize] + instance));
                 }
                 Op::Event(event) => words::patch(words, at, self.events[event as usize], None),
+                Op::Access(access) => words::patch(words, at, self.accesses[access as usize], None),
                 _ => {}
             }
             at = after;

@@ -5,8 +5,10 @@
 //! each rank, as LogGOPSim's GOAL has it, and matches while it runs because its receives may name any source.
 //! [`mod@read`] tells the formats apart by content; a packed text (gzip, zstd) is unpacked first.
 
+pub mod access;
 pub mod build;
 pub mod compiled;
+pub mod expand;
 pub mod generate;
 mod key_map;
 pub mod link;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::access::Access;
 use super::words::{self, Op};
 use crate::model::collective::CollectiveOp;
 use crate::units::{Bytes, Rank};
@@ -125,6 +126,7 @@ pub struct Program {
     /// Whether any rank sends to itself.
     pub(super) self_messages: bool,
     pub(super) events: Vec<(i64, i64)>,
+    pub(super) accesses: Vec<Access>,
     pub(super) bytes: Bytes,
     pub(super) ignored: Vec<IgnoredRecords>,
     pub(super) source: Option<Source>,
@@ -203,6 +205,11 @@ impl Program {
     /// Types and values of the trace's events.
     pub fn events(&self) -> &[(i64, i64)] {
         &self.events
+    }
+
+    /// One-sided communication and files.
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
     }
 
     /// What the reader found and the replay leaves out.

@@ -15,6 +15,7 @@ struct Offsets {
     communicator: u32,
     instance: u32,
     event: u32,
+    access: u32,
 }
 
 /// Joins programs that run at once.
@@ -32,6 +33,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         instances: Vec::new(),
         self_messages: false,
         events: Vec::new(),
+        accesses: Vec::new(),
         bytes: Bytes(0),
         ignored: Vec::new(),
         source: sources(programs),
@@ -48,6 +50,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
             communicator: whole.communicators.len() as u32,
             instance: whole.instances.len() as u32,
             event: whole.events.len() as u32,
+            access: whole.accesses.len() as u32,
         };
         if have_threads {
             let ranks = (0..program.ranks() as u32).map(Rank);
@@ -83,10 +86,11 @@ fn append(whole: &mut Program, program: &Program, from: Offsets) -> Result<(), T
     whole.communicators.extend(program.communicators.iter().map(communicator));
     whole.instances.extend(program.instances.iter().map(|index| index + from.communicator));
     whole.events.extend_from_slice(&program.events);
+    whole.accesses.extend(program.accesses.iter().map(|access| access.moved(from.rank)));
     whole.self_messages |= program.self_messages;
     whole.bytes = Bytes(whole.bytes.0.saturating_add(program.bytes.0));
     program.ignored.iter().for_each(|ignored| add_ignored(&mut whole.ignored, ignored));
-    let numbered = whole.classes.len().max(whole.calls.len()).max(whole.events.len());
+    let numbered = whole.classes.len().max(whole.calls.len()).max(whole.events.len()).max(whole.accesses.len());
     if numbered > MAX_PAYLOAD as usize { Err(TOO_MANY) } else { Ok(()) }
 }
 
@@ -109,6 +113,7 @@ fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
             }
             Op::WaitCollective(instance) => Op::WaitCollective(instance + from.instance),
             Op::Event(event) => Op::Event(event + from.event),
+            Op::Access(access) => Op::Access(access + from.access),
             other => other,
         };
         words::push(&mut whole, op, record);

@@ -53,6 +53,8 @@ pub enum Op {
     WaitCollective(u32),
     /// An event of the trace, by index into the events.
     Event(u32),
+    /// One-sided communication or a file, by index into the accesses.
+    Access(u32),
     /// A record whose kind is not modelled, by its number in the trace's format.
     Ignored(u32),
 }
@@ -71,6 +73,7 @@ mod kind {
     pub const EVENT: u32 = 10;
     pub const IGNORED: u32 = 11;
     pub const ACCELERATOR: u32 = 12;
+    pub const ACCESS: u32 = 13;
 }
 
 /// Whether an instruction begins a record of the trace or belongs to the one before.
@@ -102,6 +105,7 @@ pub fn push(words: &mut Vec<u32>, op: Op, record: Record) {
         Op::Collective { call, instance } => words.extend_from_slice(&[word(kind::COLLECTIVE, call), instance]),
         Op::WaitCollective(instance) => words.extend_from_slice(&[word(kind::WAIT_COLLECTIVE, 0), instance]),
         Op::Event(event) => words.push(word(kind::EVENT, event)),
+        Op::Access(access) => words.push(word(kind::ACCESS, access)),
         Op::Ignored(number) => words.push(word(kind::IGNORED, number)),
     }
 }
@@ -141,6 +145,7 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
         kind::WAIT_COLLECTIVE => (Op::WaitCollective(*words.get(next)?), at + 2),
         kind::EVENT => (Op::Event(payload), next),
         kind::IGNORED => (Op::Ignored(payload), next),
+        kind::ACCESS => (Op::Access(payload), next),
         kind::ACCELERATOR => (Op::Accelerator(long(words, next)?), at + 3),
         kind::NOTHING => (Op::Nothing, next),
         _ => return None,
@@ -200,6 +205,7 @@ mod tests {
             (payload.clone(), any::<u32>()).prop_map(|(call, instance)| Op::Collective { call, instance }),
             payload.clone().prop_map(Op::WaitRecv),
             payload.clone().prop_map(Op::WaitSend),
+            payload.clone().prop_map(Op::Access),
             payload.prop_map(Op::Event),
             Just(Op::Recv),
             Just(Op::Irecv),

@@ -21,6 +21,7 @@ use self::output::Output;
 use self::rows::{Form, Part, Rows};
 use self::work::Work;
 use super::predict_trace::print_notes;
+use crate::collectives::CollectivesArgs;
 use crate::files::{read_text, write_whole};
 use crate::network_args::NetworkArgs;
 use crate::trace_args::open_trace;
@@ -41,6 +42,8 @@ pub struct Sweep {
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge")]
     overrides: Vec<String>,
+    #[command(flatten)]
+    collectives: CollectivesArgs,
     /// Vary a field: KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3 (repeatable); KEY as for --set, or
     /// latency, bandwidth, overhead, gap
     #[arg(long, value_name = "KEY=VALUES", required_unless_present = "merge", conflicts_with = "merge")]
@@ -107,8 +110,14 @@ impl Sweep {
             bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
         };
         print_notes(program);
+        let expanded = self.collectives.apply(program, Some(&network))?;
+        let program = expanded.as_ref().unwrap_or(program);
         let form = if self.json { Form::JsonLines } else { Form::Csv };
-        let header = rows::header(form, &describe(input, &trace, program, &network, &grid), &grid);
+        let mut description = describe(input, &trace, program, &network, &grid);
+        if let Some(table) = self.collectives.table(Some(&network))? {
+            description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
+        }
+        let header = rows::header(form, &description, &grid);
         let work = Work { program, network: &network, grid: &grid, form };
         self.work(&work, header)
     }

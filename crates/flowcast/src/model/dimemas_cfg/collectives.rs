@@ -16,7 +16,7 @@ use crate::units::Time;
 pub(super) fn table(model: Repeats, rows: BTreeMap<CollectiveOp, Row>) -> Collectives {
     let mut all = BTreeMap::from([(CollectiveOp::Reduce, sent_and_received(Repeats::Constant))]);
     all.extend(rows);
-    Collectives { default: sent_and_received(model), rows: all }
+    Collectives { default: sent_and_received(model), rows: all, algorithms: None }
 }
 
 fn sent_and_received(repeats: Repeats) -> Row {

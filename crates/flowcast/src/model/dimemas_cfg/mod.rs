@@ -23,6 +23,7 @@ use self::machine::{Environment, NodeRecord, PlacedMapping};
 use self::records::{Record, Records};
 use self::tuning::{NamedFiles, Tuned};
 use self::wide_area::{Accelerators, NumberedConnection, WideAreaRecord};
+use super::file_system::FileSystem;
 use super::machine::Machine;
 use super::machine::wide_area::Site;
 use super::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
@@ -77,6 +78,7 @@ struct Parts {
     nodes: Vec<NodeRecord>,
     mappings: Vec<PlacedMapping>,
     files: Option<NamedFiles>,
+    file_system: FileSystem,
     connections: Vec<NumberedConnection>,
     accelerators: Vec<Accelerators>,
     not_modelled: Vec<String>,
@@ -99,7 +101,11 @@ impl Parts {
                 self.accelerators.push(found);
             }
             "modules information" => self.not_modelled.extend(tuning::module(record)?),
-            "file system parameters" => self.not_modelled.extend(tuning::file_system(record)?),
+            "file system parameters" => {
+                let (file_system, note) = tuning::file_system(record)?;
+                self.file_system = file_system;
+                self.not_modelled.extend(note);
+            }
             _ => return Err(record.unknown()),
         }
         Ok(())
@@ -158,6 +164,7 @@ impl Parts {
             sharing: Sharing::default(),
             machine,
             collectives: collectives::table(environment.model, tuned.rows),
+            file_system: self.file_system,
             intervals: BTreeMap::new(),
             provenance: BTreeMap::new(),
         };

@@ -9,6 +9,7 @@ use super::fields::Fields;
 use super::named_files;
 use super::records::Record;
 use crate::model::collective::{CollectiveOp, Row};
+use crate::model::file_system::FileSystem;
 use crate::model::machine::random::Randomness;
 use crate::model::machine::scheduler::Scheduler;
 use crate::units::Time;
@@ -128,20 +129,17 @@ pub(super) fn module(record: &Record) -> Result<Option<String>, DimemasConfigErr
 const FILE_SYSTEM: [&str; 5] =
     ["disk latency", "disk bandwidth", "block size", "concurrent requests", "hit ratio from 0 to 1"];
 
-/// `"file system parameters"`: without effect as long as disks are instantaneous.
-pub(super) fn file_system(record: &Record) -> Result<Option<String>, DimemasConfigError> {
+/// `"file system parameters"`. Blocks and a cache in front of the disks are not modelled.
+pub(super) fn file_system(record: &Record) -> Result<(FileSystem, Option<String>), DimemasConfigError> {
     let mut fields = record.fields(&FILE_SYSTEM)?;
-    let latency = fields.amount()?;
-    let mut place = fields.place();
-    let bandwidth = fields.amount()?;
-    if latency == 0.0 {
-        place = fields.place();
-    }
+    let (latency, bandwidth) = (fields.seconds()?, fields.rate()?);
     fields.amount()?;
-    fields.count()?;
-    if fields.amount()? > 1.0 {
+    let requests = fields.count()?;
+    let hits = fields.amount()?;
+    if hits > 1.0 {
         return Err(fields.wrong("a number from 0 to 1"));
     }
-    let set = if latency > 0.0 { latency } else { bandwidth };
-    Ok((set > 0.0).then(|| format!("{place}: {set}; file systems are not modelled")))
+    let file_system = FileSystem { latency, bandwidth, requests };
+    let note = || format!("{}: {hits}; all requests go to the disks", fields.place());
+    Ok((file_system, (hits > 0.0).then(note)))
 }

@@ -5,6 +5,7 @@
 
 pub mod chrome;
 pub mod paraver;
+pub mod parquet;
 pub mod perfetto;
 pub mod tables;
 

@@ -304,7 +304,8 @@ impl<'a, O: Observer> Engine<'a, O> {
                     self.observer.marked(rank, event, self.pending.now());
                     Step::Skip
                 }
-                Op::Nothing => Step::Skip,
+                // Programs with accesses are refused where anything is limited.
+                Op::Access(_) | Op::Nothing => Step::Skip,
                 Op::Ignored(_) => {
                     self.advance(rank, Place::Back);
                     return TurnEnd::Leaves;

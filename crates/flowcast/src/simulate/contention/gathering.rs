@@ -106,6 +106,7 @@ impl<O: Observer> Engine<'_, O> {
                 _ => self.costs.collective_startup(made.communicator, Rank(rank)).trunc(),
             };
             self.ranks[rank as usize].call = self.pending.now();
+            self.ranks[rank as usize].overhead += startup;
             if startup > 0.0 {
                 return self.start_up(rank, Delay::of(startup));
             }
@@ -135,7 +136,6 @@ impl<O: Observer> Engine<'_, O> {
     fn enter(&mut self, rank: u32, call: u32, instance: u32) {
         let came = self.pending.now();
         let state = &mut self.ranks[rank as usize];
-        state.overhead += came - state.call;
         state.before = came;
         let entry = Some(Entry { rank, call });
         let gathering = &mut self.gatherings.all[instance as usize];
@@ -266,14 +266,12 @@ impl<O: Observer> Engine<'_, O> {
             let communicator = self.program.instances()[instance as usize];
             let startup = self.costs.collective_startup(communicator, Rank(rank));
             self.ranks[rank as usize].call = self.pending.now();
+            self.ranks[rank as usize].overhead += startup;
             if startup > 0.0 {
                 return self.start_up(rank, Delay::of(startup));
             }
         }
-        let now = self.pending.now();
-        let state = &mut self.ranks[rank as usize];
-        state.overhead += now - state.call;
-        state.before = now;
+        self.ranks[rank as usize].before = self.pending.now();
         if self.gatherings.all[instance as usize].done {
             self.leave(rank, instance);
             return Step::Done;

@@ -155,7 +155,8 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
                     });
                     Step::GoOn
                 }
-                Op::Nothing | Op::Event(_) | Op::Ignored(_) => Step::GoOn,
+                // Programs with accesses are replayed one by one.
+                Op::Nothing | Op::Event(_) | Op::Ignored(_) | Op::Access(_) => Step::GoOn,
             };
             if let Step::Wait = step {
                 self.ranks[rank as usize] = state;

@@ -113,7 +113,7 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
     let mut outcomes = vec![SetOutcome::default(); what_ifs.len()];
     for alike in groups(what_ifs, &prepared) {
         let first = &what_ifs[alike[0]];
-        if first.is_limited() || alike.len() == 1 {
+        if first.is_limited() || alike.len() == 1 || !program.accesses().is_empty() {
             for index in alike {
                 outcomes[index] = SetOutcome::from(&what_ifs[index].replay(program)?.run()?);
             }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables};
 use crate::model::collective::CollectiveOp;
+use crate::trace::access::Access;
 use crate::trace::program::{
     CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
     StreamWords,
@@ -30,6 +31,9 @@ pub struct Tables {
     /// Runs of executions: communicator and count.
     instances: Vec<(u32, u32)>,
     events: Vec<(i64, i64)>,
+    /// Operation, window or file, target, bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    accesses: Vec<(u8, i32, i64, u64)>,
     self_messages: bool,
     bytes: u64,
     ignored: Vec<(String, u64)>,
@@ -72,6 +76,7 @@ fn tables_of(program: &Program) -> Tables {
         communicators: program.communicators.iter().map(|c| (c.id, c.members.iter().map(|r| r.0).collect())).collect(),
         instances: instances.collect(),
         events: program.events.clone(),
+        accesses: program.accesses.iter().map(Access::row).collect(),
         self_messages: program.self_messages,
         bytes: program.bytes.0,
         ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
@@ -83,6 +88,9 @@ fn tables_of(program: &Program) -> Tables {
 pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, Damage> {
     let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
         return Err("found a collective call of unknown kind".into());
+    };
+    let Some(accesses) = tables.accesses.iter().map(|row| Access::from_row(*row)).collect::<Option<Vec<_>>>() else {
+        return Err("found an access of unknown kind".into());
     };
     let class = |&(size, tag, communicator, synchronous, immediate): &(u64, i32, i32, bool, bool)| MessageClass {
         size: Bytes(size),
@@ -110,6 +118,7 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
         communicators: tables.communicators.into_iter().map(communicator).collect(),
         instances: instances.collect(),
         events: tables.events,
+        accesses,
         self_messages: tables.self_messages,
         bytes: Bytes(tables.bytes),
         ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
@@ -169,6 +178,9 @@ fn check(program: &Program) -> Option<()> {
         inside(call.communicator, program.communicators.len())?;
         call.root.map_or(Some(()), |root| inside(root.0, ranks as usize))?;
     }
+    for access in &program.accesses {
+        access.target().map_or(Some(()), |target| inside(target.0, ranks as usize))?;
+    }
     let mut filled = vec![false; program.slots as usize];
     for rank in (0..ranks).map(Rank) {
         let words = program.words(rank);
@@ -195,6 +207,7 @@ fn check(program: &Program) -> Option<()> {
                 }
                 Op::WaitCollective(instance) => inside(instance, program.instances.len())?,
                 Op::Event(event) => inside(event, program.events.len())?,
+                Op::Access(access) => inside(access, program.accesses.len())?,
                 Op::Compute(_) | Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => {}
             }
             at = next;

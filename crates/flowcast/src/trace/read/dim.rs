@@ -12,6 +12,7 @@ use super::cursor::Cursor;
 use super::known_lines::{KnownLines, Line, Repeat};
 use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
 use crate::model::collective::CollectiveOp;
+use crate::trace::access::{Access, FileKind, LockKind, TransferKind};
 use crate::trace::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::trace::link::{Parts, link};
 use crate::trace::parallel::for_each_mut;
@@ -337,6 +338,8 @@ impl Section {
                 }
             }
             10 => self.read_collective(cursor, peers)?,
+            30 => self.read_one_sided(cursor, peers)?,
+            31 => self.read_file(cursor)?,
             20 => {
                 const FORM: &str = "20:task:thread:type:value";
                 let [kind, value] = integers(cursor).ok_or(LineFault::Form(FORM))?;
@@ -477,6 +480,71 @@ impl Section {
     }
 }
 
+/// Records of ours, which Dimemas does not know: one-sided communication (30) and files (31).
+impl Section {
+    fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
+        let [operation, window, target, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(30)))?;
+        let (window, size) = (small(window, "a communicator")?, size(bytes)?);
+        let tasks = peers.tasks();
+        let task = u32::try_from(target).ok().filter(|task| *task < tasks);
+        let rank = task.map(|task| Rank(peers.rank(task, 0)));
+        let wrong = || LineFault::Value(format!("target {target}"), format!("a task from 0 to {}", tasks - 1));
+        let target = || rank.ok_or_else(wrong);
+        let access = match operation {
+            0 => Access::Transfer { kind: TransferKind::Put, window, target: target()?, size },
+            1 => Access::Transfer { kind: TransferKind::Get, window, target: target()?, size },
+            2 => Access::Transfer { kind: TransferKind::Accumulate, window, target: target()?, size },
+            3 => Access::Flush { window, target: None },
+            4 => Access::Lock { window, target: target()?, kind: LockKind::Shared },
+            5 => Access::Lock { window, target: target()?, kind: LockKind::Exclusive },
+            6 => Access::Unlock { window, target: target()? },
+            7 => Access::Flush { window, target: rank },
+            other => {
+                return Err(LineFault::Value(format!("operation {other}"), "a one-sided operation, 0 to 7".to_owned()));
+            }
+        };
+        self.builder.access(access, Record::Begins)?;
+        if operation == 3 {
+            self.meet(window)?;
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), LineFault> {
+        let [operation, file, communicator, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(31)))?;
+        let kind = match operation {
+            0 => FileKind::Open,
+            1 => FileKind::Close,
+            2 => FileKind::Read,
+            3 => FileKind::Write,
+            other => {
+                return Err(LineFault::Value(format!("operation {other}"), "a file operation, 0 to 3".to_owned()));
+            }
+        };
+        let file = Access::File { kind, file: small(file, "a file")?, size: size(bytes)? };
+        if communicator <= 0 {
+            return Ok(self.builder.access(file, Record::Begins)?);
+        }
+        self.builder.nothing();
+        self.meet(small(communicator, "a communicator")?)?;
+        Ok(self.builder.access(file, Record::Continues)?)
+    }
+
+    /// All ranks of a communicator wait for each other, as a further part of the record.
+    fn meet(&mut self, communicator: i32) -> Result<(), LineFault> {
+        let call = CallRecord {
+            op: CollectiveOp::Barrier,
+            communicator,
+            mode: CollectiveMode::Blocking,
+            is_root: false,
+            root: None,
+            send: Bytes(0),
+            recv: Bytes(0),
+        };
+        Ok(self.builder.further_collective(call, Record::Continues)?)
+    }
+}
+
 /// What sends and receives have in common.
 struct Message {
     peer: u32,
@@ -601,6 +669,8 @@ fn form_of(kind: i64) -> &'static str {
         10 => "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]",
         11 => "11:task:thread:seconds",
         20 => "20:task:thread:type:value",
+        30 => "30:task:thread:operation:communicator:target:bytes",
+        31 => "31:task:thread:operation:file:communicator:bytes",
         _ => "number:task:thread:...",
     }
 }

@@ -92,7 +92,8 @@ fn label(kind: i64) -> (u32, String) {
     }
 }
 
-fn function_name(kind: i64, value: i64) -> String {
+/// The name of a call of MPI by the event that marks it.
+pub fn function_name(kind: i64, value: i64) -> String {
     const OTHERS: [(i64, &str); 20] = [
         (4, "Irecv"),
         (6, "Waitall"),

@@ -29,7 +29,7 @@ use crate::simulate::journal::{Call, Function, Mark, Passage, Stretch};
 use crate::simulate::timeline::Activity;
 use crate::units::Rank;
 use layout::Layout;
-pub use legend::pcf;
+pub use legend::{function_name, pcf};
 
 /// When the trace was written, as the header wants it: `dd/mm/yyyy at hh:mm`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,6 +163,11 @@ const POINT_TO_POINT: i64 = 50_000_001;
 const COLLECTIVE: i64 = 50_000_002;
 
 /// Type, value and name of the event that marks a call, as Extrae numbers them.
+/// The name of a function without `MPI_`.
+pub fn mpi_name(function: Function) -> &'static str {
+    event_of(function).2
+}
+
 fn event_of(function: Function) -> (i64, i64, &'static str) {
     let op = match function {
         Function::Send => return (POINT_TO_POINT, 1, "Send"),

@@ -1,63 +1,18 @@
-//! Schedules under LogGOPS, event by event, with the rules of LogGOPSim (Hoefler, Schneider, Lumsdaine).
+//! The rules as they stand: one queue of all events, blocked ones put back.
 //!
-//! Each rank has processors, and interfaces for sending and for receiving. An operation starts when its processor
-//! (and interface) is free:
-//! - `calc d` keeps the processor for `d`.
-//! - `send s` keeps the processor for `o` and the sending interface for `g + (s-1)G`; the first byte is at the
-//!   receiver `o + L` after the start.
-//! - A message that has arrived keeps the receiver's processor for `o + (s-1)G` and its receiving interface for
-//!   `g + (s-1)G`, whether or not a receive is posted.
-//! - A send is done at its start, or, if its size is above `S`, when message and receive have met (rendezvous).
-//!
-//! Operations that may start are taken in the order of their time, then of their creation; a blocked one keeps its
-//! place among those of equal time. Sizes of 0 cost as much as sizes of 1, where the original wraps around.
+//! The evident twin of [`super::queues`], and the engine for what that one leaves out: several processors or interfaces
+//! in a rank, any source, any tag.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::SimulateError;
-use super::deadlock::{Wait, deadlock};
-use super::matching::{MatchQueue, Pattern};
-use super::outcome::{Outcome, RankOutcome};
-use crate::model::network::Network;
+use super::Loggops;
+use crate::simulate::SimulateError;
+use crate::simulate::deadlock::{Wait, deadlock};
+use crate::simulate::matching::{MatchQueue, Pattern};
+use crate::simulate::outcome::{Outcome, RankOutcome};
 use crate::trace::schedule::{Node, Operation, Schedule};
-use crate::units::{Bytes, Rank, Time, TimePerByte};
-
-/// The parameters of the model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Loggops {
-    /// `L`
-    pub latency: Time,
-    /// `o`
-    pub overhead: Time,
-    /// `g`
-    pub gap: Time,
-    /// `G`
-    pub gap_per_byte: TimePerByte,
-    /// `S`: larger messages wait for their receiver.
-    pub eager_up_to: Option<Bytes>,
-}
-
-impl Loggops {
-    /// The parameters that a network gives, whatever its own rule.
-    pub fn from_network(network: &Network) -> Loggops {
-        Loggops {
-            latency: network.nic.latency,
-            overhead: network.nic.overhead,
-            gap: network.nic.gap,
-            gap_per_byte: network.nic.per_byte(),
-            eager_up_to: network.point_to_point.rendezvous_from.map(|from| Bytes(from.0.saturating_sub(1))),
-        }
-    }
-
-    fn bytes_time(&self, size: Bytes) -> Time {
-        self.gap_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
-    }
-
-    fn is_rendezvous(&self, size: Bytes) -> bool {
-        self.eager_up_to.is_some_and(|limit| size > limit)
-    }
-}
+use crate::units::{Bytes, Rank, Time};
 
 /// Runs a schedule.
 ///
@@ -228,7 +183,8 @@ impl<'a> Engine<'a> {
         let mut touched = [rank, rank];
         match self.hosts[rank as usize].unexpected.take(pattern) {
             Some(message) => {
-                if self.parameters.is_rendezvous(size) {
+                // The receive decides by its own size, but a sender that went on at once cannot be released again.
+                if self.parameters.is_rendezvous(size) && self.parameters.is_rendezvous(message.size) {
                     self.release_sender(now, message, node.cpu, node.nic);
                     touched[0] = message.from;
                 }

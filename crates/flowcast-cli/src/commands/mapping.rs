@@ -1,0 +1,124 @@
+//! `flowcast mapping`: from any file that says where ranks run to any other.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use flowcast::model::machine::{Machine, NodeGroup};
+use flowcast::place::mapping_file::{self, MappingForm};
+use flowcast::simulate::placement::Placement;
+use flowcast::units::{Node, Rank};
+use serde_json::json;
+
+use crate::files::{read_text, write_whole};
+use crate::output::{print_out, println_out};
+
+/// Say where ranks run, in the form that another program reads
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast mapping ranks.map --to rankfile -o rankfile && mpirun --rankfile rankfile ...
+  flowcast mapping round-robin --ranks 8 --nodes 4 --to slurm --hosts n1,n2,n3,n4
+  flowcast mapping rankfile --json")]
+pub struct Mapping {
+    /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
+    /// Slurm's host list
+    map: String,
+    /// Form to write; the nodes by number if absent
+    #[arg(long, value_name = "FORM")]
+    to: Option<Form>,
+    /// Names of the nodes, in node order: a list with commas, or a file with a name on each line
+    #[arg(long, value_name = "HOSTS")]
+    hosts: Option<String>,
+    /// Ranks, for a rule
+    #[arg(long)]
+    ranks: Option<usize>,
+    /// Nodes, for a rule; as many as there are hosts if absent
+    #[arg(long)]
+    nodes: Option<u32>,
+    /// Ranks that `fill` puts on a node
+    #[arg(long, default_value_t = 1)]
+    slots: u32,
+    /// File to write; standard output if absent
+    #[arg(short, long)]
+    output: Option<PathBuf>,
+    /// Machine-readable output
+    #[arg(long, conflicts_with_all = ["to", "output"])]
+    json: bool,
+}
+
+/// The forms by the programs that read them.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Form {
+    /// The node of each rank, one on a line
+    Nodes,
+    /// Open MPI's rankfile
+    #[value(alias = "openmpi")]
+    Rankfile,
+    /// MPICH's host:n
+    #[value(alias = "host-counts")]
+    Mpich,
+    /// Slurm's host list for arbitrary distribution
+    #[value(alias = "host-list")]
+    Slurm,
+}
+
+impl From<Form> for MappingForm {
+    fn from(form: Form) -> MappingForm {
+        match form {
+            Form::Nodes => MappingForm::Nodes,
+            Form::Rankfile => MappingForm::Rankfile,
+            Form::Mpich => MappingForm::HostCounts,
+            Form::Slurm => MappingForm::HostList,
+        }
+    }
+}
+
+impl Mapping {
+    /// Reads and writes.
+    pub fn run(self) -> Result<()> {
+        let given = self.hosts.as_deref().map(host_names).transpose()?.unwrap_or_default();
+        let file = match mapping_file::rule(&self.map) {
+            Some(mapping) => mapping_file::MappingFile { mapping, hosts: given },
+            None => mapping_file::read(&self.map, &read_text(Path::new(&self.map))?, &given)?,
+        };
+        let nodes = self.nodes_of(&file)?;
+        if self.json {
+            let numbers: Vec<u32> = nodes.iter().map(|node| node.0).collect();
+            println_out!("{}", json!({ "schema": "flowcast/mapping/1", "nodes": numbers, "hosts": file.hosts }));
+            return Ok(());
+        }
+        let text = mapping_file::write(self.to.unwrap_or(Form::Nodes).into(), &nodes, &file.hosts)?;
+        match &self.output {
+            Some(path) => write_whole(path, |out| Ok(out.write_all(text.as_bytes())?)),
+            None => {
+                print_out!("{text}");
+                Ok(())
+            }
+        }
+    }
+
+    /// The node of each rank. A rule needs to know how many ranks and nodes there are.
+    fn nodes_of(&self, file: &mapping_file::MappingFile) -> Result<Vec<Node>> {
+        use flowcast::model::machine::Mapping as Rule;
+        if let Rule::List(nodes) = &file.mapping {
+            if self.ranks.is_some_and(|ranks| ranks != nodes.len()) {
+                bail!("{}: found {} ranks, expected {}", self.map, nodes.len(), self.ranks.unwrap_or_default());
+            }
+            return Ok(nodes.iter().map(|node| Node(*node)).collect());
+        }
+        let ranks = self.ranks.context("found a rule, expected --ranks N with it")?;
+        let hosts = u32::try_from(file.hosts.len()).ok().filter(|hosts| *hosts > 0);
+        let count = self.nodes.or(hosts).context("found a rule, expected --nodes N or --hosts with it")?;
+        let group = NodeGroup { count, cpus: self.slots, ..NodeGroup::default() };
+        let machine = Machine { nodes: vec![group], ..Machine::default() };
+        let placement = Placement::new(&machine, Some(&file.mapping), ranks)?;
+        Ok((0..ranks as u32).map(|rank| placement.node(Rank(rank))).collect())
+    }
+}
+
+fn host_names(text: &str) -> Result<Vec<String>> {
+    let path = Path::new(text);
+    let names = if path.is_file() { read_text(path)? } else { text.replace(',', "\n") };
+    Ok(names.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}

@@ -1,0 +1,124 @@
+//! Structures in Thrift's compact protocol, as far as Parquet's headers need it.
+//!
+//! A field begins with a byte: the distance from the number of the field before, and the type. Numbers are zigzag
+//! varints, a structure ends with 0.
+
+/// A structure in the making. Fields are added in the order of their numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Struct {
+    bytes: Vec<u8>,
+    last: u8,
+}
+
+mod kind {
+    pub const INT32: u8 = 5;
+    pub const INT64: u8 = 6;
+    pub const BINARY: u8 = 8;
+    pub const LIST: u8 = 9;
+    pub const STRUCT: u8 = 12;
+}
+
+impl Struct {
+    /// A number of 32 bits.
+    pub fn int32(mut self, field: u8, value: i64) -> Struct {
+        self.begin(field, kind::INT32);
+        self.zigzag(value);
+        self
+    }
+
+    /// A number of 64 bits.
+    pub fn integer(mut self, field: u8, value: i64) -> Struct {
+        self.begin(field, kind::INT64);
+        self.zigzag(value);
+        self
+    }
+
+    /// A text.
+    pub fn text(mut self, field: u8, text: &str) -> Struct {
+        self.begin(field, kind::BINARY);
+        self.put_text(text);
+        self
+    }
+
+    /// A structure inside.
+    pub fn structure(mut self, field: u8, inner: Struct) -> Struct {
+        self.begin(field, kind::STRUCT);
+        self.bytes.extend(inner.finished());
+        self
+    }
+
+    /// A list of structures.
+    pub fn structs(mut self, field: u8, inner: Vec<Struct>) -> Struct {
+        self.begin_list(field, kind::STRUCT, inner.len());
+        inner.into_iter().for_each(|inner| self.bytes.extend(inner.finished()));
+        self
+    }
+
+    /// A list of numbers of 32 bits.
+    pub fn integers(mut self, field: u8, values: &[i64]) -> Struct {
+        self.begin_list(field, kind::INT32, values.len());
+        values.iter().for_each(|value| self.zigzag(*value));
+        self
+    }
+
+    /// A list of texts.
+    pub fn texts(mut self, field: u8, texts: &[&str]) -> Struct {
+        self.begin_list(field, kind::BINARY, texts.len());
+        texts.iter().for_each(|text| self.put_text(text));
+        self
+    }
+
+    /// The bytes of the whole.
+    pub fn finished(mut self) -> Vec<u8> {
+        self.bytes.push(0);
+        self.bytes
+    }
+
+    fn begin(&mut self, field: u8, kind: u8) {
+        debug_assert!(field > self.last && field - self.last < 16, "fields follow each other");
+        self.bytes.push((field - self.last) << 4 | kind);
+        self.last = field;
+    }
+
+    fn begin_list(&mut self, field: u8, element: u8, len: usize) {
+        self.begin(field, kind::LIST);
+        match u8::try_from(len) {
+            Ok(len) if len < 15 => self.bytes.push(len << 4 | element),
+            _ => {
+                self.bytes.push(0xF0 | element);
+                self.varint(len as u64);
+            }
+        }
+    }
+
+    fn put_text(&mut self, text: &str) {
+        self.varint(text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    fn zigzag(&mut self, value: i64) {
+        self.varint((value << 1 ^ value >> 63) as u64);
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 1 << 7 {
+            self.bytes.push(value as u8 | 1 << 7);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_numbered_by_distance_and_numbers_are_zigzag() {
+        let bytes = Struct::default().int32(1, -1).integer(4, 150).text(5, "ab").finished();
+        assert_eq!(bytes, [0x15, 1, 0x36, 0xAC, 0x02, 0x18, 2, b'a', b'b', 0]);
+        let bytes = Struct::default().integers(2, &[0, 3]).structs(3, vec![Struct::default(); 15]).finished();
+        assert_eq!(bytes[..5], [0x29, 0x25, 0, 6, 0x19]);
+        assert_eq!(bytes[5..7], [0xFC, 15]);
+    }
+}

@@ -1,0 +1,256 @@
+//! The steps of one rank in a collective operation, and what its messages hold.
+
+/// One step. Ranks are counted in the communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// A blocking send.
+    Send {
+        /// Receiver.
+        to: u32,
+        /// What it holds.
+        part: Part,
+    },
+    /// A blocking receive.
+    Recv {
+        /// Sender.
+        from: u32,
+        /// What it holds.
+        part: Part,
+    },
+    /// An immediate send.
+    Start {
+        /// Receiver.
+        to: u32,
+        /// What it holds.
+        part: Part,
+    },
+    /// An immediate receive.
+    Post {
+        /// Sender.
+        from: u32,
+        /// What it holds.
+        part: Part,
+    },
+    /// Waits for all immediate receives, then sends, since the last wait.
+    WaitAll,
+}
+
+/// What a message holds and what its receiver does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which blocks.
+    pub blocks: Blocks,
+    /// What happens to them.
+    pub effect: Effect,
+}
+
+/// Blocks of the operation's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocks {
+    /// None: the message only says that the sender has come so far.
+    Nothing,
+    /// Neighbours, the first behind the last.
+    Range {
+        /// The first.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// What one rank sends to another.
+    Pair {
+        /// From whom it is.
+        from: u32,
+        /// For whom it is.
+        to: u32,
+    },
+    /// Bruck's exchange: all pairs whose distance has this bit and whose lower bits have brought them to the sender.
+    DistanceBit(u32),
+}
+
+/// What a receiver does with blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It keeps them.
+    Place,
+    /// It combines them with its own.
+    Combine,
+}
+
+impl Part {
+    /// A message without data.
+    pub const NOTHING: Part = Part { blocks: Blocks::Nothing, effect: Effect::Place };
+
+    /// `count` blocks from `first` on, kept.
+    pub const fn place(first: u32, count: u32) -> Part {
+        Part { blocks: Blocks::Range { first, count }, effect: Effect::Place }
+    }
+
+    /// `count` blocks from `first` on, combined.
+    pub const fn combine(first: u32, count: u32) -> Part {
+        Part { blocks: Blocks::Range { first, count }, effect: Effect::Combine }
+    }
+}
+
+/// How the data of an operation is cut into blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layout {
+    /// A vector in equal parts, up to a byte.
+    Even {
+        /// Bytes of the vector.
+        total: u64,
+        /// Parts.
+        parts: u32,
+    },
+    /// A vector in pieces of a given size, the last one shorter.
+    Segments {
+        /// Bytes of the vector.
+        total: u64,
+        /// Bytes of a piece.
+        segment: u64,
+    },
+    /// A vector in two halves, each in pieces of a given size.
+    Halves {
+        /// Bytes of the vector.
+        total: u64,
+        /// Bytes of a piece.
+        segment: u64,
+    },
+    /// Blocks of given sizes: where each begins, and the end.
+    Given(Vec<u64>),
+    /// What each rank sends to each: totals of the senders, and the shares of the receivers as running sums.
+    Pairs {
+        /// Bytes that each rank sends.
+        sent: Vec<u64>,
+        /// Where each receiver's share begins, and the end.
+        shares: Vec<u64>,
+    },
+}
+
+impl Layout {
+    /// Blocks of these sizes.
+    pub fn given(sizes: impl Iterator<Item = u64>) -> Layout {
+        Layout::Given(running_sums(sizes))
+    }
+
+    /// What senders send in all, parted among receivers in proportion to what they receive, evenly if nobody receives.
+    pub fn pairs(sent: Vec<u64>, received: &[u64]) -> Layout {
+        let evenly = received.iter().all(|bytes| *bytes == 0);
+        let share = |rank: usize| if evenly { 1 } else { received[rank] };
+        Layout::Pairs { shares: running_sums((0..sent.len()).map(share)), sent }
+    }
+
+    /// Number of blocks along the vector; ranks where blocks lie between pairs.
+    pub fn parts(&self) -> u32 {
+        let pieces = |total: u64, segment: u64| total.div_ceil(segment.max(1)).clamp(1, 1 << 24) as u32;
+        match self {
+            Layout::Even { parts, .. } => *parts,
+            Layout::Segments { total, segment } => pieces(*total, *segment),
+            Layout::Halves { total, segment } => 2 * pieces(total.div_ceil(2), *segment),
+            Layout::Given(starts) => starts.len() as u32 - 1,
+            Layout::Pairs { sent, .. } => sent.len() as u32,
+        }
+    }
+
+    /// Bytes of a message.
+    pub fn bytes(&self, blocks: Blocks) -> u64 {
+        match blocks {
+            Blocks::Nothing => 0,
+            Blocks::Range { first, count } => {
+                let end = first + count;
+                let parts = self.parts();
+                let behind = if end > parts { self.start(end - parts) } else { 0 };
+                self.start(end.min(parts)) - self.start(first) + behind
+            }
+            Blocks::Pair { from, to } => self.pair(from, to),
+            Blocks::DistanceBit(bit) => {
+                let Layout::Pairs { sent, .. } = self else { return 0 };
+                let ranks = sent.len() as u64;
+                let mean = sent.iter().fold(0, |sum: u128, bytes| sum + u128::from(*bytes)) / u128::from(ranks * ranks);
+                mean as u64 * distances_with(bit, ranks)
+            }
+        }
+    }
+
+    /// Where a block of a vector begins.
+    fn start(&self, block: u32) -> u64 {
+        let index = u64::from(block);
+        match self {
+            Layout::Even { total, parts } => (u128::from(*total) * u128::from(block) / u128::from(*parts)) as u64,
+            Layout::Segments { total, segment } => index.saturating_mul(*segment).min(*total),
+            Layout::Halves { total, segment } => {
+                let half = total.div_ceil(2);
+                let pieces = u64::from(self.parts() / 2);
+                match index.checked_sub(pieces) {
+                    None => index.saturating_mul(*segment).min(half),
+                    Some(behind) => half + behind.saturating_mul(*segment).min(total - half),
+                }
+            }
+            Layout::Given(starts) => starts[block as usize],
+            Layout::Pairs { .. } => 0,
+        }
+    }
+
+    fn pair(&self, from: u32, to: u32) -> u64 {
+        let Layout::Pairs { sent, shares } = self else { return 0 };
+        let all = u128::from(shares[shares.len() - 1]);
+        let up_to = |rank: u32| u128::from(sent[from as usize]) * u128::from(shares[rank as usize]) / all;
+        (up_to(to + 1) - up_to(to)) as u64
+    }
+}
+
+/// How many distances from 1 to `ranks - 1` have this bit.
+pub fn distances_with(bit: u32, ranks: u64) -> u64 {
+    let (low, high) = (1u64 << bit, 2u64 << bit);
+    ranks / high * low + (ranks % high).saturating_sub(low)
+}
+
+fn running_sums(sizes: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut sum = 0u64;
+    let ends = sizes.map(|size| {
+        sum = sum.saturating_add(size);
+        sum
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn halves_are_cut_each_for_itself() {
+        let layout = Layout::Halves { total: 11, segment: 4 };
+        assert_eq!(layout.parts(), 4);
+        let size = |first| layout.bytes(Blocks::Range { first, count: 1 });
+        assert_eq!([size(0), size(1), size(2), size(3)], [4, 2, 4, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_add_up_to_the_whole(total in 0u64..1 << 50, parts in 1u32..200, segment in 1u64..5000, first in 0u32..200) {
+            let segments = Layout::Segments { total: total % 100_000, segment };
+            let halves = Layout::Halves { total: total % 100_000, segment };
+            for layout in [Layout::Even { total, parts }, segments, halves] {
+                let count = layout.parts();
+                let sum: u64 = (0..count).map(|first| layout.bytes(Blocks::Range { first, count: 1 })).sum();
+                prop_assert_eq!(sum, layout.bytes(Blocks::Range { first: first % count, count }));
+            }
+        }
+
+        #[test]
+        fn what_a_rank_sends_is_what_its_pairs_hold(sent in proptest::collection::vec(0u64..1 << 40, 1..20), seed in 0u64..1 << 30) {
+            let received: Vec<u64> = (0..sent.len() as u64).map(|rank| seed * (rank + 1) % 977).collect();
+            let layout = Layout::pairs(sent.clone(), &received);
+            for (from, sent) in (0..).zip(&sent) {
+                let pairs = (0..received.len() as u32).map(|to| layout.bytes(Blocks::Pair { from, to }));
+                prop_assert_eq!(pairs.sum::<u64>(), *sent);
+            }
+        }
+
+        #[test]
+        fn distances_are_counted(bit in 0u32..8, ranks in 1u64..300) {
+            prop_assert_eq!(distances_with(bit, ranks), (1..ranks).filter(|distance| distance >> bit & 1 == 1).count() as u64);
+        }
+    }
+}

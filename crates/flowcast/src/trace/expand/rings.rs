@@ -1,0 +1,199 @@
+//! Algorithms that go round the ranks: rings, chains of neighbours, all pairs, Bruck's distances.
+
+use super::moves::{Blocks, Effect, Move, Part};
+use super::plan::Plan;
+
+impl Plan<'_> {
+    /// The rank `distance` further round.
+    fn ahead(&self, distance: u32) -> u32 {
+        (self.rank + distance) % self.ranks
+    }
+
+    /// The rank `distance` before, for distances up to the number of ranks.
+    fn behind(&self, distance: u32) -> u32 {
+        (self.rank + self.ranks - distance) % self.ranks
+    }
+
+    fn all_but_root(&self) -> impl Iterator<Item = u32> + use<> {
+        let root = self.root;
+        (0..self.ranks).filter(move |rank| *rank != root)
+    }
+
+    /// Every block goes once round; this rank begins with block `own`. `P - 1` steps.
+    pub(super) fn allgather_ring(&mut self, own: u32) {
+        let (next, before) = (self.ahead(1), self.behind(1));
+        for step in 0..self.ranks - 1 {
+            let block = |behind: u32| Part::place((own + 2 * self.ranks - step - behind) % self.ranks, 1);
+            self.exchange((next, block(0)), (before, block(1)));
+        }
+    }
+
+    /// Each block goes round and takes up a contribution at each rank; it ends at the rank of its number.
+    pub(super) fn reduce_scatter_ring(&mut self) {
+        let (next, before) = (self.ahead(1), self.behind(1));
+        for step in 1..self.ranks {
+            let block = |behind: u32| Part::combine((self.rank + 2 * self.ranks - step - behind) % self.ranks, 1);
+            self.exchange((next, block(0)), (before, block(1)));
+        }
+    }
+
+    /// Own contributions straight to the rank that combines them, one rank after the other.
+    pub(super) fn reduce_scatter_pairwise(&mut self) {
+        for distance in 1..self.ranks {
+            let (from, to) = (self.ahead(distance), self.behind(distance));
+            self.exchange((to, Part::combine(to, 1)), (from, Part::combine(self.rank, 1)));
+        }
+    }
+
+    /// Bruck: twice as many blocks in each step, from the ranks ahead. `ceil(log2 P)` steps.
+    pub(super) fn allgather_bruck(&mut self) {
+        let mut have = 1;
+        while have < self.ranks {
+            let count = have.min(self.ranks - have);
+            let (from, to) = (self.ahead(have), self.behind(have));
+            self.exchange((to, Part::place(self.rank, count)), (from, Part::place(from, count)));
+            have += count;
+        }
+    }
+
+    /// Neighbours swap, by turns with the one and the other, what came last: two blocks in each step but the first.
+    /// `P/2` steps, for even `P`.
+    pub(super) fn neighbor_exchange(&mut self) {
+        let even = self.rank.is_multiple_of(2);
+        let (first, second) = if even { (self.ahead(1), self.behind(1)) } else { (self.behind(1), self.ahead(1)) };
+        self.exchange((first, Part::place(self.rank, 1)), (first, Part::place(first, 1)));
+        let own = self.rank - self.rank % 2;
+        let mut arriving = [own, own];
+        let mut last = own;
+        for step in 1..self.ranks / 2 {
+            let turn = step as usize % 2;
+            let forward = even == (turn == 0);
+            arriving[turn] = (arriving[turn] + if forward { 2 } else { self.ranks - 2 }) % self.ranks;
+            let other = [first, second][turn];
+            self.exchange((other, Part::place(last, 2)), (other, Part::place(arriving[turn], 2)));
+            last = arriving[turn];
+        }
+    }
+
+    /// All messages at once, or `width` of them.
+    pub(super) fn alltoall_linear(&mut self, width: u32) {
+        let mut done = 0;
+        while done < self.ranks - 1 {
+            let batch = done + 1..(done + 1).saturating_add(width).min(self.ranks);
+            done = batch.end - 1;
+            for distance in batch.clone() {
+                let from = self.ahead(distance);
+                self.put(Move::Post { from, part: pair(from, self.rank) });
+            }
+            for distance in batch {
+                let to = self.behind(distance);
+                self.put(Move::Start { to, part: pair(self.rank, to) });
+            }
+            self.put(Move::WaitAll);
+        }
+    }
+
+    /// One partner to send to and one to receive from in each step.
+    pub(super) fn alltoall_pairwise(&mut self) {
+        for distance in 1..self.ranks {
+            let (to, from) = (self.ahead(distance), self.behind(distance));
+            self.exchange((to, pair(self.rank, to)), (from, pair(from, self.rank)));
+        }
+    }
+
+    /// Bruck: for each bit of the distance all blocks that have to go that far. `ceil(log2 P)` steps.
+    pub(super) fn alltoall_bruck(&mut self) {
+        let mut bit = 0;
+        while 1 << bit < self.ranks {
+            let part = Part { blocks: Blocks::DistanceBit(bit), effect: Effect::Place };
+            let (to, from) = (self.ahead(1 << bit), self.behind(1 << bit));
+            self.exchange((to, part), (from, part));
+            bit += 1;
+        }
+    }
+
+    /// The root receives one after the other.
+    pub(super) fn gather_linear(&mut self) {
+        if self.rank != self.root {
+            return self.send(self.root, Part::place(self.rank, 1));
+        }
+        for rank in self.all_but_root() {
+            self.recv(rank, Part::place(rank, 1));
+        }
+    }
+
+    /// The root asks each rank; each sends a first piece and then the rest. Blocks come in twos.
+    pub(super) fn gather_in_two_parts(&mut self) {
+        let (first, rest) = (|rank: u32| Part::place(2 * rank, 1), |rank: u32| Part::place(2 * rank + 1, 1));
+        if self.rank != self.root {
+            self.recv(self.root, Part::NOTHING);
+            self.send(self.root, first(self.rank));
+            return self.send(self.root, rest(self.rank));
+        }
+        for rank in self.all_but_root() {
+            self.put(Move::Post { from: rank, part: first(rank) });
+            self.put(Move::Start { to: rank, part: Part::NOTHING });
+            self.put(Move::Post { from: rank, part: rest(rank) });
+        }
+        self.put(Move::WaitAll);
+    }
+
+    /// The root sends one after the other.
+    pub(super) fn scatter_linear(&mut self) {
+        if self.rank != self.root {
+            return self.recv(self.root, Part::place(self.rank, 1));
+        }
+        for to in self.all_but_root() {
+            self.send(to, Part::place(to, 1));
+        }
+    }
+
+    /// The root starts all sends, then waits for them.
+    pub(super) fn scatter_immediate(&mut self) {
+        if self.rank != self.root {
+            return self.recv(self.root, Part::place(self.rank, 1));
+        }
+        for to in self.all_but_root() {
+            self.put(Move::Start { to, part: Part::place(to, 1) });
+        }
+        self.put(Move::WaitAll);
+    }
+
+    /// Each waits for the rank before and adds its own.
+    pub(super) fn scan_linear(&mut self) {
+        if self.rank > 0 {
+            self.recv(self.rank - 1, Part::combine(0, 1));
+        }
+        if self.rank + 1 < self.ranks {
+            self.send(self.rank + 1, Part::combine(0, 1));
+        }
+    }
+
+    /// A token twice round.
+    pub(super) fn double_ring(&mut self) {
+        let (next, before) = (self.ahead(1), self.behind(1));
+        for _ in 0..2 {
+            if self.rank > 0 {
+                self.recv(before, Part::NOTHING);
+            }
+            self.send(next, Part::NOTHING);
+            if self.rank == 0 {
+                self.recv(before, Part::NOTHING);
+            }
+        }
+    }
+
+    /// In step `k` a word from `2^k` behind and one to `2^k` ahead. `ceil(log2 P)` steps.
+    pub(super) fn dissemination(&mut self) {
+        let mut distance = 1;
+        while distance < self.ranks {
+            let (to, from) = (self.ahead(distance), self.behind(distance));
+            self.exchange((to, Part::NOTHING), (from, Part::NOTHING));
+            distance *= 2;
+        }
+    }
+}
+
+fn pair(from: u32, to: u32) -> Part {
+    Part { blocks: Blocks::Pair { from, to }, effect: Effect::Place }
+}

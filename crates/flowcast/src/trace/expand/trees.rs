@@ -1,0 +1,263 @@
+//! Trees over the ranks of a communicator, and the operations that go along them.
+//!
+//! Ranks are counted from the root here: rank `v` of the tree is rank `(root + v) mod P` of the communicator.
+
+use super::moves::{Move, Part};
+use super::plan::Plan;
+
+/// A tree over `P` ranks with root 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tree {
+    /// All are children of the root.
+    Flat,
+    /// So many chains start at the root.
+    Chains(u32),
+    /// Two children each, the odd ranks below one child of the root, the even ones below the other.
+    Binary,
+    /// Rank `v`'s parent lacks `v`'s lowest digit that is not 0, in this base: 2 is the binomial tree.
+    Knomial(u32),
+}
+
+/// A rank's neighbours in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// `None` for the root.
+    pub parent: Option<u32>,
+    /// Those with most ranks below them first.
+    pub children: Vec<u32>,
+}
+
+impl Tree {
+    /// The neighbours of a rank.
+    pub fn branch(self, rank: u32, ranks: u32) -> Branch {
+        match self {
+            Tree::Flat if rank == 0 => Branch { parent: None, children: (1..ranks).collect() },
+            Tree::Flat => Branch { parent: Some(0), children: Vec::new() },
+            Tree::Chains(chains) => chain(rank, ranks, chains.clamp(1, ranks.max(2) - 1)),
+            Tree::Binary => binary(rank, ranks),
+            Tree::Knomial(base) => knomial(rank, ranks, base.max(2)),
+        }
+    }
+}
+
+/// The chains take equal numbers of ranks, the first ones one more.
+fn chain(rank: u32, ranks: u32, chains: u32) -> Branch {
+    let first = |chain: u32| 1 + ((ranks - 1) / chains) * chain + chain.min((ranks - 1) % chains);
+    if rank == 0 {
+        return Branch { parent: None, children: (0..chains).map(first).filter(|head| *head < ranks).collect() };
+    }
+    let own = (0..chains).rev().find(|chain| first(*chain) <= rank).unwrap_or(0);
+    let last = if own + 1 < chains { first(own + 1) } else { ranks };
+    let parent = if first(own) == rank { 0 } else { rank - 1 };
+    Branch { parent: Some(parent), children: (rank + 1..last.min(rank + 2)).collect() }
+}
+
+/// Ranks `2^l - 1` to `2^(l+1) - 2` stand on level `l`, children `2^l` and `2^(l+1)` further.
+fn binary(rank: u32, ranks: u32) -> Branch {
+    let level = (rank + 1).ilog2();
+    let children = [rank + (1 << level), rank + (2 << level)].into_iter().filter(|child| *child < ranks).collect();
+    if rank == 0 {
+        return Branch { parent: None, children };
+    }
+    let above = 1 << (level - 1);
+    let parent = if rank - above < 2 * above - 1 { rank - above } else { rank - 2 * above };
+    Branch { parent: Some(parent), children }
+}
+
+fn knomial(rank: u32, ranks: u32, base: u32) -> Branch {
+    let mut place = 1u64;
+    while rank != 0 && (u64::from(rank) / place).is_multiple_of(u64::from(base)) {
+        place *= u64::from(base);
+    }
+    let limit = if rank == 0 { u64::from(ranks) } else { place };
+    let parent = (rank != 0).then(|| {
+        let digit = u64::from(rank) / place % u64::from(base);
+        (u64::from(rank) - digit * place) as u32
+    });
+    let places = std::iter::successors(Some(1u64), |place| Some(place * u64::from(base)));
+    let mut children: Vec<u32> = places
+        .take_while(|place| *place < limit)
+        .flat_map(|place| (1..u64::from(base)).map(move |digit| u64::from(rank) + digit * place))
+        .filter(|child| *child < u64::from(ranks))
+        .map(|child| child as u32)
+        .collect();
+    children.reverse();
+    Branch { parent, children }
+}
+
+/// How many ranks stand below a rank of the binomial tree, itself included: they are neighbours.
+fn binomial_span(rank: u32, ranks: u32) -> u32 {
+    if rank == 0 { ranks } else { (1 << rank.trailing_zeros()).min(ranks - rank) }
+}
+
+impl Plan<'_> {
+    /// Down a tree, piece by piece.
+    pub(super) fn down(&mut self, tree: Tree) {
+        let Branch { parent, children } = tree.branch(self.number(), self.ranks);
+        for piece in 0..self.parts {
+            let part = Part::place(piece, 1);
+            if let Some(parent) = parent {
+                let from = self.real(parent);
+                self.recv(from, part);
+            }
+            for child in &children {
+                let to = self.real(*child);
+                self.put(Move::Start { to, part });
+            }
+            if !children.is_empty() {
+                self.put(Move::WaitAll);
+            }
+        }
+    }
+
+    /// Up a tree, piece by piece, combined on the way.
+    pub(super) fn up(&mut self, tree: Tree) {
+        let Branch { parent, children } = tree.branch(self.number(), self.ranks);
+        for piece in 0..self.parts {
+            let part = Part::combine(piece, 1);
+            for child in children.iter().rev() {
+                let from = self.real(*child);
+                self.recv(from, part);
+            }
+            if let Some(parent) = parent {
+                let to = self.real(parent);
+                self.send(to, part);
+            }
+        }
+    }
+
+    /// Up a tree whose ranks stand in order, so that nothing is combined out of order; from its top to the root.
+    pub(super) fn up_in_order(&mut self) {
+        let (mut low, mut high) = (0, self.ranks);
+        let mut parent = None;
+        let own = self.rank;
+        while own != high - 1 {
+            let middle = low + (high - 1 - low) / 2;
+            parent = Some(high - 1);
+            (low, high) = if own < middle { (low, middle) } else { (middle, high - 1) };
+        }
+        let middle = low + (high - 1 - low) / 2;
+        let part = Part::combine(0, 1);
+        for (from, to) in [(low, middle), (middle, high - 1)] {
+            if from < to {
+                self.recv(to - 1, part);
+            }
+        }
+        let top = self.ranks - 1;
+        match parent {
+            Some(parent) => self.send(parent, part),
+            None if self.root != top => self.send(self.root, Part::place(0, 1)),
+            None => {}
+        }
+        if own == self.root && own != top {
+            self.recv(top, Part::place(0, 1));
+        }
+    }
+
+    /// Blocks from the root to their ranks, down the binomial tree. Block numbers begin at `origin`.
+    pub(super) fn scatter_binomial(&mut self, origin: u32) {
+        let own = self.number();
+        let Branch { parent, children } = Tree::Knomial(2).branch(own, self.ranks);
+        let blocks =
+            |plan: &Plan<'_>, rank: u32| Part::place((origin + rank) % plan.ranks, binomial_span(rank, plan.ranks));
+        if let Some(parent) = parent {
+            let part = blocks(self, own);
+            let from = self.real(parent);
+            self.recv(from, part);
+        }
+        for child in children {
+            let part = blocks(self, child);
+            let to = self.real(child);
+            self.send(to, part);
+        }
+    }
+
+    /// Blocks from their ranks to the root, up the binomial tree.
+    pub(super) fn gather_binomial(&mut self) {
+        let own = self.number();
+        let Branch { parent, children } = Tree::Knomial(2).branch(own, self.ranks);
+        let blocks = |plan: &Plan<'_>, rank: u32| Part::place(plan.real(rank), binomial_span(rank, plan.ranks));
+        for child in children.into_iter().rev() {
+            let part = blocks(self, child);
+            let from = self.real(child);
+            self.recv(from, part);
+        }
+        if let Some(parent) = parent {
+            let part = blocks(self, own);
+            let to = self.real(parent);
+            self.send(to, part);
+        }
+    }
+
+    /// One half of the vector down each side of the binary tree, then neighbours of both sides swap halves.
+    pub(super) fn split_binary(&mut self) {
+        let own = self.number();
+        let half = self.parts / 2;
+        let Branch { parent, children } = Tree::Binary.branch(own, self.ranks);
+        let half_of = |rank: u32| if rank % 2 == 1 { 0 } else { half };
+        for piece in 0..half {
+            if let Some(parent) = parent {
+                let from = self.real(parent);
+                self.recv(from, Part::place(half_of(own) + piece, 1));
+            }
+            for child in &children {
+                let to = self.real(*child);
+                self.put(Move::Start { to, part: Part::place(half_of(*child) + piece, 1) });
+            }
+            if !children.is_empty() {
+                self.put(Move::WaitAll);
+            }
+        }
+        self.swap_halves(own, half);
+    }
+
+    fn swap_halves(&mut self, own: u32, half: u32) {
+        // With an even number of ranks the last one has no neighbour on the other side: the root helps.
+        let lonely = self.ranks.is_multiple_of(2).then_some(self.ranks - 1);
+        let (first, second) = (Part::place(0, half), Part::place(half, half));
+        if own == 0 {
+            if let Some(last) = lonely {
+                let to = self.real(last);
+                self.send(to, second);
+            }
+        } else if Some(own) == lonely {
+            let from = self.real(0);
+            self.recv(from, second);
+        } else if own % 2 == 1 {
+            let other = self.real(own + 1);
+            self.exchange((other, first), (other, second));
+        } else {
+            let other = self.real(own - 1);
+            self.exchange((other, second), (other, first));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_binary_tree_keeps_odd_and_even_ranks_apart() {
+        let children = |rank| Tree::Binary.branch(rank, 11).children;
+        assert_eq!((children(0), children(1), children(2), children(3)), (vec![1, 2], vec![3, 5], vec![4, 6], vec![7]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_rank_but_the_root_is_the_child_of_its_parent(ranks in 2u32..100, width in 1u32..9) {
+            for tree in [Tree::Flat, Tree::Chains(width), Tree::Binary, Tree::Knomial(2), Tree::Knomial(width)] {
+                let mut seen = vec![0; ranks as usize];
+                for rank in 0..ranks {
+                    for child in tree.branch(rank, ranks).children {
+                        seen[child as usize] += 1;
+                        prop_assert_eq!(tree.branch(child, ranks).parent, Some(rank));
+                    }
+                }
+                prop_assert_eq!(seen[0], 0);
+                prop_assert!(seen[1..].iter().all(|times| *times == 1), "{:?} {:?}", tree, seen);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! One-sided communication and files: what each costs, who waits for whom, and that nothing of it is lost on the way.
+
+mod random_programs;
+
+use flowcast::model::file_system::FileSystem;
+use flowcast::model::network::{Network, Rule};
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::explain::Cost;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::{Engine, SimulateError};
+use flowcast::trace::{Program, Trace, compiled};
+use flowcast::units::{Rate, Time};
+use proptest::prelude::*;
+use random_programs::{as_program, read_bytes, read_text};
+
+/// 1 us of latency, a nanosecond a byte; files: 10 us, 2 ns a byte, so many requests at once.
+fn network(rule: Rule, requests: u32) -> Network {
+    let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    network.point_to_point.rule = rule;
+    network.nic.latency = Time::from_nanos(1000.0);
+    network.nic.gap_per_byte = Some(flowcast::units::TimePerByte::from_nanos(1.0));
+    network.nic.overhead = Time::from_nanos(300.0);
+    network.nic.gap = Time::from_nanos(100.0);
+    let bandwidth = Rate::from_bytes_per_second(5e8);
+    network.file_system = FileSystem { latency: Time::from_nanos(10_000.0), bandwidth, requests };
+    network
+}
+
+/// A trace of these records by rank, all ranks in communicator 1.
+fn program(ranks: &[&str]) -> Program {
+    as_program(read_text(text(ranks)).unwrap())
+}
+
+fn text(ranks: &[&str]) -> String {
+    let ones = vec!["1"; ranks.len()].join(",");
+    let members: String = (0..ranks.len()).map(|rank| format!(":{rank}")).collect();
+    let mut text = format!("#DIMEMAS:\"one-sided\":0:{}({ones}),1\nd:1:1:{}{members}\n", ranks.len(), ranks.len());
+    for (rank, records) in ranks.iter().enumerate() {
+        text.push_str(&format!("1:{rank}:0:0.0\n"));
+        for record in records.split_whitespace() {
+            let (kind, rest) = record.split_once(':').unwrap();
+            text.push_str(&format!("{kind}:{rank}:0:{rest}\n"));
+        }
+    }
+    text
+}
+
+fn ends(program: &Program, network: &Network) -> Vec<f64> {
+    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    let engine = Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap();
+    let (outcome, explanation) = engine.explain().unwrap();
+    for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
+        let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
+        assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        assert!((expected + times.compute.as_nanos() - times.end.as_nanos()).abs() < 1e-6);
+    }
+    assert_eq!(engine.record().unwrap().0, outcome);
+    outcome.ranks.iter().map(|rank| rank.end.as_nanos()).collect()
+}
+
+#[test]
+fn a_transfer_takes_latency_and_bytes_and_leaves_the_target_alone() {
+    for kind in 0..3 {
+        // Transfer 5000 bytes, compute 2 us, flush. The target computes 1 us.
+        let program = program(&[&format!("30:{kind}:1:1:5000 1:0.000002 30:7:1:1:0"), "1:0.000001"]);
+        assert_eq!(ends(&program, &network(Rule::Hockney, 0)), [6000.0, 1000.0]);
+        assert_eq!(ends(&program, &network(Rule::Dimemas, 0)), [6000.0, 1000.0]);
+        assert_eq!(ends(&program, &network(Rule::Loggops, 0)), [300.0 + 1000.0 + 4999.0, 1000.0]);
+    }
+}
+
+#[test]
+fn transfers_follow_each_other_at_the_interface_and_a_flush_waits_for_its_own_target() {
+    let program = program(&["30:0:1:1:5000 30:0:1:2:1 30:7:1:1:0 1:0.0 30:7:1:-1:0", "", ""]);
+    // The second starts when the interface has rested: at 100 + 4999, and arrives 300 + 1000 later.
+    assert_eq!(ends(&program, &network(Rule::Loggops, 0)), [5099.0 + 1300.0, 0.0, 0.0]);
+}
+
+#[test]
+fn a_fence_waits_for_all_transfers_and_all_ranks() {
+    let records = ["30:0:1:1:5000 30:3:1:-1:0 1:0.000001", "1:0.000002 30:3:1:-1:0"];
+    let found = ends(&program(&records), &network(Rule::Hockney, 0));
+    // A barrier by formula: twice a latency and two overheads, for 2 ranks.
+    assert_eq!(found, [6000.0 + 3200.0 + 1000.0, 6000.0 + 3200.0]);
+}
+
+#[test]
+fn an_exclusive_lock_is_had_by_one_after_the_other_in_the_order_of_asking() {
+    let hold = "30:5:1:0:0 1:0.000010 30:6:1:0:0";
+    // Ranks 1, 2 and 3 ask at 0, 2 and 1 us; request and answer take 1 us each.
+    let records = ["", hold, &format!("1:0.000002 {hold}"), &format!("1:0.000001 {hold}")];
+    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [0.0, 12_000.0, 34_000.0, 23_000.0]);
+    let shared = hold.replace("30:5", "30:4");
+    let records = ["", &shared, &format!("1:0.000002 {shared}"), &format!("1:0.000001 {shared}")];
+    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [0.0, 12_000.0, 14_000.0, 13_000.0]);
+}
+
+#[test]
+fn shared_locks_wait_behind_an_exclusive_one_that_was_asked_for_before() {
+    let hold = |kind: u32, late: u32| format!("1:0.{late:06} 30:{kind}:1:0:0 1:0.000010 30:6:1:0:0");
+    let records = [String::new(), hold(4, 0), hold(5, 1), hold(4, 2)];
+    let records: Vec<&str> = records.iter().map(String::as_str).collect();
+    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [0.0, 12_000.0, 23_000.0, 34_000.0]);
+}
+
+#[test]
+fn who_never_gets_a_lock_is_told() {
+    let program = program(&["", "30:5:1:0:0", "1:0.000001 30:5:1:0:0"]);
+    let network = network(Rule::Hockney, 0);
+    let placement = Placement::new(&network.machine, None, 3).unwrap();
+    let error = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap_err();
+    assert!(error.to_string().contains("rank 2 waits for a lock on the memory of rank 0"), "{error}");
+}
+
+#[test]
+fn requests_to_files_take_turns_where_only_some_fit() {
+    // 5000 bytes take 10 us and 10 us.
+    let write = "31:3:0:0:5000";
+    let late = format!("1:0.000001 {write}");
+    let records = [&late, write, write];
+    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 0)), [21_000.0, 20_000.0, 20_000.0]);
+    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 2)), [40_000.0, 20_000.0, 20_000.0]);
+    assert_eq!(ends(&program(&records), &network(Rule::Hockney, 1)), [60_000.0, 20_000.0, 40_000.0]);
+    // Opening and closing takes the latency; together, all wait for the last first.
+    let open = ["31:0:0:0:0 31:1:0:0:0", "1:0.000005 31:2:0:1:5000", "31:2:0:1:0"];
+    let found = ends(&program(&open[..1]), &network(Rule::Hockney, 0));
+    assert_eq!(found, [20_000.0]);
+    assert!(read_text(text(&open)).is_err(), "rank 0 does not take part");
+    let all = ends(&program(&open[1..]), &network(Rule::Hockney, 0));
+    assert_eq!(all, [5000.0 + 3200.0 + 20_000.0, 5000.0 + 3200.0 + 10_000.0]);
+}
+
+#[test]
+fn waiting_for_others_is_told_from_the_request_itself() {
+    let program = program(&["31:3:0:0:5000", "31:3:0:0:5000"]);
+    let network = network(Rule::Hockney, 1);
+    let placement = Placement::new(&network.machine, None, 2).unwrap();
+    let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let (_, explanation) = engine.explain().unwrap();
+    let of = |cost| explanation.ranks[1].of(cost).as_nanos();
+    assert_eq!([of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)], [20_000.0, 10_000.0, 10_000.0]);
+    let names: Vec<_> = explanation.sites.iter().map(|(site, _)| flowcast::report::sites::site_name(site)).collect();
+    assert_eq!(names, ["MPI_File_write"]);
+}
+
+#[test]
+fn networks_that_limit_messages_refuse_accesses() {
+    let program = program(&["31:3:0:0:5000", ""]);
+    let mut network = network(Rule::Hockney, 1);
+    network.machine.buses = 1;
+    let placement = Placement::new(&network.machine, None, 2).unwrap();
+    let refused = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).err();
+    assert!(matches!(refused, Some(SimulateError::Accesses(_))));
+}
+
+#[test]
+fn a_wrong_record_is_named() {
+    for (records, message) in [
+        ("30:9:1:1:0", "trace:4: found operation 9, expected a one-sided operation, 0 to 7"),
+        ("30:0:1:7:0", "trace:4: found target 7, expected a task from 0 to 1"),
+        ("31:4:0:0:0", "trace:4: found operation 4, expected a file operation, 0 to 3"),
+        ("31:3:0:0:-1", "trace:4: found size -1, expected a size of at least 0 bytes"),
+        ("30:3:2:-1:0", "trace:4: found a collective on communicator 2, expected a communicator that is defined"),
+    ] {
+        assert_eq!(read_text(text(&[records, ""])).unwrap_err().to_string(), message);
+    }
+}
+
+proptest! {
+    #[test]
+    fn compiling_keeps_accesses(records in proptest::collection::vec((0u32..8, 0u32..3, 0u64..10_000), 0..20), files: bool) {
+        let own: Vec<String> = records.iter().map(|(kind, target, size)| match kind {
+            3 => "30:7:1:-1:0".to_owned(),
+            kind if files => format!("31:{}:{target}:0:{size}", kind % 4),
+            kind => format!("30:{kind}:1:{target}:{size}"),
+        }).collect();
+        let program = program(&[&own.join(" "), "", ""]);
+        let bytes: Vec<u8> = compiled::parts(&Trace::Program(program.clone())).concat();
+        let again = as_program(read_bytes("x.fct", bytes).unwrap());
+        prop_assert_eq!(again.accesses(), program.accesses());
+        prop_assert_eq!(again.words(flowcast::units::Rank(0)), program.words(flowcast::units::Rank(0)));
+    }
+}

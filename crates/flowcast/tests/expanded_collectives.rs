@@ -1,0 +1,223 @@
+//! Programs whose collectives have become messages: what they cost, and that nothing else has changed.
+
+mod random_programs;
+
+use std::fmt::Write as _;
+
+use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
+use flowcast::model::collective::CollectiveOp;
+use flowcast::model::network::{Network, Rule};
+use flowcast::simulate::contention::Contention;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::replay::Replay;
+use flowcast::trace::expand::{Expanded, expand};
+use flowcast::trace::words::Op;
+use flowcast::trace::{Program, ReadOptions};
+use flowcast::units::{Rank, Rate, Time};
+use proptest::prelude::*;
+use random_programs::{Mode, Record, any_records, as_program, read_text};
+
+const LATENCY: f64 = 2000.0;
+const NANOS_PER_BYTE: f64 = 0.5;
+
+/// One collective of all ranks.
+fn program(op: CollectiveOp, ranks: u32, bytes: (u64, u64)) -> Program {
+    let ones = vec!["1"; ranks as usize].join(",");
+    let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
+    let mut text = format!("#DIMEMAS:\"one\":0:{ranks}({ones}),1\nd:1:1:{ranks}{members}\n");
+    for rank in 0..ranks {
+        let root = u32::from(rank == 0);
+        writeln!(text, "1:{rank}:0:0.0\n10:{rank}:0:{}:1:{root}:0:{}:{}:1", op as u8, bytes.0, bytes.1).unwrap();
+    }
+    as_program(read_text(text).unwrap())
+}
+
+fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
+    AlgorithmTable::from_toml(&format!("[rows]\n{} = ['{algorithm}']", op.name())).unwrap()
+}
+
+fn expanded(program: &Program, table: &AlgorithmTable) -> Expanded {
+    expand(program, table, ReadOptions::default()).unwrap()
+}
+
+fn hockney() -> Network {
+    let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
+    network.point_to_point.rule = Rule::Hockney;
+    network.nic.latency = Time::from_nanos(LATENCY);
+    network.nic.bandwidth = Some(Rate::from_bytes_per_second(1e9 / NANOS_PER_BYTE));
+    network
+}
+
+fn makespan(program: &Program, network: &Network) -> f64 {
+    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    let replay = Replay::new(program, network, placement, Rendezvous::AsRecorded).unwrap();
+    replay.run().unwrap().makespan().as_nanos()
+}
+
+#[test]
+fn without_contention_each_algorithm_costs_what_the_textbook_says() {
+    use CollectiveOp::*;
+    for p in [2u32, 4, 8, 16, 64] {
+        let n = 1 << 16;
+        let (ranks, log) = (f64::from(p), f64::from(p.ilog2()));
+        let message = |bytes: f64| LATENCY + bytes * NANOS_PER_BYTE;
+        let vector = n as f64;
+        let all = vector * (ranks - 1.0) / ranks * NANOS_PER_BYTE;
+        for (op, algorithm, sizes, expected) in [
+            (Barrier, "dissemination", (0, 0), log * LATENCY),
+            (Barrier, "recursive-doubling", (0, 0), log * LATENCY),
+            (Barrier, "linear", (0, 0), 2.0 * LATENCY),
+            (Bcast, "binomial", (n, n), log * message(vector)),
+            (Bcast, "chain", (n, n), (ranks - 1.0) * message(vector)),
+            (Bcast, "scatter-ring", (n, n), (log + ranks - 1.0) * LATENCY + 2.0 * all),
+            (Bcast, "scatter-recursive-doubling", (n, n), 2.0 * log * LATENCY + 2.0 * all),
+            (Reduce, "binomial", (n, n), log * message(vector)),
+            (Reduce, "rabenseifner", (n, n), 2.0 * log * LATENCY + 2.0 * all),
+            (Allreduce, "recursive-doubling", (n, n), log * message(vector)),
+            (Allreduce, "ring", (n, n), 2.0 * (ranks - 1.0) * LATENCY + 2.0 * all),
+            (Allreduce, "rabenseifner", (n, n), 2.0 * log * LATENCY + 2.0 * all),
+            (Gather, "binomial", (n, 0), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
+            (Scatter, "binomial", (0, n), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
+            (Gather, "linear", (n, 0), message(vector)),
+            (Allgather, "ring", (n, 0), (ranks - 1.0) * message(vector)),
+            (Allgather, "bruck", (n, 0), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
+            (Allgather, "recursive-doubling", (n, 0), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
+            (Alltoall, "pairwise", (n * u64::from(p), 0), (ranks - 1.0) * message(vector)),
+            (Alltoall, "linear", (n * u64::from(p), 0), message(vector)),
+            (Alltoall, "bruck", (n * u64::from(p), 0), log * message(vector * ranks / 2.0)),
+            (ReduceScatter, "recursive-halving", (0, n), log * LATENCY + (ranks - 1.0) * vector * NANOS_PER_BYTE),
+            (ReduceScatter, "ring", (0, n), (ranks - 1.0) * message(vector)),
+            (Scan, "recursive-doubling", (n, n), log * message(vector)),
+            (Scan, "linear", (n, n), (ranks - 1.0) * message(vector)),
+        ] {
+            let Expanded { program, uses, kept } = expanded(&program(op, p, sizes), &by(op, algorithm));
+            let found = makespan(&program, &hockney());
+            assert!((found - expected).abs() < 1e-6 * expected, "{op:?} {algorithm} {p}: {found} {expected}");
+            assert_eq!((uses.len(), kept, uses[0].messages), (1, 0, u64::from(program.messages())), "{op:?}");
+            assert_eq!(uses[0].bytes, program.bytes());
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
+    let program = program(CollectiveOp::Bcast, 5, (1 << 20, 1 << 20));
+    let table = by(CollectiveOp::Bcast, "chain segment 64KiB");
+    let Expanded { program, uses, .. } = expanded(&program, &table);
+    assert_eq!((program.messages(), uses[0].choice.unwrap().to_string().as_str()), (64, "chain segment 64KiB"));
+    // Without contention all pieces leave at once; a link that takes one message at a time makes it a pipeline.
+    let mut network = hockney();
+    network.nic.latency = Time::ZERO;
+    network.machine.nodes = vec![flowcast::model::machine::NodeGroup {
+        count: 5,
+        in_links: 1,
+        out_links: 1,
+        ..flowcast::model::machine::NodeGroup::default()
+    }];
+    let placement = Placement::new(&network.machine, None, 5).unwrap();
+    let engine = flowcast::simulate::Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let piece = 65536.0 * NANOS_PER_BYTE;
+    assert!((engine.run().unwrap().makespan().as_nanos() - (16.0 + 3.0) * piece).abs() < 1.0);
+}
+
+#[test]
+fn who_moves_no_bytes_sends_no_messages() {
+    for op in CollectiveOp::ALL {
+        for base in [Base::OpenMpi, Base::Mpich] {
+            let Expanded { program, uses, .. } = expanded(&program(op, 6, (0, 0)), &AlgorithmTable::of(base));
+            assert_eq!(program.messages() > 0, op == CollectiveOp::Barrier, "{op:?}");
+            assert_eq!(uses[0].choice.is_none(), op != CollectiveOp::Barrier);
+            assert!(makespan(&program, &hockney()) >= 0.0);
+        }
+    }
+}
+
+#[test]
+fn blocks_of_different_sizes_travel_as_they_are() {
+    let text = "#DIMEMAS:\"v\":0:3(1,1,1),1\nd:1:1:3:2:0:1\n\
+        1:0:0:0.0\n10:0:0:3:1:0:0:10:0:1\n10:0:0:5:1:0:0:0:7:1\n10:0:0:9:1:0:0:30:300:1\n\
+        1:1:0:0.0\n10:1:0:3:1:1:0:20:36:1\n10:1:0:5:1:1:0:24:8:1\n10:1:0:9:1:0:0:60:200:1\n\
+        1:2:0:0.0\n10:2:0:3:1:0:0:6:0:1\n10:2:0:5:1:0:0:0:9:1\n10:2:0:9:1:0:0:90:100:1\n";
+    let Expanded { program, uses, .. } =
+        expanded(&as_program(read_text(text).unwrap()), &AlgorithmTable::of(Base::Mpich));
+    let sizes = |rank| {
+        let sizes = program.ops(Rank(rank)).filter_map(|(_, op)| match op {
+            Op::Send { class, .. } => Some(program.classes()[class as usize].size.0),
+            _ => None,
+        });
+        sizes.collect::<Vec<_>>()
+    };
+    // Rank 0 is second in the communicator 2, 0, 1; rank 1 is the root. Shares of an alltoallv: 100, 300, 200 of 600.
+    assert_eq!((sizes(0), sizes(1), sizes(2)), (vec![10, 5, 10], vec![9, 7, 30, 10], vec![6, 30, 45]));
+    assert_eq!(uses.iter().map(|used| used.messages).collect::<Vec<_>>(), [2, 2, 6]);
+}
+
+#[test]
+fn immediate_collectives_keep_their_formula_and_root_synchronous_ones_are_expanded() {
+    let text = "#DIMEMAS:\"i\":0:2(1,1),1\nd:1:1:2:0:1\n\
+        1:0:0:0.0\n10:0:0:10:1:0:0:8:8:3\n10:0:0:8:1:0:0:64:64:0\n10:0:0:0:1:0:0:0:0:2\n\
+        1:1:0:0.0\n10:1:0:10:1:0:0:8:0:3\n10:1:0:8:1:0:0:64:64:0\n10:1:0:0:1:0:0:0:0:2\n";
+    let Expanded { program, uses, kept } =
+        expanded(&as_program(read_text(text).unwrap()), &AlgorithmTable::of(Base::Mpich));
+    assert_eq!((program.messages(), kept, uses.len(), program.instances().len()), (1, 1, 1, 1));
+    assert!(makespan(&program, &hockney()) > 0.0);
+}
+
+/// All that is not a collective, and not a message of one.
+fn others(program: &Program, rank: Rank) -> Vec<String> {
+    let shown = |(record, op): (u32, Op)| match op {
+        Op::Send { class, .. } => {
+            let class = &program.classes()[class as usize];
+            (class.tag > -1000).then(|| format!("{record} {class:?}"))
+        }
+        Op::Compute(time) => Some(format!("{record} {time}")),
+        Op::Event(event) => Some(format!("{record} {:?}", program.events()[event as usize])),
+        _ => None,
+    };
+    program.ops(rank).filter_map(shown).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_no_collective_stays_and_the_program_ends(records in any_records(), mpich: bool) {
+        let program = records.program();
+        let base = if mpich { Base::Mpich } else { Base::OpenMpi };
+        let Expanded { program: messages, uses, kept } = expanded(&program, &AlgorithmTable::of(base));
+        let sent: u64 = uses.iter().map(|used| used.messages).sum();
+        prop_assert_eq!(u64::from(messages.messages()), u64::from(program.messages()) + sent);
+        prop_assert_eq!(messages.bytes().0, program.bytes().0 + uses.iter().map(|used| used.bytes.0).sum::<u64>());
+        prop_assert_eq!(messages.instances().len() as u64, kept);
+        for rank in (0..program.ranks() as u32).map(Rank) {
+            prop_assert_eq!(others(&messages, rank), others(&program, rank));
+        }
+        prop_assert!(makespan(&messages, &hockney()) >= 0.0);
+        let immediate = |record: &Record| matches!(record, Record::Collective { mode: Mode::Immediate, .. });
+        prop_assert_eq!(kept > 0, records.ranks.iter().flatten().any(immediate));
+    }
+
+    #[test]
+    fn both_engines_agree_on_expanded_collectives(
+        which in (0usize..16, 0usize..8), ranks in 2u32..20, bytes in (0u64..100_000, 0u64..100_000),
+    ) {
+        let op = CollectiveOp::ALL[which.0];
+        let algorithms = Algorithm::of(op);
+        let table = by(op, algorithms[which.1 % algorithms.len()].name());
+        let Expanded { program, .. } = expanded(&program(op, ranks, bytes), &table.with_base());
+        let network = hockney();
+        let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+        let event_driven = Contention::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+        prop_assert_eq!(event_driven.run().unwrap().makespan().as_nanos(), makespan(&program, &network));
+    }
+
+    #[test]
+    fn threads_change_nothing(records in any_records()) {
+        let program = records.program();
+        let table = AlgorithmTable::of(Base::OpenMpi);
+        let one = expanded(&program, &table).program;
+        let many = expand(&program, &table, ReadOptions { threads: 3 }).unwrap().program;
+        for rank in (0..program.ranks() as u32).map(Rank) {
+            prop_assert_eq!(one.words(rank), many.words(rank));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What communication is said to have cost is what it cost, under every engine.
+
+mod random_programs;
+
+use flowcast::model::machine::NodeGroup;
+use flowcast::model::network::{Network, Rule};
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::explain::{Cost, Explanation, Sums};
+use flowcast::simulate::outcome::Outcome;
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::Program;
+use flowcast::units::Time;
+use proptest::prelude::*;
+use random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
+
+fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {
+    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    let rendezvous = Rendezvous::of(network, None);
+    let engine = match model {
+        Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
+        None => Engine::new(program, network, placement, rendezvous).unwrap(),
+    };
+    engine.explain().unwrap()
+}
+
+fn is_equal(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= 1e-6 + 1e-9 * expected
+}
+
+/// Causes add up to blocked time and overhead, and places to ranks.
+fn check_sums((outcome, explanation): &(Outcome, Explanation)) -> Result<(), TestCaseError> {
+    for (rank, (sums, times)) in explanation.ranks.iter().zip(&outcome.ranks).enumerate() {
+        let (total, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
+        prop_assert!(is_equal(total, expected), "rank {}: {} {} {:?}", rank, total, expected, sums);
+    }
+    for cost in Cost::ALL {
+        let of = |sums: &Sums| sums.of(cost).as_nanos();
+        prop_assert!(explanation.ranks.iter().all(|sums| of(sums) >= 0.0));
+        let (ranks, sites) = (
+            explanation.ranks.iter().map(of).sum::<f64>(),
+            explanation.sites.iter().map(|(_, sums)| of(sums)).sum::<f64>(),
+        );
+        prop_assert!(is_equal(ranks, sites), "{:?}: {} {}", cost, ranks, sites);
+    }
+    Ok(())
+}
+
+fn limited(numbers: Numbers, ranks: usize, (links, buses, cpus): (u32, u32, u32)) -> Network {
+    let mut network = numbers.network(ranks);
+    network.machine.buses = buses;
+    let group: &mut NodeGroup = &mut network.machine.nodes[0];
+    (group.in_links, group.out_links, group.cpus) = (links, links, cpus.min(group.cpus));
+    network
+}
+
+proptest! {
+    #[test]
+    fn causes_add_up_without_contention(records in any_records(), numbers in any_numbers()) {
+        let program = records.program();
+        let explained = explained(&program, &numbers.network(program.ranks()), None);
+        check_sums(&explained)?;
+        let conflict = explained.1.ranks.iter().map(|sums| sums.of(Cost::Conflict).as_nanos()).fold(0.0, f64::max);
+        prop_assert!(conflict <= 1e-6 * explained.0.makespan().as_nanos().max(1.0), "{}", conflict);
+    }
+
+    #[test]
+    fn causes_add_up_with_limits(records in any_records(), numbers in any_numbers(), limits in (0u32..3, 0u32..3, 1u32..4)) {
+        let program = records.program();
+        check_sums(&explained(&program, &limited(numbers, program.ranks(), limits), None))?;
+    }
+
+    #[test]
+    fn causes_add_up_where_messages_share(records in any_records(), numbers in any_numbers(), closed: bool) {
+        let program = records.program();
+        let model = Model::named(if closed { "closed-loop" } else { "fair" }).unwrap();
+        check_sums(&explained(&program, &numbers.network(program.ranks()), Some(model)))?;
+    }
+}
+
+/// Two messages over one link: the second receiver waits for the first message, then for its own.
+#[test]
+fn each_cause_is_told_from_the_others() {
+    let text = "#DIMEMAS:\"c\":0:3(1,1,1),1\nd:1:1:3:0:1:2\n\
+        1:0:0:0.000001000\n20:0:0:60000019:7\n2:0:0:1:-1:1000:0:1:2\n2:0:0:2:-1:1000:0:1:2\n\
+        1:1:0:0.0\n3:1:0:0:-1:1000:0:1:0\n1:2:0:0.0\n3:2:0:0:-1:1000:0:1:1\n3:2:0:0:-1:1000:0:1:2\n";
+    let program = as_program(read_text(text).unwrap());
+    let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
+    network.point_to_point.rule = Rule::Hockney;
+    network.nic.latency = Time::from_nanos(500.0);
+    network.nic.bandwidth = Some(flowcast::units::Rate::from_bytes_per_second(1e9));
+    network.machine.nodes = vec![NodeGroup { count: 3, in_links: 1, out_links: 1, ..NodeGroup::default() }];
+    let (outcome, explanation) = explained(&program, &network, None);
+    let of = |rank: usize| Cost::ALL.map(|cost| explanation.ranks[rank].of(cost).as_nanos());
+    assert_eq!(of(0), [0.0; 9]);
+    assert_eq!(of(1), [0.0, 500.0, 1000.0, 0.0, 1000.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(of(2), [0.0, 500.0, 1000.0, 1000.0, 1000.0, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(outcome.makespan().as_nanos(), 3500.0);
+    let names: Vec<String> =
+        explanation.sites.iter().map(|(site, _)| flowcast::report::sites::site_name(site)).collect();
+    assert_eq!(names, ["MPI_Wait", "MPI_Recv"]);
+}

@@ -1,0 +1,159 @@
+//! The fast engine for schedules and the plain one tell the same, to the last bit, and the fast one allocates nothing
+//! once its queues have grown.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use flowcast::simulate::loggops::{Loggops, Prepared, plain, queues};
+use flowcast::trace::generate::{Shape, Workload};
+use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
+use flowcast::trace::{ReadOptions, Trace, read, write};
+use flowcast::units::{Bytes, Rank, Time, TimePerByte};
+use proptest::prelude::*;
+
+/// Counts what this thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+#[allow(unsafe_code)]
+// Sound because all is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Calc(u32, u32),
+    Message { from: u32, to: u32, size: u64, tag: u32, dropped: u8 },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let size = prop_oneof![Just(0u64), Just(1), 2u64..100, 100u64..100_000];
+    prop_oneof![
+        1 => (0u32..6, prop_oneof![Just(0u32), 1u32..5000]).prop_map(|(rank, nanos)| Step::Calc(rank, nanos)),
+        3 => (0u32..6, 0u32..6, size, 0u32..2, 0u8..60).prop_map(|(from, to, size, tag, dropped)| {
+            Step::Message { from, to, size, tag, dropped }
+        }),
+    ]
+}
+
+/// Each rank's operations in the order of the steps; dependencies lead back, some to the start of an operation.
+fn schedule(ranks: u32, steps: &[Step], links: &[(u32, u32, bool)]) -> Schedule {
+    let mut nodes = vec![Vec::new(); ranks as usize];
+    let mut add = |rank: u32, operation| nodes[(rank % ranks) as usize].push(node(operation, 0));
+    for step in steps {
+        match *step {
+            Step::Calc(rank, nanos) => add(rank, Operation::Calc(Time::from_nanos(f64::from(nanos)))),
+            Step::Message { from, to, size, tag, dropped } => {
+                let (size, tag) = (Bytes(size), Some(tag));
+                if dropped != 1 {
+                    add(to, Operation::Recv { from: Some(Rank(from % ranks)), size, tag });
+                }
+                if dropped != 2 {
+                    add(from, Operation::Send { to: Rank(to % ranks), size, tag });
+                }
+            }
+        }
+    }
+    let graphs = nodes.into_iter().map(|nodes| {
+        let count = nodes.len() as u32;
+        let dependency = |&(later, back, starts): &(u32, u32, bool)| {
+            let later = later.checked_rem(count)?;
+            let earlier = later.checked_sub(1 + back % 5)?;
+            Some(Dependency { later, earlier, after: if starts { After::Start } else { After::End } })
+        };
+        let dependencies: Vec<Dependency> = links.iter().filter_map(dependency).collect();
+        graph(nodes, &dependencies)
+    });
+    Schedule { name: "random".into(), graphs: graphs.collect() }
+}
+
+fn any_parameters() -> impl Strategy<Value = Loggops> {
+    let time = || prop_oneof![Just(0.0), Just(1000.0), (0u32..5000).prop_map(f64::from), 0.1..5000.0f64];
+    let limit = prop_oneof![Just(None), Just(Some(Bytes(0))), Just(Some(Bytes(50))), Just(Some(Bytes(5000)))];
+    (time(), time(), time(), prop_oneof![Just(0.0), Just(1.0), 0.01..3.0f64], limit).prop_map(
+        |(latency, overhead, gap, per_byte, eager_up_to)| Loggops {
+            latency: Time::from_nanos(latency),
+            overhead: Time::from_nanos(overhead),
+            gap: Time::from_nanos(gap),
+            gap_per_byte: TimePerByte::from_nanos(per_byte),
+            eager_up_to,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn both_engines_tell_the_same(
+        ranks in 1u32..7, steps in proptest::collection::vec(any_step(), 0..60),
+        links in proptest::collection::vec((0u32..60, 0u32..20, any::<bool>()), 0..80), parameters in any_parameters(),
+    ) {
+        let schedule = schedule(ranks, &steps, &links);
+        let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
+        prop_assert_eq!(fast, plain::run(&schedule, parameters));
+    }
+}
+
+fn generated(workload: Workload, ranks: u32, iterations: u32) -> Schedule {
+    let compute = Time::from_nanos(10_000.0);
+    let shape = Shape { workload, ranks, iterations, size: Bytes(8192), compute, jitter: 0.2, seed: 1 };
+    let mut text = Vec::new();
+    write::goal(shape, &mut text).unwrap();
+    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    match read("generated", std::sync::Arc::new(text), &mut none, ReadOptions::default()).unwrap() {
+        Trace::Schedule(schedule) => schedule,
+        Trace::Program(_) => panic!("expected a schedule"),
+    }
+}
+
+fn parameters() -> Loggops {
+    Loggops {
+        latency: Time::from_nanos(2000.0),
+        overhead: Time::from_nanos(500.0),
+        gap: Time::from_nanos(700.0),
+        gap_per_byte: TimePerByte::from_nanos(1.0),
+        eager_up_to: Some(Bytes(65_536)),
+    }
+}
+
+#[test]
+fn generated_workloads_end_alike() {
+    for workload in [Workload::Chain, Workload::Halo, Workload::Dissemination, Workload::Alltoall] {
+        for ranks in [2, 16, 27] {
+            let schedule = generated(workload, ranks, 3);
+            for eager_up_to in [None, Some(Bytes(100)), Some(Bytes(65_536))] {
+                let parameters = Loggops { eager_up_to, ..parameters() };
+                let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
+                assert_eq!(fast, plain::run(&schedule, parameters), "{workload:?} {ranks}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_times_the_messages_cost_no_more_allocations() {
+    let allocations = |iterations| {
+        let schedule = generated(Workload::Halo, 16, iterations);
+        let prepared = Prepared::new(&schedule).unwrap();
+        let before = ALLOCATED.with(Cell::get);
+        let outcome = queues::run(&prepared, parameters()).unwrap();
+        (ALLOCATED.with(Cell::get) - before, outcome.messages)
+    };
+    let ((few, some_messages), (many, more_messages)) = (allocations(50), allocations(500));
+    assert_eq!(more_messages, 10 * some_messages);
+    assert!(many <= few, "{few} allocations for {some_messages} messages, {many} for {more_messages}");
+}

@@ -1,0 +1,60 @@
+//! The table of messages as Parquet, read by a program that is not ours.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::programs::{find, run_within};
+use super::{Outcome, cargo};
+
+const FOLDER: &str = "target/parquet";
+const TRACE: &str = "crates/flowcast-cli/demo/lu.S.4.dim.gz";
+
+/// Prints the rows as the CSV has them.
+const READ: &str = "
+import sys
+try:
+    import duckdb
+    rows = duckdb.sql(f\"select * from '{sys.argv[1]}'\").fetchall()
+except ImportError:
+    import pyarrow.parquet
+    rows = [tuple(row.values()) for row in pyarrow.parquet.read_table(sys.argv[1]).to_pylist()]
+expected = [line.split(',') for line in open(sys.argv[2]) if line[0].isdigit()]
+assert len(rows) == len(expected) > 1000, (len(rows), len(expected))
+for row, texts in zip(rows, expected):
+    assert all(value == type(value)(text) for value, text in zip(row, texts)), (row, texts)
+";
+
+/// Replays a trace, writes its messages both ways, and compares.
+pub fn check() -> Outcome {
+    if find("python3").is_none() || !["duckdb", "pyarrow"].iter().any(|module| can_import(module)) {
+        return Outcome::Skipped("Python has neither duckdb nor pyarrow".into());
+    }
+    match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
+        Outcome::Passed => write_and_compare().into(),
+        other => other,
+    }
+}
+
+fn can_import(module: &str) -> bool {
+    let output = Command::new("python3").args(["-c", &format!("import {module}")]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+fn write_and_compare() -> Result<()> {
+    fs::create_dir_all(FOLDER)?;
+    let (parquet, csv) = (Path::new(FOLDER).join("messages.parquet"), Path::new(FOLDER).join("messages.csv"));
+    for path in [&parquet, &csv] {
+        let mut predict = Command::new("target/release/flowcast");
+        predict.args(["predict", TRACE, "--network", "gige-tcp", "--json", "--messages"]).arg(path);
+        let status = run_within(Duration::from_secs(60), predict.stdout(std::process::Stdio::null()))?;
+        ensure!(status.success(), "flowcast predict --messages {}: {status}", path.display());
+    }
+    let mut python = Command::new("python3");
+    let status = run_within(Duration::from_secs(60), python.args(["-c", READ]).args([&parquet, &csv]))?;
+    ensure!(status.success(), "{} is not what {} is", parquet.display(), csv.display());
+    Ok(())
+}
