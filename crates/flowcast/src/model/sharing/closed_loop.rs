@@ -97,12 +97,12 @@ impl RateModel for ClosedLoop {
 
     fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
         if self.feedback.alpha > STEEPEST {
-            return self.update_groups(fabric, crowd, changes).map(|_| ());
+            return self.update_groups(fabric, crowd, f64::INFINITY, changes).map(|_| ());
         }
         match self.relaxation.update(fabric, crowd, self.feedback, changes) {
             Ok(()) => Ok(()),
-            Err(Restless) => {
-                let delays = self.update_groups(fabric, crowd, changes)?;
+            Err(Restless { imbalance }) => {
+                let delays = self.update_groups(fabric, crowd, imbalance, changes)?;
                 self.relaxation.set_delays(fabric, crowd, self.feedback, &delays);
                 Ok(())
             }
@@ -116,12 +116,13 @@ impl ClosedLoop {
         &mut self,
         fabric: &Fabric,
         crowd: &mut Crowd,
+        residual: f64,
         changes: &mut Changes,
     ) -> Result<Vec<(LinkId, f64)>, SharingError> {
         let mut kept = Vec::new();
         for group in crowd.reached(fabric, Reach::Queues) {
             if group.len() > LARGE {
-                return Err(SharingError::Unsettled { flows: group.len(), residual: f64::INFINITY });
+                return Err(SharingError::Unsettled { flows: group.len(), residual });
             }
             let mut solver = ClosedLoop::new(self.feedback);
             let allocations = solver.shares(fabric, &group)?;

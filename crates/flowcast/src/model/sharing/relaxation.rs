@@ -25,17 +25,20 @@ const PATIENCE: u32 = 64;
 const IMPATIENCE: f64 = 12.0;
 /// Visits after which there is no hope.
 const MOST_VISITS: u32 = 50_000;
-/// How far a link goes toward its balance once [`PATIENCE`] is over: rings in which each link pushes the next would swing for
-/// ever without damping.
-const DAMPING: f64 = 0.75;
+/// How far a link goes toward its balance from so many visits on: rings in which each link pushes the next would swing
+/// for ever without damping.
+const DAMPING: [(u32, f64); 4] = [(PATIENCE, 0.75), (2_000, 0.5), (8_000, 0.25), (20_000, 0.1)];
 /// Steps of Newton's method for one link.
 const NEWTON_STEPS: usize = 30;
 /// Relative step that is the last: Newton's method doubles the digits with each.
 const LAST_STEP: f64 = 1e-11;
 
 /// The iteration does not come to rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Restless;
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Restless {
+    /// The largest part of its capacity by which a link is off its balance.
+    pub imbalance: f64,
+}
 
 /// Delays, loads and rates, and which links are out of balance.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -104,13 +107,14 @@ impl Relaxation {
         let (mut visits, mut tolerance) = (0, CLOSE);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
-            let pace = Pace { tolerance, step: if visits < PATIENCE { 1.0 } else { DAMPING } };
+            let pace = Pace { tolerance, step: step_after(visits) };
             self.visit(fabric, crowd, feedback, link, pace);
             visits += 1;
             tolerance = tolerance_after(visits);
             if visits > MOST_VISITS {
+                let imbalance = self.waiting.iter().map(|link| self.imbalance(fabric, *link)).fold(0.0, f64::max);
                 self.waiting.drain(..).for_each(|link| self.is_waiting[link.index()] = false);
-                return Err(Restless);
+                return Err(Restless { imbalance });
             }
         }
         self.tell(fabric, feedback, tolerance, changes);
@@ -322,6 +326,10 @@ impl Relaxation {
 fn tolerance_after(visits: u32) -> f64 {
     let beyond = f64::from(visits.saturating_sub(PATIENCE)) / IMPATIENCE;
     if beyond < 8.0 { (CLOSE * 10f64.powf(beyond)).min(FAR) } else { FAR }
+}
+
+fn step_after(visits: u32) -> f64 {
+    DAMPING.iter().rev().find(|(from, _)| visits >= *from).map_or(1.0, |(_, step)| *step)
 }
 
 fn rate(delay: f64, feedback: Feedback) -> f64 {
