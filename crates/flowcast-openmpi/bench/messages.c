@@ -1,0 +1,53 @@
+/* The test of Lichei, section 5.8.1: rank 0 sends N messages, rank 1 receives them and sends N back.
+   `messages SECONDS-PER-POINT` prints `N,bytes,us,Mbit/s`: the median time of one way and N * bytes over it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 32, LARGEST = 32768, SAMPLES = 20000 };
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double both_ways(int rank, int count, int size, char *bytes) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime();
+    for (int way = 0; way < 2; way++)
+        for (int i = 0; i < count; i++)
+            if (rank == way) MPI_Send(bytes + (size_t)i * size, size, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD);
+            else MPI_Recv(bytes + (size_t)i * size, size, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return MPI_Wtime() - start;
+}
+
+static void point(int rank, int count, int size, double seconds, char *bytes) {
+    static double times[SAMPLES];
+    int taken = 0, more = 1;
+    both_ways(rank, count, size, bytes);
+    for (double start = MPI_Wtime(); more;) {
+        times[taken++] = both_ways(rank, count, size, bytes);
+        more = taken < SAMPLES && (taken < 5 || MPI_Wtime() - start < seconds);
+        MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    if (rank) return;
+    qsort(times, (size_t)taken, sizeof *times, ascending);
+    double way = times[taken / 2] / 2;
+    printf("%d,%d,%.3f,%.3f\n", count, size, way * 1e6, 8e-6 * count * size / way);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    static const int counts[] = {8, 16, 32}, sizes[] = {4096, 16384, 32768};
+    int rank;
+    double seconds = argc > 1 ? atof(argv[1]) : 0.1;
+    char *bytes = calloc(MOST, LARGEST);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    point(rank, 1, 1, seconds * 2, bytes);
+    for (int size = 0; size < 3; size++)
+        for (int count = 0; count < 3; count++) point(rank, counts[count], sizes[size], seconds, bytes);
+    MPI_Finalize();
+    return 0;
+}
