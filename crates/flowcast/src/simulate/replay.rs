@@ -528,6 +528,7 @@ where
             return Step::Wait;
         };
         state.entered = false;
+        state.overhead += startup;
         self.leave_collective(rank, state, instance, came, (end.max(came), last));
         Step::GoOn
     }
@@ -548,7 +549,6 @@ where
     fn leave_collective(&mut self, rank: u32, state: &mut RankState, instance: u32, came: f64, done: Done) {
         let (end, (last, last_rank)) = done;
         self.observer.gathered(rank, Gathered { instance, call: state.time, came, last, last_rank, end });
-        state.overhead += came - state.time;
         state.blocked += end - came;
         state.time = end;
     }
@@ -561,6 +561,7 @@ where
             self.collectives.wait(instance, rank);
             return Step::Wait;
         };
+        state.overhead += startup;
         self.leave_collective(rank, state, instance, came, (finish.max(came), last));
         Step::GoOn
     }

@@ -101,11 +101,7 @@ impl Parts {
                 self.accelerators.push(found);
             }
             "modules information" => self.not_modelled.extend(tuning::module(record)?),
-            "file system parameters" => {
-                let (file_system, note) = tuning::file_system(record)?;
-                self.file_system = file_system;
-                self.not_modelled.extend(note);
-            }
+            "file system parameters" => self.file_system = tuning::file_system(record)?,
             _ => return Err(record.unknown()),
         }
         Ok(())

@@ -130,16 +130,13 @@ const FILE_SYSTEM: [&str; 5] =
     ["disk latency", "disk bandwidth", "block size", "concurrent requests", "hit ratio from 0 to 1"];
 
 /// `"file system parameters"`. Blocks and a cache in front of the disks are not modelled.
-pub(super) fn file_system(record: &Record) -> Result<(FileSystem, Option<String>), DimemasConfigError> {
+pub(super) fn file_system(record: &Record) -> Result<FileSystem, DimemasConfigError> {
     let mut fields = record.fields(&FILE_SYSTEM)?;
     let (latency, bandwidth) = (fields.seconds()?, fields.rate()?);
     fields.amount()?;
     let requests = fields.count()?;
-    let hits = fields.amount()?;
-    if hits > 1.0 {
+    if fields.amount()? > 1.0 {
         return Err(fields.wrong("a number from 0 to 1"));
     }
-    let file_system = FileSystem { latency, bandwidth, requests };
-    let note = || format!("{}: {hits}; all requests go to the disks", fields.place());
-    Ok((file_system, (hits > 0.0).then(note)))
+    Ok(FileSystem { latency, bandwidth, requests })
 }
