@@ -31,6 +31,7 @@ impl Jitter {
 
     #[inline]
     fn up_to(&mut self, most: Picos) -> Picos {
-        Picos((self.0.random::<f64>() * most.0 as f64) as u64)
+        // The upper half of a product of two 64-bit numbers: evenly spread, without a division.
+        Picos((u128::from(self.0.random::<u64>()) * u128::from(most.0) >> 64) as u64)
     }
 }
