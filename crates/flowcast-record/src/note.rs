@@ -400,8 +400,15 @@ fn new_communicator(session: &mut Session, arguments: &Arguments<'_>) {
         return;
     }
     let key = arguments.key_behind(at.new_communicator);
-    let none = crate::communicators::c_handle(key, arguments.library) == arguments.library.no_communicator;
-    let new = if none { 0 } else { i64::from(session.communicator(key).number) + 1 };
+    let handle = crate::communicators::c_handle(key, arguments.library);
+    let new = if handle == arguments.library.no_communicator {
+        0
+    } else {
+        // The handle may be that of one that was freed unseen.
+        session.communicators.forget(key);
+        session.communicators.forget(Key::c(handle));
+        i64::from(session.communicator(key).number) + 1
+    };
     session.words.extend_from_slice(&[old, new]);
 }
 
