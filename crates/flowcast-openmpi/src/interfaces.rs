@@ -41,6 +41,8 @@ pub fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
 }
 
 /// `tcp`, `openib`, ...
+// Modules come from the library alone, which keeps them until it ends.
+#[allow(clippy::not_unsafe_ptr_arg_deref)]
 pub fn component_name(module: *mut BtlModule) -> String {
     // SAFETY: a module that its BTL has initialised; its component begins with the common part.
     unsafe { name_in((*module).btl_component) }

@@ -60,7 +60,7 @@ fn counter() -> u64 {
 pub fn nanos(ticks: u64) -> u64 {
     match SCALE.load(Ordering::Relaxed) {
         0 => ticks,
-        scale => (u128::from(ticks) * u128::from(scale) >> 32) as u64,
+        scale => ((u128::from(ticks) * u128::from(scale)) >> 32) as u64,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Cli {
     command: Command,
 }
 
+// Made once and not kept.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Demo),

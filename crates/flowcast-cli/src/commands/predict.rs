@@ -59,7 +59,9 @@ impl Predict {
         if let [_, _, ..] = self.inputs[..] {
             let explains = self.pattern.explain || self.trace.collectives.collectives.is_some();
             if self.pattern.is_for_patterns_only() || self.pattern.model.is_some() || explains {
-                bail!("found several traces, expected one input for --model, --collectives, --explain, --plot and --strict");
+                bail!(
+                    "found several traces, expected one input for --model, --collectives, --explain, --plot and --strict"
+                );
             }
             let Some(network) = network else { bail!("found no network, expected --network NET") };
             return predict_applications::run(&self.inputs, &network, &asked, &self.trace, self.json);

@@ -14,6 +14,8 @@
 //!
 //! The unknowns are `u_l = q_l^(1/max(alpha, 1))`, so that they stay near 1 for any alpha.
 
+use std::collections::BTreeMap;
+
 use super::crowd::{Crowd, Reach};
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::newton::{Complementarity, Iterate, solve};
@@ -38,8 +40,11 @@ const APPROACHES: [u32; 2] = [7, 20];
 /// Largest alpha for which delays, which go with the power alpha of the inverse rates, are kept as such.
 const STEEPEST: f64 = 8.0;
 
-/// Most flows of a group that can be solved at once, if the relaxation does not come to rest.
+/// Most flows that are solved at once; of larger sets of flows the relaxation keeps the solution up.
 const LARGE: usize = 400;
+
+/// How near to its capacity a full link is.
+const FULL: f64 = 1e-6;
 
 /// Tries from scattered starts after that.
 const RESTARTS: u32 = 20;
@@ -53,12 +58,14 @@ pub struct ClosedLoop {
     feedback: Feedback,
     delays: Vec<f64>,
     relaxation: Relaxation,
+    /// Whether the relaxation keeps the solution up; decided at the first change.
+    is_large: Option<bool>,
 }
 
 impl ClosedLoop {
     /// With these parameters.
     pub fn new(feedback: Feedback) -> ClosedLoop {
-        ClosedLoop { feedback, delays: Vec::new(), relaxation: Relaxation::default() }
+        ClosedLoop { feedback, delays: Vec::new(), relaxation: Relaxation::default(), is_large: None }
     }
 
     /// The queueing delay of each link as [`RateModel::update`] keeps it, in units of a lone flow's round trip.
@@ -96,17 +103,19 @@ impl RateModel for ClosedLoop {
     }
 
     fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
-        if self.feedback.alpha > STEEPEST {
-            return self.update_groups(fabric, crowd, f64::INFINITY, changes).map(|_| ());
-        }
-        match self.relaxation.update(fabric, crowd, self.feedback, changes) {
-            Ok(()) => Ok(()),
-            Err(Restless { imbalance }) => {
-                let delays = self.update_groups(fabric, crowd, imbalance, changes)?;
-                self.relaxation.set_delays(fabric, crowd, self.feedback, &delays);
-                Ok(())
+        let large = *self.is_large.get_or_insert(fabric.paths.len() > LARGE && self.feedback.alpha <= STEEPEST);
+        if !large {
+            for group in crowd.reached(fabric, self.reach()) {
+                let allocations = self.shares(fabric, &group)?;
+                changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
             }
+            return Ok(());
         }
+        if let Err(Restless { imbalance }) = self.relaxation.update(fabric, crowd, self.feedback, changes) {
+            let delays = self.update_groups(fabric, crowd, imbalance, changes)?;
+            self.relaxation.set_delays(fabric, crowd, self.feedback, &delays);
+        }
+        Ok(())
     }
 }
 
@@ -127,10 +136,18 @@ impl ClosedLoop {
             let mut solver = ClosedLoop::new(self.feedback);
             let allocations = solver.shares(fabric, &group)?;
             let delays = solver.delays();
-            let links = group.iter().flat_map(|flow| fabric.paths[*flow].data());
-            // The solver leaves next to nothing on links that are not full.
-            let delay = |link: &LinkId| Some(delays[link.index()]).filter(|delay| *delay > TOLERANCE).unwrap_or(0.0);
-            kept.extend(links.map(|link| (*link, delay(link))));
+            let mut loads = BTreeMap::new();
+            for (flow, allocation) in group.iter().zip(&allocations) {
+                fabric.paths[*flow]
+                    .data()
+                    .iter()
+                    .for_each(|link| *loads.entry(*link).or_insert(0.0) += allocation.share.0);
+            }
+            // The solver leaves a little delay on links that are not full.
+            let is_full = |link: LinkId, load: f64| load >= fabric.capacity(link).0 * (1.0 - FULL);
+            let delay =
+                |(link, load): (LinkId, f64)| (link, if is_full(link, load) { delays[link.index()] } else { 0.0 });
+            kept.extend(loads.into_iter().map(delay));
             changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
         }
         Ok(kept)

@@ -32,6 +32,6 @@ impl Jitter {
     #[inline]
     fn up_to(&mut self, most: Picos) -> Picos {
         // The upper half of a product of two 64-bit numbers: evenly spread, without a division.
-        Picos((u128::from(self.0.random::<u64>()) * u128::from(most.0) >> 64) as u64)
+        Picos(((u128::from(self.0.random::<u64>()) * u128::from(most.0)) >> 64) as u64)
     }
 }

@@ -117,15 +117,18 @@ struct Plan<'a> {
     fabric: &'a Fabric,
     wire: &'a Wire,
     /// For each connection its way and its messages, by start.
-    loads: Vec<(Path, Vec<(usize, Message)>)>,
+    loads: Vec<Load>,
     jitter: Option<Jitter>,
 }
+
+/// What one connection carries: its way, and its messages with their places in the pattern.
+type Load = (Path, Vec<(usize, Message)>);
 
 impl<'a> Plan<'a> {
     fn new(messages: &[Message], fabric: &'a Fabric, wire: &'a Wire) -> Result<Plan<'a>, SharingError> {
         let mut jitter = wire.seed.map(Jitter::from_seed);
         let most = Picos::from_time(wire.protocol.jitter);
-        let mut loads: BTreeMap<(u32, u32, usize), (Path, Vec<(usize, Message)>)> = BTreeMap::new();
+        let mut loads: BTreeMap<(u32, u32, usize), Load> = BTreeMap::new();
         for (place, (message, path)) in messages.iter().zip(&fabric.paths).enumerate() {
             let later = jitter.as_mut().map_or(Picos::ZERO, |jitter| jitter.of_start(most));
             let message = Message { start: message.start + later.to_time(), ..*message };
@@ -154,12 +157,10 @@ impl<'a> Plan<'a> {
         let frames = bytes / SEGMENT as f64 + messages.len() as f64;
         let seconds = (bytes + 2.0 * frames * FRAME_OVERHEAD as f64) / slowest + last;
         let each = self.wire.latency.as_seconds() * frames.max(1.0);
-        if !(seconds + each < LONGEST) {
+        if (seconds + each).is_nan() || seconds + each >= LONGEST {
             return Err(SharingError::TooLong { seconds: seconds + each, most: LONGEST });
         }
-        let packets = |load: &(Path, Vec<(usize, Message)>)| {
-            load.1.iter().map(|(_, message)| message.size.0.div_ceil(SEGMENT)).sum::<u64>()
-        };
+        let packets = |load: &Load| load.1.iter().map(|(_, message)| message.size.0.div_ceil(SEGMENT)).sum::<u64>();
         match self.loads.iter().map(packets).max() {
             Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets { found: most, most: (1 << 31) - 1 }),
             _ if self.loads.len() > MOST_CONNECTIONS => {
@@ -188,11 +189,14 @@ impl<'a> Plan<'a> {
     }
 
     fn routes(&self) -> Vec<Route> {
-        self.loads.iter().flat_map(|(path, _)| [travel(path.data_in_order()), travel(path.acknowledgements_in_order())]).collect()
+        self.loads
+            .iter()
+            .flat_map(|(path, _)| [travel(path.data_in_order()), travel(path.acknowledgements_in_order())])
+            .collect()
     }
 
     fn connections(&self) -> Vec<Connection> {
-        let connection = |(number, (_, messages)): (u32, &(Path, Vec<(usize, Message)>))| {
+        let connection = |(number, (_, messages)): (u32, &Load)| {
             Connection::new(number, messages, &self.wire.protocol, self.wire.rate)
         };
         (0..).zip(&self.loads).map(connection).collect()

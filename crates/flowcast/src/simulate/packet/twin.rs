@@ -23,14 +23,16 @@ enum Event {
     Timer,
 }
 
+/// Time, link or their number, connection of a timer, sequence.
+type Queued = (Picos, usize, usize, usize, Event);
+
 struct Twin {
     links: Vec<Link>,
     free: Vec<Picos>,
     routes: Vec<Route>,
     connections: Vec<Connection>,
     frames: Vec<Frame>,
-    /// Time, link or their number, connection of a timer, sequence.
-    queue: BinaryHeap<Reverse<(Picos, usize, usize, usize, Event)>>,
+    queue: BinaryHeap<Reverse<Queued>>,
     sequence: usize,
     jitter: Option<Jitter>,
     hops: u64,
