@@ -4,6 +4,8 @@
 //! observer: when each was inserted and when it was due. Every structure then gets the same insertions and gives out all
 //! that is due before each; every round times each structure once, in turn. The engine uses the first.
 
+#![allow(clippy::type_complexity)]
+
 #[allow(dead_code, unused_imports)]
 #[path = "../src/simulate/contention/pending.rs"]
 mod pending;
