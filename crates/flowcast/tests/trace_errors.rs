@@ -221,7 +221,7 @@ fn a_header_with_or_without_offsets_is_read() {
         assert_told(&plain.replacen("\"t\":0:2(", head, 1), &["t:1: found "]);
     }
     assert_told(&plain.replacen("(1,1)", "(1,0)", 1), &["t:1: found 0 threads in task 1"]);
-    assert!(predict(&plain.replacen("(1,1)", "(1,2)", 1)).is_ok(), "a thread without records ends at once");
+    assert!(predict(plain.replacen("(1,1)", "(1,2)", 1)).is_ok(), "a thread without records ends at once");
 }
 
 #[test]
