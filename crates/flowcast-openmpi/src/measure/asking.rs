@@ -56,8 +56,9 @@ impl<'a> Asking<'a> {
         let rough = self.rough(&way)?;
         let plan = plan(&rough, end.saturating_duration_since(Instant::now()));
         let mut shortest: BTreeMap<PrttPoint, Time> = BTreeMap::new();
-        for point in (0..plan.repetitions).flat_map(|_| &plan.points) {
-            if Instant::now() > end {
+        for (repetition, point) in (0..plan.repetitions).flat_map(|r| plan.points.iter().map(move |point| (r, point))) {
+            // The first one is worth the next rail's time: without it there is no result.
+            if repetition > 0 && Instant::now() > end {
                 break;
             }
             let Some(time) = self.round_trip(&way, *point) else { break };
