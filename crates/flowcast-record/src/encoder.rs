@@ -111,6 +111,9 @@ impl Encoder {
     /// A call.
     #[inline]
     pub fn call(&mut self, signature: &[i64], thread: u32, times: Times, rest: &mut Rest) {
+        if self.is_spent() {
+            return;
+        }
         let number = self.signature(signature);
         self.thread(thread);
         let Some(folding) = &mut self.folding else {

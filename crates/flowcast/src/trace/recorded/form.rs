@@ -92,7 +92,7 @@ pub fn time_code(nanos: u64) -> u16 {
     if exponent > 31 {
         return u16::MAX;
     }
-    (exponent as u16) << 11 | (nanos >> exponent) as u16 & 0x7FF
+    ((exponent as u16) << 11) | ((nanos >> exponent) as u16 & 0x7FF)
 }
 
 /// The time of a code, in nanoseconds.
@@ -132,7 +132,7 @@ pub fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
 /// Small numbers of either sign as small numbers.
 #[inline]
 pub fn zigzag(value: i64) -> u64 {
-    (value << 1 ^ value >> 63) as u64
+    ((value << 1) ^ (value >> 63)) as u64
 }
 
 /// The reverse of [`zigzag`].
