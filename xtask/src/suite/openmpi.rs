@@ -20,8 +20,9 @@ fn missing() -> Option<String> {
     if let Some(program) = programs.into_iter().find(|program| find(program).is_none()) {
         return Some(format!("{program} is not installed"));
     }
+    // `mpirun (Open MPI) 4.1.4`, or `(OpenRTE)` by its longer name.
     let version = output("mpirun.openmpi", &["--version"]).unwrap_or_default();
-    if !version.contains("(Open MPI) 4.1.") {
+    if !version.contains(") 4.1.") {
         let line = version.lines().next().unwrap_or_default();
         return Some(format!("found {line}, the component is for Open MPI 4.1"));
     }
