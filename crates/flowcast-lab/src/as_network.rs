@@ -53,9 +53,10 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
         Window::Fixed(window) => {
             let in_flight = Bytes((window.0 as f64 * IN_FLIGHT).round() as u64);
             format!(
-                "model = \"{}\"\nalpha = 1.0\nkappa = 1.0\nwindow = \"{}B\"\n",
+                "model = \"{}\"\nalpha = 1.0\nkappa = 1.0\nwindow = \"{}B\"\n{}",
                 own_model(level, "closed-loop"),
-                in_flight.0
+                in_flight.0,
+                if level == Level::Goodput { "transient = true\n" } else { "" },
             )
         }
         Window::Automatic => format!("model = \"{}\"\n", own_model(level, "fair")),

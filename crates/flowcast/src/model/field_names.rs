@@ -111,6 +111,7 @@ fn every_field() -> Network {
             start_end: Some(1.0),
             alpha: Some(1.0),
             kappa: Some(1.0),
+            transient: Some(true),
             window: Some(Bytes(1)),
             congestion: Some(Congestion::default()),
             first_window: Some(Bytes(1)),

@@ -8,16 +8,17 @@ use thiserror::Error;
 use super::fluid::{self, Demand, Interval, Intervals, Passage};
 use super::packet::seeds::{self, Spread};
 use super::packet::{self, Carried, Message, Wire};
+use super::transient;
 use crate::cluster::flow::Flow;
 use crate::cluster::pattern::Pattern;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
-use crate::model::sharing::fabric::{Fabric, Limit};
+use crate::model::sharing::fabric::{Fabric, Limit, Share};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, finite_rate, rate_model};
+use crate::model::sharing::model::{Model, finite_rate, rate_model, transient_window};
 use crate::model::sharing::protocol::Protocol;
 use crate::model::sharing::{RateModel, SharingError};
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 /// Why there is no prediction.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -115,9 +116,32 @@ pub fn predict_flows(
     method: Method,
 ) -> Result<Prediction, PredictError> {
     let fabric = Fabric::of(flows, racks, network)?;
+    if let Some(window) = transient_window(method.model, network)? {
+        return settle(flows, network, fabric, window);
+    }
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
         None => carry_packets(flows, network, fabric),
+    }
+}
+
+fn settle(flows: &[Flow], network: &Network, fabric: Fabric, window: Bytes) -> Result<Prediction, PredictError> {
+    let settled = transient::simulate(flows, &fabric, window, finite_rate(network)?);
+    let passages = settled.passages.into_iter();
+    let flows = flows.iter().zip(&fabric.paths).zip(passages);
+    let flows = flows.map(|((flow, path), passage)| prediction(flow, fabric.lone_share(path), network, passage)).collect();
+    let intervals = Intervals { of_flow: settled.intervals, ..Intervals::default() };
+    Ok(Prediction { flows, intervals, fabric })
+}
+
+/// `L + m*x` alone, and so much later than its data were through.
+fn prediction(flow: &Flow, lone: Share, network: &Network, passage: Passage) -> FlowPrediction {
+    let latency = network.nic.latency;
+    FlowPrediction {
+        flow: *flow,
+        end: passage.end + latency,
+        duration: passage.duration + latency,
+        alone: network.nic.time_for(flow.size) * (1.0 / lone.0) + latency,
     }
 }
 
@@ -131,14 +155,8 @@ fn step_flows(
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
     let passages = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
-    let latency = network.nic.latency;
-    let flows = flows.iter().zip(&fabric.paths).zip(demands.iter().zip(passages));
-    let flows = flows.map(|((flow, path), (demand, passage))| FlowPrediction {
-        flow: *flow,
-        end: passage.end + latency,
-        duration: passage.duration + latency,
-        alone: demand.work * (1.0 / fabric.lone_share(path).0) + latency,
-    });
+    let flows = flows.iter().zip(&fabric.paths).zip(passages);
+    let flows = flows.map(|((flow, path), passage)| prediction(flow, fabric.lone_share(path), network, passage));
     Ok(Prediction { flows: flows.collect(), intervals, fabric })
 }
 

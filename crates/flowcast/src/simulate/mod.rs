@@ -22,6 +22,7 @@ pub mod routes;
 mod standstill;
 pub mod sweep;
 pub mod timeline;
+pub mod transient;
 pub mod transit;
 mod under_way;
 

@@ -167,7 +167,10 @@ pub struct Sharing {
     /// Closed loop: weight of the delay that acknowledgements meet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kappa: Option<f64>,
-    /// Packet level: bytes that a flow keeps in flight.
+    /// Closed loop: whether patterns are stepped through the filling and emptying of queues, by `window`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transient: Option<bool>,
+    /// Packet level, and closed loop with `transient`: bytes that a flow keeps in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
     /// Packet level: how a sender finds its window.

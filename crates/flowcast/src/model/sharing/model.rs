@@ -7,9 +7,10 @@ use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
 use super::ib_penalty::IbPenalty;
 use super::independent::Independent;
+use super::protocol::Protocol;
 use super::{RateModel, Sharing, SharingError};
 use crate::model::network::Network;
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 
 /// A model of concurrent communications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +107,28 @@ pub fn rate_model(
     }))
 }
 
+/// The window with which the closed loop is stepped through the filling of queues; none where its steady rates hold.
+///
+/// # Errors
+/// A closed loop that is not that of equal windows through lossless queues, or no window.
+pub fn transient_window(model: Model, network: &Network) -> Result<Option<Bytes>, SharingError> {
+    let sharing = &network.sharing;
+    if model != Model::ClosedLoop || sharing.transient != Some(true) {
+        return Ok(None);
+    }
+    let Feedback { alpha, kappa } = feedback(sharing)?;
+    if alpha != 1.0 {
+        return Err(parameter("sharing.alpha", Some(alpha), "1 beside sharing.transient"));
+    }
+    if kappa != 1.0 {
+        return Err(parameter("sharing.kappa", Some(kappa), "1 beside sharing.transient"));
+    }
+    if sharing.window.is_none() {
+        return Err(parameter("sharing.window", None, "the bytes that a flow keeps in flight, for sharing.transient"));
+    }
+    Ok(Some(Protocol::of(sharing)?.window))
+}
+
 /// The interface's rate, which must be finite.
 ///
 /// # Errors
@@ -115,7 +138,7 @@ pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
     if rate.as_bytes_per_second() > 0.0 {
         Ok(rate)
     } else {
-        Err(parameter("nic.bandwidth", Some(0.0), "a finite rate for the packet model"))
+        Err(parameter("nic.bandwidth", Some(0.0), "a finite rate for windows and packets"))
     }
 }
 

@@ -1,0 +1,129 @@
+//! The closed loop stepped through the filling of its queues.
+
+use flowcast::cluster::flow::Flow;
+use flowcast::cluster::racks::Racks;
+use flowcast::model::builtin;
+use flowcast::model::network::Network;
+use flowcast::model::sharing::flow_cuts::Strictness;
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::concurrent::{Method, Prediction, predict_flows};
+use flowcast::units::{Bytes, Node, Time};
+use proptest::prelude::*;
+
+/// Goodput of 50 Mbit/s on the wire, in MB/s.
+const GOODPUT: f64 = 6.25 * 1448.0 / 1538.0;
+
+fn network(overrides: &[(&str, &str)]) -> Network {
+    let fixed = [("nic.latency", "0us"), ("sharing.window", "44kB"), ("sharing.first_window", "44kB")];
+    let all = fixed.iter().chain(overrides).map(|(key, value)| (key.to_string(), value.to_string()));
+    builtin::network("gige-lam").unwrap().with_overrides(&all.collect::<Vec<_>>()).unwrap()
+}
+
+fn settling(flows: &[Flow]) -> Prediction {
+    let rate = format!("{GOODPUT}MB/s");
+    predict(flows, &network(&[("nic.bandwidth", &rate), ("sharing.transient", "true")]), Model::ClosedLoop)
+}
+
+fn packets(flows: &[Flow]) -> Prediction {
+    predict(flows, &network(&[("nic.bandwidth", "6.25MB/s")]), Model::Packet)
+}
+
+fn predict(flows: &[Flow], network: &Network, model: Model) -> Prediction {
+    predict_flows(flows, &Racks::default(), network, Method { model, strictness: Strictness::Extended }).unwrap()
+}
+
+/// Source, destination, bytes, start in milliseconds.
+fn flows(wishes: &[(u32, u32, u64, u32)]) -> Vec<Flow> {
+    let flow = |(id, (src, dst, size, start)): (u32, &(u32, u32, u64, u32))| Flow {
+        id,
+        src: Node(*src),
+        dst: Node(*dst),
+        size: Bytes(*size),
+        start: Time::from_micros(f64::from(*start) * 1e3),
+    };
+    (1..).zip(wishes).map(flow).collect()
+}
+
+fn seconds(prediction: &Prediction) -> Vec<f64> {
+    prediction.flows.iter().map(|flow| flow.duration.as_seconds()).collect()
+}
+
+#[test]
+fn alone_a_flow_takes_its_bytes_over_the_rate_and_one_packet_into_the_node() {
+    let packet = 1448e-6 / GOODPUT;
+    for size in [2_000_000, 100_000, 10_000] {
+        let took = seconds(&settling(&flows(&[(0, 1, size, 3)])))[0] - size as f64 * 1e-6 / GOODPUT;
+        assert!((-0.3 * packet..1.3 * packet).contains(&took), "{size} bytes: {took} s more than alone");
+    }
+}
+
+#[test]
+fn nothing_takes_no_time() {
+    let prediction = settling(&flows(&[(0, 1, 0, 7), (2, 1, 0, 0)]));
+    assert_eq!(seconds(&prediction), [0.0, 0.0]);
+    assert_eq!(prediction.flows[0].end, Time::from_micros(7e3));
+}
+
+#[test]
+fn two_into_a_node_slow_the_one_out_of_it_to_a_half() {
+    let alone = 4.0 / GOODPUT;
+    for took in seconds(&settling(&flows(&[(1, 0, 4_000_000, 0), (2, 0, 4_000_000, 0), (0, 3, 4_000_000, 0)]))) {
+        assert!((took / alone / 2.0 - 1.0).abs() < 0.04, "{took} s, alone {alone} s");
+    }
+}
+
+#[test]
+fn what_it_cannot_step_is_refused_by_name() {
+    let method = Method { model: Model::ClosedLoop, strictness: Strictness::Extended };
+    let refusal = |field: &'static str, value: &'static str| {
+        let network = network(&[("sharing.transient", "true"), (field, value)]);
+        predict_flows(&flows(&[(0, 1, 1, 0)]), &Racks::default(), &network, method).unwrap_err().to_string()
+    };
+    assert!(refusal("sharing.alpha", "2").contains("sharing.alpha"));
+    assert!(refusal("sharing.kappa", "0").contains("sharing.kappa"));
+    assert!(refusal("sharing.window", "1kB").contains("sharing.window"));
+}
+
+fn wishes() -> impl Strategy<Value = Vec<(u32, u32, u64, u32)>> {
+    let wish = (0u32..6, 0u32..5, 500_000u64..3_000_000, 0u32..800)
+        .prop_map(|(src, other, size, start)| (src, if other >= src { other + 1 } else { other }, size, start));
+    proptest::collection::vec(wish, 1..10)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 40, max_shrink_iters: 40, rng_seed: proptest::test_runner::RngSeed::Fixed(4), ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn it_is_near_the_packets_that_it_stands_for(wishes in wishes()) {
+        let flows = flows(&wishes);
+        let (ours, theirs) = (seconds(&settling(&flows)), seconds(&packets(&flows)));
+        let errors: Vec<f64> = ours.iter().zip(&theirs).map(|(ours, theirs)| (ours / theirs - 1.0).abs()).collect();
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        prop_assert!(mean < 0.03, "mean {mean}: {ours:?} {theirs:?}");
+        prop_assert!(errors.iter().all(|error| *error < 0.12), "{errors:?}: {ours:?} {theirs:?}");
+    }
+
+    #[test]
+    fn intervals_carry_every_byte_without_a_gap(wishes in wishes()) {
+        let prediction = settling(&flows(&wishes));
+        for (place, flow) in prediction.flows.iter().enumerate() {
+            let intervals = prediction.intervals_of(place);
+            let carried = |interval: &flowcast::simulate::fluid::Interval| {
+                interval.share.0 * (interval.to - interval.from).as_seconds() * GOODPUT * 1e6
+            };
+            let bytes: f64 = intervals.iter().map(carried).sum();
+            prop_assert!((bytes - flow.flow.size.0 as f64).abs() < 1.0, "{bytes} of {}", flow.flow.size.0);
+            prop_assert!(intervals.windows(2).all(|pair| pair[0].to == pair[1].from));
+            prop_assert_eq!(intervals.last().unwrap().to, flow.end);
+        }
+    }
+
+    #[test]
+    fn renumbered_nodes_change_nothing(wishes in wishes()) {
+        let renumbered: Vec<_> = wishes.iter().map(|(src, dst, size, start)| (5 - src, 5 - dst, *size, *start)).collect();
+        let (one, other) = (seconds(&settling(&flows(&wishes))), seconds(&settling(&flows(&renumbered))));
+        prop_assert!(one.iter().zip(&other).all(|(one, other)| (one - other).abs() < 1e-6), "{one:?} {other:?}");
+    }
+}
