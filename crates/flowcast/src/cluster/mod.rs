@@ -1,5 +1,6 @@
 //! What is under way between nodes: flows, the racks of the nodes, and pattern files that list them.
 
+pub mod conflicts;
 pub mod flow;
 pub mod pattern;
 pub mod racks;

@@ -1,9 +1,13 @@
 //! From samples to the parameters of a model.
 //!
 //! [`samples`] reads and writes what was measured, [`prtt`] says what a parametrised round trip measures, [`loggp`]
-//! turns round trips into LogGP parameters with intervals, [`verdict`] says what is wrong with them, and [`plogp`] how
+//! turns round trips into LogGP parameters with intervals, [`conflict_samples`] and [`conflicts`] do the same for messages
+//! that are under way together, [`verdict`] says what is wrong with them, and [`plogp`] how
 //! many messages the older method would need.
 
+pub mod conflict_samples;
+pub mod conflicts;
+mod descent;
 mod estimate;
 pub mod loggp;
 mod network;

@@ -36,10 +36,12 @@ pub enum SamplesError {
         expected: String,
     },
     /// No line with column names, or none after it.
-    #[error("found no {missing}, expected the columns n,d_us,size_B,prtt_us and a row for each round trip")]
+    #[error("found no {missing}, expected the columns {expected} and rows of numbers")]
     Missing {
         /// What the file lacks.
         missing: &'static str,
+        /// The columns, as they have to stand.
+        expected: &'static str,
     },
 }
 
@@ -98,7 +100,8 @@ impl PrttSamples {
             }
         }
         let missing = if columns.is_none() { "column names" } else { "row" };
-        if samples.is_empty() { Err(SamplesError::Missing { missing }) } else { Ok(samples) }
+        let expected = "n,d_us,size_B,prtt_us";
+        if samples.is_empty() { Err(SamplesError::Missing { missing, expected }) } else { Ok(samples) }
     }
 
     /// The file's text.
@@ -180,19 +183,19 @@ impl Columns {
     }
 }
 
-fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, SamplesError> {
+pub(super) fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, SamplesError> {
     let number = field.parse().ok().filter(|number| (1..=largest).contains(number));
     number.ok_or_else(|| refused(line, format!("{column} = `{field}`"), format!("a whole number from 1 to {largest}")))
 }
 
-fn micros(line: usize, column: &str, field: &str) -> Result<Time, SamplesError> {
+pub(super) fn micros(line: usize, column: &str, field: &str) -> Result<Time, SamplesError> {
     let plain = field.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     // Through the text with its unit, so that whole nanoseconds come back exactly.
     let time = Time::parse(&format!("{field}us")).ok().filter(|_| plain);
     time.ok_or_else(|| refused(line, format!("{column} = `{field}`"), "microseconds, a finite number from 0 on".into()))
 }
 
-fn refused(line: usize, found: String, expected: String) -> SamplesError {
+pub(super) fn refused(line: usize, found: String, expected: String) -> SamplesError {
     SamplesError::Line { line, found, expected }
 }
 

@@ -28,6 +28,13 @@ impl Resampler {
         drawn.extend((0..count).map(|_| values[self.0.random_range(0..count) as usize]));
     }
 
+    /// As many places of a list of `count` as it has, each drawn from all of them. `count` is not 0.
+    pub fn draw_places(&mut self, count: usize) -> Vec<usize> {
+        // A range of u32 and not of usize, so that 32-bit machines draw the same.
+        let most = u32::try_from(count).expect("samples fit in memory many times over");
+        (0..most).map(|_| self.0.random_range(0..most) as usize).collect()
+    }
+
     /// Puts `items` into a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         items.shuffle(&mut self.0);

@@ -1,0 +1,410 @@
+//! From measured conflicts to the parameters of the sharing models, and which model explains the network best.
+//!
+//! The median of a flow's repetitions stands for it. Flows alone give latency and rate, those between racks the backbone
+//! ([`links`]). Of each model that has parameters the search takes those with the smallest sum of squared
+//! `ln(predicted/measured)` over the flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn
+//! again with replacement within each conflict and everything is fitted again.
+//!
+//! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, and on each
+//! conflict after a fit to all others.
+//!
+//! Stepping flows through their events is a later stage of this library, so the caller brings it as a [`Predictor`].
+
+mod links;
+mod network;
+mod parameters;
+mod search;
+
+use thiserror::Error;
+
+use super::conflict_samples::{ConflictSamples, Measured};
+use crate::cluster::conflicts::{Conflict, Kind};
+use crate::cluster::flow::Flow;
+use crate::cluster::racks::Racks;
+use crate::model::network::Network;
+use crate::model::sharing::SharingError;
+use crate::model::sharing::model::Model;
+use crate::stats::StatsError;
+use crate::stats::error_measures::error_summary;
+use crate::stats::resampling::{Resampler, percentile_interval};
+use crate::units::{Rate, Time};
+
+pub use links::{BackboneLimit, Links, SATURATED};
+use parameters::CANDIDATES;
+use search::Fitter;
+
+/// Durations of flows under a model.
+pub type Predictor<'a> = dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
+
+/// Why conflicts give no parameters.
+#[derive(Debug, Error)]
+pub enum ConflictFitError {
+    /// Nothing says what a flow takes alone.
+    #[error("found no conflict of kind `alone`, expected one: all others are held against it")]
+    NotAlone,
+    /// Only flows alone.
+    #[error("found only flows alone, expected conflicts: more than two nodes are needed")]
+    NoConflict,
+    /// Numbers that cannot be summed up.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+/// How to fit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ConflictFitOptions {
+    /// Bootstrap replicates.
+    pub replicates: usize,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for ConflictFitOptions {
+    fn default() -> ConflictFitOptions {
+        ConflictFitOptions { replicates: 200, level: 0.95, seed: 1 }
+    }
+}
+
+/// A number and where it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate<T> {
+    /// From all repetitions.
+    pub value: T,
+    /// Lower end of the interval.
+    pub low: T,
+    /// Upper end.
+    pub high: T,
+}
+
+/// What conflicts say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConflictFit {
+    /// Start-up of a message.
+    pub latency: Estimate<Time>,
+    /// Of a flow alone.
+    pub rate: Estimate<Rate>,
+    /// The backbone, if it was saturated.
+    pub backbone: Option<BackboneFit>,
+    /// The models, the simpler ones first.
+    pub models: Vec<ModelFit>,
+    /// The place in `models` of the one that explains the network best.
+    pub best: usize,
+    /// How many times longer than alone each flow of each conflict took.
+    pub slowdowns: Vec<Slowdown>,
+    /// What was asked for.
+    pub options: ConflictFitOptions,
+    /// Conflicts, random patterns and repetitions of all of them.
+    pub counts: (usize, usize, usize),
+    /// Where the nodes stand.
+    pub has_racks: bool,
+}
+
+/// The backbone's limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BackboneFit {
+    /// What all flows over it get together.
+    pub rate: Estimate<Rate>,
+    /// The number of flows from which it is the limit.
+    pub from: Estimate<u32>,
+}
+
+/// What conflicts say about a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFit {
+    /// The model.
+    pub model: Model,
+    /// Its parameters.
+    pub parameters: Vec<FittedParameter>,
+    /// On the conflicts that it was fitted to.
+    pub fitted: Errors,
+    /// On each conflict after a fit to all others.
+    pub left_out: Errors,
+    /// On the random patterns, if there are any.
+    pub held_out: Option<Errors>,
+}
+
+/// A parameter of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FittedParameter {
+    /// Dotted name.
+    pub field: &'static str,
+    /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
+    pub estimate: Estimate<f64>,
+    /// Whether any conflict depends on it.
+    pub is_measured: bool,
+}
+
+/// Errors of predictions, as shares of the measured durations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Errors {
+    /// Mean of the absolute errors.
+    pub mean_absolute: f64,
+    /// The largest absolute error.
+    pub worst: f64,
+    /// The conflict and the flow that have it.
+    pub worst_of: (String, u32),
+    /// Flows.
+    pub flows: usize,
+}
+
+/// How many times longer than alone a flow took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slowdown {
+    /// Name of the conflict.
+    pub conflict: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// The flow.
+    pub flow: Flow,
+    /// Measured.
+    pub measured: Estimate<f64>,
+    /// By model.
+    pub predicted: Vec<f64>,
+}
+
+/// A conflict and the medians of its flows.
+#[derive(Debug, Clone)]
+pub struct Observed<'a> {
+    conflict: &'a Conflict,
+    medians: Vec<Time>,
+}
+
+/// Fits every model and compares them.
+///
+/// # Errors
+/// No flow alone, no conflict, or options that make no sense.
+pub fn fit_conflicts(
+    samples: &ConflictSamples,
+    options: ConflictFitOptions,
+    predictor: &Predictor<'_>,
+) -> Result<ConflictFit, ConflictFitError> {
+    let (random, conflicts): (Vec<&Measured>, Vec<&Measured>) =
+        samples.measured.iter().partition(|measured| measured.conflict.kind == Kind::Random);
+    if conflicts.iter().all(|measured| measured.conflict.kind == Kind::Alone) && !conflicts.is_empty() {
+        return Err(ConflictFitError::NoConflict);
+    }
+    let fitter = Fitter { racks: &samples.racks, predictor };
+    let observed = observe(&conflicts);
+    let whole = Whole::of(&fitter, &observed)?;
+    let replicates = bootstrap(&fitter, &conflicts, &whole, options)?;
+    let random = observe(&random);
+    let mut models = Vec::with_capacity(CANDIDATES.len());
+    for place in 0..CANDIDATES.len() {
+        models.push(whole.model_fit(&fitter, place, (&observed, &random), &replicates, options.level)?);
+    }
+    Ok(ConflictFit {
+        latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
+        rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
+        backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
+        best: best(&models),
+        models,
+        slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
+        options,
+        counts: (observed.len(), random.len(), samples.measured.iter().map(Measured::repetitions).sum()),
+        has_racks: samples.racks.count() > 1,
+    })
+}
+
+fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
+    let of_one = |measured: &&'a Measured| Observed { conflict: &measured.conflict, medians: measured.medians() };
+    measured.iter().map(of_one).collect()
+}
+
+/// The first of those with the smallest mean error on what no fit has seen.
+fn best(models: &[ModelFit]) -> usize {
+    let error = |fit: &ModelFit| fit.held_out.as_ref().unwrap_or(&fit.left_out).mean_absolute;
+    let places = 0..models.len();
+    places.min_by(|a, b| error(&models[*a]).total_cmp(&error(&models[*b]))).expect("there are models")
+}
+
+/// Links and the parameters of all candidates, in the search's scale.
+#[derive(Debug, Clone)]
+struct Whole {
+    links: Links,
+    found: Vec<super::descent::Lowest>,
+}
+
+impl Whole {
+    fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
+        let links = Links::of(observed)?;
+        let found = CANDIDATES.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
+        Ok(Whole { links, found })
+    }
+
+    /// From where another fit ended.
+    fn near(&self, fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
+        let links = Links::of(observed)?;
+        let found = CANDIDATES.iter().zip(&self.found);
+        let found = found.map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed)).collect();
+        Ok(Whole { links, found })
+    }
+
+    fn network(&self, place: usize) -> Network {
+        search::network_with(&CANDIDATES[place], &self.found[place].at, &self.links)
+    }
+
+    fn model_fit(
+        &self,
+        fitter: &Fitter<'_>,
+        place: usize,
+        (observed, random): (&[Observed<'_>], &[Observed<'_>]),
+        replicates: &Replicates,
+        level: f64,
+    ) -> Result<ModelFit, ConflictFitError> {
+        let candidate = &CANDIDATES[place];
+        let mut parameters = Vec::new();
+        for (at, parameter) in candidate.parameters.iter().enumerate() {
+            let values: Vec<f64> =
+                replicates.all.iter().map(|one| parameter.from_search(one.found[place].at[at])).collect();
+            let value = parameter.from_search(self.found[place].at[at]);
+            let estimate = estimate(value, &values, level)?;
+            let is_measured = self.found[place].is_felt[at];
+            parameters.push(FittedParameter { field: parameter.field, estimate, is_measured });
+        }
+        let network = self.network(place);
+        let contended: Vec<&Observed<'_>> = observed.iter().filter(|one| one.conflict.kind != Kind::Alone).collect();
+        Ok(ModelFit {
+            model: candidate.model,
+            parameters,
+            fitted: fitter.errors(candidate.model, &network, contended.iter().copied())?,
+            left_out: self.left_out(fitter, place, observed)?,
+            held_out: match random {
+                [] => None,
+                random => Some(fitter.errors(candidate.model, &network, random.iter())?),
+            },
+        })
+    }
+
+    /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
+    fn left_out(
+        &self,
+        fitter: &Fitter<'_>,
+        place: usize,
+        observed: &[Observed<'_>],
+    ) -> Result<Errors, ConflictFitError> {
+        let mut judged = search::Judged::default();
+        for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
+            let others: Vec<Observed<'_>> =
+                observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
+            let links = Links::of(&others)?;
+            let found = fitter.refine(&CANDIDATES[place], &self.found[place].at, &links, &others);
+            let network = search::network_with(&CANDIDATES[place], &found.at, &links);
+            fitter.judge(CANDIDATES[place].model, &network, left, &mut judged);
+        }
+        judged.errors()
+    }
+
+    fn slowdowns(
+        &self,
+        fitter: &Fitter<'_>,
+        observed: &[Observed<'_>],
+        replicates: &Replicates,
+    ) -> Result<Vec<Slowdown>, ConflictFitError> {
+        let mut all = Vec::new();
+        for (at, one) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
+            let predicted: Vec<Option<Vec<Time>>> = (0..CANDIDATES.len())
+                .map(|place| fitter.durations(CANDIDATES[place].model, &self.network(place), one.conflict).ok())
+                .collect();
+            for (place, flow) in one.conflict.flows.iter().enumerate() {
+                let times_alone = |time: Time, links: &Links| time.as_seconds() / links.alone(flow.size).as_seconds();
+                let drawn: Vec<f64> =
+                    replicates.all.iter().map(|replicate| times_alone(replicate.medians[at][place], &replicate.links)).collect();
+                let of_model = |durations: &Option<Vec<Time>>| {
+                    durations.as_ref().map_or(f64::NAN, |durations| times_alone(durations[place], &self.links))
+                };
+                all.push(Slowdown {
+                    conflict: one.conflict.name.clone(),
+                    kind: one.conflict.kind,
+                    flow: *flow,
+                    measured: estimate(times_alone(one.medians[place], &self.links), &drawn, replicates.level)?,
+                    predicted: predicted.iter().map(of_model).collect(),
+                });
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A fit to repetitions that were drawn again.
+struct Replicate {
+    links: Links,
+    found: Vec<super::descent::Lowest>,
+    /// By conflict, then by flow.
+    medians: Vec<Vec<Time>>,
+}
+
+struct Replicates {
+    all: Vec<Replicate>,
+    level: f64,
+}
+
+fn bootstrap(
+    fitter: &Fitter<'_>,
+    conflicts: &[&Measured],
+    whole: &Whole,
+    options: ConflictFitOptions,
+) -> Result<Replicates, ConflictFitError> {
+    let mut resampler = Resampler::from_seed(options.seed);
+    let mut all = Vec::with_capacity(options.replicates);
+    for _ in 0..options.replicates.max(1) {
+        let drawn: Vec<Measured> = conflicts.iter().map(|measured| redraw(measured, &mut resampler)).collect();
+        let observed = observe(&drawn.iter().collect::<Vec<_>>());
+        let Whole { links, found } = whole.near(fitter, &observed)?;
+        all.push(Replicate { links, found, medians: observed.into_iter().map(|one| one.medians).collect() });
+    }
+    Ok(Replicates { all, level: options.level })
+}
+
+/// Whole repetitions, because the flows of one belong together.
+fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
+    let places = resampler.draw_places(measured.repetitions());
+    let of_flow = |durations: &Vec<Time>| places.iter().map(|place| durations[*place]).collect();
+    Measured { conflict: measured.conflict.clone(), durations: measured.durations.iter().map(of_flow).collect() }
+}
+
+impl Replicates {
+    fn estimate<T>(
+        &self,
+        value: T,
+        of_one: impl Fn(&Replicate) -> f64,
+        back: impl Fn(f64) -> T,
+    ) -> Result<Estimate<T>, ConflictFitError> {
+        let values: Vec<f64> = self.all.iter().map(of_one).collect();
+        let (low, high) = percentile_interval(&values, self.level)?;
+        Ok(Estimate { value, low: back(low), high: back(high) })
+    }
+
+    fn rate(
+        &self,
+        value: Rate,
+        of_one: impl Fn(&Replicate) -> Option<Rate>,
+    ) -> Result<Estimate<Rate>, ConflictFitError> {
+        let or_value = |one: &Replicate| of_one(one).unwrap_or(value).as_bytes_per_second();
+        self.estimate(value, or_value, Rate::from_bytes_per_second)
+    }
+
+    fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
+        let from = |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
+        Ok(BackboneFit {
+            rate: self.rate(limit.rate, |one| one.links.backbone.map(|limit| limit.rate))?,
+            from: self.estimate(limit.from, from, |from| from.round() as u32)?,
+        })
+    }
+}
+
+fn estimate(value: f64, drawn: &[f64], level: f64) -> Result<Estimate<f64>, ConflictFitError> {
+    let (low, high) = percentile_interval(drawn, level)?;
+    Ok(Estimate { value, low, high })
+}
+
+fn errors(predicted: &[f64], measured: &[f64], names: &[(String, u32)]) -> Result<Errors, ConflictFitError> {
+    let summary = error_summary(predicted, measured)?;
+    Ok(Errors {
+        mean_absolute: summary.mean_absolute,
+        worst: summary.worst.error,
+        worst_of: names[summary.worst.index].clone(),
+        flows: predicted.len(),
+    })
+}

@@ -1,0 +1,112 @@
+//! Fitted conflicts as a network file.
+
+use std::collections::BTreeMap;
+
+use super::search::plain_network;
+use super::{BackboneLimit, ConflictFit, Estimate, FittedParameter, Links, ModelFit};
+use crate::model::network::{Interval, Network};
+use crate::model::sharing::Sharing;
+use crate::model::sharing::model::Model;
+use crate::units::{Rate, Time};
+
+impl ConflictFit {
+    /// The network with the parameters of all models, the best one as its own, and `provenance`. `alpha` is that of the
+    /// closed loop, unless alpha-fair, which shares the field, is the best.
+    pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
+        let limit = |fit: &super::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
+        let links = Links {
+            latency: tidy_time(self.latency.value),
+            rate: tidy_rate(self.rate.value),
+            backbone: self.backbone.as_ref().map(limit),
+        };
+        let best = self.best_model();
+        let mut sharing = Sharing {
+            model: Some(best.model.name().to_owned()),
+            backbone_from: links.backbone.map(|limit| limit.from),
+            ..Sharing::default()
+        };
+        for parameter in self.written_parameters() {
+            set(&mut sharing, parameter);
+        }
+        for fit in &self.models {
+            provenance.insert(format!("error.{}", fit.model.name()), fit.verdict());
+        }
+        let (conflicts, random, repetitions) = self.counts;
+        Network {
+            name: name.to_owned(),
+            title: "Measured by elementary conflicts".to_owned(),
+            source: format!(
+                "flowcast fit, {conflicts} conflicts and {random} random patterns in {repetitions} repetitions"
+            ),
+            sharing,
+            intervals: self.interval_texts(),
+            provenance,
+            ..plain_network(&links)
+        }
+    }
+
+    /// The model that explains the network best.
+    pub fn best_model(&self) -> &ModelFit {
+        &self.models[self.best]
+    }
+
+    /// Each field once.
+    fn written_parameters(&self) -> Vec<&FittedParameter> {
+        let best = self.best_model();
+        let left_out = if best.model == Model::AlphaFair { "sharing.alpha" } else { "" };
+        let of_others = self.models.iter().filter(|fit| fit.model != Model::AlphaFair).flat_map(|fit| &fit.parameters);
+        let others = of_others.filter(|parameter| parameter.field != left_out);
+        let own = best.parameters.iter().filter(|parameter| parameter.field == left_out);
+        others.chain(own).collect()
+    }
+
+    fn interval_texts(&self) -> BTreeMap<String, Interval> {
+        let level = self.options.level;
+        let interval = |low: String, high: String| Interval { low, high, level };
+        let times = |e: &Estimate<Time>| interval(tidy_time(e.low).to_string(), tidy_time(e.high).to_string());
+        let rates = |e: &Estimate<Rate>| interval(tidy_rate(e.low).to_string(), tidy_rate(e.high).to_string());
+        let mut all = BTreeMap::from([
+            ("nic.latency".to_owned(), times(&self.latency)),
+            ("nic.bandwidth".to_owned(), rates(&self.rate)),
+        ]);
+        if let Some(backbone) = &self.backbone {
+            let from = &backbone.from;
+            all.insert("backbone.bandwidth".to_owned(), rates(&backbone.rate));
+            all.insert("sharing.backbone_from".to_owned(), interval(from.low.to_string(), from.high.to_string()));
+        }
+        for parameter in self.written_parameters().into_iter().filter(|parameter| parameter.is_measured) {
+            let Estimate { low, high, .. } = parameter.estimate;
+            all.insert(parameter.field.to_owned(), interval(tidy(low).to_string(), tidy(high).to_string()));
+        }
+        all
+    }
+}
+
+impl ModelFit {
+    fn verdict(&self) -> String {
+        let held_out = self.held_out.as_ref().map_or(String::new(), |errors| {
+            format!("{:.2} % on {} flows of random patterns, ", errors.mean_absolute * 100.0, errors.flows)
+        });
+        let (left_out, fitted) = (self.left_out.mean_absolute * 100.0, self.fitted.mean_absolute * 100.0);
+        format!("{held_out}{left_out:.2} % on conflicts left out, {fitted:.2} % on those fitted to")
+    }
+}
+
+fn set(sharing: &mut Sharing, parameter: &FittedParameter) {
+    let candidates = super::CANDIDATES.iter().flat_map(|candidate| candidate.parameters);
+    let known = candidates.into_iter().find(|known| known.field == parameter.field);
+    known.expect("fitted parameters are those of candidates").set(sharing, tidy(parameter.estimate.value));
+}
+
+/// Six significant digits: more than any measurement has, and short in a file.
+fn tidy(value: f64) -> f64 {
+    format!("{value:.5e}").parse().expect("a printed number is a number")
+}
+
+fn tidy_time(time: Time) -> Time {
+    Time::from_nanos(tidy(time.as_nanos()))
+}
+
+fn tidy_rate(rate: Rate) -> Rate {
+    Rate::from_bytes_per_second(tidy(rate.as_bytes_per_second()))
+}

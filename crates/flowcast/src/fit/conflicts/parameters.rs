@@ -1,0 +1,114 @@
+//! What of a sharing model is found out by conflicts, and where the search begins.
+
+use crate::model::sharing::Sharing;
+use crate::model::sharing::model::Model;
+
+/// A field of the network file that conflicts say something about.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Dotted name.
+    pub field: &'static str,
+    /// What it may be.
+    pub range: (f64, f64),
+    scale: Scale,
+    place: fn(&mut Sharing) -> &mut Option<f64>,
+}
+
+/// In what the search is straight.
+#[derive(Debug, Clone, Copy)]
+enum Scale {
+    Linear,
+    Logarithm,
+    /// The logarithm of one more: of the time that a flow with this cut takes.
+    LogarithmOfOneMore,
+}
+
+impl Parameter {
+    /// As the search has it.
+    pub fn to_search(self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => value,
+            Scale::Logarithm => value.ln(),
+            Scale::LogarithmOfOneMore => value.ln_1p(),
+        }
+    }
+
+    /// As the file has it.
+    pub fn from_search(self, value: f64) -> f64 {
+        let (low, high) = self.range;
+        let value = match self.scale {
+            Scale::Linear => value,
+            Scale::Logarithm => value.exp(),
+            Scale::LogarithmOfOneMore => value.exp_m1(),
+        };
+        value.clamp(low, high)
+    }
+
+    /// The bounds of the search.
+    pub fn search_range(self) -> (f64, f64) {
+        (self.to_search(self.range.0), self.to_search(self.range.1))
+    }
+
+    /// Writes it among the parameters of the models.
+    pub fn set(self, sharing: &mut Sharing, value: f64) {
+        *(self.place)(sharing) = Some(value);
+    }
+}
+
+/// A model that is held against the conflicts.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    /// The model.
+    pub model: Model,
+    /// What is fitted.
+    pub parameters: &'static [Parameter],
+    /// Where searches begin, in the order of the parameters.
+    pub starts: &'static [&'static [f64]],
+}
+
+const CUT: (f64, f64) = (0.0, 20.0);
+
+const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
+    Parameter { field, range: CUT, scale: Scale::LogarithmOfOneMore, place }
+}
+
+const ALPHA: Parameter = Parameter {
+    field: "sharing.alpha",
+    range: (0.1, 100.0),
+    scale: Scale::Logarithm,
+    place: |sharing| &mut sharing.alpha,
+};
+
+const KAPPA: Parameter =
+    Parameter { field: "sharing.kappa", range: (0.0, 2.0), scale: Scale::Linear, place: |sharing| &mut sharing.kappa };
+
+const CUTS: [Parameter; 5] = [
+    cut("sharing.odd_end", |sharing| &mut sharing.odd_end),
+    cut("sharing.odd_inner", |sharing| &mut sharing.odd_inner),
+    cut("sharing.io_out", |sharing| &mut sharing.io_out),
+    cut("sharing.include", |sharing| &mut sharing.include),
+    cut("sharing.start_end", |sharing| &mut sharing.start_end),
+];
+
+const fn plain(model: Model) -> Candidate {
+    Candidate { model, parameters: &[], starts: &[&[]] }
+}
+
+/// The models, the simpler ones first. Cuts begin at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
+pub const CANDIDATES: [Candidate; 7] = [
+    plain(Model::Independent),
+    plain(Model::Fair),
+    plain(Model::DegreeFair),
+    plain(Model::Asymmetric),
+    Candidate {
+        model: Model::FlowCuts,
+        parameters: &CUTS,
+        starts: &[&[0.5, 2.0, 3.0, 0.5, 0.0], &[0.75, 4.0 / 3.0, 3.0, 0.5, 0.0], &[1.0, 1.0, 0.0, 0.0, 0.0]],
+    },
+    Candidate { model: Model::AlphaFair, parameters: &[ALPHA], starts: &[&[1.0], &[0.5], &[2.41], &[8.0]] },
+    Candidate {
+        model: Model::ClosedLoop,
+        parameters: &[ALPHA, KAPPA],
+        starts: &[&[1.0, 1.0], &[1.0, 0.1], &[2.41, 0.1], &[0.5, 0.5], &[8.0, 0.1]],
+    },
+];
