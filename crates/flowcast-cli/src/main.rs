@@ -1,17 +1,20 @@
 //! The `flowcast` command.
 
+mod carrying;
 mod collectives;
 mod commands;
 mod exit;
 mod files;
 mod launcher;
 mod mpi_launcher;
+mod mpi_session;
 mod network_args;
 mod output;
 mod partial;
 mod provenance;
 mod recording;
 mod replay_files;
+mod repeating;
 mod replay_view;
 mod tables;
 mod trace_args;

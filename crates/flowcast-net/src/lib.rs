@@ -5,6 +5,7 @@
 //! parameters back.
 
 pub mod loopback;
+pub mod mpi;
 pub mod prtt;
 mod script;
 pub mod tcp;

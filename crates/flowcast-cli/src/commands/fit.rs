@@ -1,4 +1,4 @@
-//! `flowcast fit`: from samples to a network.
+//! `flowcast fit`: from samples to a network. Round trips here, conflicts in [`super::fit_conflicts`].
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -6,11 +6,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use flowcast::fit::conflict_samples::ConflictSamples;
+use flowcast::fit::conflicts::{self, ConflictFitOptions};
 use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp};
 use flowcast::fit::samples::PrttSamples;
+use flowcast::model::network::Network;
 use flowcast::units::{Rounded, Time};
 use serde::Serialize;
 
+use super::fit_conflicts;
 use crate::files::{read_text, write_whole};
 use crate::output::println_out;
 use crate::provenance;
@@ -20,10 +24,12 @@ use crate::tables::table;
 ///
 /// The median of each point stands for its samples. g and G come from a line through the spacing of messages sent in
 /// a row, without the sizes where the overhead hides the gap; o from messages with computing between them; L from
-/// plain round trips. Intervals are bootstrap percentiles.
+/// plain round trips. From conflicts: rates, flow cuts, alpha and kappa, and the model that explains random patterns
+/// best. Intervals are bootstrap percentiles.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
-                        flowcast fit --prtt round-trips.csv --json")]
+                        flowcast fit --prtt round-trips.csv --json\n  \
+                        flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml")]
 pub struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present = "prtt", conflicts_with = "prtt")]
@@ -43,9 +49,9 @@ pub struct Fit {
     /// Theil and Sen's line instead of least squares: wild points do not bend it
     #[arg(long)]
     robust: bool,
-    /// Bootstrap replicates
-    #[arg(long, default_value_t = 500, value_name = "COUNT")]
-    replicates: usize,
+    /// Bootstrap replicates [default: 500, of conflicts 200]
+    #[arg(long, value_name = "COUNT")]
+    replicates: Option<usize>,
     /// Confidence level of the intervals
     #[arg(long, default_value_t = 0.95)]
     level: f64,
@@ -62,12 +68,13 @@ impl Fit {
     pub fn run(self) -> Result<()> {
         let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of both");
         let place = || path.display().to_string();
-        let samples = PrttSamples::from_csv(&read_text(path)?).with_context(place)?;
-        let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
-        if let Some(output) = &self.output {
-            let network = fit.to_network(&self.network_name(), provenance_of(&samples, &fit));
-            write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
+        let text = read_text(path)?;
+        if self.samples.is_some() && ConflictSamples::is_one(&text) {
+            return self.fit_conflicts(&ConflictSamples::from_csv(&text).with_context(place)?).with_context(place);
         }
+        let samples = PrttSamples::from_csv(&text).with_context(place)?;
+        let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
+        self.write(&fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
         if self.json {
             println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
         } else {
@@ -76,11 +83,29 @@ impl Fit {
         Ok(())
     }
 
+    fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {
+        let replicates = self.replicates.unwrap_or(ConflictFitOptions::default().replicates);
+        let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed };
+        let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
+        self.write(&fit.to_network(&self.network_name(), fit_conflicts::provenance_of(samples, &fit)))?;
+        if self.json {
+            println_out!("{}", fit_conflicts::document(&fit, samples));
+        } else {
+            fit_conflicts::print(&fit);
+        }
+        Ok(())
+    }
+
+    fn write(&self, network: &Network) -> Result<()> {
+        let Some(output) = &self.output else { return Ok(()) };
+        write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
+    }
+
     fn options(&self) -> FitOptions {
         FitOptions {
             sizes: if self.all_sizes { SizeChoice::Every } else { SizeChoice::AboveKnee },
             line: if self.robust { LineMethod::TheilSen } else { LineMethod::LeastSquares },
-            replicates: self.replicates,
+            replicates: self.replicates.unwrap_or(FitOptions::default().replicates),
             level: self.level,
             seed: self.seed,
         }

@@ -263,7 +263,7 @@ fn whole_megabits(bytes_per_second: f64) -> String {
 }
 
 /// A file if there is one of that name, else a built-in profile.
-pub(super) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
+pub(crate) fn load(name: &str, overrides: &[String]) -> Result<LabSpec> {
     let (path, overrides) = (Path::new(name), parse_overrides(overrides)?);
     if path.is_file() {
         LabSpec::from_toml(&read_text(path)?, &overrides).with_context(|| name.to_owned())
@@ -280,7 +280,7 @@ fn checked(lab: &Lab, how: &How) -> Result<Vec<Check>> {
 }
 
 /// Runs the self-test and says what it saw.
-pub(super) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
+pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
     for Check { what, found, expected } in &checks {
         eprintln!("flowcast: self-test: {what}: {} of {}", megabits(*found), megabits(*expected));
@@ -301,7 +301,7 @@ fn code_of(status: ExitStatus) -> i32 {
 }
 
 /// With the exit code of its kind.
-pub(super) fn explained(error: LabError) -> anyhow::Error {
+pub(crate) fn explained(error: LabError) -> anyhow::Error {
     if error.is_environment() { EnvironmentLacks(error.to_string()).into() } else { error.into() }
 }
 

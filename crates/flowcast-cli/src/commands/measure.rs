@@ -17,6 +17,7 @@ use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
+use super::measure_conflicts::MeasureConflicts;
 use crate::exit::EnvironmentLacks;
 use crate::launcher;
 use crate::output::print_out;
@@ -27,7 +28,7 @@ use crate::tables::table;
 
 /// Measure a network
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast measure p2p -o samples.csv")]
+#[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv")]
 pub struct Measure {
     #[command(subcommand)]
     action: Action,
@@ -35,7 +36,8 @@ pub struct Measure {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    P2p(P2p),
+    P2p(Box<P2p>),
+    Conflicts(Box<MeasureConflicts>),
 }
 
 impl Measure {
@@ -43,6 +45,7 @@ impl Measure {
     pub fn run(self) -> Result<()> {
         match self.action {
             Action::P2p(command) => command.run(),
+            Action::Conflicts(command) => command.run(),
         }
     }
 }

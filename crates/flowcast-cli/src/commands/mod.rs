@@ -10,11 +10,14 @@ mod doctor;
 mod explain;
 mod explain_trace;
 mod fit;
+mod fit_conflicts;
 mod generate;
-mod lab;
+pub(crate) mod lab;
 mod lab_network;
 mod mapping;
 mod measure;
+mod measure_conflicts;
+mod mpi_rank;
 mod networks;
 mod place;
 mod predict;
@@ -60,6 +63,7 @@ enum Command {
     Networks(networks::Networks),
     Completions(completions::Completions),
     Man(completions::Man),
+    MpiRank(mpi_rank::MpiRank),
 }
 
 impl Cli {
@@ -85,6 +89,7 @@ impl Cli {
             Command::Networks(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
+            Command::MpiRank(command) => command.run(),
         }
     }
 }

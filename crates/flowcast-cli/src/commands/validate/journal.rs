@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::patterns::Named;
 use crate::files::read_text;
+use crate::repeating::Over;
 
 const SCHEMA: &str = "flowcast/validation-journal/1";
 
@@ -24,12 +25,25 @@ pub struct Header {
     schema: String,
     /// The lab.
     pub lab: LabSpec,
+    /// What carried the messages, if not TCP.
+    #[serde(default, skip_serializing_if = "is_tcp")]
+    over: String,
+}
+
+fn is_tcp(over: &str) -> bool {
+    over.is_empty()
 }
 
 impl Header {
     /// Of a lab.
-    pub fn of(lab: &LabSpec) -> Header {
-        Header { schema: SCHEMA.to_owned(), lab: lab.clone() }
+    pub fn of(lab: &LabSpec, over: Over) -> Header {
+        let over = if over == Over::Mpi { "mpi" } else { "" };
+        Header { schema: SCHEMA.to_owned(), lab: lab.clone(), over: over.to_owned() }
+    }
+
+    /// What carried the messages.
+    pub fn over(&self) -> &str {
+        if self.over.is_empty() { "tcp" } else { &self.over }
     }
 }
 
@@ -57,6 +71,13 @@ pub struct FinishedFlow {
     bytes: u64,
     start_s: f64,
     durations_s: Vec<f64>,
+    /// Its step, counted from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    step: u32,
+}
+
+fn is_first(step: &u32) -> bool {
+    *step == 0
 }
 
 impl Finished {
@@ -69,6 +90,7 @@ impl Finished {
             bytes: flow.size.0,
             start_s: flow.start.as_seconds(),
             durations_s: run.durations_of(index).iter().map(|time| time.as_seconds()).collect(),
+            step: named.step_of[index],
         };
         Finished {
             name: named.name.clone(),
@@ -90,6 +112,11 @@ impl Finished {
         self.flows.iter().map(flow).collect()
     }
 
+    /// The step of each flow.
+    pub fn steps(&self) -> Vec<u32> {
+        self.flows.iter().map(|flow| flow.step).collect()
+    }
+
     /// Durations by flow, then by repetition.
     pub fn durations(&self) -> Vec<Vec<Time>> {
         let times = |flow: &FinishedFlow| flow.durations_s.iter().map(|seconds| Time::from_seconds(*seconds)).collect();
@@ -103,7 +130,7 @@ impl Finished {
             (own.src, own.dst, own.bytes) == (flow.src.0, flow.dst.0, flow.size.0) && start
         };
         self.name == named.name
-            && self.flows.len() == named.pattern.flows.len()
+            && self.steps() == named.step_of
             && self.flows.iter().zip(&named.pattern.flows).all(same)
     }
 }
@@ -140,7 +167,7 @@ impl Journal {
         let (found, finished, whole) = read(path)?;
         if found != *header {
             bail!(
-                "{}: found patterns of another lab, expected that of this run (remove it, or another -o)",
+                "{}: found patterns of another lab or carrier, expected those of this run (remove it, or another -o)",
                 path.display()
             );
         }
@@ -184,7 +211,7 @@ mod tests {
 
     fn finished(name: &str) -> Finished {
         let pattern = Pattern::read("x", b"0 -> 1 4MB @ 50ms\n2 -> 1 1MB\n").unwrap();
-        let named = Named { name: name.into(), configuration: "two".into(), pattern };
+        let named = Named { name: name.into(), configuration: "two".into(), pattern, step_of: vec![0, 1] };
         let carried = Carried { start: Time::ZERO, end: Time::from_seconds(0.1 + 0.2) };
         let run = PatternRun { repetitions: vec![vec![carried; 2]; 3], is_precise: true };
         let finished = Finished::new(&named, &run);
@@ -196,7 +223,7 @@ mod tests {
     fn a_killed_run_goes_on_with_what_was_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html.journal");
-        let header = Header::of(&profile("fair", &[]).unwrap());
+        let header = Header::of(&profile("fair", &[]).unwrap(), Over::Tcp);
         let mut journal = Journal::start(&path, &header).unwrap();
         journal.append(&finished("a")).unwrap();
         journal.append(&finished("b")).unwrap();
@@ -219,7 +246,7 @@ mod tests {
     fn a_journal_of_another_lab_or_with_a_garbled_line_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
-        let header = |name: &str| Header::of(&profile(name, &[]).unwrap());
+        let header = |name: &str| Header::of(&profile(name, &[]).unwrap(), Over::Tcp);
         drop(Journal::start(&path, &header("fair")).unwrap());
         assert!(Journal::resume(&path, &header("bus")).unwrap_err().to_string().contains("another lab"));
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"garbled\n").unwrap();

@@ -6,6 +6,8 @@ mod patterns;
 mod results;
 mod tolerance;
 
+pub(crate) use patterns::racks_of;
+
 use anyhow::Result;
 use clap::{Args, Subcommand};
 

@@ -1,25 +1,26 @@
 //! `flowcast validate pattern`: patterns carried for real in a lab, and each predicted with each model.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{ModelErrors, Validation};
-use flowcast::stats::interval::StoppingRule;
-use flowcast_lab::{Lab, LabSpec, Level, PatternOptions, network_of, run_pattern};
+use flowcast_lab::{Lab, LabSpec, Level, network_of};
 
 use super::journal::{self, Finished, Header, Journal};
-use super::patterns::{Draw, Named, Set};
+use super::patterns::{Draw, Ends, Named, Set};
 use super::results::{self, Predictors};
 use super::tolerance::Tolerance;
+use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::exit::Finding;
 use crate::network_args;
 use crate::output::println_out;
 use crate::provenance;
+use crate::repeating::{Over, Repeating};
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
@@ -31,6 +32,8 @@ use crate::provenance;
 #[command(after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
                         flowcast validate pattern --set B --instances 40 --models packet,closed-loop -o racks.html\n  \
                         flowcast validate pattern --set mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
+                        flowcast validate pattern --set A --over mpi -o chain-mpi.html\n  \
+                        flowcast validate pattern --set broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
                         flowcast validate pattern --no-run -o chain.html")]
 pub struct ValidatePattern {
     /// A, B, or pattern files (repeatable)
@@ -72,15 +75,14 @@ pub struct ValidatePattern {
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     tolerance: Vec<String>,
-    /// Repetitions that are not counted
-    #[arg(long, default_value_t = 2, value_name = "COUNT")]
-    warm_ups: usize,
-    /// Fewest and most repetitions
-    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10])]
-    repetitions: Vec<usize>,
-    /// A repetition more until half the 95 % interval of each flow's mean is at most this share of it
-    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
-    precision: f64,
+    #[command(flatten)]
+    repeating: Repeating,
+    /// What carries the messages
+    #[arg(long, value_enum, default_value_t = Over::Tcp)]
+    over: Over,
+    /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
+    #[arg(long, value_name = "MAP")]
+    mapping: Option<String>,
     /// Go on with the patterns of REPORT.journal
     #[arg(long)]
     resume: bool,
@@ -107,35 +109,37 @@ impl ValidatePattern {
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;
         let set = Set::parse(&self.sets)?;
-        let (spec, finished) = if self.no_run { self.known()? } else { self.carried(&set)? };
-        let predictors = self.predictors(&models, &spec)?;
+        let (header, finished) = if self.no_run { self.known()? } else { self.carried(&set)? };
+        let spec = &header.lab;
+        let predictors = self.predictors(&models, spec)?;
         let validation = Validation {
             title: set.title().to_owned(),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
-            cases: results::cases(&finished, &spec, &predictors)?,
-            provenance: self.provenance(&spec, &predictors),
+            cases: results::cases(&finished, spec, &predictors)?,
+            provenance: self.provenance(&header, &predictors),
         };
         let errors = validation.errors()?;
         let document = results::write(&self.output, &validation, &errors, &finished)?;
         if self.json {
             println_out!("{document}");
         } else {
-            results::print(&validation, &errors);
+            results::print(&validation, &errors, &results::wholes(&finished, &validation)?);
         }
         judge(&tolerances, &models, &errors)
     }
 
-    fn known(&self) -> Result<(LabSpec, Vec<Finished>)> {
+    fn known(&self) -> Result<(Header, Vec<Finished>)> {
         let (header, finished, _) = journal::read(&self.journal_path())?;
-        Ok((header.lab, finished))
+        Ok((header, finished))
     }
 
     /// The patterns of this run that are finished, those of an earlier run among them.
-    fn carried(&self, set: &Set) -> Result<(LabSpec, Vec<Finished>)> {
+    fn carried(&self, set: &Set) -> Result<(Header, Vec<Finished>)> {
         let spec = self.spec(set)?;
         let draw = Draw { instances: self.instances, seed: self.seed, flows: self.flows };
-        let wanted = set.patterns(draw, &spec)?;
-        let header = Header::of(&spec);
+        let ends = self.mapping.as_deref().map_or(Ends::Nodes, Ends::Ranks);
+        let wanted = set.patterns(draw, ends, &spec)?;
+        let header = Header::of(&spec, self.over);
         let (mut journal, mut known) = if self.resume {
             Journal::resume(&self.journal_path(), &header)?
         } else {
@@ -147,7 +151,7 @@ impl ValidatePattern {
             known.extend(new);
         }
         let finished = wanted.iter().filter_map(|named| known.iter().find(|known| known.is(named)).cloned());
-        Ok((spec, finished.collect()))
+        Ok((header, finished.collect()))
     }
 
     fn carry(&self, spec: &LabSpec, missing: &[&Named], journal: &mut Journal) -> Result<Vec<Finished>> {
@@ -155,7 +159,8 @@ impl ValidatePattern {
         if !self.no_self_test {
             self_tested(&lab)?;
         }
-        let options = self.options()?;
+        let options = self.repeating.options()?;
+        let mut means = Means::in_lab(&lab, self.over)?;
         let began = Instant::now();
         let mut finished = Vec::new();
         for named in missing {
@@ -164,7 +169,7 @@ impl ValidatePattern {
                 break;
             }
             let start = Instant::now();
-            let run = run_pattern(&lab, &named.pattern.flows, &options).map_err(explained)?;
+            let run = means.run(&named.steps(), &options)?;
             let one = Finished::new(named, &run);
             journal.append(&one)?;
             finished.push(one);
@@ -191,21 +196,6 @@ impl ValidatePattern {
         load(lab, &self.lab_set)
     }
 
-    fn options(&self) -> Result<PatternOptions> {
-        let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
-        if fewest == 0 || most < fewest {
-            bail!("--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first");
-        }
-        let rule = StoppingRule {
-            relative_half_width: self.precision,
-            min_repetitions: fewest,
-            max_repetitions: most,
-            ..StoppingRule::default()
-        };
-        let patience = Duration::from_secs(60);
-        Ok(PatternOptions { warm_ups: self.warm_ups, rule, patience, ..PatternOptions::default() })
-    }
-
     fn predictors(&self, models: &[Model], spec: &LabSpec) -> Result<Predictors> {
         let network = |model: &Model| -> Result<Network> {
             let (given, level) = if *model == Model::Packet {
@@ -221,9 +211,10 @@ impl ValidatePattern {
         models.iter().map(|model| Ok((*model, network(model)?))).collect()
     }
 
-    fn provenance(&self, spec: &LabSpec, predictors: &Predictors) -> std::collections::BTreeMap<String, String> {
+    fn provenance(&self, header: &Header, predictors: &Predictors) -> std::collections::BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
-        all.insert("lab".into(), spec.to_toml());
+        all.insert("lab".into(), header.lab.to_toml());
+        all.insert("over".into(), header.over().to_owned());
         all.insert("seed".into(), self.seed.to_string());
         for (model, network) in predictors {
             let name = if *model == Model::Packet { "network.packet" } else { "network" };

@@ -4,12 +4,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use flowcast::cluster::flow::Flow;
-use flowcast::cluster::pattern::Pattern;
+use flowcast::cluster::pattern::{Pattern, Steps};
 use flowcast::cluster::racks::Racks;
 use flowcast::cluster::staggered::{random_directions, staggered_chain_at};
 use flowcast::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
-use flowcast::units::{Bytes, Node};
+use flowcast::model::machine::{Machine, NodeGroup};
+use flowcast::place::mapping_file;
+use flowcast::simulate::placement::Placement;
+use flowcast::units::{Bytes, Node, Rank};
 use flowcast_lab::LabSpec;
+
+use crate::files::read_text;
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +36,29 @@ pub struct Named {
     pub configuration: String,
     /// The flows and their racks.
     pub pattern: Pattern,
+    /// The step of each flow, from 0 on; the flows of a step stand together.
+    pub step_of: Vec<u32>,
+}
+
+impl Named {
+    /// The flows step by step.
+    pub fn steps(&self) -> Vec<Vec<Flow>> {
+        by_step(&self.pattern.flows, &self.step_of)
+    }
+}
+
+/// Flows step by step.
+pub fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
+    let mut steps: Vec<Vec<Flow>> = Vec::new();
+    let mut last = None;
+    for (flow, step) in flows.iter().zip(step_of) {
+        if last != Some(step) {
+            steps.push(Vec::new());
+        }
+        last = Some(step);
+        steps.last_mut().expect("a step was just begun").push(*flow);
+    }
+    steps
 }
 
 /// How patterns are drawn.
@@ -42,6 +70,15 @@ pub struct Draw {
     pub seed: u64,
     /// Flows of the chain.
     pub flows: u32,
+}
+
+/// What the flows of pattern files are between.
+#[derive(Debug, Clone, Copy)]
+pub enum Ends<'a> {
+    /// Nodes.
+    Nodes,
+    /// Ranks, which a rule or a file puts on nodes.
+    Ranks(&'a str),
 }
 
 impl Set {
@@ -83,11 +120,11 @@ impl Set {
     }
 
     /// The patterns, for a lab.
-    pub fn patterns(&self, draw: Draw, spec: &LabSpec) -> Result<Vec<Named>> {
+    pub fn patterns(&self, draw: Draw, ends: Ends<'_>, spec: &LabSpec) -> Result<Vec<Named>> {
         let patterns = match self {
             Set::Chain => (0..draw.instances).map(|at| chain(draw, at, spec)).collect(),
             Set::TwoRacks => two_racks(draw, spec)?,
-            Set::Files(names) => names.iter().map(|name| from_file(name, spec)).collect::<Result<_>>()?,
+            Set::Files(names) => names.iter().map(|name| from_file(name, ends, spec)).collect::<Result<_>>()?,
         };
         for named in &patterns {
             let highest = named.pattern.flows.iter().map(|flow| flow.src.0.max(flow.dst.0)).max().unwrap_or(0);
@@ -143,16 +180,48 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
     )
 }
 
-fn from_file(name: &str, spec: &LabSpec) -> Result<Named> {
+/// A pattern, or one in steps. Messages inside a node are left out: no cable carries them.
+fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
     let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
-    let pattern = Pattern::read(name, &bytes)?;
+    let has_steps = String::from_utf8_lossy(&bytes).lines().any(|line| line.trim() == "step");
+    let steps =
+        if has_steps { Steps::read(name, &bytes)?.steps } else { vec![Pattern::read(name, &bytes)?.flows] };
     let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    Ok(named(stem, "files", pattern.flows, spec))
+    let node_of = nodes_of_ranks(&steps, ends, spec)?;
+    let between = steps.into_iter().zip(0..).flat_map(|(step, number)| step.into_iter().map(move |flow| (flow, number)));
+    let placed = between.map(|(flow, step)| {
+        let node = |rank: Node| node_of.as_ref().map_or(rank, |nodes| nodes[rank.index()]);
+        (Flow { src: node(flow.src), dst: node(flow.dst), ..flow }, step)
+    });
+    let (flows, step_of): (Vec<Flow>, Vec<u32>) = placed.filter(|(flow, _)| flow.src != flow.dst).unzip();
+    if flows.is_empty() {
+        bail!("{name}: found messages inside nodes only, expected one between nodes");
+    }
+    let stem = match ends {
+        Ends::Nodes => stem,
+        Ends::Ranks(map) => format!("{stem} on {}", Path::new(map).file_stem().unwrap_or_default().to_string_lossy()),
+    };
+    Ok(Named { step_of, ..named(stem, "files", flows, spec) })
+}
+
+/// The node of each rank; none where flows are between nodes.
+fn nodes_of_ranks(steps: &[Vec<Flow>], ends: Ends<'_>, spec: &LabSpec) -> Result<Option<Vec<Node>>> {
+    let Ends::Ranks(map) = ends else { return Ok(None) };
+    let highest = steps.iter().flatten().map(|flow| flow.src.max(flow.dst).index()).max().unwrap_or(0);
+    let mapping = match mapping_file::rule(map) {
+        Some(rule) => rule,
+        None => mapping_file::read(map, &read_text(Path::new(map))?, &[])?.mapping,
+    };
+    let group = NodeGroup { count: spec.cluster.nodes, cpus: spec.cluster.ranks_per_node, ..NodeGroup::default() };
+    let machine = Machine { nodes: vec![group], ..Machine::default() };
+    let placement = Placement::new(&machine, Some(&mapping), highest + 1).with_context(|| format!("--mapping {map}"))?;
+    Ok(Some((0..=highest as u32).map(|rank| placement.node(Rank(rank))).collect()))
 }
 
 /// Nodes stand where the lab has them.
 fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) -> Named {
-    Named { name, configuration: configuration.to_owned(), pattern: Pattern { flows, racks: racks_of(spec) } }
+    let step_of = vec![0; flows.len()];
+    Named { name, configuration: configuration.to_owned(), pattern: Pattern { flows, racks: racks_of(spec) }, step_of }
 }
 
 /// Where the lab's nodes stand; nowhere if it has one rack.
@@ -180,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_chain_of_the_usual_lab_starts_a_flow_every_fifty_milliseconds() {
-        let patterns = Set::Chain.patterns(DRAW, &usual(&Set::Chain)).unwrap();
+        let patterns = Set::Chain.patterns(DRAW, Ends::Nodes, &usual(&Set::Chain)).unwrap();
         assert_eq!(patterns.len(), 3);
         assert!((patterns[0].pattern.flows[29].start.as_seconds() - 1.5).abs() < 1e-12);
         assert_ne!(patterns[0].pattern, patterns[1].pattern);
@@ -188,7 +257,7 @@ mod tests {
 
     #[test]
     fn two_racks_have_nine_configurations_that_take_turns_and_use_half_of_each_rack() {
-        let patterns = Set::TwoRacks.patterns(DRAW, &usual(&Set::TwoRacks)).unwrap();
+        let patterns = Set::TwoRacks.patterns(DRAW, Ends::Nodes, &usual(&Set::TwoRacks)).unwrap();
         assert_eq!(patterns.len(), 27);
         assert_eq!(patterns[0].configuration, patterns[9].configuration);
         assert_ne!(patterns[0].pattern, patterns[9].pattern);
@@ -200,9 +269,29 @@ mod tests {
     #[test]
     fn a_lab_that_is_too_small_is_named() {
         let small = profile("fair", &[]).unwrap();
-        let said = |set: Set| set.patterns(DRAW, &small).unwrap_err().to_string();
+        let said = |set: Set| set.patterns(DRAW, Ends::Nodes, &small).unwrap_err().to_string();
         assert!(said(Set::Chain).contains("found node 30, expected one of the lab's 6 nodes"));
         assert!(said(Set::TwoRacks).contains("found 6 nodes in 1 racks"));
         assert!(Set::parse(&["A".into(), "x.pattern".into()]).is_err());
+    }
+
+    #[test]
+    fn steps_between_ranks_become_steps_between_nodes_without_messages_inside_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (steps, map) = (folder.path().join("broadcast.steps"), folder.path().join("ring.map"));
+        let text = "0 -> 4 1MB\nstep\n0 -> 2 1MB\n4 -> 6 1MB\nstep\n0 -> 1 1MB\n2 -> 3 1MB\n4 -> 5 1MB\n6 -> 7 1MB\n";
+        std::fs::write(&steps, text).unwrap();
+        std::fs::write(&map, "3\n0\n0\n1\n1\n2\n2\n3\n").unwrap();
+        let lab = profile("asymmetric", &[]).unwrap();
+        let set = Set::Files(vec![steps.display().to_string()]);
+        let ends = |named: &Named| -> Vec<Vec<(u32, u32)>> {
+            named.steps().iter().map(|step| step.iter().map(|flow| (flow.src.0, flow.dst.0)).collect()).collect()
+        };
+        let pairs = set.patterns(DRAW, Ends::Ranks("2-per-node"), &lab).unwrap();
+        assert_eq!(ends(&pairs[0]), [vec![(0, 2)], vec![(0, 1), (2, 3)]]);
+        let map = map.display().to_string();
+        let ring = set.patterns(DRAW, Ends::Ranks(&map), &lab).unwrap();
+        assert_eq!(ends(&ring[0]), [vec![(3, 1)], vec![(3, 0), (1, 2)], vec![(3, 0), (0, 1), (1, 2), (2, 3)]]);
+        assert_eq!(ring[0].name, "broadcast on ring");
     }
 }

@@ -11,11 +11,12 @@ use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{Case, ModelErrors, Validation, html};
 use flowcast::simulate::concurrent::{Method, predict};
+use flowcast::stats::sample::median;
 use flowcast::units::Time;
 use serde_json::{Value, json};
 
 use super::journal::Finished;
-use super::patterns::racks_of;
+use super::patterns::{by_step, racks_of};
 use crate::files::write_whole;
 use crate::output::println_out;
 use crate::tables::table;
@@ -28,14 +29,18 @@ pub type Predictors = Vec<(Model, Network)>;
 pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors) -> Result<Vec<Case>> {
     let racks = racks_of(spec);
     let case = |finished: &Finished| -> Result<Case> {
-        let pattern = Pattern { flows: finished.pattern_flows(), racks: racks.clone() };
-        let predicted = predictors.iter().map(|(model, network)| durations(&pattern, network, *model));
+        let (flows, step_of) = (finished.pattern_flows(), finished.steps());
+        let predicted = predictors.iter().map(|(model, network)| -> Result<Vec<Time>> {
+            let steps = by_step(&flows, &step_of).into_iter();
+            let durations = steps.map(|flows| durations(&Pattern { flows, racks: racks.clone() }, network, *model));
+            Ok(durations.collect::<Result<Vec<_>>>()?.concat())
+        });
         Ok(Case {
             name: finished.name.clone(),
             configuration: finished.configuration.clone(),
             predicted: predicted.collect::<Result<_>>().with_context(|| finished.name.clone())?,
             measured: finished.durations(),
-            flows: pattern.flows,
+            flows,
         })
     };
     finished.iter().map(case).collect()
@@ -44,6 +49,48 @@ pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors) -> 
 fn durations(pattern: &Pattern, network: &Network, model: Model) -> Result<Vec<Time>> {
     let prediction = predict(pattern, network, Method { model, strictness: Strictness::Extended })?;
     Ok(prediction.flows.iter().map(|flow| flow.duration).collect())
+}
+
+/// A pattern of several steps as a whole: how long all of them took together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Whole {
+    name: String,
+    /// The median of the repetitions.
+    measured: f64,
+    /// By model.
+    predicted: Vec<f64>,
+}
+
+/// The patterns that have several steps, the quickest first.
+pub fn wholes(finished: &[Finished], validation: &Validation) -> Result<Vec<Whole>> {
+    let mut wholes = Vec::new();
+    for (finished, case) in finished.iter().zip(&validation.cases) {
+        if let Some(whole) = whole(finished, case)? {
+            wholes.push(whole);
+        }
+    }
+    wholes.sort_by(|a, b| a.measured.total_cmp(&b.measured));
+    Ok(wholes)
+}
+
+fn whole(finished: &Finished, case: &Case) -> Result<Option<Whole>> {
+    let step_of = finished.steps();
+    if step_of.iter().all(|step| *step == step_of[0]) {
+        return Ok(None);
+    }
+    // The sum over the steps of the latest end.
+    let together = |durations: &dyn Fn(usize) -> Time| -> f64 {
+        let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
+        for (at, flow) in case.flows.iter().enumerate() {
+            let end = ends.entry(step_of[at]).or_default();
+            *end = (*end).max(flow.start + durations(at));
+        }
+        ends.into_values().sum::<Time>().as_seconds()
+    };
+    let repetitions = case.measured.first().map_or(0, Vec::len);
+    let measured: Vec<f64> = (0..repetitions).map(|at| together(&|flow| case.measured[flow][at])).collect();
+    let predicted = case.predicted.iter().map(|predicted| together(&|flow| predicted[flow])).collect();
+    Ok(Some(Whole { name: finished.name.clone(), measured: median(&measured)?, predicted }))
 }
 
 /// Writes the page and, beside it, the JSON file; gives the latter's document.
@@ -55,7 +102,7 @@ pub fn write(output: &Path, validation: &Validation, errors: &[ModelErrors], fin
 }
 
 /// The error columns for people.
-pub fn print(validation: &Validation, errors: &[ModelErrors]) {
+pub fn print(validation: &Validation, errors: &[ModelErrors], wholes: &[Whole]) {
     let columns = ["model", ">mean", ">pattern min", ">max", ">global min", ">max", ">worst flow", "which", ">signed"];
     let mut table = table(&[&columns[..], &[">worst configuration"]].concat());
     for (name, errors) in validation.models.iter().zip(errors) {
@@ -75,6 +122,22 @@ pub fn print(validation: &Validation, errors: &[ModelErrors]) {
     println_out!("{table}");
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
     println_out!("{} patterns, {flows} flows", validation.cases.len());
+    if !wholes.is_empty() {
+        print_wholes(validation, wholes);
+    }
+}
+
+fn print_wholes(validation: &Validation, wholes: &[Whole]) {
+    let mut columns = vec!["steps".to_owned(), ">measured".to_owned()];
+    columns.extend(validation.models.iter().map(|name| format!(">{name}")));
+    let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+    for whole in wholes {
+        let mut row = vec![whole.name.clone(), format!("{:.3} s", whole.measured)];
+        let error = |predicted: &f64| (predicted - whole.measured) / whole.measured * 100.0;
+        row.extend(whole.predicted.iter().map(|predicted| format!("{predicted:.3} s, {:+.1} %", error(predicted))));
+        table.add_row(row);
+    }
+    println_out!("{table}");
 }
 
 fn document(validation: &Validation, errors: &[ModelErrors], finished: &[Finished]) -> Result<Value> {
@@ -136,12 +199,17 @@ fn pattern_entry(validation: &Validation, case: &Case, finished: &Finished) -> R
             "measured_s": medians[index], "repetitions_s": repetitions, "predicted_s": predicted,
         })
     };
-    Ok(json!({
+    let mut entry = json!({
         "pattern": case.name,
         "configuration": case.configuration,
         "is_precise": finished.is_precise,
         "flows": case.flows.iter().enumerate().map(flow).collect::<Vec<_>>(),
-    }))
+    });
+    if let Some(whole) = whole(finished, case)? {
+        let predicted: BTreeMap<&String, f64> = validation.models.iter().zip(whole.predicted).collect();
+        entry["steps"] = json!({ "of_flow": finished.steps(), "measured_s": whole.measured, "predicted_s": predicted });
+    }
+    Ok(entry)
 }
 
 fn percent(share: f64) -> String {

@@ -1,0 +1,175 @@
+//! `flowcast fit` on measured conflicts: parameters of every sharing model, and which one explains the network best.
+
+use std::collections::BTreeMap;
+
+use flowcast::cluster::flow::Flow;
+use flowcast::cluster::racks::Racks;
+use flowcast::fit::conflict_samples::ConflictSamples;
+use flowcast::fit::conflicts::{ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
+use flowcast::model::network::Network;
+use flowcast::model::sharing::SharingError;
+use flowcast::model::sharing::flow_cuts::Strictness;
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::concurrent::{Method, PredictError, predict_flows};
+use flowcast::units::{Rate, Rounded, Time};
+use serde_json::{Value, json};
+
+use crate::output::println_out;
+use crate::provenance;
+use crate::tables::table;
+
+/// Durations of flows under a model, stepped through their events.
+pub fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Result<Vec<Time>, SharingError> {
+    let method = Method { model, strictness: Strictness::Extended };
+    match predict_flows(flows, racks, network, method) {
+        Ok(prediction) => Ok(prediction.flows.iter().map(|flow| flow.duration).collect()),
+        Err(PredictError::Sharing(refused)) => Err(refused),
+    }
+}
+
+/// This run's provenance, and that of the samples under `samples.`.
+pub fn provenance_of(samples: &ConflictSamples, fit: &ConflictFit) -> BTreeMap<String, String> {
+    let mut all = provenance::of_this_run();
+    all.insert("seed".into(), fit.options.seed.to_string());
+    all.insert("bootstrap_replicates".into(), fit.options.replicates.to_string());
+    all.extend(samples.provenance.iter().map(|(key, value)| (format!("samples.{key}"), value.clone())));
+    all
+}
+
+/// Machine-readable.
+pub fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
+    let interval = |estimate: &Estimate<f64>| json!([estimate.low, estimate.high]);
+    let rate = |estimate: &Estimate<Rate>| {
+        let rates = [estimate.value, estimate.low, estimate.high].map(|rate| rate.as_bytes_per_second());
+        json!({ "value_Bps": rates[0], "interval_Bps": [rates[1], rates[2]] })
+    };
+    let latency = [fit.latency.value, fit.latency.low, fit.latency.high].map(|time| time.as_seconds());
+    let backbone = fit.backbone.as_ref().map(|backbone| {
+        let from = &backbone.from;
+        json!({ "bandwidth": rate(&backbone.rate), "from_flows": from.value, "from_flows_interval": [from.low, from.high] })
+    });
+    let parameter = |parameter: &FittedParameter| {
+        json!({
+            "field": parameter.field, "value": parameter.estimate.value, "interval": interval(&parameter.estimate),
+            "is_measured": parameter.is_measured,
+        })
+    };
+    let model = |fit: &ModelFit| {
+        json!({
+            "model": fit.model.name(), "parameters": fit.parameters.iter().map(parameter).collect::<Vec<_>>(),
+            "fitted": errors(&fit.fitted), "left_out": errors(&fit.left_out),
+            "held_out": fit.held_out.as_ref().map(errors),
+        })
+    };
+    let (conflicts, random, repetitions) = fit.counts;
+    json!({
+        "schema": "flowcast/conflict-fit/1", "best": fit.best_model().model.name(),
+        "latency": { "value_s": latency[0], "interval_s": [latency[1], latency[2]] },
+        "bandwidth": rate(&fit.rate), "backbone": backbone,
+        "models": fit.models.iter().map(model).collect::<Vec<_>>(),
+        "slowdowns": fit.slowdowns.iter().map(|one| slowdown(fit, one)).collect::<Vec<_>>(),
+        "level": fit.options.level, "replicates": fit.options.replicates, "seed": fit.options.seed,
+        "conflicts": conflicts, "random_patterns": random, "repetitions": repetitions,
+        "samples_provenance": samples.provenance,
+    })
+}
+
+fn errors(errors: &Errors) -> Value {
+    json!({
+        "mean_absolute_error": errors.mean_absolute, "worst": errors.worst, "worst_conflict": errors.worst_of.0,
+        "worst_flow": errors.worst_of.1, "flows": errors.flows,
+    })
+}
+
+fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
+    let predicted: BTreeMap<&str, f64> =
+        fit.models.iter().map(|fit| fit.model.name()).zip(one.predicted.iter().copied()).collect();
+    json!({
+        "conflict": one.conflict, "kind": one.kind.to_string(), "flow": one.flow.id, "src": one.flow.src.0,
+        "dst": one.flow.dst.0, "times_longer_than_alone": one.measured.value,
+        "interval": [one.measured.low, one.measured.high], "predicted": predicted,
+    })
+}
+
+/// For people: what each flow got, the parameters, and the models side by side.
+pub fn print(fit: &ConflictFit) {
+    print_slowdowns(fit);
+    println_out!();
+    print_parameters(fit);
+    println_out!();
+    print_models(fit);
+    let best = fit.best_model();
+    let on = if best.held_out.is_some() { "on the random patterns" } else { "on conflicts left out" };
+    println_out!("{} explains this network best, {on}.", best.model.name());
+    if fit.has_racks && fit.backbone.is_none() {
+        eprintln!("warning: the backbone was not saturated and is taken for no limit; measure with more nodes in a rack");
+    }
+    let unmeasured = fit.models.iter().flat_map(|model| &model.parameters).filter(|one| !one.is_measured);
+    for parameter in unmeasured {
+        let (field, value) = (parameter.field, parameter.estimate.value);
+        eprintln!("warning: {field} matters to none of these conflicts and stays at {value}");
+    }
+}
+
+fn print_slowdowns(fit: &ConflictFit) {
+    let best = fit.best;
+    let mut table = table(&["conflict", ">flow", "", ">times alone", ">interval", &format!(">{}", fit.best_model().model.name())]);
+    let mut last = "";
+    for one in &fit.slowdowns {
+        let name = if one.conflict == last { "" } else { one.conflict.as_str() };
+        last = &one.conflict;
+        table.add_row([
+            name.to_owned(),
+            one.flow.id.to_string(),
+            format!("{} > {}", one.flow.src, one.flow.dst),
+            format!("{:.3}", one.measured.value),
+            format!("{:.3} .. {:.3}", one.measured.low, one.measured.high),
+            format!("{:.3}", one.predicted[best]),
+        ]);
+    }
+    println_out!("{table}");
+}
+
+fn print_parameters(fit: &ConflictFit) {
+    let mut table = table(&["parameter", "model", ">value", &format!(">{} % interval", fit.options.level * 100.0)]);
+    let megabits = |rate: Rate| format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6);
+    let mut row = |name: &str, model: &str, texts: [String; 3]| {
+        let [value, low, high] = texts;
+        table.add_row([name.to_owned(), model.to_owned(), value, format!("{low} .. {high}")]);
+    };
+    let all = |e: &Estimate<Rate>| [e.value, e.low, e.high].map(megabits);
+    let times = [fit.latency.value, fit.latency.low, fit.latency.high].map(|time| Rounded(time).to_string());
+    row("nic.latency", "all", times);
+    row("nic.bandwidth", "all", all(&fit.rate));
+    if let Some(backbone) = &fit.backbone {
+        row("backbone.bandwidth", "all", all(&backbone.rate));
+        let from = &backbone.from;
+        row("sharing.backbone_from", "asymmetric", [from.value, from.low, from.high].map(|from| from.to_string()));
+    }
+    for model in &fit.models {
+        for parameter in &model.parameters {
+            let Estimate { value, low, high } = parameter.estimate;
+            row(parameter.field, model.model.name(), [value, low, high].map(|number| format!("{number:.3}")));
+        }
+    }
+    println_out!("{table}");
+}
+
+fn print_models(fit: &ConflictFit) {
+    let columns = ["model", ">random patterns", ">worst flow", ">conflicts left out", ">worst flow", ">fitted"];
+    let mut table = table(&columns);
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    for model in &fit.models {
+        let held_out = model.held_out.as_ref();
+        let or_none = |value: Option<f64>| value.map_or("-".to_owned(), percent);
+        table.add_row([
+            model.model.name().to_owned(),
+            or_none(held_out.map(|errors| errors.mean_absolute)),
+            or_none(held_out.map(|errors| errors.worst)),
+            percent(model.left_out.mean_absolute),
+            percent(model.left_out.worst),
+            percent(model.fitted.mean_absolute),
+        ]);
+    }
+    println_out!("{table}");
+}

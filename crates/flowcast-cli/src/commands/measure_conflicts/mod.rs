@@ -1,0 +1,247 @@
+//! `flowcast measure conflicts`: the elementary conflicts of a network, carried for real.
+
+mod journal;
+mod summary;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use flowcast::cluster::conflicts::{Conflict, ConflictPlan, Kind};
+use flowcast::cluster::racks::Racks;
+use flowcast::fit::conflict_samples::{ConflictSamples, Measured};
+use flowcast::units::{Bytes, Node};
+use flowcast_lab::{Lab, LabSpec, PatternOptions};
+
+use self::journal::Journal;
+use crate::carrying::Means;
+use crate::commands::lab::{explained, load, self_tested};
+use crate::commands::validate::racks_of;
+use crate::exit::Finding;
+use crate::mpi_session::MpiSession;
+use crate::output::println_out;
+use crate::provenance;
+use crate::repeating::{Over, Repeating};
+
+/// Measure what messages that are under way together do to each other
+///
+/// Carries the elementary conflicts between the nodes of a lab, over TCP or by MPI, or between the hosts of an MPI
+/// launcher, and random patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which
+/// sharing model explains it best. Conflicts that are finished stay in FILE.csv.partial until all are.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flowcast measure conflicts --lab asymmetric -o conflicts.csv\n  \
+                        flowcast measure conflicts --lab asymmetric --over mpi -o conflicts.csv\n  \
+                        flowcast measure conflicts --launcher 'mpirun -np 8 --hostfile hosts' --racks 2 -o conflicts.csv\n  \
+                        flowcast fit conflicts.csv -o network.toml")]
+pub struct MeasureConflicts {
+    /// Write the durations here
+    #[arg(short, long, value_name = "FILE.csv")]
+    output: PathBuf,
+    /// Built-in profile or lab file
+    #[arg(long, value_name = "PROFILE|FILE", default_value = "asymmetric", conflicts_with = "launcher")]
+    lab: String,
+    /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher")]
+    lab_set: Vec<String>,
+    /// What carries the messages in the lab
+    #[arg(long, value_enum, default_value_t = Over::Tcp, conflicts_with = "launcher")]
+    over: Over,
+    /// No lab: MPI ranks on other machines, started by these words and this program's name behind them
+    #[arg(long, value_name = "WORDS")]
+    launcher: Option<String>,
+    /// With --launcher: racks, to which the hosts are dealt in blocks
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher")]
+    racks: u32,
+    /// Size of each message; at least 30 windows, or the start of a message matters
+    #[arg(long, default_value = "4MB", value_name = "SIZE")]
+    size: Bytes,
+    /// Most flows in one direction of a node
+    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    most: u32,
+    /// Only conflicts of these kinds, separated by commas (flows alone are always measured)
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
+    kinds: Vec<Kind>,
+    /// Random patterns for validation
+    #[arg(long, default_value_t = 6, value_name = "COUNT")]
+    holdout: u32,
+    /// Seed of the first of them
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    repeating: Repeating,
+    /// Go on with the conflicts of FILE.csv.partial
+    #[arg(long)]
+    resume: bool,
+    /// Begin no new conflict after this many seconds; what is missing ends with code 1 and is left for --resume
+    #[arg(long, value_name = "SECONDS")]
+    max_time: Option<f64>,
+    /// Do not check that the lab delivers its rates
+    #[arg(long)]
+    no_self_test: bool,
+    /// Machine-readable summary on the standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    text.parse().map_err(|()| format!("expected one of {}", Kind::names()))
+}
+
+impl MeasureConflicts {
+    /// Carries what is missing and writes the file.
+    pub fn run(self) -> Result<()> {
+        let options = self.repeating.options()?;
+        if self.size == Bytes(0) || self.most == 0 {
+            bail!("--size and --most: found 0, expected a number above 0");
+        }
+        match &self.launcher {
+            Some(words) => self.over_launcher(words, &options),
+            None => self.in_lab(&options),
+        }
+    }
+
+    fn in_lab(&self, options: &PatternOptions) -> Result<()> {
+        let spec = load(&self.lab, &self.lab_set)?;
+        let plan = self.plan(spec.nodes().collect(), racks_of(&spec))?;
+        let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
+        provenance.insert("lab".into(), one_line(&spec)?);
+        let mut run = self.open(plan, provenance)?;
+        if run.is_missing_any() {
+            let lab = Lab::up(&spec).map_err(explained)?;
+            if !self.no_self_test {
+                self_tested(&lab)?;
+            }
+            run.carry(&mut Means::in_lab(&lab, self.over)?, options, self.max_time)?;
+        }
+        run.deliver(self.json)
+    }
+
+    fn over_launcher(&self, words: &str, options: &PatternOptions) -> Result<()> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let (session, hosts) = MpiSession::with_launcher(&words)?;
+        let (nodes, racks) = (hosts.len() as u32, self.racks.max(1));
+        let mut places = Racks::default();
+        for node in (0..nodes).filter(|_| racks > 1) {
+            let rack = node * racks / nodes;
+            places.place(Node(node), Node(node), &rack.to_string())?;
+        }
+        let plan = self.plan((0..nodes).map(Node).collect(), places)?;
+        let mut provenance = self.provenance(&format!("mpi, {}", words.join(" ")));
+        provenance.insert("hosts".into(), hosts.join(" "));
+        provenance.insert("racks".into(), racks.to_string());
+        let mut run = self.open(plan, provenance)?;
+        run.carry(&mut Means::Mpi(Box::new(session)), options, self.max_time)?;
+        run.deliver(self.json)
+    }
+
+    fn name(&self) -> &'static str {
+        if self.over == Over::Mpi { "mpi" } else { "tcp" }
+    }
+
+    fn plan(&self, nodes: Vec<Node>, racks: Racks) -> Result<ConflictPlan> {
+        if nodes.len() < 2 {
+            bail!("found {} node, expected at least two", nodes.len());
+        }
+        Ok(ConflictPlan { nodes, racks, size: self.size, most: self.most })
+    }
+
+    fn provenance(&self, path: &str) -> BTreeMap<String, String> {
+        let mut all = provenance::of_this_run();
+        all.insert("path".into(), path.to_owned());
+        all.insert("seed".into(), self.seed.to_string());
+        all.insert("repetitions".into(), self.repeating.describe());
+        all
+    }
+
+    fn open(&self, plan: ConflictPlan, provenance: BTreeMap<String, String>) -> Result<Run> {
+        let chosen = |conflict: &Conflict| {
+            conflict.kind == Kind::Alone || self.kinds.is_empty() || self.kinds.contains(&conflict.kind)
+        };
+        let conflicts = plan.conflicts().into_iter().filter(chosen);
+        let wanted: Vec<Conflict> = conflicts.chain(plan.random_patterns(self.holdout, self.seed)).collect();
+        let (journal, known) = if self.resume {
+            Journal::resume(&self.output, &provenance)?
+        } else {
+            (Journal::start(&self.output, &provenance)?, Vec::new())
+        };
+        if let Some(foreign) = known.iter().find(|known| !wanted.contains(&known.conflict)) {
+            bail!(
+                "--resume: found conflict `{}`, which this measurement does not carry; expected the same --size, --most, \
+                 --kinds, --holdout and --seed as before",
+                foreign.conflict.name
+            );
+        }
+        Ok(Run { wanted, racks: plan.racks, provenance, journal, known })
+    }
+}
+
+/// A lab file in one line.
+fn one_line(spec: &LabSpec) -> Result<String> {
+    Ok(serde_json::to_string(spec)?)
+}
+
+/// A measurement on its way.
+struct Run {
+    wanted: Vec<Conflict>,
+    racks: Racks,
+    provenance: BTreeMap<String, String>,
+    journal: Journal,
+    known: Vec<Measured>,
+}
+
+impl Run {
+    fn missing(&self) -> Vec<Conflict> {
+        let known: BTreeSet<&str> = self.known.iter().map(|known| known.conflict.name.as_str()).collect();
+        self.wanted.iter().filter(|conflict| !known.contains(conflict.name.as_str())).cloned().collect()
+    }
+
+    fn is_missing_any(&self) -> bool {
+        !self.missing().is_empty()
+    }
+
+    fn carry(&mut self, means: &mut Means<'_>, options: &PatternOptions, most: Option<f64>) -> Result<()> {
+        if let Some(version) = means.mpi_version() {
+            self.provenance.insert("mpi".into(), version.to_owned());
+        }
+        let (began, missing) = (Instant::now(), self.missing());
+        for (at, conflict) in missing.iter().enumerate() {
+            if most.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
+                let (left, path) = (missing.len() - at, self.journal.path().display());
+                return Err(Finding(format!("{left} conflicts are left; --resume goes on with those of {path}")).into());
+            }
+            let start = Instant::now();
+            let run = means.run(std::slice::from_ref(&conflict.flows), options)?;
+            let durations = (0..conflict.flows.len()).map(|flow| run.durations_of(flow)).collect();
+            let measured = Measured { conflict: conflict.clone(), durations };
+            self.journal.append(&measured, &self.racks)?;
+            self.known.push(measured);
+            eprintln!(
+                "flowcast: {} of {}: {}: {} flows, {} repetitions{}, {:.1} s",
+                at + 1,
+                missing.len(),
+                conflict.name,
+                conflict.flows.len(),
+                run.repetitions.len(),
+                if run.is_precise { "" } else { " (not as precise as asked)" },
+                start.elapsed().as_secs_f64()
+            );
+        }
+        Ok(())
+    }
+
+    fn deliver(self, json: bool) -> Result<()> {
+        let place = |measured: &Measured| self.wanted.iter().position(|conflict| *conflict == measured.conflict);
+        let mut measured = self.known;
+        measured.sort_by_key(place);
+        let samples = ConflictSamples { provenance: self.provenance, racks: self.racks, measured };
+        self.journal.finish(&samples)?;
+        if json {
+            println_out!("{}", summary::document(&samples)?);
+        } else {
+            summary::print(&samples)?;
+        }
+        Ok(())
+    }
+}

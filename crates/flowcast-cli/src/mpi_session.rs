@@ -1,0 +1,168 @@
+//! Processes of this program that a launcher has started as MPI ranks, and rank 0's standard streams.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use flowcast::cluster::flow::Flow;
+use flowcast::units::Node;
+use flowcast_lab::{Carried, Lab};
+use flowcast_net::mpi::{MOST_FLOWS, Order, Reply};
+
+use crate::commands::lab::explained;
+use crate::exit::EnvironmentLacks;
+
+/// The subcommand that is a rank.
+pub const RANK: &str = "mpi-rank";
+
+/// How long a launcher may take.
+const START: Duration = Duration::from_secs(60);
+/// How long ranks may take to end.
+const END: Duration = Duration::from_secs(5);
+
+/// Ranks that wait for orders.
+#[derive(Debug)]
+pub struct MpiSession {
+    child: Child,
+    orders: Option<ChildStdin>,
+    replies: Receiver<String>,
+    version: String,
+    /// The first rank of each node.
+    ranks: Vec<u32>,
+}
+
+impl MpiSession {
+    /// A rank on each node of a lab, by Open MPI's launcher.
+    pub fn in_lab(lab: &Lab) -> Result<MpiSession> {
+        let nodes = lab.spec().cluster.nodes;
+        let mut command = lab.command_in(Node(0), "mpirun").map_err(explained)?;
+        command.args(["-np", &nodes.to_string(), "--map-by", "node"]).envs(lab.launcher_environment());
+        let mut session = MpiSession::start(command)?;
+        let hosts: Vec<String> = lab.spec().nodes().map(flowcast_lab::host).collect();
+        session.ranks = session.first_ranks(&hosts)?;
+        Ok(session)
+    }
+
+    /// By a launcher's command line. The first host that a rank is on is node 0, and so on.
+    pub fn with_launcher(words: &[String]) -> Result<(MpiSession, Vec<String>)> {
+        let Some((program, arguments)) = words.split_first() else {
+            bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let mut session = MpiSession::start(command)?;
+        let mut hosts: Vec<String> = Vec::new();
+        for (host, rank) in session.hosts()?.into_iter().zip(0..) {
+            if !hosts.contains(&host) {
+                hosts.push(host);
+                session.ranks.push(rank);
+            }
+        }
+        Ok((session, hosts))
+    }
+
+    fn start(mut command: Command) -> Result<MpiSession> {
+        command.arg(env::current_exe()?).arg(RANK).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut child =
+            command.spawn().map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")))?;
+        let (sender, replies) = channel();
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let orders = child.stdin.take();
+        let mut session = MpiSession { child, orders, replies, version: String::new(), ranks: Vec::new() };
+        match session.reply(START) {
+            Ok(Reply::Ready(version)) => session.version = version,
+            Ok(other) => bail!("found `{other}` from rank 0, expected `ready`"),
+            Err(error) => bail!(EnvironmentLacks(format!(
+                "the MPI ranks did not start ({error}); expected mpirun and the library of Open MPI or MPICH"
+            ))),
+        }
+        Ok(session)
+    }
+
+    /// What the library says about itself.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn hosts(&mut self) -> Result<Vec<String>> {
+        match self.reply(START)? {
+            Reply::Hosts(hosts) => Ok(hosts),
+            other => bail!("found `{other}` from rank 0, expected `hosts`"),
+        }
+    }
+
+    fn first_ranks(&mut self, hosts: &[String]) -> Result<Vec<u32>> {
+        let mut first = BTreeMap::new();
+        for (host, rank) in self.hosts()?.into_iter().zip(0..) {
+            first.entry(host).or_insert(rank);
+        }
+        let rank = |host: &String| first.get(host).copied();
+        let ranks: Option<Vec<u32>> = hosts.iter().map(rank).collect();
+        ranks.ok_or_else(|| EnvironmentLacks(format!("found ranks on {first:?}, expected one on each node")).into())
+    }
+
+    /// Carries flows between nodes once.
+    pub fn carry(&mut self, flows: &[Flow], patience: Duration) -> io::Result<Vec<Carried>> {
+        let lacks = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
+        if flows.len() > MOST_FLOWS {
+            return Err(lacks(format!("found {} flows, expected at most {MOST_FLOWS}", flows.len())));
+        }
+        let rank = |node: Node| {
+            let found = self.ranks.get(node.index()).copied().map(Node);
+            found.ok_or_else(|| lacks(format!("found node {node}, expected one below {}", self.ranks.len())))
+        };
+        let between = |flow: &Flow| Ok(Flow { src: rank(flow.src)?, dst: rank(flow.dst)?, ..*flow });
+        let order = Order(flows.iter().map(between).collect::<io::Result<_>>()?);
+        let orders = self.orders.as_mut().expect("orders are taken until the end");
+        writeln!(orders, "{order}").and_then(|()| orders.flush())?;
+        let last = flows.iter().map(|flow| flow.start.as_seconds()).fold(0.0, f64::max);
+        match self.reply(patience + Duration::from_secs_f64(last))? {
+            Reply::Carried(passages) if passages.len() == flows.len() => {
+                Ok(passages.into_iter().map(|(start, end)| Carried { start, end }).collect())
+            }
+            other => Err(io::Error::other(format!("found `{other}` from rank 0, expected the times of the flows"))),
+        }
+    }
+
+    /// The next line of rank 0 that is a reply.
+    fn reply(&mut self, patience: Duration) -> io::Result<Reply> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.replies.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => match Reply::parse(&line) {
+                    Some(reply) => return Ok(reply),
+                    None => eprintln!("{line}"),
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {patience:?}")));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the launcher has ended"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for MpiSession {
+    /// The end of the orders ends the ranks; those that do not end are killed.
+    fn drop(&mut self) {
+        self.orders = None;
+        let until = Instant::now() + END;
+        while Instant::now() < until {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,67 @@
+//! Options of commands that carry patterns until their times are known.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use flowcast::stats::interval::StoppingRule;
+use flowcast_lab::PatternOptions;
+
+/// What carries messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Over {
+    /// A TCP connection for each flow
+    #[default]
+    Tcp,
+    /// The installed MPI library, a rank on each node
+    Mpi,
+}
+
+/// How often a pattern is carried.
+#[derive(Debug, Args)]
+pub struct Repeating {
+    /// Repetitions that are not counted
+    #[arg(long, default_value_t = 2, value_name = "COUNT")]
+    warm_ups: usize,
+    /// Fewest and most repetitions
+    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10])]
+    repetitions: Vec<usize>,
+    /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
+    precision: f64,
+    /// Confidence of that interval
+    #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
+    confidence: f64,
+}
+
+impl Repeating {
+    /// Checks and puts them together.
+    pub fn options(&self) -> Result<PatternOptions> {
+        let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
+        if fewest == 0 || most < fewest {
+            bail!("--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first");
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            bail!("--confidence: found {}, expected a number between 0 and 1", self.confidence);
+        }
+        let rule = StoppingRule {
+            level: self.confidence,
+            relative_half_width: self.precision,
+            min_repetitions: fewest,
+            max_repetitions: most,
+        };
+        let patience = Duration::from_secs(60);
+        Ok(PatternOptions { warm_ups: self.warm_ups, rule, patience, ..PatternOptions::default() })
+    }
+
+    /// For the record.
+    pub fn describe(&self) -> String {
+        let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
+        format!(
+            "{fewest} to {most}, until half the {} % interval of each mean is {} % of it, after {} not counted",
+            self.confidence * 100.0,
+            self.precision * 100.0,
+            self.warm_ups
+        )
+    }
+}

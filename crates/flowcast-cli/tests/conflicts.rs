@@ -1,0 +1,127 @@
+//! `flowcast measure conflicts` and `flowcast fit` on its file, in a lab over TCP and by MPI. Where namespaces are
+//! forbidden or there is no `mpirun`, a test says so by name and checks nothing.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use flowcast_lab::check_machine;
+use serde_json::Value;
+
+const LAB: &str = "--lab asymmetric --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
+const SHORT: &str = "--size 400kB --warm-ups 1 --repetitions 2 2";
+
+fn flowcast(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    command.args(arguments.split_whitespace()).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", said(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn labs_can_be_had(test: &str) -> bool {
+    check_machine().map_err(|reason| eprintln!("skipped: {test}: {reason}")).is_ok()
+}
+
+fn there_is_mpi(test: &str) -> bool {
+    let found = Command::new("mpirun").arg("--version").output();
+    let is_open_mpi = found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Open MPI"));
+    if !is_open_mpi {
+        eprintln!("skipped: {test}: found no mpirun of Open MPI (Debian package openmpi-bin)");
+    }
+    is_open_mpi
+}
+
+fn times(fit: &Value, conflict: &str) -> Vec<f64> {
+    let all = fit["slowdowns"].as_array().unwrap().iter().filter(|one| one["conflict"] == conflict);
+    all.map(|one| one["times_longer_than_alone"].as_f64().unwrap()).collect()
+}
+
+#[test]
+fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_twice() {
+    if !labs_can_be_had("conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_twice") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let what = format!("measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag");
+    let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 0"));
+    assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
+    assert!(said(&halted).contains("conflicts are left; --resume goes on"), "{}", said(&halted));
+    let blocked = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv"));
+    assert_eq!(blocked.status.code(), Some(2));
+    assert!(said(&blocked).contains("holds the conflicts of an interrupted run"), "{}", said(&blocked));
+
+    let document = json(&flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --resume --json")));
+    let names: Vec<&str> =
+        document["conflicts"].as_array().unwrap().iter().map(|one| one["conflict"].as_str().unwrap()).collect();
+    assert_eq!(names, ["alone", "alone-half", "in-out-1", "in-out-2", "zig-zag-3", "random-1"]);
+    assert!(!folder.path().join("conflicts.csv.partial").exists());
+    assert!(document["provenance"]["lab"].as_str().unwrap().contains("20"));
+
+    let fit = json(&flowcast(folder.path(), "fit conflicts.csv -o mine.toml --replicates 5 --json"));
+    // Fixed windows: the flow out of a node that two flows enter gets half as well.
+    let [out, ..] = times(&fit, "in-out-2")[..] else { panic!("{fit}") };
+    assert!((1.5..2.5).contains(&out), "{out}");
+    let shown = flowcast(folder.path(), "networks show ./mine.toml");
+    let text = String::from_utf8(shown.stdout).unwrap();
+    for expected in ["[intervals.\"sharing.kappa\"]", "\"samples.kernel\"", "\"error.closed-loop\"", "[intervals.\"nic.bandwidth\"]"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
+    let test = "messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another";
+    if !labs_can_be_had(test) || !there_is_mpi(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let what = format!("measure conflicts {LAB} --lab-set cluster.nodes=3 {SHORT} --over mpi --most 2 --kinds out");
+    let document = json(&flowcast(folder.path(), &format!("{what} --holdout 0 -o conflicts.csv --json")));
+    assert!(document["provenance"]["mpi"].as_str().unwrap().starts_with("Open MPI"), "{document}");
+    let fit = json(&flowcast(folder.path(), "fit conflicts.csv --replicates 5 --json"));
+    for time in times(&fit, "out-2") {
+        assert!((1.6..2.4).contains(&time), "{time}");
+    }
+
+    std::fs::write(folder.path().join("relay.steps"), "0 -> 1 400kB\nstep\n1 -> 2 400kB\n").unwrap();
+    let how = "validate pattern --set relay.steps --over mpi --models closed-loop --warm-ups 1 --repetitions 2 2 --json";
+    let lab = "--lab-set cluster.nodes=3 --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
+    let document = json(&flowcast(folder.path(), &format!("{how} {lab} -o relay.html")));
+    let steps = &document["patterns"][0]["steps"];
+    let (measured, predicted) = (steps["measured_s"].as_f64().unwrap(), steps["predicted_s"]["closed-loop"].as_f64().unwrap());
+    assert!((measured / predicted - 1.0).abs() < 0.2, "{steps}");
+    assert_eq!(document["provenance"]["over"], "mpi");
+}
+
+#[test]
+fn wrong_options_and_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &str, expected: &str| {
+        let output = flowcast(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert!(said(&output).contains(expected), "{arguments}: {}", said(&output));
+    };
+    refused("measure conflicts --kinds zigzag -o x.csv", "expected one of alone, out, in, in-out");
+    refused("measure conflicts --repetitions 3 2 -o x.csv", "--repetitions: found 3 2");
+    refused("measure conflicts --confidence 1.5 -o x.csv", "--confidence: found 1.5, expected a number between 0 and 1");
+    refused("measure conflicts --size 0B -o x.csv", "--size and --most: found 0");
+    refused("measure conflicts --lab fare -o x.csv", "no lab profile is named `fare`");
+    refused("measure conflicts --launcher mpirun --lab fair -o x.csv", "cannot be used with");
+    let none = flowcast(folder.path(), "measure conflicts --launcher ./no-launcher -o x.csv");
+    assert_eq!(none.status.code(), Some(3), "{}", said(&none));
+
+    let columns = "conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us";
+    let write = |rows: &str| std::fs::write(folder.path().join("x.csv"), format!("{columns}\n{rows}")).unwrap();
+    write("alone,alone,1,1,0,1,,,4000000,0,x\n");
+    refused("fit x.csv", "x.csv: line 2: found duration_us = `x`");
+    write("alone,alone,1,1,0,1,,,4000000,0,680000\n");
+    refused("fit x.csv", "x.csv: found only flows alone, expected conflicts");
+    write("out-2,out,1,1,0,1,,,4000000,0,680000\nout-2,out,1,2,0,2,,,4000000,0,680000\n");
+    refused("fit x.csv", "found no conflict of kind `alone`");
+}

@@ -1,0 +1,218 @@
+//! The few functions of MPI that carrying patterns takes, found in the installed library when the program runs, so that
+//! building needs no MPI. Open MPI and MPICH (and its relatives) differ in the width and the values of handles.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::time::Duration;
+
+use super::MpiError;
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+const NOW: c_int = 2;
+/// The components that Open MPI loads look for its symbols among the global ones.
+const GLOBAL: c_int = 0x100;
+
+const OPEN_MPI: [&CStr; 2] = [c"libmpi.so.40", c"libmpi.so"];
+const MPICH: [&CStr; 3] = [c"libmpich.so.12", c"libmpi.so.12", c"libmpi.so"];
+
+type Transfer = unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, c_int, usize, *mut Request) -> c_int;
+
+/// A message or collective under way; MPICH uses half of it.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Request(u64);
+
+/// An MPI library that was started.
+#[derive(Debug)]
+pub struct Mpi {
+    world: usize,
+    byte: usize,
+    status_ignore: usize,
+    isend: Transfer,
+    irecv: Transfer,
+    ibarrier: unsafe extern "C" fn(usize, *mut Request) -> c_int,
+    ibcast: unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, usize, *mut Request) -> c_int,
+    test: unsafe extern "C" fn(*mut Request, *mut c_int, usize) -> c_int,
+    finalize: unsafe extern "C" fn() -> c_int,
+    /// This process.
+    pub rank: u32,
+    /// How many there are.
+    pub size: u32,
+    /// What the library says about itself, first line.
+    pub version: String,
+}
+
+/// How to wait: between two looks a process sleeps, because one that looks all the time takes the processor from those
+/// whose messages are measured. It must look, because the library makes progress only then.
+pub const GENTLY: Duration = Duration::from_micros(500);
+
+impl Mpi {
+    /// Loads the library of the launcher that started this process, and starts it.
+    ///
+    /// # Errors
+    /// No library, or one that lacks a function.
+    pub fn start() -> Result<Mpi, MpiError> {
+        let is_open_mpi = std::env::var_os("OMPI_COMM_WORLD_RANK").is_some();
+        let handle = open(if is_open_mpi { &OPEN_MPI } else { &MPICH })?;
+        let init: unsafe extern "C" fn(usize, usize) -> c_int = handle.function(c"MPI_Init")?;
+        // SAFETY: MPI 2 and later take no arguments.
+        check("MPI_Init", unsafe { init(0, 0) })?;
+        let (world, byte, status_ignore) = if is_open_mpi {
+            (handle.address(c"ompi_mpi_comm_world")?, handle.address(c"ompi_mpi_byte")?, 0)
+        } else {
+            (0x4400_0000, 0x4c00_010d, 1)
+        };
+        let ask = |name: &'static CStr| -> Result<u32, MpiError> {
+            let query: unsafe extern "C" fn(usize, *mut c_int) -> c_int = handle.function(name)?;
+            let mut answer = 0;
+            // SAFETY: the variable is there.
+            check("MPI_Comm_rank or _size", unsafe { query(world, &mut answer) })?;
+            Ok(answer.unsigned_abs())
+        };
+        Ok(Mpi {
+            world,
+            byte,
+            status_ignore,
+            isend: handle.function(c"MPI_Isend")?,
+            irecv: handle.function(c"MPI_Irecv")?,
+            ibarrier: handle.function(c"MPI_Ibarrier")?,
+            ibcast: handle.function(c"MPI_Ibcast")?,
+            test: handle.function(c"MPI_Test")?,
+            finalize: handle.function(c"MPI_Finalize")?,
+            rank: ask(c"MPI_Comm_rank")?,
+            size: ask(c"MPI_Comm_size")?,
+            version: handle.version()?,
+        })
+    }
+
+    /// Begins to send; `data` must stay until the request is done.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn isend(&self, data: &[u8], to: u32, tag: i32) -> Result<Request, MpiError> {
+        // The library reads only.
+        self.transfer("MPI_Isend", self.isend, (data.as_ptr().cast_mut(), data.len()), to, tag)
+    }
+
+    /// Begins to receive; `data` must stay and not be touched until the request is done.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn irecv(&self, data: &mut [u8], from: u32, tag: i32) -> Result<Request, MpiError> {
+        self.transfer("MPI_Irecv", self.irecv, (data.as_mut_ptr(), data.len()), from, tag)
+    }
+
+    fn transfer(
+        &self,
+        name: &'static str,
+        function: Transfer,
+        (data, length): (*mut u8, usize),
+        peer: u32,
+        tag: i32,
+    ) -> Result<Request, MpiError> {
+        let mut request = Request::default();
+        let length = c_int::try_from(length).map_err(|_| MpiError::TooLong(length))?;
+        // SAFETY: the caller keeps the data until the request is done.
+        let code = unsafe { function(data.cast(), length, self.byte, peer as c_int, tag, self.world, &mut request) };
+        check(name, code).map(|()| request)
+    }
+
+    /// Whether it is done; if so, it is over.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    pub fn is_done(&self, request: &mut Request) -> Result<bool, MpiError> {
+        let mut flag = 0;
+        // SAFETY: the request was made by this library, and nobody wants its status.
+        check("MPI_Test", unsafe { (self.test)(request, &mut flag, self.status_ignore) })?;
+        Ok(flag != 0)
+    }
+
+    /// Waits, asleep for `pause` between two looks.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    pub fn wait(&self, mut request: Request, pause: Duration) -> Result<(), MpiError> {
+        while !self.is_done(&mut request)? {
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
+            }
+        }
+        Ok(())
+    }
+
+    /// Until all are here.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn barrier(&self) -> Result<(), MpiError> {
+        let mut request = Request::default();
+        // SAFETY: the request is written before it is used.
+        check("MPI_Ibarrier", unsafe { (self.ibarrier)(self.world, &mut request) })?;
+        self.wait(request, GENTLY)
+    }
+
+    /// Rank 0's data for all.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn broadcast(&self, data: &mut [u8]) -> Result<(), MpiError> {
+        let mut request = Request::default();
+        let length = c_int::try_from(data.len()).map_err(|_| MpiError::TooLong(data.len()))?;
+        // SAFETY: the data stay borrowed until the request is done.
+        let code =
+            unsafe { (self.ibcast)(data.as_mut_ptr().cast(), length, self.byte, 0, self.world, &mut request) };
+        check("MPI_Ibcast", code)?;
+        self.wait(request, GENTLY)
+    }
+
+    /// Ends MPI.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn finish(self) -> Result<(), MpiError> {
+        // SAFETY: nothing of MPI is used afterwards.
+        check("MPI_Finalize", unsafe { (self.finalize)() })
+    }
+}
+
+struct Handle(*mut c_void);
+
+fn open(names: &[&CStr]) -> Result<Handle, MpiError> {
+    // SAFETY: names end in a zero; the library's own initialisation is what is wanted.
+    let mut handles = names.iter().map(|name| unsafe { dlopen(name.as_ptr(), NOW | GLOBAL) });
+    let found = handles.find(|handle| !handle.is_null()).map(Handle);
+    found.ok_or_else(|| MpiError::NoLibrary(names.iter().map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", ")))
+}
+
+impl Handle {
+    fn address(&self, name: &'static CStr) -> Result<usize, MpiError> {
+        // SAFETY: the library stays loaded; the name ends in a zero.
+        let found = unsafe { dlsym(self.0, name.as_ptr()) } as usize;
+        if found == 0 { Err(MpiError::NoSymbol(name.to_string_lossy().into_owned())) } else { Ok(found) }
+    }
+
+    fn function<T: Copy>(&self, name: &'static CStr) -> Result<T, MpiError> {
+        const { assert!(size_of::<T>() == size_of::<usize>()) };
+        let address = self.address(name)?;
+        // SAFETY: the caller's type is that of the function of this name in the standard.
+        Ok(unsafe { std::mem::transmute_copy(&address) })
+    }
+
+    fn version(&self) -> Result<String, MpiError> {
+        let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = self.function(c"MPI_Get_library_version")?;
+        let mut text = vec![0u8; 8192];
+        let mut length = 0;
+        // SAFETY: the standard's longest version fits.
+        check("MPI_Get_library_version", unsafe { ask(text.as_mut_ptr().cast(), &mut length) })?;
+        let text = CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn check(name: &'static str, code: c_int) -> Result<(), MpiError> {
+    if code == 0 { Ok(()) } else { Err(MpiError::Refused { function: name, code }) }
+}

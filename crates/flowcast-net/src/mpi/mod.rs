@@ -1,0 +1,54 @@
+//! Patterns carried by MPI: each rank is a process of this program that has loaded the installed MPI library.
+//!
+//! Rank 0 reads orders from its standard input and answers on its standard output, a line each:
+//!
+//! ```text
+//! > (started)
+//! < ready Open MPI v4.1.4, ...            version of the library
+//! < hosts node0 node1                     host of each rank
+//! > carry 0 1 4000000 0 1 0 4000000 250   source rank, destination rank, bytes, start in ns of each flow
+//! < carried 1200 680012345 ...            start and end in ns of each flow, from the common start on
+//! ```
+//!
+//! The end of the input ends all ranks. Messages go through `MPI_Isend` and `MPI_Irecv`; a receiver has asked for its
+//! messages before the common start.
+
+mod carry;
+mod library;
+mod orders;
+
+use std::io;
+
+use thiserror::Error;
+
+pub use carry::{MOST_FLOWS, Passage, Rank};
+pub use library::Mpi;
+pub use orders::{Order, Reply, serve};
+
+/// What can go wrong in a rank.
+#[derive(Debug, Error)]
+pub enum MpiError {
+    /// No MPI library.
+    #[error("found no MPI library, expected one of {0}; start this under mpirun")]
+    NoLibrary(String),
+    /// A library without a function that MPI 3 has.
+    #[error("the MPI library has no {0}, expected one of MPI 3 or later")]
+    NoSymbol(String),
+    /// A call that failed.
+    #[error("{function} failed with code {code}")]
+    Refused {
+        /// The function.
+        function: &'static str,
+        /// What it returned.
+        code: i32,
+    },
+    /// MPI counts bytes with 31 bits.
+    #[error("found a message of {0} bytes, expected at most 2147483647")]
+    TooLong(usize),
+    /// An order that is none.
+    #[error("found the order `{0}`, expected `carry` and four numbers for each flow")]
+    Order(String),
+    /// The standard streams.
+    #[error("{0}")]
+    Stream(#[from] io::Error),
+}

@@ -1,0 +1,154 @@
+//! Conflicts made by a model with known parameters give these back, and the model is found to be the best.
+
+use flowcast::cluster::conflicts::{Conflict, ConflictPlan, Kind};
+use flowcast::cluster::flow::Flow;
+use flowcast::cluster::racks::Racks;
+use flowcast::fit::conflict_samples::{ConflictSamples, Measured};
+use flowcast::fit::conflicts::{ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, fit_conflicts};
+use flowcast::model::network::Network;
+use flowcast::model::sharing::SharingError;
+use flowcast::model::sharing::flow_cuts::Strictness;
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::concurrent::{Method, PredictError, predict_flows};
+use flowcast::units::{Bytes, Node, Time};
+
+const REPETITIONS: usize = 4;
+
+fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Result<Vec<Time>, SharingError> {
+    let method = Method { model, strictness: Strictness::Extended };
+    let PredictError::Sharing(refused) = match predict_flows(flows, racks, network, method) {
+        Ok(prediction) => return Ok(prediction.flows.iter().map(|flow| flow.duration).collect()),
+        Err(refused) => refused,
+    };
+    Err(refused)
+}
+
+fn network(sharing: &str) -> Network {
+    let text = format!(
+        "schema = \"flowcast/network/1\"\nname = \"truth\"\n[point_to_point]\nrule = \"hockney\"\n\
+         [nic]\nlatency = \"200us\"\nbandwidth = \"47Mbit/s\"\n[backbone]\nbandwidth = \"141Mbit/s\"\n\
+         [sharing]\n{sharing}"
+    );
+    Network::from_toml(&text, &[]).unwrap()
+}
+
+/// What a network that follows the model would have shown, with a noise of `noise` either way.
+fn made_by(truth: &Network, model: Model, nodes: u32, noise: f64) -> ConflictSamples {
+    let mut racks = Racks::default();
+    for node in 0..nodes {
+        racks.place(Node(node), Node(node), if node < nodes / 2 { "A" } else { "B" }).unwrap();
+    }
+    let plan =
+        ConflictPlan { nodes: (0..nodes).map(Node).collect(), racks: racks.clone(), size: Bytes(4_000_000), most: 3 };
+    let carried = |conflict: Conflict| {
+        let true_durations = durations(&conflict.flows, &racks, truth, model).unwrap();
+        let noisy = |time: &Time| (0..REPETITIONS).map(|at| *time * (1.0 + noise * (at as f64 - 1.5))).collect();
+        Measured { durations: true_durations.iter().map(noisy).collect(), conflict }
+    };
+    let measured = plan.conflicts().into_iter().chain(plan.random_patterns(3, 1)).map(carried).collect();
+    ConflictSamples { racks, measured, ..ConflictSamples::default() }
+}
+
+fn fit(samples: &ConflictSamples) -> ConflictFit {
+    fit_conflicts(samples, ConflictFitOptions { replicates: 4, ..ConflictFitOptions::default() }, &durations).unwrap()
+}
+
+fn of(fit: &ConflictFit, model: Model) -> &ModelFit {
+    fit.models.iter().find(|fit| fit.model == model).unwrap()
+}
+
+fn close(found: f64, truth: f64, what: &str) {
+    assert!((found - truth).abs() <= 1e-3 * truth.abs().max(1.0), "{what}: {found} instead of {truth}");
+}
+
+fn gives_back(fit: &ConflictFit, model: Model, truth: &[(&str, f64)]) {
+    for (field, truth) in truth {
+        let parameter = of(fit, model).parameters.iter().find(|parameter| parameter.field == *field).unwrap();
+        close(parameter.estimate.value, *truth, field);
+        assert!(parameter.is_measured, "{field}");
+    }
+    let held_out = of(fit, model).held_out.as_ref().unwrap();
+    assert!(held_out.mean_absolute < 1e-3, "{held_out:?}");
+    assert_eq!(fit.best_model().model, model);
+    close(fit.latency.value.as_micros() / 200.0, 1.0, "latency");
+    close(fit.rate.value.as_bytes_per_second() * 8e-6, 47.0, "rate");
+}
+
+#[test]
+fn the_closed_loop_gives_back_alpha_kappa_and_the_backbone() {
+    for (alpha, kappa) in [(1.0, 1.0), (0.7, 0.4), (2.0, 0.15)] {
+        let truth = network(&format!("alpha = {alpha:?}\nkappa = {kappa:?}\n"));
+        let fit = fit(&made_by(&truth, Model::ClosedLoop, 8, 0.0));
+        gives_back(&fit, Model::ClosedLoop, &[("sharing.alpha", alpha), ("sharing.kappa", kappa)]);
+        let backbone = fit.backbone.unwrap();
+        close(backbone.rate.value.as_bytes_per_second() * 8e-6, 141.0, "backbone");
+        assert_eq!(backbone.from.value, 4);
+    }
+}
+
+#[test]
+fn flow_cuts_come_back_as_they_were() {
+    let cuts = [("odd_end", 0.6), ("odd_inner", 1.8), ("io_out", 2.5), ("include", 0.7), ("start_end", 0.1)];
+    let text: String = cuts.iter().map(|(field, cut)| format!("{field} = {cut:?}\n")).collect();
+    let fit = fit(&made_by(&network(&text), Model::FlowCuts, 8, 0.0));
+    let fields: Vec<(String, f64)> = cuts.iter().map(|(field, cut)| (format!("sharing.{field}"), *cut)).collect();
+    for (field, truth) in &fields {
+        let parameters = &of(&fit, Model::FlowCuts).parameters;
+        let parameter = parameters.iter().find(|parameter| parameter.field == field).unwrap();
+        close(parameter.estimate.value, *truth, field);
+    }
+    assert_eq!(fit.best_model().model, Model::FlowCuts);
+    assert!(of(&fit, Model::FlowCuts).left_out.mean_absolute < of(&fit, Model::Fair).left_out.mean_absolute);
+}
+
+#[test]
+fn an_asymmetric_network_is_told_from_a_fair_one() {
+    for model in [Model::Asymmetric, Model::Fair] {
+        let fit = fit(&made_by(&network(""), model, 8, 0.0));
+        assert!(of(&fit, model).held_out.as_ref().unwrap().mean_absolute < 1e-3);
+        assert_eq!(fit.best_model().model, model);
+    }
+}
+
+#[test]
+fn intervals_hold_the_truth_and_a_network_file_reads_back() {
+    let samples = made_by(&network("alpha = 1.0\nkappa = 0.6\n"), Model::ClosedLoop, 6, 0.004);
+    let options = ConflictFitOptions { replicates: 12, ..ConflictFitOptions::default() };
+    let fit = fit_conflicts(&samples, options, &durations).unwrap();
+    for parameter in &of(&fit, Model::ClosedLoop).parameters {
+        let truth = if parameter.field == "sharing.alpha" { 1.0 } else { 0.6 };
+        let estimate = parameter.estimate;
+        assert!(estimate.low < estimate.high && estimate.low - 0.02 < truth && truth < estimate.high + 0.02);
+    }
+    let written = fit.to_network("mine", Default::default());
+    let read = Network::from_toml(&written.to_toml(), &[]).unwrap();
+    assert_eq!(read, written);
+    assert_eq!(read.sharing.model.as_deref(), Some("closed-loop"));
+    assert!(read.intervals.contains_key("sharing.kappa") && read.provenance["error.fair"].contains("random patterns"));
+}
+
+#[test]
+fn random_patterns_change_no_parameter() {
+    let truth = network("alpha = 1.0\nkappa = 0.5\n");
+    let mut samples = made_by(&truth, Model::ClosedLoop, 6, 0.002);
+    let before = fit(&samples);
+    for measured in samples.measured.iter_mut().filter(|measured| measured.conflict.kind == Kind::Random) {
+        measured.durations.iter_mut().flatten().for_each(|time| *time = *time * 3.0);
+    }
+    let after = fit(&samples);
+    for (before, after) in before.models.iter().zip(&after.models) {
+        assert_eq!(before.parameters, after.parameters);
+        assert_ne!(before.held_out, after.held_out);
+    }
+}
+
+#[test]
+fn without_a_flow_alone_or_a_conflict_there_is_nothing_to_fit() {
+    let mut samples = made_by(&network(""), Model::Fair, 4, 0.0);
+    let refused = |samples: &ConflictSamples| fit_conflicts(samples, ConflictFitOptions::default(), &durations);
+    let mut alone = samples.clone();
+    alone.measured.retain(|measured| measured.conflict.kind == Kind::Alone);
+    assert!(matches!(refused(&alone), Err(ConflictFitError::NoConflict)));
+    samples.measured.retain(|measured| measured.conflict.kind != Kind::Alone);
+    assert!(matches!(refused(&samples), Err(ConflictFitError::NotAlone)));
+}
