@@ -100,7 +100,7 @@ fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
 }
 
 #[test]
-fn wrong_options_and_files_are_named() {
+fn wrong_options_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str, expected: &str| {
         let output = flowcast(folder.path(), arguments);
@@ -115,13 +115,4 @@ fn wrong_options_and_files_are_named() {
     refused("measure conflicts --launcher mpirun --lab fair -o x.csv", "cannot be used with");
     let none = flowcast(folder.path(), "measure conflicts --launcher ./no-launcher -o x.csv");
     assert_eq!(none.status.code(), Some(3), "{}", said(&none));
-
-    let columns = "conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us";
-    let write = |rows: &str| std::fs::write(folder.path().join("x.csv"), format!("{columns}\n{rows}")).unwrap();
-    write("alone,alone,1,1,0,1,,,4000000,0,x\n");
-    refused("fit x.csv", "x.csv: line 2: found duration_us = `x`");
-    write("alone,alone,1,1,0,1,,,4000000,0,680000\n");
-    refused("fit x.csv", "x.csv: found only flows alone, expected conflicts");
-    write("out-2,out,1,1,0,1,,,4000000,0,680000\nout-2,out,1,2,0,2,,,4000000,0,680000\n");
-    refused("fit x.csv", "found no conflict of kind `alone`");
 }

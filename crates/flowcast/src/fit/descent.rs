@@ -4,8 +4,9 @@
 /// Bounds of a parameter.
 pub type Range = (f64, f64);
 
-/// A step that is a smaller part of the range than this ends the search.
+/// A step that is a smaller part of the range, or gains a smaller part of the sum, ends the search.
 const STILL: f64 = 1e-7;
+const NO_GAIN: f64 = 1e-6;
 const MOST_STEPS: usize = 60;
 /// The difference that derivatives are taken over, as a part of the range.
 const DIFFERENCE: f64 = 1e-5;
@@ -34,7 +35,8 @@ pub fn descend(
     for _ in 0..MOST_STEPS {
         let Some((next, next_values)) = better(&at, &values, &slopes, ranges, &mut damping, residuals) else { break };
         let moved = at.iter().zip(&next).zip(ranges).map(|((a, b), (low, high))| (a - b).abs() / (high - low));
-        let is_still = moved.fold(0.0, f64::max) < STILL;
+        let gains_nothing = sum_of_squares(&next_values) > sum_of_squares(&values) * (1.0 - NO_GAIN);
+        let is_still = gains_nothing || moved.fold(0.0, f64::max) < STILL;
         (at, values) = (next, next_values);
         if is_still {
             break;

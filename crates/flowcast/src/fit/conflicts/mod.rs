@@ -10,14 +10,17 @@
 //!
 //! Stepping flows through their events is a later stage of this library, so the caller brings it as a [`Predictor`].
 
+mod bootstrap;
 mod links;
 mod network;
+mod outcome;
 mod parameters;
 mod search;
 
 use thiserror::Error;
 
 use super::conflict_samples::{ConflictSamples, Measured};
+use super::descent::Lowest;
 use crate::cluster::conflicts::{Conflict, Kind};
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
@@ -26,10 +29,11 @@ use crate::model::sharing::SharingError;
 use crate::model::sharing::model::Model;
 use crate::stats::StatsError;
 use crate::stats::error_measures::error_summary;
-use crate::stats::resampling::{Resampler, percentile_interval};
-use crate::units::{Rate, Time};
+use crate::units::Time;
 
+use bootstrap::{Replicates, bootstrap, estimate};
 pub use links::{BackboneLimit, Links, SATURATED};
+pub use outcome::{BackboneFit, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
 use parameters::CANDIDATES;
 use search::Fitter;
 
@@ -67,103 +71,6 @@ impl Default for ConflictFitOptions {
     }
 }
 
-/// A number and where it lies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate<T> {
-    /// From all repetitions.
-    pub value: T,
-    /// Lower end of the interval.
-    pub low: T,
-    /// Upper end.
-    pub high: T,
-}
-
-/// What conflicts say.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConflictFit {
-    /// Start-up of a message.
-    pub latency: Estimate<Time>,
-    /// Of a flow alone.
-    pub rate: Estimate<Rate>,
-    /// The backbone, if it was saturated.
-    pub backbone: Option<BackboneFit>,
-    /// The models, the simpler ones first.
-    pub models: Vec<ModelFit>,
-    /// The place in `models` of the one that explains the network best.
-    pub best: usize,
-    /// How many times longer than alone each flow of each conflict took.
-    pub slowdowns: Vec<Slowdown>,
-    /// What was asked for.
-    pub options: ConflictFitOptions,
-    /// Conflicts, random patterns and repetitions of all of them.
-    pub counts: (usize, usize, usize),
-    /// Where the nodes stand.
-    pub has_racks: bool,
-}
-
-/// The backbone's limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BackboneFit {
-    /// What all flows over it get together.
-    pub rate: Estimate<Rate>,
-    /// The number of flows from which it is the limit.
-    pub from: Estimate<u32>,
-}
-
-/// What conflicts say about a model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelFit {
-    /// The model.
-    pub model: Model,
-    /// Its parameters.
-    pub parameters: Vec<FittedParameter>,
-    /// On the conflicts that it was fitted to.
-    pub fitted: Errors,
-    /// On each conflict after a fit to all others.
-    pub left_out: Errors,
-    /// On the random patterns, if there are any.
-    pub held_out: Option<Errors>,
-}
-
-/// A parameter of a model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FittedParameter {
-    /// Dotted name.
-    pub field: &'static str,
-    /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
-    pub estimate: Estimate<f64>,
-    /// Whether any conflict depends on it.
-    pub is_measured: bool,
-}
-
-/// Errors of predictions, as shares of the measured durations.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Errors {
-    /// Mean of the absolute errors.
-    pub mean_absolute: f64,
-    /// The largest absolute error.
-    pub worst: f64,
-    /// The conflict and the flow that have it.
-    pub worst_of: (String, u32),
-    /// Flows.
-    pub flows: usize,
-}
-
-/// How many times longer than alone a flow took.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Slowdown {
-    /// Name of the conflict.
-    pub conflict: String,
-    /// Its kind.
-    pub kind: Kind,
-    /// The flow.
-    pub flow: Flow,
-    /// Measured.
-    pub measured: Estimate<f64>,
-    /// By model.
-    pub predicted: Vec<f64>,
-}
-
 /// A conflict and the medians of its flows.
 #[derive(Debug, Clone)]
 pub struct Observed<'a> {
@@ -192,7 +99,7 @@ pub fn fit_conflicts(
     let random = observe(&random);
     let mut models = Vec::with_capacity(CANDIDATES.len());
     for place in 0..CANDIDATES.len() {
-        models.push(whole.model_fit(&fitter, place, (&observed, &random), &replicates, options.level)?);
+        models.push(whole.model_fit(&fitter, place, (&observed, &random), &replicates)?);
     }
     Ok(ConflictFit {
         latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
@@ -223,7 +130,7 @@ fn best(models: &[ModelFit]) -> usize {
 #[derive(Debug, Clone)]
 struct Whole {
     links: Links,
-    found: Vec<super::descent::Lowest>,
+    found: Vec<Lowest>,
 }
 
 impl Whole {
@@ -251,7 +158,6 @@ impl Whole {
         place: usize,
         (observed, random): (&[Observed<'_>], &[Observed<'_>]),
         replicates: &Replicates,
-        level: f64,
     ) -> Result<ModelFit, ConflictFitError> {
         let candidate = &CANDIDATES[place];
         let mut parameters = Vec::new();
@@ -259,7 +165,7 @@ impl Whole {
             let values: Vec<f64> =
                 replicates.all.iter().map(|one| parameter.from_search(one.found[place].at[at])).collect();
             let value = parameter.from_search(self.found[place].at[at]);
-            let estimate = estimate(value, &values, level)?;
+            let estimate = estimate(value, &values, replicates.level)?;
             let is_measured = self.found[place].is_felt[at];
             parameters.push(FittedParameter { field: parameter.field, estimate, is_measured });
         }
@@ -325,78 +231,6 @@ impl Whole {
         }
         Ok(all)
     }
-}
-
-/// A fit to repetitions that were drawn again.
-struct Replicate {
-    links: Links,
-    found: Vec<super::descent::Lowest>,
-    /// By conflict, then by flow.
-    medians: Vec<Vec<Time>>,
-}
-
-struct Replicates {
-    all: Vec<Replicate>,
-    level: f64,
-}
-
-fn bootstrap(
-    fitter: &Fitter<'_>,
-    conflicts: &[&Measured],
-    whole: &Whole,
-    options: ConflictFitOptions,
-) -> Result<Replicates, ConflictFitError> {
-    let mut resampler = Resampler::from_seed(options.seed);
-    let mut all = Vec::with_capacity(options.replicates);
-    for _ in 0..options.replicates.max(1) {
-        let drawn: Vec<Measured> = conflicts.iter().map(|measured| redraw(measured, &mut resampler)).collect();
-        let observed = observe(&drawn.iter().collect::<Vec<_>>());
-        let Whole { links, found } = whole.near(fitter, &observed)?;
-        all.push(Replicate { links, found, medians: observed.into_iter().map(|one| one.medians).collect() });
-    }
-    Ok(Replicates { all, level: options.level })
-}
-
-/// Whole repetitions, because the flows of one belong together.
-fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
-    let places = resampler.draw_places(measured.repetitions());
-    let of_flow = |durations: &Vec<Time>| places.iter().map(|place| durations[*place]).collect();
-    Measured { conflict: measured.conflict.clone(), durations: measured.durations.iter().map(of_flow).collect() }
-}
-
-impl Replicates {
-    fn estimate<T>(
-        &self,
-        value: T,
-        of_one: impl Fn(&Replicate) -> f64,
-        back: impl Fn(f64) -> T,
-    ) -> Result<Estimate<T>, ConflictFitError> {
-        let values: Vec<f64> = self.all.iter().map(of_one).collect();
-        let (low, high) = percentile_interval(&values, self.level)?;
-        Ok(Estimate { value, low: back(low), high: back(high) })
-    }
-
-    fn rate(
-        &self,
-        value: Rate,
-        of_one: impl Fn(&Replicate) -> Option<Rate>,
-    ) -> Result<Estimate<Rate>, ConflictFitError> {
-        let or_value = |one: &Replicate| of_one(one).unwrap_or(value).as_bytes_per_second();
-        self.estimate(value, or_value, Rate::from_bytes_per_second)
-    }
-
-    fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
-        let from = |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
-        Ok(BackboneFit {
-            rate: self.rate(limit.rate, |one| one.links.backbone.map(|limit| limit.rate))?,
-            from: self.estimate(limit.from, from, |from| from.round() as u32)?,
-        })
-    }
-}
-
-fn estimate(value: f64, drawn: &[f64], level: f64) -> Result<Estimate<f64>, ConflictFitError> {
-    let (low, high) = percentile_interval(drawn, level)?;
-    Ok(Estimate { value, low, high })
 }
 
 fn errors(predicted: &[f64], measured: &[f64], names: &[(String, u32)]) -> Result<Errors, ConflictFitError> {

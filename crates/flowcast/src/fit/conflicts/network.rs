@@ -13,7 +13,7 @@ impl ConflictFit {
     /// The network with the parameters of all models, the best one as its own, and `provenance`. `alpha` is that of the
     /// closed loop, unless alpha-fair, which shares the field, is the best.
     pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
-        let limit = |fit: &super::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
+        let limit = |fit: &super::outcome::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
         let links = Links {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
