@@ -40,9 +40,11 @@ impl<'a> Means<'a> {
         let run = match self {
             Means::Tcp(lab) => {
                 let connect = |flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options);
-                steps.iter().map(connect).collect::<Result<Vec<_>, _>>().and_then(|steps| {
-                    repeat(&mut Steps(steps), options)
-                })
+                steps
+                    .iter()
+                    .map(connect)
+                    .collect::<Result<Vec<_>, _>>()
+                    .and_then(|steps| repeat(&mut Steps(steps), options))
             }
             Means::Mpi(session) => {
                 let mut ranks = Ranks { session, steps, options: *options };

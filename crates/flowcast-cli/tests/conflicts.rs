@@ -69,7 +69,12 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     assert!((1.5..2.5).contains(&out), "{out}");
     let shown = flowcast(folder.path(), "networks show ./mine.toml");
     let text = String::from_utf8(shown.stdout).unwrap();
-    for expected in ["[intervals.\"sharing.kappa\"]", "\"samples.kernel\"", "\"error.closed-loop\"", "[intervals.\"nic.bandwidth\"]"] {
+    for expected in [
+        "[intervals.\"sharing.kappa\"]",
+        "\"samples.kernel\"",
+        "\"error.closed-loop\"",
+        "[intervals.\"nic.bandwidth\"]",
+    ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
 }
@@ -90,11 +95,13 @@ fn messages_of_mpi_ranks_share_an_interface_and_steps_follow_one_another() {
     }
 
     std::fs::write(folder.path().join("relay.steps"), "0 -> 1 400kB\nstep\n1 -> 2 400kB\n").unwrap();
-    let how = "validate pattern --set relay.steps --over mpi --models closed-loop --warm-ups 1 --repetitions 2 2 --json";
+    let how =
+        "validate pattern --set relay.steps --over mpi --models closed-loop --warm-ups 1 --repetitions 2 2 --json";
     let lab = "--lab-set cluster.nodes=3 --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
     let document = json(&flowcast(folder.path(), &format!("{how} {lab} -o relay.html")));
     let steps = &document["patterns"][0]["steps"];
-    let (measured, predicted) = (steps["measured_s"].as_f64().unwrap(), steps["predicted_s"]["closed-loop"].as_f64().unwrap());
+    let (measured, predicted) =
+        (steps["measured_s"].as_f64().unwrap(), steps["predicted_s"]["closed-loop"].as_f64().unwrap());
     assert!((measured / predicted - 1.0).abs() < 0.2, "{steps}");
     assert_eq!(document["provenance"]["over"], "mpi");
 }
@@ -109,7 +116,10 @@ fn wrong_options_are_named() {
     };
     refused("measure conflicts --kinds zigzag -o x.csv", "expected one of alone, out, in, in-out");
     refused("measure conflicts --repetitions 3 2 -o x.csv", "--repetitions: found 3 2");
-    refused("measure conflicts --confidence 1.5 -o x.csv", "--confidence: found 1.5, expected a number between 0 and 1");
+    refused(
+        "measure conflicts --confidence 1.5 -o x.csv",
+        "--confidence: found 1.5, expected a number between 0 and 1",
+    );
     refused("measure conflicts --size 0B -o x.csv", "--size and --most: found 0");
     refused("measure conflicts --lab fare -o x.csv", "no lab profile is named `fare`");
     refused("measure conflicts --launcher mpirun --lab fair -o x.csv", "cannot be used with");

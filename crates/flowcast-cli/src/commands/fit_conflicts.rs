@@ -102,18 +102,21 @@ pub fn print(fit: &ConflictFit) {
     let on = if best.held_out.is_some() { "on the random patterns" } else { "on conflicts left out" };
     println_out!("{} explains this network best, {on}.", best.model.name());
     if fit.has_racks && fit.backbone.is_none() {
-        eprintln!("warning: the backbone was not saturated and is taken for no limit; measure with more nodes in a rack");
+        eprintln!(
+            "warning: the backbone was not saturated and is taken for no limit; measure with more nodes in a rack"
+        );
     }
     let unmeasured = fit.models.iter().flat_map(|model| &model.parameters).filter(|one| !one.is_measured);
     for parameter in unmeasured {
         let (field, value) = (parameter.field, parameter.estimate.value);
-        eprintln!("warning: {field} matters to none of these conflicts and stays at {value}");
+        eprintln!("warning: {field} makes no difference to these conflicts where it stands, at {value}");
     }
 }
 
 fn print_slowdowns(fit: &ConflictFit) {
     let best = fit.best;
-    let mut table = table(&["conflict", ">flow", "", ">times alone", ">interval", &format!(">{}", fit.best_model().model.name())]);
+    let mut table =
+        table(&["conflict", ">flow", "", ">times alone", ">interval", &format!(">{}", fit.best_model().model.name())]);
     let mut last = "";
     for one in &fit.slowdowns {
         let name = if one.conflict == last { "" } else { one.conflict.as_str() };

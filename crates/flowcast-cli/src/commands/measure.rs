@@ -28,7 +28,9 @@ use crate::tables::table;
 
 /// Measure a network
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv")]
+#[command(
+    after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv"
+)]
 pub struct Measure {
     #[command(subcommand)]
     action: Action,

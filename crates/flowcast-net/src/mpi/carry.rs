@@ -81,7 +81,9 @@ impl<'a> Rank<'a> {
         let mut to_send: Vec<usize> = (0..flows.len()).filter(|flow| own(flows[*flow].src)).collect();
         to_send.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
         while !legs.is_empty() || !to_send.is_empty() {
-            while let Some(flow) = to_send.last().copied().filter(|flow| since() >= flows[*flow].start && self.clock() >= zero) {
+            while let Some(flow) =
+                to_send.last().copied().filter(|flow| since() >= flows[*flow].start && self.clock() >= zero)
+            {
                 to_send.pop();
                 passages[flow].0 = since();
                 let data = &self.outgoing[..flows[flow].size.0 as usize];
@@ -124,14 +126,19 @@ impl<'a> Rank<'a> {
     /// Starts are known to senders, ends to receivers; rank 0 wants both.
     fn gather(&self, flows: &[Flow], passages: &mut [Passage]) -> Result<(), MpiError> {
         if self.mpi.rank != 0 {
-            let bytes: Vec<u8> =
-                passages.iter().flat_map(|(start, end)| [start.as_seconds(), end.as_seconds()]).flat_map(f64::to_le_bytes).collect();
+            let bytes: Vec<u8> = passages
+                .iter()
+                .flat_map(|(start, end)| [start.as_seconds(), end.as_seconds()])
+                .flat_map(f64::to_le_bytes)
+                .collect();
             return self.mpi.wait(self.mpi.isend(&bytes, 0, RESULT_TAG)?, GENTLY);
         }
         let mut bytes = vec![0; passages.len() * 16];
         for rank in 1..self.mpi.size {
             self.mpi.wait(self.mpi.irecv(&mut bytes, rank, RESULT_TAG)?, GENTLY)?;
-            let seconds = |at: usize| Time::from_seconds(f64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes")));
+            let seconds = |at: usize| {
+                Time::from_seconds(f64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes")))
+            };
             for (at, flow) in flows.iter().enumerate() {
                 if flow.src.0 == rank {
                     passages[at].0 = seconds(2 * at);

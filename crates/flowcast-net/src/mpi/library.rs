@@ -163,8 +163,7 @@ impl Mpi {
         let mut request = Request::default();
         let length = c_int::try_from(data.len()).map_err(|_| MpiError::TooLong(data.len()))?;
         // SAFETY: the data stay borrowed until the request is done.
-        let code =
-            unsafe { (self.ibcast)(data.as_mut_ptr().cast(), length, self.byte, 0, self.world, &mut request) };
+        let code = unsafe { (self.ibcast)(data.as_mut_ptr().cast(), length, self.byte, 0, self.world, &mut request) };
         check("MPI_Ibcast", code)?;
         self.wait(request, GENTLY)
     }
@@ -185,7 +184,9 @@ fn open(names: &[&CStr]) -> Result<Handle, MpiError> {
     // SAFETY: names end in a zero; the library's own initialisation is what is wanted.
     let mut handles = names.iter().map(|name| unsafe { dlopen(name.as_ptr(), NOW | GLOBAL) });
     let found = handles.find(|handle| !handle.is_null()).map(Handle);
-    found.ok_or_else(|| MpiError::NoLibrary(names.iter().map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", ")))
+    found.ok_or_else(|| {
+        MpiError::NoLibrary(names.iter().map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", "))
+    })
 }
 
 impl Handle {
@@ -208,7 +209,8 @@ impl Handle {
         let mut length = 0;
         // SAFETY: the standard's longest version fits.
         check("MPI_Get_library_version", unsafe { ask(text.as_mut_ptr().cast(), &mut length) })?;
-        let text = CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
+        let text =
+            CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
         Ok(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }

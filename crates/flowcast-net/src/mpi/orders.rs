@@ -6,9 +6,9 @@ use std::io::{BufRead, Write};
 use flowcast::cluster::flow::Flow;
 use flowcast::units::{Bytes, Node, Time};
 
+use super::MpiError;
 use super::carry::{MOST_FLOWS, Passage, Rank};
 use super::library::Mpi;
-use super::MpiError;
 
 /// Bytes of a host's name that are told.
 const HOST: usize = 256;

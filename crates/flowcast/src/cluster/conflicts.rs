@@ -176,8 +176,7 @@ impl ConflictPlan {
             self.nodes.iter().enumerate().filter(here).map(|(place, _)| place)
         };
         let pairs: Vec<(usize, usize)> = places(0).zip(places(1)).collect();
-        let conflict =
-            |count: usize| self.conflict(&format!("inter-rack-{count}"), Kind::InterRack, &pairs[..count]);
+        let conflict = |count: usize| self.conflict(&format!("inter-rack-{count}"), Kind::InterRack, &pairs[..count]);
         (1..=pairs.len()).map(conflict).collect()
     }
 

@@ -180,9 +180,10 @@ impl Reader {
             Some(known) if known == rack => Ok(()),
             Some(known) => Err(refused(line, format!("node {node} in rack `{rack}`"), format!("rack `{known}`"))),
             None if rack.is_empty() => Ok(()),
-            None => racks.place(node, node, rack).map(drop).map_err(|twice| {
-                refused(line, twice.to_string(), "each node in one rack".into())
-            }),
+            None => racks
+                .place(node, node, rack)
+                .map(drop)
+                .map_err(|twice| refused(line, twice.to_string(), "each node in one rack".into())),
         }
     }
 

@@ -8,8 +8,11 @@ pub type Range = (f64, f64);
 const STILL: f64 = 1e-7;
 const NO_GAIN: f64 = 1e-6;
 const MOST_STEPS: usize = 60;
-/// The difference that derivatives are taken over, as a part of the range.
-const DIFFERENCE: f64 = 1e-5;
+/// The difference that derivatives are taken over, as a part of the range: wide against what models are solved to.
+const DIFFERENCE: f64 = 1e-3;
+/// A parameter that changes no residual by more than this, for a change by one, is not felt and does not move: its
+/// derivative would be noise.
+const FELT: f64 = 1e-5;
 
 /// Where a search ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +46,7 @@ pub fn descend(
         }
         slopes = derivatives(&at, &values, ranges, residuals);
     }
-    let is_felt = slopes.iter().map(|column| column.iter().any(|slope| slope.abs() > 1e-9)).collect();
+    let is_felt = slopes.iter().map(|column| is_felt(column)).collect();
     Some(Lowest { squares: sum_of_squares(&values), at, is_felt })
 }
 
@@ -105,8 +108,7 @@ fn damped_step(at: &[f64], values: &[f64], slopes: &[Vec<f64>], ranges: &[Range]
     let pull: Vec<f64> = slopes.iter().map(|column| -product(column, values)).collect();
     let can_move = |parameter: &usize| {
         let ((low, high), x) = (ranges[*parameter], at[*parameter]);
-        product(&slopes[*parameter], &slopes[*parameter]) > 0.0
-            && !(x <= low && pull[*parameter] < 0.0 || x >= high && pull[*parameter] > 0.0)
+        is_felt(&slopes[*parameter]) && !(x <= low && pull[*parameter] < 0.0 || x >= high && pull[*parameter] > 0.0)
     };
     let free: Vec<usize> = (0..at.len()).filter(can_move).collect();
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(free.len());
@@ -140,6 +142,10 @@ fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
         solution[row] = (rows[row][count] - known) / rows[row][row];
     }
     solution
+}
+
+fn is_felt(slopes: &[f64]) -> bool {
+    slopes.iter().any(|slope| slope.abs() > FELT)
 }
 
 fn sum_of_squares(values: &[f64]) -> f64 {
@@ -179,5 +185,12 @@ mod tests {
         let found = descend(&[1.0], &[(0.0, 9.0)], &mut gap).unwrap();
         assert!((found.at[0] - 3.9).abs() < 1e-6);
         assert_eq!(descend(&[5.0], &[(0.0, 9.0)], &mut gap), None);
+    }
+
+    #[test]
+    fn noise_in_one_parameter_does_not_keep_another_from_moving() {
+        let mut residuals = |p: &[f64]| Some(vec![p[0] - 3.0 + 1e-12 * (p[1] * 1e6).sin(), 0.5]);
+        let found = descend(&[1.0, 0.0], &[(0.0, 9.0), (0.0, 2.0)], &mut residuals).unwrap();
+        assert!((found.at[0] - 3.0).abs() < 1e-6, "{found:?}");
     }
 }

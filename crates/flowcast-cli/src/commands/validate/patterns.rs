@@ -184,11 +184,11 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
 fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
     let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
     let has_steps = String::from_utf8_lossy(&bytes).lines().any(|line| line.trim() == "step");
-    let steps =
-        if has_steps { Steps::read(name, &bytes)?.steps } else { vec![Pattern::read(name, &bytes)?.flows] };
+    let steps = if has_steps { Steps::read(name, &bytes)?.steps } else { vec![Pattern::read(name, &bytes)?.flows] };
     let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let node_of = nodes_of_ranks(&steps, ends, spec)?;
-    let between = steps.into_iter().zip(0..).flat_map(|(step, number)| step.into_iter().map(move |flow| (flow, number)));
+    let between =
+        steps.into_iter().zip(0..).flat_map(|(step, number)| step.into_iter().map(move |flow| (flow, number)));
     let placed = between.map(|(flow, step)| {
         let node = |rank: Node| node_of.as_ref().map_or(rank, |nodes| nodes[rank.index()]);
         (Flow { src: node(flow.src), dst: node(flow.dst), ..flow }, step)
@@ -214,7 +214,8 @@ fn nodes_of_ranks(steps: &[Vec<Flow>], ends: Ends<'_>, spec: &LabSpec) -> Result
     };
     let group = NodeGroup { count: spec.cluster.nodes, cpus: spec.cluster.ranks_per_node, ..NodeGroup::default() };
     let machine = Machine { nodes: vec![group], ..Machine::default() };
-    let placement = Placement::new(&machine, Some(&mapping), highest + 1).with_context(|| format!("--mapping {map}"))?;
+    let placement =
+        Placement::new(&machine, Some(&mapping), highest + 1).with_context(|| format!("--mapping {map}"))?;
     Ok(Some((0..=highest as u32).map(|rank| placement.node(Rank(rank))).collect()))
 }
 

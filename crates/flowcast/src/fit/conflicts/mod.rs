@@ -215,8 +215,11 @@ impl Whole {
                 .collect();
             for (place, flow) in one.conflict.flows.iter().enumerate() {
                 let times_alone = |time: Time, links: &Links| time.as_seconds() / links.alone(flow.size).as_seconds();
-                let drawn: Vec<f64> =
-                    replicates.all.iter().map(|replicate| times_alone(replicate.medians[at][place], &replicate.links)).collect();
+                let drawn: Vec<f64> = replicates
+                    .all
+                    .iter()
+                    .map(|replicate| times_alone(replicate.medians[at][place], &replicate.links))
+                    .collect();
                 let of_model = |durations: &Option<Vec<Time>>| {
                     durations.as_ref().map_or(f64::NAN, |durations| times_alone(durations[place], &self.links))
                 };

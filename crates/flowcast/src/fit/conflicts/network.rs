@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::search::plain_network;
+use super::search::{plain_network, plain_sharing};
 use super::{BackboneLimit, ConflictFit, Estimate, FittedParameter, Links, ModelFit};
 use crate::model::network::{Interval, Network};
 use crate::model::sharing::Sharing;
@@ -13,18 +13,15 @@ impl ConflictFit {
     /// The network with the parameters of all models, the best one as its own, and `provenance`. `alpha` is that of the
     /// closed loop, unless alpha-fair, which shares the field, is the best.
     pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
-        let limit = |fit: &super::outcome::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
+        let limit =
+            |fit: &super::outcome::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
         let links = Links {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
             backbone: self.backbone.as_ref().map(limit),
         };
         let best = self.best_model();
-        let mut sharing = Sharing {
-            model: Some(best.model.name().to_owned()),
-            backbone_from: links.backbone.map(|limit| limit.from),
-            ..Sharing::default()
-        };
+        let mut sharing = Sharing { model: Some(best.model.name().to_owned()), ..plain_sharing(&links) };
         for parameter in self.written_parameters() {
             set(&mut sharing, parameter);
         }

@@ -82,12 +82,12 @@ const ALPHA: Parameter = Parameter {
 const KAPPA: Parameter =
     Parameter { field: "sharing.kappa", range: (0.0, 2.0), scale: Scale::Linear, place: |sharing| &mut sharing.kappa };
 
-const CUTS: [Parameter; 5] = [
+/// `start_end` is no parameter: a flow alone is cut by it, and what a flow alone gets is the unit of all cuts.
+const CUTS: [Parameter; 4] = [
     cut("sharing.odd_end", |sharing| &mut sharing.odd_end),
     cut("sharing.odd_inner", |sharing| &mut sharing.odd_inner),
     cut("sharing.io_out", |sharing| &mut sharing.io_out),
     cut("sharing.include", |sharing| &mut sharing.include),
-    cut("sharing.start_end", |sharing| &mut sharing.start_end),
 ];
 
 const fn plain(model: Model) -> Candidate {
@@ -103,7 +103,7 @@ pub const CANDIDATES: [Candidate; 7] = [
     Candidate {
         model: Model::FlowCuts,
         parameters: &CUTS,
-        starts: &[&[0.5, 2.0, 3.0, 0.5, 0.0], &[0.75, 4.0 / 3.0, 3.0, 0.5, 0.0], &[1.0, 1.0, 0.0, 0.0, 0.0]],
+        starts: &[&[0.5, 2.0, 3.0, 0.5], &[0.75, 4.0 / 3.0, 3.0, 0.5], &[1.0, 1.0, 0.0, 0.0]],
     },
     Candidate { model: Model::AlphaFair, parameters: &[ALPHA], starts: &[&[1.0], &[0.5], &[2.41], &[8.0]] },
     Candidate {

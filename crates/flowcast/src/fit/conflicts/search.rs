@@ -108,11 +108,17 @@ impl Fitter<'_> {
 
 /// The network of a place of the search.
 pub fn network_with(candidate: &Candidate, at: &[f64], links: &Links) -> Network {
-    let mut sharing = Sharing { backbone_from: links.backbone.map(|limit| limit.from), ..Sharing::default() };
+    let mut sharing = plain_sharing(links);
     for (parameter, value) in candidate.parameters.iter().zip(at) {
         parameter.set(&mut sharing, parameter.from_search(*value));
     }
     Network { sharing, ..plain_network(links) }
+}
+
+/// What is not searched for: the backbone's limit, and the cut of a flow alone.
+pub fn plain_sharing(links: &Links) -> Sharing {
+    let backbone_from = links.backbone.map(|limit| limit.from);
+    Sharing { backbone_from, start_end: Some(0.0), ..Sharing::default() }
 }
 
 /// A network of these links whose messages follow Hockney's rule.
