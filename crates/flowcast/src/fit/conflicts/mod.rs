@@ -1,7 +1,7 @@
 //! From measured conflicts to the parameters of the sharing models, and which model explains the network best.
 //!
 //! The median of a flow's repetitions stands for it. Flows alone give latency and rate, those between racks the backbone
-//! ([`links`]). Of each model that has parameters the search takes those with the smallest sum of squared
+//! (`links`). Of each model that has parameters the search takes those with the smallest sum of squared
 //! `ln(predicted/measured)` over the flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn
 //! again with replacement within each conflict and everything is fitted again.
 //!
