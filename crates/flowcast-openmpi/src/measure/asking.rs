@@ -10,6 +10,7 @@ use flowcast::model::loggp::LogGp;
 use flowcast::rails::RailId;
 use flowcast::units::{Bytes, Time, TimePerByte};
 
+use super::patience::Patience;
 use super::plan::plan;
 use super::wire::{self, HEADER, Header, Kind, Way};
 use crate::bindings::ProcessName;
@@ -20,6 +21,8 @@ use crate::state::State;
 const WARM_UP: u32 = 2;
 const ROUGH_SIZE: u64 = 2048;
 const ROUGH_TRAIN: u32 = 5;
+/// A fit's gap per byte and that of its longest train may differ by this factor.
+const SOUND: f64 = 1.15;
 
 /// Rank 0 and its partner.
 pub struct Asking<'a> {
@@ -50,7 +53,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
+    /// Measures a rail until `end` at the latest. What does not become a sound fit in that time is rough.
     pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
         let way = self.way(rail)?;
         let rough = self.rough(&way)?;
@@ -64,13 +67,7 @@ impl<'a> Asking<'a> {
             let Some(time) = self.round_trip(&way, *point) else { break };
             shortest.entry(*point).and_modify(|least| *least = Time::min(*least, time)).or_insert(time);
         }
-        // Of so few repetitions on a machine that is just starting a job, a median would keep what disturbed them.
-        let mut samples = PrttSamples::default();
-        shortest.into_iter().for_each(|(point, time)| samples.push(point, time));
-        // Confidence intervals would cost more time than the measurement.
-        let options = FitOptions { replicates: 0, ..FitOptions::default() };
-        let fit = fit_loggp(&samples, &options).ok();
-        Some((fit.as_ref().map_or(rough, |fit| fit.parameters), fit))
+        Some(conclude(&shortest, rough))
     }
 
     /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
@@ -116,6 +113,7 @@ impl<'a> Asking<'a> {
 
     /// The body of the answer to the present round.
     fn answer(&self, kind: Kind) -> Option<Vec<u8>> {
+        let patience = Patience::new();
         while Instant::now() < self.deadline {
             // SAFETY: the library's.
             unsafe { (self.state.library.progress)() };
@@ -124,9 +122,37 @@ impl<'a> Asking<'a> {
                     return Some(received.body);
                 }
             }
+            patience.wait();
         }
         None
     }
+}
+
+/// The shortest round trips become a fit, if its gap per byte is that of the longest train alone; else that train speaks
+/// for itself, and where there is none, `rough`.
+///
+/// Of so few repetitions on a machine that is just starting a job, medians would keep what disturbed them. A train that
+/// was disturbed each time bends the line through all; the longest one is bent least.
+fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Option<LogGpFit>) {
+    let Some(longest) = from_longest_train(shortest) else { return (rough, None) };
+    let mut samples = PrttSamples::default();
+    shortest.iter().for_each(|(point, time)| samples.push(*point, *time));
+    // Confidence intervals would cost more time than the measurement.
+    let fit = fit_loggp(&samples, &FitOptions { replicates: 0, ..FitOptions::default() }).ok();
+    let ratio = |fit: &LogGpFit| fit.parameters.gap_per_byte.as_nanos() / longest.gap_per_byte.as_nanos();
+    let sound = fit.filter(|fit| (1.0 / SOUND..SOUND).contains(&ratio(fit)));
+    (sound.as_ref().map_or(longest, |fit| fit.parameters), sound)
+}
+
+/// `G` alone spaces the messages of the longest train.
+fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
+    let trains = shortest.iter().filter(|(point, _)| point.messages > 1 && point.delay == Time::ZERO);
+    let (train, time) = trains.max_by_key(|(point, _)| point.size)?;
+    let single = *shortest.get(&PrttPoint::round_trip(train.size))?;
+    let least = *shortest.get(&PrttPoint::round_trip(Bytes(HEADER as u64)))?;
+    let spacing = (*time - single) * (1.0 / f64::from(train.messages - 1));
+    let gap_per_byte = TimePerByte::from_nanos(spacing.as_nanos() / train.size.0 as f64);
+    (spacing > Time::ZERO).then_some(LogGp { latency: least * 0.5, overhead: Time::ZERO, gap: Time::ZERO, gap_per_byte })
 }
 
 /// Computes, as the measurement's second parameter wants it: no library call.
@@ -147,4 +173,51 @@ pub fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTree
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::fit::prtt::prtt;
+
+    fn truth() -> LogGp {
+        LogGp {
+            latency: Time::from_micros(20.0),
+            overhead: Time::from_micros(1.0),
+            gap: Time::from_micros(3.0),
+            gap_per_byte: TimePerByte::from_nanos(85.0),
+        }
+    }
+
+    fn round_trips() -> BTreeMap<PrttPoint, Time> {
+        let points = plan(&truth(), Duration::from_millis(90)).points;
+        points.into_iter().map(|point| (point, prtt(&truth(), point))).collect()
+    }
+
+    fn shortest_train(round_trips: &mut BTreeMap<PrttPoint, Time>) -> &mut Time {
+        let is_train = |point: &PrttPoint| point.messages > 1 && point.delay == Time::ZERO;
+        let trains = round_trips.iter_mut().filter(|(point, _)| is_train(point));
+        trains.min_by_key(|(point, _)| point.size).unwrap().1
+    }
+
+    #[test]
+    fn undisturbed_round_trips_become_a_fit() {
+        let (cost, fit) = conclude(&round_trips(), LogGp::default());
+        assert!((cost.gap_per_byte.as_nanos() / 85.0 - 1.0).abs() < 1e-6);
+        assert!(fit.is_some());
+    }
+
+    #[test]
+    fn a_time_slice_in_the_shorter_train_leaves_the_longer_one_in_force() {
+        let mut disturbed = round_trips();
+        *shortest_train(&mut disturbed) += Time::from_micros(4000.0);
+        let (cost, fit) = conclude(&disturbed, LogGp::default());
+        assert!((cost.gap_per_byte.as_nanos() / 85.0 - 1.0).abs() < 0.01, "{cost:?}");
+        assert!(fit.is_none(), "nothing worth keeping");
+    }
+
+    #[test]
+    fn without_a_train_the_rough_cost_remains() {
+        assert_eq!(conclude(&BTreeMap::new(), truth()).0, truth());
+    }
 }
