@@ -28,7 +28,8 @@ static void point(int rank, int count, int size, double seconds, char *bytes) {
     both_ways(rank, count, size, bytes);
     for (double start = MPI_Wtime(); more;) {
         times[taken++] = both_ways(rank, count, size, bytes);
-        more = taken < SAMPLES && (taken < 3 || MPI_Wtime() - start < seconds);
+        double gone = MPI_Wtime() - start;
+        more = taken < SAMPLES && gone < (taken < 3 ? 1.0 : seconds);
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     if (rank) return;

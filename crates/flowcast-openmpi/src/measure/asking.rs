@@ -152,7 +152,12 @@ fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
     let least = *shortest.get(&PrttPoint::round_trip(Bytes(HEADER as u64)))?;
     let spacing = (*time - single) * (1.0 / f64::from(train.messages - 1));
     let gap_per_byte = TimePerByte::from_nanos(spacing.as_nanos() / train.size.0 as f64);
-    (spacing > Time::ZERO).then_some(LogGp { latency: least * 0.5, overhead: Time::ZERO, gap: Time::ZERO, gap_per_byte })
+    (spacing > Time::ZERO).then_some(LogGp {
+        latency: least * 0.5,
+        overhead: Time::ZERO,
+        gap: Time::ZERO,
+        gap_per_byte,
+    })
 }
 
 /// Computes, as the measurement's second parameter wants it: no library call.
