@@ -6,6 +6,7 @@
 //! the time until it is dismissed. Both give up when the time is over. Results go to all ranks along a binary tree, each
 //! rank to two others; a rank uses what Open MPI assumes until they come.
 
+mod alike;
 mod asking;
 mod patience;
 mod plan;
@@ -84,7 +85,8 @@ pub fn at_start(state: &State) {
     if own.vpid != 0 || state.settings.measure == When::Never {
         return;
     }
-    let Some((rails, origin)) = find_out(state, own) else { return };
+    let Some((mut rails, origin)) = find_out(state, own) else { return };
+    alike::even_out(&mut rails);
     let text = costs::text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost)));
     apply(state, &text, origin);
     share(own, &text);
