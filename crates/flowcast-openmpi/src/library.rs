@@ -60,8 +60,6 @@ pub struct Library {
     pub triggers: *mut Trigger,
     /// `opal_progress`.
     pub progress: unsafe extern "C" fn(),
-    /// `opal_progress_set_yield_when_idle`; gives the setting before.
-    pub yield_when_idle: unsafe extern "C" fn(bool) -> bool,
     /// `opal_progress_register`.
     pub progress_register: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
     /// `opal_progress_unregister`.
@@ -96,7 +94,6 @@ impl Library {
                 btl_modules: symbol(c"mca_btl_base_modules_initialized")?.cast(),
                 triggers: symbol(c"mca_btl_base_active_message_trigger")?.cast(),
                 progress: function(c"opal_progress")?,
-                yield_when_idle: function(c"opal_progress_set_yield_when_idle")?,
                 progress_register: function(c"opal_progress_register")?,
                 progress_unregister: function(c"opal_progress_unregister")?,
                 local_process: function(c"opal_proc_local_get")?,
@@ -105,20 +102,6 @@ impl Library {
                 variable_find: function(c"mca_base_var_find")?,
                 variable_value: function(c"mca_base_var_get_value")?,
             })
-        }
-    }
-}
-
-impl Library {
-    /// Runs `work` with a progress that leaves the processor when there is nothing to do. While MPI starts it does not,
-    /// and where ranks outnumber processors a round trip takes a time slice.
-    pub fn while_yielding<T>(&self, work: impl FnOnce() -> T) -> T {
-        // SAFETY: the library's switch.
-        unsafe {
-            let before = (self.yield_when_idle)(true);
-            let done = work();
-            (self.yield_when_idle)(before);
-            done
         }
     }
 }

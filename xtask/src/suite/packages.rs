@@ -22,6 +22,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "mpich", program: "mpirun.mpich", needed_by: &["record"] },
     Package { name: "gfortran", program: "gfortran", needed_by: &["record"] },
     Package { name: "hpcc", program: "hpcc", needed_by: &["openmpi"] },
+    Package { name: "netpipe-openmpi", program: "NPopenmpi", needed_by: &["openmpi"] },
     Package { name: "chromium", program: "chromium", needed_by: &["report-page"] },
 ];
 

@@ -1,6 +1,7 @@
 //! Rank 0's side: invites a partner, times round trips on each rail, fits.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use flowcast::fit::loggp::{FitOptions, LogGpFit, fit_loggp};
@@ -10,6 +11,7 @@ use flowcast::model::loggp::LogGp;
 use flowcast::rails::RailId;
 use flowcast::units::{Bytes, Time, TimePerByte};
 
+use super::patience::Patience;
 use super::plan::plan;
 use super::wire::{self, HEADER, Header, Kind, Way};
 use crate::bindings::ProcessName;
@@ -20,6 +22,9 @@ use crate::state::State;
 const WARM_UP: u32 = 2;
 const ROUGH_SIZE: u64 = 2048;
 const ROUGH_TRAIN: u32 = 5;
+/// The gap per byte of a sound fit, as a multiple of what the longest train says: a traffic shaper lets the train's first
+/// bytes through unhindered, as it does single messages.
+const SOUND: Range<f64> = 0.93..1.3;
 
 /// Rank 0 and its partner.
 pub struct Asking<'a> {
@@ -50,7 +55,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
+    /// Measures a rail until `end` at the latest. What does not become a sound fit in that time is rough.
     pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
         let way = self.way(rail)?;
         let rough = self.rough(&way)?;
@@ -64,13 +69,7 @@ impl<'a> Asking<'a> {
             let Some(time) = self.round_trip(&way, *point) else { break };
             shortest.entry(*point).and_modify(|least| *least = Time::min(*least, time)).or_insert(time);
         }
-        // Of so few repetitions on a machine that is just starting a job, a median would keep what disturbed them.
-        let mut samples = PrttSamples::default();
-        shortest.into_iter().for_each(|(point, time)| samples.push(point, time));
-        // Confidence intervals would cost more time than the measurement.
-        let options = FitOptions { replicates: 0, ..FitOptions::default() };
-        let fit = fit_loggp(&samples, &options).ok();
-        Some((fit.as_ref().map_or(rough, |fit| fit.parameters), fit))
+        Some(conclude(&shortest, rough))
     }
 
     /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
@@ -116,6 +115,7 @@ impl<'a> Asking<'a> {
 
     /// The body of the answer to the present round.
     fn answer(&self, kind: Kind) -> Option<Vec<u8>> {
+        let patience = Patience::new();
         while Instant::now() < self.deadline {
             // SAFETY: the library's.
             unsafe { (self.state.library.progress)() };
@@ -124,9 +124,37 @@ impl<'a> Asking<'a> {
                     return Some(received.body);
                 }
             }
+            patience.wait();
         }
         None
     }
+}
+
+/// The shortest round trips become a fit, if the longest train bears out its gap per byte; else that train speaks for
+/// itself, and where there is none, `rough`.
+///
+/// Of so few repetitions on a machine that is just starting a job, medians would keep what disturbed them. What disturbs
+/// makes round trips longer: a longer single message makes the fit's gap too short, a longer train makes it too long.
+fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Option<LogGpFit>) {
+    let Some(longest) = from_longest_train(shortest) else { return (rough, None) };
+    let mut samples = PrttSamples::default();
+    shortest.iter().for_each(|(point, time)| samples.push(*point, *time));
+    // Confidence intervals would cost more time than the measurement.
+    let fit = fit_loggp(&samples, &FitOptions { replicates: 0, ..FitOptions::default() }).ok();
+    let ratio = |fit: &LogGpFit| fit.parameters.gap_per_byte.as_nanos() / longest.gap_per_byte.as_nanos();
+    let sound = fit.filter(|fit| SOUND.contains(&ratio(fit)));
+    (sound.as_ref().map_or(longest, |fit| fit.parameters), sound)
+}
+
+/// From `PRTT_n(s) = PRTT_1(1) + (n+1)·(s-1)·G`, which is so where `g` is short beside the rest.
+fn from_longest_train(shortest: &BTreeMap<PrttPoint, Time>) -> Option<LogGp> {
+    let trains = shortest.iter().filter(|(point, _)| point.messages > 1 && point.delay == Time::ZERO);
+    let (train, time) = trains.max_by_key(|(point, _)| point.size)?;
+    let least = *shortest.get(&PrttPoint::round_trip(Bytes(HEADER as u64)))?;
+    let bytes = f64::from(train.messages + 1) * (train.size.0 as f64 - HEADER as f64);
+    let gap_per_byte = TimePerByte::from_nanos((*time - least).as_nanos() / bytes);
+    let found = LogGp { latency: least * 0.5, overhead: Time::ZERO, gap: Time::ZERO, gap_per_byte };
+    (*time > least).then_some(found)
 }
 
 /// Computes, as the measurement's second parameter wants it: no library call.
@@ -147,4 +175,49 @@ pub fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTree
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast::fit::prtt::prtt;
+
+    fn truth() -> LogGp {
+        LogGp {
+            latency: Time::from_micros(20.0),
+            overhead: Time::from_micros(1.0),
+            gap: Time::from_micros(3.0),
+            gap_per_byte: TimePerByte::from_nanos(85.0),
+        }
+    }
+
+    fn round_trips() -> BTreeMap<PrttPoint, Time> {
+        let points = plan(&truth(), Duration::from_millis(90)).points;
+        points.into_iter().map(|point| (point, prtt(&truth(), point))).collect()
+    }
+
+    #[test]
+    fn undisturbed_round_trips_become_a_fit() {
+        let (cost, fit) = conclude(&round_trips(), LogGp::default());
+        assert!((cost.gap_per_byte.as_nanos() / 85.0 - 1.0).abs() < 1e-6);
+        assert!(fit.is_some());
+    }
+
+    #[test]
+    fn a_time_slice_in_another_round_trip_leaves_the_longest_train_in_force() {
+        let is_longest_train = |point: &PrttPoint| point.messages > 1 && point.size >= Bytes(16 * 1024);
+        let others: Vec<PrttPoint> = round_trips().into_keys().filter(|point| !is_longest_train(point)).collect();
+        for point in others.into_iter().filter(|point| point.size > Bytes(HEADER as u64)) {
+            let mut disturbed = round_trips();
+            *disturbed.get_mut(&point).unwrap() = disturbed[&point] + Time::from_micros(8000.0);
+            let (cost, _) = conclude(&disturbed, LogGp::default());
+            let ratio = cost.gap_per_byte.as_nanos() / 85.0;
+            assert!((0.92..1.31).contains(&ratio), "{point:?} {cost:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_train_the_rough_cost_remains() {
+        assert_eq!(conclude(&BTreeMap::new(), truth()).0, truth());
+    }
 }

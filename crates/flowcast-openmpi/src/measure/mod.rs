@@ -6,7 +6,9 @@
 //! the time until it is dismissed. Both give up when the time is over. Results go to all ranks along a binary tree, each
 //! rank to two others; a rank uses what Open MPI assumes until they come.
 
+mod alike;
 mod asking;
+mod patience;
 mod plan;
 mod wire;
 
@@ -28,6 +30,7 @@ use crate::peers::Peer;
 use crate::state::{self, State};
 use crate::store::Store;
 use asking::Asking;
+use patience::{Patience, exactly};
 use wire::{HEADER, Header, Kind, Received, Way};
 
 /// Ranks that rank 0 looks at for one that it reaches over several rails.
@@ -82,7 +85,8 @@ pub fn at_start(state: &State) {
     if own.vpid != 0 || state.settings.measure == When::Never {
         return;
     }
-    let Some((rails, origin)) = find_out(state, own) else { return };
+    let Some((mut rails, origin)) = find_out(state, own) else { return };
+    alike::even_out(&mut rails);
     let text = costs::text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost)));
     apply(state, &text, origin);
     share(own, &text);
@@ -92,8 +96,7 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     let deadline = Instant::now() + state.settings.measure_for;
     let peer = partner(state, own)?;
     MEASURING_HERE.store(true, Ordering::Relaxed);
-    let ask = || ask(state, &mut Asking::new(state, own, peer, deadline), deadline);
-    let found = state.library.while_yielding(ask);
+    let found = exactly(|| ask(state, &mut Asking::new(state, own, peer, deadline), deadline));
     MEASURING_HERE.store(false, Ordering::Relaxed);
     found
 }
@@ -207,7 +210,7 @@ unsafe extern "C" fn progress() -> c_int {
         return 0;
     }
     if let Some(links) = LINKS.get() {
-        links.library.while_yielding(|| answer(links));
+        exactly(|| answer(links));
     }
     ANSWERING.store(false, Ordering::Release);
     1
@@ -217,8 +220,10 @@ unsafe extern "C" fn progress() -> c_int {
 fn answer(links: &Links) {
     let mut until: Option<Instant> = None;
     let mut pings = 0;
+    let mut patience = Patience::new();
     loop {
         while let Some(received) = wire::take() {
+            patience = Patience::new();
             match received.header.kind {
                 Kind::Invite => {
                     until = Some(Instant::now() + time_for_measuring() + GRACE);
@@ -241,6 +246,7 @@ fn answer(links: &Links) {
         }
         // SAFETY: the library's; it may be called from within its callbacks.
         unsafe { (links.library.progress)() };
+        patience.wait();
     }
 }
 

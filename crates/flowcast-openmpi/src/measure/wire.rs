@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::bindings::{
@@ -95,15 +96,20 @@ pub struct Received {
 unsafe impl std::marker::Send for Received {}
 
 static INBOX: Mutex<VecDeque<Received>> = Mutex::new(VecDeque::new());
+/// The length of `INBOX`: whoever makes progress looks there, also when all is measured, and should not take a lock.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// The oldest message that nobody has looked at.
 pub fn take() -> Option<Received> {
-    INBOX.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    let oldest = INBOX.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    Some(oldest)
 }
 
 /// Whether there is one.
+#[inline]
 pub fn is_waiting() -> bool {
-    !INBOX.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    WAITING.load(Ordering::Relaxed) > 0
 }
 
 /// Receives from here on.
@@ -125,6 +131,7 @@ unsafe extern "C" fn receive(by: *mut BtlModule, _: u8, descriptor: *mut Descrip
     let Some(header) = Header::read(bytes) else { return };
     let body = bytes.get(HEADER..HEADER + header.body as usize).unwrap_or_default().to_vec();
     let received = Received { header, body, size: bytes.len(), by };
+    WAITING.fetch_add(1, Ordering::Relaxed);
     INBOX.lock().unwrap_or_else(PoisonError::into_inner).push_back(received);
 }
 

@@ -1,0 +1,62 @@
+//! Networks that start-up cannot tell apart count as equal.
+//!
+//! What disturbs a few round trips makes one of two equal networks seem a tenth slower than the other. Messages would be
+//! split so, and wait for the one that got too many. Split evenly over networks that do differ by so much, they lose
+//! less than half of the difference.
+
+use flowcast::model::loggp::LogGp;
+use flowcast::rails::Rail;
+use flowcast::units::{Time, TimePerByte};
+
+/// Gaps per byte within this factor are not told apart.
+const ALIKE: f64 = 1.2;
+
+/// Gives rails of about the same gap per byte the same parameters: the means.
+pub fn even_out(rails: &mut [Rail]) {
+    let gap = |rail: &Rail| rail.cost.gap_per_byte.as_nanos();
+    let mut order: Vec<usize> = (0..rails.len()).collect();
+    order.sort_by(|a, b| gap(&rails[*a]).total_cmp(&gap(&rails[*b])));
+    let mut rest = order.as_slice();
+    while let Some(first) = rest.first() {
+        let most = gap(&rails[*first]) * ALIKE;
+        let (group, others) = rest.split_at(rest.partition_point(|rail| gap(&rails[*rail]) <= most).max(1));
+        let mean = mean(group.iter().map(|rail| &rails[*rail].cost));
+        group.iter().for_each(|rail| rails[*rail].cost = mean);
+        rest = others;
+    }
+}
+
+fn mean<'a>(costs: impl ExactSizeIterator<Item = &'a LogGp> + Clone) -> LogGp {
+    let mean = |part: fn(&LogGp) -> f64| costs.clone().map(part).sum::<f64>() / costs.len() as f64;
+    LogGp {
+        latency: Time::from_nanos(mean(|cost| cost.latency.as_nanos())),
+        overhead: Time::from_nanos(mean(|cost| cost.overhead.as_nanos())),
+        gap: Time::from_nanos(mean(|cost| cost.gap.as_nanos())),
+        gap_per_byte: TimePerByte::from_nanos(mean(|cost| cost.gap_per_byte.as_nanos())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evened_out<const COUNT: usize>(gaps: [f64; COUNT]) -> Vec<f64> {
+        let rail = |gap: f64| Rail {
+            name: String::new(),
+            cost: LogGp { gap_per_byte: TimePerByte::from_nanos(gap), ..LogGp::default() },
+            overhead_per_byte: TimePerByte::from_nanos(0.0),
+        };
+        let mut rails: Vec<Rail> = gaps.into_iter().map(rail).collect();
+        even_out(&mut rails);
+        rails.iter().map(|rail| rail.cost.gap_per_byte.as_nanos().round()).collect()
+    }
+
+    #[test]
+    fn rails_within_a_fifth_are_equal_and_others_stay_as_they_are() {
+        assert_eq!(evened_out([90.0, 80.0]), [85.0, 85.0]);
+        assert_eq!(evened_out([90.0, 8.0, 80.0, 9.0, 900.0]), [85.0, 9.0, 85.0, 9.0, 900.0]);
+        assert_eq!(evened_out([100.0, 85.0, 70.0]), [100.0, 78.0, 78.0]);
+        assert_eq!(evened_out([0.0, 0.0]), [0.0, 0.0]);
+        assert!(evened_out([]).is_empty());
+    }
+}

@@ -1,0 +1,54 @@
+//! Waiting for a message without being put off the processor.
+//!
+//! A process that waits in the processor is put off it in the end, for milliseconds, and before that it keeps the
+//! kernel's own work for the network from it; one that yields it gives it to anybody for as long. One that sleeps is
+//! woken at once. So who waits here is busy for as long as short messages take, and sleeps for moments after that.
+
+use std::ffi::{c_int, c_ulong};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const BUSY: Duration = Duration::from_micros(300);
+/// Ends within some microseconds of it, a hundredth of what takes longer than `BUSY`.
+const MOMENT: Duration = Duration::from_micros(10);
+
+const PR_SET_TIMERSLACK: c_int = 29;
+const PR_GET_TIMERSLACK: c_int = 30;
+
+unsafe extern "C" {
+    fn prctl(option: c_int, value: c_ulong) -> c_int;
+}
+
+/// Since the last message.
+#[derive(Debug)]
+pub struct Patience {
+    since: Instant,
+}
+
+impl Patience {
+    /// A message has come.
+    pub fn new() -> Patience {
+        Patience { since: Instant::now() }
+    }
+
+    /// None has come yet.
+    pub fn wait(&self) {
+        if self.since.elapsed() > BUSY {
+            thread::sleep(MOMENT);
+        }
+    }
+}
+
+/// Sleeps end when they should while `work` runs: threads may be woken 50 us late otherwise.
+pub fn exactly<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: settings of this thread, which know nanoseconds and no pointers.
+    let before = unsafe { prctl(PR_GET_TIMERSLACK, 0) };
+    // SAFETY: as above.
+    unsafe { prctl(PR_SET_TIMERSLACK, 1) };
+    let done = work();
+    if let Ok(before) = c_ulong::try_from(before) {
+        // SAFETY: as above.
+        unsafe { prctl(PR_SET_TIMERSLACK, before) };
+    }
+    done
+}
