@@ -2,7 +2,7 @@
 # The many-messages test over two rails of a lab (docs/rails-live.md has the results).
 #
 #   benches/rails/run.sh measure FOLDER RATE RATE             LogGP of each rail into FOLDER/a.toml and FOLDER/b.toml
-#   benches/rails/run.sh bench   FOLDER RATE RATE [OPTION]... `flowcast rails bench --resume` with these options
+#   benches/rails/run.sh bench   FOLDER RATE RATE [OPTION]... `flowcast rails bench` with these options
 #   benches/rails/run.sh cut     FOLDER RATE RATE [OPTION]... the cable of b is cut after 4 s
 #   benches/rails/run.sh tenth   FOLDER RATE RATE [OPTION]... b has a tenth of its rate from 3 s to 7 s
 #
@@ -42,7 +42,7 @@ bench() {
         --rail "b=10.78.0.2:7400,device=eth1,network=$folder/b.toml" "$@"
 }
 
-# Both directions of the cable: in node 0, and at the port towards it.
+# The direction of the messages.
 b_becomes() { node 0 tc qdisc change dev eth1 root handle 1: tbf rate "$1" burst 3125 limit 3000000 overhead 24; }
 
 case $what in
