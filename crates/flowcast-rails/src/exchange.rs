@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use flowcast::rails::RailSet;
 use flowcast::rails::adaptive::AdaptiveRule;
-use flowcast::rails::discipline::SchedulerName;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::split::SplitRule;
 use flowcast::units::{Bytes, Time};
 use thiserror::Error;
 
@@ -41,6 +42,8 @@ pub struct Course {
     pub scheduler: SchedulerName,
     /// Whether its parameters follow the rails (earliest delivery only).
     pub adapts: bool,
+    /// How long messages are divided (earliest delivery only).
+    pub split: Option<SplitRule>,
     /// The rails it may use.
     pub rails: RailSet,
 }
@@ -73,12 +76,19 @@ pub struct Audit {
 
 impl Course {
     fn steering(&self) -> Steering {
-        if self.adapts { Steering::Adaptive(live_rule()) } else { Steering::Fixed(self.scheduler) }
+        match self.split {
+            split if self.adapts => Steering::Adaptive(live_rule(), split),
+            Some(rule) if self.scheduler == SchedulerName::new(Discipline::EarliestDelivery) => {
+                Steering::Dividing(rule)
+            }
+            _ => Steering::Fixed(self.scheduler),
+        }
     }
 
     fn told(&self) -> String {
         let how = if self.adapts { "adaptive" } else { "fixed" };
-        format!("{} {how} {}", self.scheduler, self.rails.bits())
+        let split = self.split.map_or("whole".into(), |rule| format!("{}/{}", rule.from.0, rule.minimal_piece.0));
+        format!("{} {how} {split} {}", self.scheduler, self.rails.bits())
     }
 
     fn read<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Course> {
@@ -88,8 +98,19 @@ impl Course {
             "fixed" => false,
             _ => return None,
         };
-        Some(Course { scheduler, adapts, rails: RailSet::from_bits(words.next()?.parse().ok()?) })
+        let split = match words.next()? {
+            "whole" => None,
+            sizes => Some(read_split(sizes)?),
+        };
+        Some(Course { scheduler, adapts, split, rails: RailSet::from_bits(words.next()?.parse().ok()?) })
     }
+}
+
+/// `from/minimal piece` in bytes.
+fn read_split(sizes: &str) -> Option<SplitRule> {
+    let (from, piece) = sizes.split_once('/')?;
+    let [from, minimal_piece] = [from, piece].map(|bytes| bytes.parse().ok().map(Bytes));
+    Some(SplitRule { from: from?, minimal_piece: minimal_piece?, ..SplitRule::default() })
 }
 
 /// Messages wait for processors on both sides: more evidence than on an ideal rail is asked for.

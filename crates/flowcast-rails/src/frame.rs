@@ -3,8 +3,9 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0..4 | length of the message |
-//! | 4 | kind; 5..8 are zero |
-//! | 8..16 | sequence: counts all messages of this direction, over all rails |
+//! | 4 | kind |
+//! | 5, 6 | which piece of its message it carries, and of how many; 7 is zero |
+//! | 8..16 | sequence: counts all messages of this direction over all rails, each piece of a divided one apart |
 //! | 16..24 | order: counts ordered messages; all ones for unordered ones |
 //! | 24..32 | acknowledged: messages received so far on this connection |
 //! | 32..40 | when the last of them arrived, nanoseconds of the receiver's clock |
@@ -13,6 +14,7 @@
 //!
 //! Numbers are little-endian. A frame whose checksum does not fit ends its rail: what follows it cannot be trusted.
 
+use flowcast::rails::MAX_RAILS;
 use thiserror::Error;
 
 /// Bytes of a header.
@@ -42,6 +44,9 @@ pub enum Fault {
     /// A kind of frame that does not exist.
     #[error("a frame is of kind {0}, expected 1 to 3")]
     Kind(u8),
+    /// A piece that its message cannot have.
+    #[error("found piece {} of {}, expected one of at most {MAX_RAILS} that fits those before it", .0.index, .0.of)]
+    Piece(Piece),
     /// A sequence number that was not granted.
     #[error("found the sequence number {found}, expected one below {limit}")]
     Sequence {
@@ -77,12 +82,33 @@ pub enum Kind {
     Hello = 3,
 }
 
+/// What a frame carries of its message. The pieces of a message have sequence numbers in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// From zero on.
+    pub index: u8,
+    /// How many there are, at most one for each rail.
+    pub of: u8,
+}
+
+impl Piece {
+    /// All of it.
+    pub const WHOLE: Piece = Piece { index: 0, of: 1 };
+
+    fn read(index: u8, of: u8) -> Result<Piece, Fault> {
+        let piece = Piece { index, of };
+        if index < of && usize::from(of) <= MAX_RAILS { Ok(piece) } else { Err(Fault::Piece(piece)) }
+    }
+}
+
 /// What stands before a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// What the frame is for.
     pub kind: Kind,
-    /// Counts all messages of this direction.
+    /// How much of its message.
+    pub piece: Piece,
+    /// Counts all pieces of this direction.
     pub sequence: u64,
     /// Counts ordered messages, or [`UNORDERED`].
     pub order: u64,
@@ -99,7 +125,7 @@ pub fn encode(bytes: &mut Vec<u8>, header: &Header, message: &[u8]) {
     bytes.clear();
     bytes.reserve(HEADER + message.len());
     bytes.extend_from_slice(&(message.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&[header.kind as u8, 0, 0, 0]);
+    bytes.extend_from_slice(&[header.kind as u8, header.piece.index, header.piece.of, 0]);
     for field in [header.sequence, header.order, header.acknowledged, header.arrived] {
         bytes.extend_from_slice(&field.to_le_bytes());
     }
@@ -180,7 +206,8 @@ fn decode(bytes: &[u8; HEADER], credit_before: u64) -> Result<Header, Fault> {
     let number = |at| u64::from_le_bytes(part(bytes, at));
     let credit = widened(credit_before, u32::from_le_bytes(part(bytes, 40)));
     let (sequence, order) = (number(8), number(16));
-    Ok(Header { kind, sequence, order, acknowledged: number(24), arrived: number(32), credit })
+    let piece = Piece::read(bytes[5], bytes[6])?;
+    Ok(Header { kind, piece, sequence, order, acknowledged: number(24), arrived: number(32), credit })
 }
 
 /// The number nearest to `near` that has these lower bits.
@@ -198,7 +225,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn header(sequence: u64, credit: u64) -> Header {
-        Header { kind: Kind::Data, sequence, order: UNORDERED, acknowledged: 7, arrived: 9, credit }
+        let piece = Piece { index: (sequence % 3) as u8, of: 3 };
+        Header { kind: Kind::Data, piece, sequence, order: UNORDERED, acknowledged: 7, arrived: 9, credit }
     }
 
     proptest! {

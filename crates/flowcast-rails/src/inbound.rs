@@ -1,8 +1,8 @@
 //! Each message once, ordered ones in order, whatever rails they came over.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::frame::{Fault, UNORDERED};
+use crate::frame::{Fault, Header, Piece, UNORDERED};
 
 /// What has been received of one direction.
 #[derive(Debug)]
@@ -14,9 +14,26 @@ pub struct Inbound {
     seen: Vec<u64>,
     consumed: u64,
     next_order: u64,
+    /// Divided messages of which pieces are missing, by the sequence number of the first piece. Each piece has a number
+    /// of its own within the window, which bounds them.
+    joining: BTreeMap<u64, Joining>,
     /// Ordered messages from `next_order` on that wait for an earlier one.
-    held: VecDeque<Option<Vec<u8>>>,
-    ready: VecDeque<Vec<u8>>,
+    held: VecDeque<Option<Whole>>,
+    ready: VecDeque<Whole>,
+}
+
+/// The pieces of a message that have arrived.
+#[derive(Debug)]
+struct Joining {
+    order: u64,
+    pieces: Vec<Option<Vec<u8>>>,
+}
+
+/// A message, and how many sequence numbers it used.
+#[derive(Debug, Clone)]
+struct Whole {
+    message: Vec<u8>,
+    numbers: u64,
 }
 
 /// What became of a message.
@@ -38,6 +55,7 @@ impl Inbound {
             seen: vec![0; words as usize],
             consumed: 0,
             next_order: 0,
+            joining: BTreeMap::new(),
             held: VecDeque::new(),
             ready: VecDeque::new(),
         }
@@ -49,11 +67,12 @@ impl Inbound {
         self.floor.min(self.consumed) + self.window
     }
 
-    /// Takes a message.
+    /// Takes a message or a piece of one.
     ///
     /// # Errors
-    /// A sequence number or an order beyond what was granted.
-    pub fn take(&mut self, sequence: u64, order: u64, message: &[u8]) -> Result<Arrival, Fault> {
+    /// A sequence number or an order beyond what was granted, or a piece that does not fit the others of its message.
+    pub fn take(&mut self, header: &Header, message: &[u8]) -> Result<Arrival, Fault> {
+        let Header { sequence, order, piece, .. } = *header;
         if sequence < self.floor || self.has(sequence) {
             return Ok(Arrival::Repeated);
         }
@@ -61,10 +80,14 @@ impl Inbound {
         if sequence >= limit {
             return Err(Fault::Sequence { found: sequence, limit });
         }
-        if order == UNORDERED {
-            self.ready.push_back(message.to_vec());
-        } else {
-            self.hold(order, message)?;
+        let whole = match piece {
+            Piece::WHOLE => Some(Whole { message: message.to_vec(), numbers: 1 }),
+            _ => self.join(header, message)?,
+        };
+        match whole {
+            Some(whole) if order == UNORDERED => self.ready.push_back(whole),
+            Some(whole) => self.hold(order, whole)?,
+            None => {}
         }
         self.mark(sequence);
         Ok(Arrival::First)
@@ -72,8 +95,8 @@ impl Inbound {
 
     /// The next message for the application.
     pub fn consume(&mut self) -> Option<Vec<u8>> {
-        let message = self.ready.pop_front()?;
-        self.consumed += 1;
+        let Whole { message, numbers } = self.ready.pop_front()?;
+        self.consumed += numbers;
         Some(message)
     }
 
@@ -82,19 +105,38 @@ impl Inbound {
         !self.ready.is_empty()
     }
 
-    fn hold(&mut self, order: u64, message: &[u8]) -> Result<(), Fault> {
+    /// The whole message, if this was its last piece.
+    fn join(&mut self, header: &Header, bytes: &[u8]) -> Result<Option<Whole>, Fault> {
+        let Header { sequence, order, piece, .. } = *header;
+        let (index, of) = (usize::from(piece.index), usize::from(piece.of));
+        let first = sequence.checked_sub(u64::from(piece.index)).ok_or(Fault::Piece(piece))?;
+        let new = || Joining { order, pieces: vec![None; of] };
+        let joining = self.joining.entry(first).or_insert_with(new);
+        if joining.order != order || joining.pieces.len() != of {
+            return Err(Fault::Piece(piece));
+        }
+        joining.pieces[index] = Some(bytes.to_vec());
+        if joining.pieces.iter().any(Option::is_none) {
+            return Ok(None);
+        }
+        let pieces = self.joining.remove(&first).map_or_else(Vec::new, |joining| joining.pieces);
+        let message = pieces.into_iter().flatten().collect::<Vec<_>>().concat();
+        Ok(Some(Whole { message, numbers: of as u64 }))
+    }
+
+    fn hold(&mut self, order: u64, whole: Whole) -> Result<(), Fault> {
         let limit = self.next_order + self.window;
         let place = order.checked_sub(self.next_order).filter(|place| *place < self.window);
         let place = place.ok_or(Fault::Sequence { found: order, limit })? as usize;
         if place == 0 && self.held.is_empty() {
             self.next_order += 1;
-            self.ready.push_back(message.to_vec());
+            self.ready.push_back(whole);
             return Ok(());
         }
         if self.held.len() <= place {
             self.held.resize(place + 1, None);
         }
-        self.held[place] = Some(message.to_vec());
+        self.held[place] = Some(whole);
         while let Some(Some(_)) = self.held.front() {
             self.ready.extend(self.held.pop_front().flatten());
             self.next_order += 1;
@@ -126,36 +168,61 @@ impl Inbound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::Kind;
     use proptest::prelude::*;
+
+    fn header(sequence: u64, order: u64, piece: Piece) -> Header {
+        Header { kind: Kind::Data, piece, sequence, order, acknowledged: 0, arrived: 0, credit: 0 }
+    }
+
+    #[test]
+    fn a_piece_that_does_not_fit_the_others_is_refused() {
+        let mut inbound = Inbound::new(64);
+        let piece = |index, of| Piece { index, of };
+        assert_eq!(
+            inbound.take(&header(0, 5, piece(1, 2)), b""),
+            Err(Fault::Piece(piece(1, 2))),
+            "before the first number"
+        );
+        inbound.take(&header(3, 0, piece(1, 3)), b"").unwrap();
+        for other in [header(4, 1, piece(2, 3)), header(4, 0, piece(2, 4))] {
+            assert_eq!(inbound.take(&other, b""), Err(Fault::Piece(other.piece)));
+        }
+        assert!(!inbound.is_ready());
+    }
 
     proptest! {
         #[test]
         fn any_arrival_with_repetitions_gives_each_message_once_and_the_ordered_in_order(
-            kinds in prop::collection::vec(any::<bool>(), 1..64),
+            kinds in prop::collection::vec((any::<bool>(), 1u8..4), 1..21),
             shuffle in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
         ) {
             let mut order = 0;
-            let frames: Vec<(u64, u64)> = kinds.iter().zip(0..).map(|(ordered, sequence)| {
+            let mut frames: Vec<(Header, [u8; 2])> = Vec::new();
+            for ((ordered, of), number) in kinds.iter().zip(0..) {
                 let own = if *ordered { order } else { UNORDERED };
                 order += u64::from(*ordered);
-                (sequence, own)
-            }).collect();
+                for index in 0..*of {
+                    frames.push((header(frames.len() as u64, own, Piece { index, of: *of }), [number, index]));
+                }
+            }
             let mut inbound = Inbound::new(64);
             let mut arrivals: Vec<usize> = shuffle.iter().map(|index| index.index(frames.len())).collect();
             arrivals.extend(0..frames.len());
             let mut first = 0;
             for index in arrivals {
-                let (sequence, order) = frames[index];
-                if inbound.take(sequence, order, &[index as u8]).unwrap() == Arrival::First {
+                let (header, piece) = &frames[index];
+                if inbound.take(header, piece).unwrap() == Arrival::First {
                     first += 1;
                 }
             }
             prop_assert_eq!(first, frames.len());
-            let mut consumed: Vec<usize> = std::iter::from_fn(|| inbound.consume()).map(|message| message[0] as usize).collect();
-            let ordered: Vec<usize> = consumed.iter().copied().filter(|index| kinds[*index]).collect();
+            let mut consumed: Vec<Vec<u8>> = std::iter::from_fn(|| inbound.consume()).collect();
+            let ordered = consumed.iter().map(|message| message[0]).filter(|number| kinds[usize::from(*number)].0);
             prop_assert!(ordered.is_sorted());
             consumed.sort_unstable();
-            prop_assert_eq!(consumed, (0..frames.len()).collect::<Vec<_>>());
+            let joined = |((_, of), number): (&(bool, u8), u8)| (0..*of).flat_map(|index| [number, index]).collect();
+            prop_assert_eq!(consumed, kinds.iter().zip(0..).map(joined).collect::<Vec<Vec<u8>>>());
             prop_assert_eq!(inbound.credit(), frames.len() as u64 + 64);
         }
     }
@@ -164,12 +231,13 @@ mod tests {
     fn credit_waits_for_the_application_and_for_missing_messages() {
         let mut inbound = Inbound::new(64);
         for sequence in 1..64 {
-            inbound.take(sequence, UNORDERED, b"").unwrap();
+            inbound.take(&header(sequence, UNORDERED, Piece::WHOLE), b"").unwrap();
             inbound.consume().unwrap();
         }
         assert_eq!(inbound.credit(), 64, "message 0 is missing");
-        assert_eq!(inbound.take(64, UNORDERED, b""), Err(Fault::Sequence { found: 64, limit: 64 }));
-        inbound.take(0, UNORDERED, b"").unwrap();
+        let beyond = header(64, UNORDERED, Piece::WHOLE);
+        assert_eq!(inbound.take(&beyond, b""), Err(Fault::Sequence { found: 64, limit: 64 }));
+        inbound.take(&header(0, UNORDERED, Piece::WHOLE), b"").unwrap();
         assert_eq!(inbound.credit(), 127, "message 0 is not consumed");
         inbound.consume().unwrap();
         assert_eq!(inbound.credit(), 128);

@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use flowcast::rails::moment::Ticks;
 use flowcast::units::Bytes;
 
-use crate::frame::{Fault, FrameReader, HEADER, Header};
+use crate::frame::{Fault, FrameReader, HEADER, Header, Piece};
 
 /// The most frames that one system call writes.
 pub const AT_ONCE: usize = 32;
@@ -16,21 +16,21 @@ pub const AT_ONCE: usize = 32;
 pub struct Parcel {
     /// The frame.
     pub bytes: Vec<u8>,
-    /// Its message, if it carries one.
+    /// Its message, if it carries one or a piece of one.
     pub message: Option<Carried>,
 }
 
-/// What identifies a message.
+/// What identifies a message or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carried {
     /// Its number among all.
     pub sequence: u64,
+    /// How much it is of its message.
+    pub piece: Piece,
     /// Its number among the ordered ones.
     pub order: u64,
     /// When it was given to its rail.
     pub given: Ticks,
-    /// When it was to arrive, had its rail been as it was measured.
-    pub expected: Ticks,
 }
 
 impl Parcel {
@@ -56,8 +56,6 @@ pub struct Lane {
     /// Messages sent and acknowledged on this connection.
     sent: u64,
     acknowledged: u64,
-    /// When all that was given would have left a rail that is as it was measured.
-    pub as_measured: Ticks,
     /// What arrives.
     pub reader: FrameReader,
     /// Messages received on this connection, and when the last of them was.

@@ -15,7 +15,7 @@ use flowcast::units::{Time, TimePerByte};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-use crate::frame::{Fault, FrameReader, Header, Kind, UNORDERED, encode};
+use crate::frame::{Fault, FrameReader, Header, Kind, Piece, UNORDERED, encode};
 use crate::lane::AT_ONCE;
 use crate::path::{Path, listen, prepare};
 use crate::policy::Steering;
@@ -247,8 +247,8 @@ impl Link {
         let mut stream = to.path.connect().map_err(|error| failed(doing(), error))?;
         let hello = Hello { session: self.number, rail, cost: to.cost };
         let mut frame = Vec::new();
-        let header =
-            Header { kind: Kind::Hello, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
+        let (kind, piece) = (Kind::Hello, Piece::WHOLE);
+        let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
         encode(&mut frame, &header, &hello.write());
         // A fresh connection has room for a hundred bytes.
         stream.write_all(&frame).map_err(|error| failed(doing(), error))?;
@@ -265,10 +265,7 @@ impl Link {
         while !self.session.has_credit() {
             self.progress(true)?;
         }
-        let rail = self.session.send(message, delivery, self.now())?;
-        if let Some(rail) = rail {
-            self.write(rail);
-        }
+        self.session.send(message, delivery, self.now())?.for_each(|rail| self.write(rail));
         self.unattended += 1;
         if self.unattended >= MESSAGES_UNATTENDED { self.progress(false) } else { Ok(()) }
     }
@@ -327,7 +324,8 @@ impl Link {
     /// # Errors
     /// Never for the rails of a session; the type says more than holds.
     pub fn steer(&mut self, steering: Steering, allowed: RailSet) -> Result<(), LinkError> {
-        Ok(self.session.steer(steering, allowed)?)
+        let now = self.now();
+        Ok(self.session.steer(steering, allowed, now)?)
     }
 
     /// Takes a rail out of service; what it has not delivered for sure takes the others.

@@ -1,48 +1,99 @@
 //! The other end's clock in terms of ours.
 //!
-//! Acknowledgements tell when a message arrived on the receiver's clock. The smallest difference between that and the
-//! expected arrival on ours is taken for the offset of the clocks: no message is faster than its rail. The offset may
-//! rise by 100 us in a second, more than quartzes differ. Errors of the parameters end in it, too: what remains is by
-//! how much a message was later than the least late one.
+//! Acknowledgements tell when a message arrived on the receiver's clock. It arrived after it was given and before its
+//! acknowledgement came, both on our clock: the offset of the clocks lies between the largest `arrived - acknowledged`
+//! and the smallest `arrived - given`, and is taken for their mean. No parameter of a rail enters. Both bounds give way
+//! by 100 us in a second, more than quartzes differ.
 
 use flowcast::rails::moment::{Moment, Ticks};
 
-/// Nanoseconds.
-const RISE: i64 = 10_000;
+/// A nanosecond in so many.
+const DRIFT: i64 = 10_000;
 
 /// The offset of the other end's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PeerClock {
-    offset: Option<(i64, i64)>,
+    bounds: Option<Bounds>,
+}
+
+/// Nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    least: i64,
+    most: i64,
+    at: i64,
+}
+
+/// What is known of a message that has arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Receipt {
+    /// When it was given to its rail, on our clock.
+    pub given: Ticks,
+    /// When it arrived, nanoseconds on the other clock.
+    pub arrived: u64,
+    /// When its acknowledgement came, on our clock.
+    pub acknowledged: Ticks,
 }
 
 impl PeerClock {
-    /// When, on our clock, a message arrived that was expected at `expected` and arrived at `arrived` nanoseconds of the
-    /// other clock.
-    pub fn seen(&mut self, arrived: u64, expected: Ticks) -> Ticks {
-        let arrived = arrived as i64;
-        let expected = expected.time(()).as_nanos() as i64;
-        let difference = arrived - expected;
-        let offset = match self.offset {
-            Some((offset, at)) => difference.min(offset + (expected - at).max(0) / RISE),
-            None => difference,
-        };
-        self.offset = Some((offset, expected));
-        Ticks::from_nanos((arrived - offset).max(0) as u64)
+    /// When the message arrived, on our clock: neither before it was given nor after it was acknowledged.
+    pub fn seen(&mut self, receipt: Receipt) -> Ticks {
+        let nanos = |at: Ticks| at.time(()).as_nanos() as i64;
+        let (given, acknowledged) = (nanos(receipt.given), nanos(receipt.acknowledged));
+        let arrived = receipt.arrived as i64;
+        let own = Bounds { least: arrived - acknowledged, most: arrived - given, at: acknowledged };
+        let bounds = self.bounds.map_or(own, |before| before.narrowed(own));
+        self.bounds = Some(bounds);
+        let seen = arrived - (bounds.least + bounds.most) / 2;
+        Ticks::from_nanos(seen.clamp(given, acknowledged.max(given)).max(0) as u64)
+    }
+}
+
+impl Bounds {
+    /// Bounds that contradict each other belong to a clock that was set.
+    fn narrowed(self, by: Bounds) -> Bounds {
+        let drift = (by.at - self.at).max(0) / DRIFT + 1;
+        let least = by.least.max(self.least - drift);
+        let most = by.most.min(self.most + drift);
+        if least <= most { Bounds { least, most, at: by.at } } else { by }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn seen(clock: &mut PeerClock, given: u64, arrived: u64, acknowledged: u64) -> Ticks {
+        let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
+        clock.seen(Receipt { given: micros(given), arrived: arrived * 1000, acknowledged: micros(acknowledged) })
+    }
 
     #[test]
-    fn lateness_is_told_apart_from_the_offset_of_the_clocks() {
+    fn a_quick_answer_tells_the_offset_and_late_ones_then_tell_when_messages_arrived() {
         let mut clock = PeerClock::default();
         let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
-        let mut seen = |arrived: u64, given: u64| clock.seen(arrived * 1000, micros(given + 100));
-        assert_eq!(seen(50_130, 0), micros(100), "30 us late or 50,030 us off: not known yet");
-        assert_eq!(seen(50_200, 100), micros(200));
-        assert_eq!(seen(50_900, 200), Ticks::from_nanos(899_990), "600 us late; the offset may have risen by 10 ns");
+        assert_eq!(seen(&mut clock, 100, 50_120, 140), micros(120), "offset 50 ms, known to 20 us");
+        assert_eq!(seen(&mut clock, 200, 50_900, 3000), micros(900), "700 us under way, its acknowledgement 2.1 ms");
+        let at = seen(&mut clock, 1000, 51_001, 1500);
+        assert!(at > micros(1010) && at < micros(1011), "the offset is now below 50.001 ms: {at:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn arrivals_are_known_to_half_the_quickest_answer(
+            offset in 0u64..1_000_000,
+            trips in prop::collection::vec((0u64..500, 1u64..2000, 1u64..2000), 1..50),
+        ) {
+            let (mut clock, mut now, mut quickest) = (PeerClock::default(), 0, u64::MAX);
+            for (pause, there, back) in trips {
+                let given = now + pause;
+                let (arrived, acknowledged) = (given + there, given + there + back);
+                quickest = quickest.min(there + back);
+                let found = seen(&mut clock, given, offset + arrived, acknowledged).time(()).as_micros();
+                prop_assert!((found - arrived as f64).abs() <= quickest as f64 / 2.0 + 20.0, "{found} {arrived}");
+                now = acknowledged;
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use flowcast::model::loggp::LogGp;
 use flowcast::rails::adaptive::{Adaptive, AdaptiveRule, Completion};
 use flowcast::rails::discipline::{BoxedScheduler, SchedulerName};
 use flowcast::rails::moment::Ticks;
+use flowcast::rails::split::{Split, SplitRule, Splitter};
 use flowcast::rails::turns::Shares;
 use flowcast::rails::{RailId, RailScheduler, RailSet, RailsError};
 use flowcast::units::Bytes;
@@ -13,14 +14,18 @@ use flowcast::units::Bytes;
 pub enum Steering {
     /// By a scheduler that believes its parameters for ever.
     Fixed(SchedulerName),
-    /// By earliest delivery, with parameters that follow the rails.
-    Adaptive(AdaptiveRule),
+    /// By earliest delivery, with long messages divided over the rails.
+    Dividing(SplitRule),
+    /// By earliest delivery, with parameters that follow the rails; long messages may be divided.
+    Adaptive(AdaptiveRule, Option<SplitRule>),
 }
 
 /// A scheduler at work.
 pub enum Policy {
     /// Of fixed parameters.
     Fixed(BoxedScheduler<Ticks>),
+    /// Of fixed parameters, dividing.
+    Dividing(Box<Splitter>),
     /// Of parameters that follow the rails.
     Adaptive(Box<Adaptive>),
 }
@@ -33,7 +38,14 @@ impl Policy {
     pub fn new(steering: Steering, rails: &[LogGp]) -> Result<Policy, RailsError> {
         Ok(match steering {
             Steering::Fixed(name) => Policy::Fixed(name.scheduler(rails, Shares::by_bandwidth(rails)?, ())?),
-            Steering::Adaptive(rule) => Policy::Adaptive(Box::new(Adaptive::new(rails, rule)?)),
+            Steering::Dividing(rule) => Policy::Dividing(Box::new(Splitter::new(rails, rule)?)),
+            Steering::Adaptive(rule, split) => {
+                let adaptive = Adaptive::new(rails, rule)?;
+                Policy::Adaptive(Box::new(match split {
+                    Some(split) => adaptive.dividing(split),
+                    None => adaptive,
+                }))
+            }
         })
     }
 
@@ -41,14 +53,34 @@ impl Policy {
     pub fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         match self {
             Policy::Fixed(scheduler) => scheduler.pick(now, size, usable),
+            Policy::Dividing(splitter) => splitter.pick(now, size, usable),
             Policy::Adaptive(adaptive) => adaptive.pick(now, size, usable),
         }
     }
 
-    /// A message has arrived.
-    pub fn completed(&mut self, rail: RailId, completion: Completion) {
+    /// How a message is to be divided, if it is.
+    pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+        match self {
+            Policy::Fixed(_) => None,
+            Policy::Dividing(splitter) => splitter.divide(now, size, usable),
+            Policy::Adaptive(adaptive) => adaptive.divide(now, size, usable),
+        }
+    }
+
+    /// A piece of a divided message takes this rail.
+    pub fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        match self {
+            Policy::Fixed(_) => {}
+            Policy::Dividing(splitter) => splitter.give(rail, now, size),
+            Policy::Adaptive(adaptive) => adaptive.give(rail, now, size),
+        }
+    }
+
+    /// Something had arrived by `seen`: these, and perhaps what another policy gave to the rail.
+    pub fn completed(&mut self, rail: RailId, seen: Ticks, together: impl Iterator<Item = Completion>) {
         if let Policy::Adaptive(adaptive) = self {
-            adaptive.completed(rail, completion);
+            adaptive.completed(rail, together);
+            adaptive.was_busy(rail, seen);
         }
     }
 
@@ -62,7 +94,7 @@ impl Policy {
     /// What is believed of a rail: how many times slower than measured, and how often that has changed.
     pub fn slowdown(&self, rail: RailId) -> (f64, u64) {
         match self {
-            Policy::Fixed(_) => (1.0, 0),
+            Policy::Fixed(_) | Policy::Dividing(_) => (1.0, 0),
             Policy::Adaptive(adaptive) => (adaptive.slowdown(rail), adaptive.changes(rail)),
         }
     }

@@ -7,6 +7,9 @@
 //!
 //! Ordered messages are counted apart and wait at the receiver for those before them; unordered ones are handed out as
 //! they arrive.
+//!
+//! A long message may be divided over the rails so that its pieces arrive together ([`flowcast::rails::split`]). Each
+//! piece has a sequence number of its own, so that all of the above holds for pieces; the receiver joins them.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -14,14 +17,15 @@ use std::io::IoSlice;
 use flowcast::model::loggp::LogGp;
 use flowcast::rails::adaptive::Completion;
 use flowcast::rails::moment::{Moment, Ticks};
+use flowcast::rails::split::Split;
 use flowcast::rails::{MAX_RAILS, RailId, RailSet, RailsError};
 use flowcast::units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::frame::{Fault, FrameReader, HEADER, Header, Kind, UNORDERED, encode};
+use crate::frame::{Fault, FrameReader, HEADER, Header, Kind, Piece, UNORDERED, encode};
 use crate::inbound::{Arrival, Inbound};
 use crate::lane::{AT_ONCE, Carried, Lane, Parcel};
-use crate::peer_clock::PeerClock;
+use crate::peer_clock::{PeerClock, Receipt};
 use crate::policy::{Policy, Steering};
 
 /// What both ends have to agree on, and how they behave.
@@ -67,11 +71,13 @@ pub enum Refused {
 pub struct Counts {
     /// Messages sent.
     pub sent: u64,
-    /// Messages sent again because their rail failed or slowed down.
+    /// Those of them that were divided.
+    pub divided: u64,
+    /// Messages or pieces sent again because their rail failed or slowed down.
     pub sent_again: u64,
-    /// Messages received for the first time.
+    /// Messages or pieces received for the first time.
     pub received: u64,
-    /// Messages received that had arrived before.
+    /// Messages or pieces received that had arrived before.
     pub repeated: u64,
     /// Acknowledgements that no message took along.
     pub bare_acknowledgements: u64,
@@ -85,6 +91,8 @@ pub struct Session {
     costs: Vec<LogGp>,
     lanes: Vec<Lane>,
     policy: Policy,
+    /// Since when it chooses: it knows of no message that was given before.
+    policy_since: Ticks,
     alive: RailSet,
     allowed: RailSet,
     changes: [u64; MAX_RAILS],
@@ -110,6 +118,7 @@ impl Session {
         let credit = inbound.credit();
         Ok(Session {
             policy: Policy::new(rule.steering, &costs)?,
+            policy_since: Ticks::ZERO,
             lanes: costs.iter().map(|_| Lane::default()).collect(),
             rule,
             costs,
@@ -139,7 +148,7 @@ impl Session {
         if rail.index() == self.costs.len() {
             self.costs.push(cost);
             self.lanes.push(Lane::default());
-            self.policy = Policy::new(self.rule.steering, &self.costs)?;
+            self.follow(self.rule.steering, now)?;
         } else if self.alive.contains(rail) {
             self.lost(rail, now);
         }
@@ -152,20 +161,19 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::new`].
-    pub fn steer(&mut self, steering: Steering, allowed: RailSet) -> Result<(), RailsError> {
+    pub fn steer(&mut self, steering: Steering, allowed: RailSet, now: Ticks) -> Result<(), RailsError> {
         if steering != self.rule.steering {
-            self.policy = Policy::new(steering, &self.costs)?;
-            self.rule.steering = steering;
+            self.follow(steering, now)?;
         }
         self.allowed = allowed;
         Ok(())
     }
 
-    /// Takes a message and gives it to a rail.
+    /// Takes a message and gives it to a rail, or to several if that pays; gives which.
     ///
     /// # Errors
     /// No credit, or a message that is too long.
-    pub fn send(&mut self, message: &[u8], delivery: Delivery, now: Ticks) -> Result<Option<RailId>, Refused> {
+    pub fn send(&mut self, message: &[u8], delivery: Delivery, now: Ticks) -> Result<RailSet, Refused> {
         if message.len() > self.rule.longest {
             return Err(Refused::TooLong { found: message.len(), most: self.rule.longest });
         }
@@ -177,10 +185,13 @@ impl Session {
             Delivery::Unordered => UNORDERED,
         };
         self.next_order += u64::from(delivery == Delivery::Ordered);
-        let carried = Carried { sequence: self.next_sequence, order, given: now, expected: now };
-        self.next_sequence += 1;
         self.counts.sent += 1;
-        Ok(self.dispatch(carried, message, now))
+        let whole = Carried { sequence: self.next_sequence, piece: Piece::WHOLE, order, given: now };
+        if let Some(split) = self.split(message, now) {
+            return Ok(self.divide(whole, message, split, now));
+        }
+        self.next_sequence += 1;
+        Ok(self.dispatch(whole, message, now).map_or(RailSet::NONE, |rail| RailSet::NONE.with(rail)))
     }
 
     /// Bytes arrived on `rail` and lie in the room that [`Session::room`] gave. Gives whether a message is ready.
@@ -194,7 +205,7 @@ impl Session {
             let lane = &mut self.lanes[rail.index()];
             let Some((header, message)) = lane.reader.next(self.rule.longest, self.credit)? else { break };
             if header.kind == Kind::Data {
-                match self.inbound.take(header.sequence, header.order, message)? {
+                match self.inbound.take(&header, message)? {
                     Arrival::First => self.counts.received += 1,
                     Arrival::Repeated => self.counts.repeated += 1,
                 }
@@ -208,7 +219,7 @@ impl Session {
             }
             self.credit = self.credit.max(header.credit);
             let done = lane.acknowledge(&header)?;
-            self.learn(rail, &header, &done);
+            self.learn(rail, header.arrived, &done, now);
         }
         Ok(self.inbound.is_ready())
     }
@@ -276,7 +287,7 @@ impl Session {
         }
     }
 
-    /// Messages that have not been acknowledged.
+    /// Messages or pieces that have not been acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.lanes.iter().map(Lane::outstanding).sum::<u64>() + self.stranded.len() as u64
     }
@@ -327,15 +338,52 @@ impl Session {
         if usable.is_empty() { self.alive } else { usable }
     }
 
+    fn follow(&mut self, steering: Steering, now: Ticks) -> Result<(), RailsError> {
+        self.policy = Policy::new(steering, &self.costs)?;
+        (self.policy_since, self.rule.steering) = (now, steering);
+        Ok(())
+    }
+
+    /// How to divide a message, if that pays and there is credit for a piece on each rail. Sizes are those of frames.
+    fn split(&self, message: &[u8], now: Ticks) -> Option<Split> {
+        let usable = self.usable();
+        let rails = usable.count() as u64;
+        if self.credit - self.next_sequence < rails {
+            return None;
+        }
+        self.policy.divide(now, Bytes(message.len() as u64 + rails * HEADER as u64), usable)
+    }
+
+    fn divide(&mut self, whole: Carried, message: &[u8], split: Split, now: Ticks) -> RailSet {
+        let mut rails = RailSet::NONE;
+        let (mut rest, of) = (message, split.rails() as u8);
+        for (index, (rail, size)) in (0..of).zip(split.pieces()) {
+            let most = if index + 1 == of { usize::MAX } else { (size.0 as usize).saturating_sub(HEADER) };
+            let (piece, later) = rest.split_at(most.min(rest.len()));
+            rest = later;
+            let carried = Carried { sequence: self.next_sequence, piece: Piece { index, of }, ..whole };
+            self.next_sequence += 1;
+            self.policy.give(rail, now, Bytes((HEADER + piece.len()) as u64));
+            self.give(Some(rail), carried, piece, now);
+            rails = rails.with(rail);
+        }
+        self.counts.divided += 1;
+        rails
+    }
+
     fn dispatch(&mut self, carried: Carried, message: &[u8], now: Ticks) -> Option<RailId> {
-        let size = Bytes((HEADER + message.len()) as u64);
-        let rail = self.policy.pick(now, size, self.usable());
-        let expected = rail.map_or(now, |rail| self.expect(rail, size, now));
-        let carried = Carried { given: now, expected, ..carried };
+        let rail = self.policy.pick(now, Bytes((HEADER + message.len()) as u64), self.usable());
+        self.give(rail, carried, message, now);
+        rail
+    }
+
+    fn give(&mut self, rail: Option<RailId>, carried: Carried, message: &[u8], now: Ticks) {
+        let carried = Carried { given: now, ..carried };
         let (acknowledged, arrived) = rail.map_or((0, 0), |rail| self.lanes[rail.index()].tell());
         self.told_credit = self.inbound.credit();
-        let Carried { sequence, order, .. } = carried;
-        let header = Header { kind: Kind::Data, sequence, order, acknowledged, arrived, credit: self.told_credit };
+        let Carried { sequence, piece, order, .. } = carried;
+        let (kind, credit) = (Kind::Data, self.told_credit);
+        let header = Header { kind, piece, sequence, order, acknowledged, arrived, credit };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, message);
         let parcel = Parcel { bytes, message: Some(carried) };
@@ -346,15 +394,6 @@ impl Session {
             }
             None => self.stranded.push_back(parcel),
         }
-        rail
-    }
-
-    /// When a message would arrive over a rail that is as it was measured.
-    fn expect(&mut self, rail: RailId, size: Bytes, now: Ticks) -> Ticks {
-        let (cost, lane) = (&self.costs[rail.index()], &mut self.lanes[rail.index()]);
-        let start = lane.as_measured.later(now);
-        lane.as_measured = start.plus(Ticks::of(cost.spacing(size), ()));
-        start.plus(Ticks::of(cost.one_way(size), ()))
     }
 
     fn send_again(&mut self, from: RailId, parcels: Vec<Parcel>, now: Ticks) {
@@ -377,20 +416,22 @@ impl Session {
         let (acknowledged, arrived) = self.lanes[rail.index()].tell();
         self.told_credit = self.inbound.credit();
         self.counts.bare_acknowledgements += 1;
-        let (kind, credit) = (Kind::Acknowledgement, self.told_credit);
-        let header = Header { kind, sequence: 0, order: UNORDERED, acknowledged, arrived, credit };
+        let (kind, piece, credit) = (Kind::Acknowledgement, Piece::WHOLE, self.told_credit);
+        let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged, arrived, credit };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, &[]);
         self.lanes[rail.index()].push(Parcel { bytes, message: None });
     }
 
-    fn learn(&mut self, rail: RailId, header: &Header, done: &[Parcel]) {
+    fn learn(&mut self, rail: RailId, arrived: u64, done: &[Parcel], now: Ticks) {
         let Some(last) = done.last().and_then(|last| last.message) else { return };
-        let seen = self.peer.seen(header.arrived, last.expected);
-        for parcel in done {
+        let seen = self.peer.seen(Receipt { given: last.given, arrived, acknowledged: now });
+        let since = self.policy_since;
+        let completion = |parcel: &Parcel| {
             let given = parcel.message.map_or(seen, |message| message.given);
-            self.policy.completed(rail, Completion { size: parcel.size(), given, seen });
-        }
+            (given >= since).then_some(Completion { size: parcel.size(), given, seen })
+        };
+        self.policy.completed(rail, seen, done.iter().filter_map(completion));
     }
 
     /// What a rail that has slowed down has not begun may be sooner elsewhere.

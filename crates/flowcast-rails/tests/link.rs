@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use flowcast::model::loggp::LogGp;
 use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::split::SplitRule;
 use flowcast::rails::{RailId, RailSet};
 use flowcast::units::{Bytes, Time, TimePerByte};
 use flowcast_rails::exchange::{Audit, Course, Exchange, answer, count, end, exchange};
@@ -33,7 +34,7 @@ fn cost() -> LogGp {
 }
 
 fn course(discipline: Discipline, adapts: bool) -> Course {
-    Course { scheduler: SchedulerName::new(discipline), adapts, rails: RailSet::ALL }
+    Course { scheduler: SchedulerName::new(discipline), adapts, split: None, rails: RailSet::ALL }
 }
 
 /// 127.0.0.1, 127.0.0.2, ...: one for each rail.
@@ -113,7 +114,7 @@ fn messages_go_and_come_back_over_two_rails_with_every_scheduler() {
     let rails: Vec<RailPath> = addresses.into_iter().map(rail).collect();
     let mut link = Link::connect(&rails, rule(), Waiting::Sleep).unwrap();
     for name in SchedulerName::distinct() {
-        let course = Course { scheduler: name, adapts: false, rails: RailSet::ALL };
+        let course = Course { scheduler: name, ..course(Discipline::EarliestDelivery, false) };
         for (messages, size) in [(1, 1), (8, 4096), (32, 65_536)] {
             let times = exchange(&mut link, course, Exchange { messages, size: Bytes(size), repetitions: 2 }).unwrap();
             assert!(times.len() == 2 && times.iter().all(|time| *time > Time::ZERO));
@@ -133,6 +134,24 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
         let mut link = Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
         let audit = count(&mut link, course(Discipline::RoundRobin, false), 3000, Bytes(300), &mut |_, _| {}).unwrap();
         whole(audit, 3000);
+        assert_eq!(link.session().alive(), RailSet::first(1), "cut at {cut_at}");
+        end(&mut link).unwrap();
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
+    let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
+    for (cut_at, adapts) in [(100, false), (30_000, true), (1_000_000, false), (1_500_000, true)] {
+        let (door, addresses) = door(2);
+        let other = answering(door);
+        let cut = cable(addresses[1], Mishap::Cut(cut_at));
+        let mut link = Link::connect(&[rail(addresses[0]), rail(cut)], rule(), Waiting::Sleep).unwrap();
+        let course = Course { split, ..course(Discipline::EarliestDelivery, adapts) };
+        let audit = count(&mut link, course, 200, Bytes(40_000), &mut |_, _| {}).unwrap();
+        whole(audit, 200);
+        assert!(link.counts().divided > 0, "cut at {cut_at}");
         assert_eq!(link.session().alive(), RailSet::first(1), "cut at {cut_at}");
         end(&mut link).unwrap();
         other.join().unwrap();

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::RailId;
 use flowcast::rails::adaptive::AdaptiveRule;
 use flowcast::rails::discipline::{Discipline, SchedulerName};
 use flowcast::rails::moment::Ticks;
-use flowcast::units::{Time, TimePerByte};
+use flowcast::rails::split::SplitRule;
+use flowcast::rails::{RailId, RailSet};
+use flowcast::units::{Bytes, Time, TimePerByte};
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, Refused, Session, SessionRule};
 use proptest::prelude::*;
@@ -23,6 +24,9 @@ fn cost() -> LogGp {
         latency: Time::from_micros(20.0),
     }
 }
+
+/// Pieces so short that most messages of these tests are divided.
+const SPLIT: SplitRule = SplitRule { from: Bytes(100), minimal_piece: Bytes(60), least_gain: Time::ZERO };
 
 fn rule(steering: Steering) -> SessionRule {
     SessionRule { window: 64, longest: 4096, acknowledge_within: Time::from_micros(100.0), steering }
@@ -178,7 +182,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     let rail = || (0..RAILS).prop_map(RailId);
     let delivery = prop_oneof![Just(Delivery::Ordered), Just(Delivery::Unordered)];
     prop_oneof![
-        8 => (0usize..2, 0usize..600, delivery).prop_map(|(from, size, delivery)| Step::Send(from, size, delivery)),
+        8 => (0usize..2, prop_oneof![0usize..600, 600usize..4000], delivery).prop_map(|(from, size, delivery)| Step::Send(from, size, delivery)),
         8 => (0usize..2, rail(), 1usize..3000).prop_map(|(from, rail, bytes)| Step::Transfer(from, rail, bytes)),
         3 => (0usize..2, 1usize..20).prop_map(|(at, count)| Step::Consume(at, count)),
         2 => (0u64..1_000_000).prop_map(Step::Attend),
@@ -193,7 +197,9 @@ fn any_steering() -> impl Strategy<Value = Steering> {
     prop_oneof![
         Just(name(Discipline::EarliestDelivery)),
         Just(name(Discipline::RoundRobin)),
-        Just(Steering::Adaptive(AdaptiveRule::default())),
+        Just(Steering::Dividing(SPLIT)),
+        Just(Steering::Adaptive(AdaptiveRule::default(), None)),
+        Just(Steering::Adaptive(AdaptiveRule::default(), Some(SPLIT))),
     ]
 }
 
@@ -246,6 +252,47 @@ fn a_sender_without_credit_waits_until_the_receiver_consumes() {
     assert_eq!(pair.sent[0].len(), 84, "20 consumed");
     pair.settle();
     pair.check();
+}
+
+#[test]
+fn what_another_scheduler_gave_to_a_rail_is_not_held_against_it() {
+    let mut pair = Pair::new(Steering::Fixed(SchedulerName::new(Discipline::RoundRobin)));
+    (0..9).for_each(|_| pair.send(0, 4000, Delivery::Unordered));
+    let adaptive = Steering::Adaptive(AdaptiveRule::default(), None);
+    pair.now += 20_000_000;
+    let now = pair.tick();
+    pair.ends[0].steer(adaptive, RailSet::ALL, now).unwrap();
+    pair.settle();
+    for rail in (0..RAILS).map(RailId) {
+        assert_eq!(pair.ends[0].slowdown(rail), (1.0, 0));
+    }
+}
+
+#[test]
+fn pieces_use_up_credit_and_a_message_stays_whole_where_there_is_not_enough() {
+    let mut pair = Pair::new(Steering::Dividing(SPLIT));
+    for _ in 0..200 {
+        pair.send(0, 4000, Delivery::Unordered);
+    }
+    let counts = pair.ends[0].counts();
+    assert_eq!((counts.divided, counts.sent), (21, 22), "three pieces each, and the window is 64");
+    pair.settle();
+    pair.check();
+}
+
+#[test]
+fn a_piece_on_a_rail_that_fails_takes_another_and_the_message_arrives_whole() {
+    let mut pair = Pair::new(Steering::Dividing(SPLIT));
+    pair.send(0, 4000, Delivery::Ordered);
+    pair.transfer(0, RailId(0), 100_000);
+    pair.transfer(0, RailId(2), 700);
+    assert!(!pair.ends[1].has_messages(), "two pieces are missing");
+    pair.cut(RailId(1));
+    pair.cut(RailId(2));
+    assert!(pair.ends[0].counts().sent_again >= 2, "neither of them is acknowledged");
+    pair.settle();
+    pair.check();
+    assert_eq!(pair.ends[1].counts().received, 3);
 }
 
 #[test]

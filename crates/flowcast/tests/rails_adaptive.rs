@@ -8,6 +8,7 @@ use flowcast::rails::discipline::{Discipline, SchedulerName};
 use flowcast::rails::emulated::{EmulatedRail, SpeedChange, Transfer};
 use flowcast::rails::moment::{Moment, Ticks};
 use flowcast::rails::ordering::OrderWitness;
+use flowcast::rails::split::SplitRule;
 use flowcast::rails::turns::Shares;
 use flowcast::rails::{RailId, RailScheduler, RailSet};
 use flowcast::units::{Bytes, Time, TimePerByte};
@@ -100,7 +101,7 @@ impl World {
                 }
                 sent.pop_front();
                 let [given, seen] = [first.given, seen].map(|time| Ticks::of(time, ()));
-                self.scheduler.completed(RailId(rail), Completion { size: first.size, given, seen });
+                self.scheduler.completed(RailId(rail), [Completion { size: first.size, given, seen }]);
             }
         }
     }
@@ -231,4 +232,39 @@ fn a_steady_rail_is_never_found_to_have_changed() {
             assert!(changes == 0 && (0.8..1.25).contains(&slowdown), "{changes} changes, slowdown {slowdown}");
         }
     }
+}
+
+#[test]
+fn long_messages_reported_together_are_no_change() {
+    let mut adaptive = Adaptive::new(&[hundred()], AdaptiveRule::default()).unwrap();
+    let size = Bytes(65_536);
+    let spacing = hundred().spacing(size).as_nanos() as u64;
+    (0..32).for_each(|_| assert!(adaptive.pick(Ticks::ZERO, size, RailSet::ALL).is_some()));
+    for batch in 1..=8 {
+        let seen = Ticks::from_nanos(77_000 + 4 * batch * spacing);
+        adaptive.completed(RailId(0), [Completion { size, given: Ticks::ZERO, seen }; 4]);
+    }
+    let (changes, slowdown) = (adaptive.changes(RailId(0)), adaptive.slowdown(RailId(0)));
+    assert!(changes == 0 && (0.99..1.01).contains(&slowdown), "{changes} changes, slowdown {slowdown}");
+}
+
+#[test]
+fn a_long_message_is_divided_by_what_is_believed_of_the_rails() {
+    let split = SplitRule { from: Bytes(1000), minimal_piece: Bytes(1000), ..SplitRule::default() };
+    let mut adaptive = Adaptive::new(&[hundred(); 2], AdaptiveRule::default()).unwrap().dividing(split);
+    let pieces = |now: u64, adaptive: &mut Adaptive| -> Vec<u64> {
+        let now = Ticks::from_nanos(now);
+        let split = adaptive.divide(now, Bytes(1_000_000), RailSet::ALL).unwrap();
+        split.pieces().for_each(|(rail, bytes)| adaptive.give(rail, now, bytes));
+        split.pieces().map(|(_, bytes)| bytes.0).collect()
+    };
+    let equal = pieces(0, &mut adaptive);
+    assert!(equal[0].abs_diff(equal[1]) < 200, "{equal:?}");
+    for (rail, slowdown) in [(0, 1), (1, 10)] {
+        let size = Bytes(equal[rail]);
+        let seen = Ticks::from_nanos(77_000 + slowdown * hundred().spacing(size).as_nanos() as u64);
+        adaptive.completed(RailId(rail as u8), [Completion { size, given: Ticks::ZERO, seen }]);
+    }
+    let unequal = pieces(1_000_000_000, &mut adaptive);
+    assert!((unequal[1] as f64 / 1e6 - 1.0 / 11.0).abs() < 0.01, "{unequal:?}");
 }

@@ -18,6 +18,7 @@ use super::drift::{Drift, DriftRule, Verdict};
 use super::moment::{Moment, Ticks};
 use super::ordering::Inversion;
 use super::rules::EarliestDelivery;
+use super::split::{Divider, Split, SplitRule};
 use super::table::{Accounting, RailTable};
 use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
 use crate::model::loggp::LogGp;
@@ -73,6 +74,7 @@ pub struct Adaptive {
     rule: AdaptiveRule,
     ticks: RuleTicks,
     degraded: RailSet,
+    divider: Option<Divider>,
 }
 
 /// The rule's times in the arithmetic of the message path.
@@ -138,7 +140,27 @@ impl Adaptive {
                 forget_after: ticks(rule.forget_after),
             },
             degraded: RailSet::NONE,
+            divider: None,
         })
+    }
+
+    /// The same, with long messages divided by what is believed of the rails.
+    #[must_use]
+    pub fn dividing(self, rule: SplitRule) -> Adaptive {
+        let costs: Vec<LogGp> = self.watches[..self.measured.entries().len()].iter().map(|watch| watch.cost).collect();
+        Adaptive { divider: Some(Divider::new(&costs, rule)), ..self }
+    }
+
+    /// How a message that is ready at `now` would be divided over rails of `usable`, if it would; nothing is accounted for.
+    pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+        let divider = self.divider.as_ref()?;
+        divider.plan(&self.believed, now, size, usable).filter(|split| split.rails() > 1)
+    }
+
+    /// Accounts for a piece.
+    pub fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        self.believed.give(rail, now, size);
+        self.book(rail, now, size);
     }
 
     /// How many times slower than measured `rail` is believed to be.
@@ -151,27 +173,36 @@ impl Adaptive {
         self.watches[rail.index()].drift.changes()
     }
 
-    /// A message given to `rail` has arrived. Messages complete in the order in which they were given.
-    pub fn completed(&mut self, rail: RailId, completion: Completion) {
-        let expected = self.expected(rail, completion.size);
-        let jitter = self.ticks.jitter;
+    /// Messages given to `rail` have arrived, in the order in which they were given. Those that are reported together count
+    /// as one piece of work: when each of them left is not known, and the first alone would seem to have taken all the time.
+    pub fn completed(&mut self, rail: RailId, together: impl IntoIterator<Item = Completion>) {
+        let (mut took, mut expected, mut idle) = (Ticks::ZERO, Ticks::ZERO, None);
+        for completion in together {
+            let own = self.expected(rail, completion.size);
+            let watch = &mut self.watches[rail.index()];
+            idle.get_or_insert(watch.busy_from <= completion.given);
+            took = took.plus(watch.complete(completion, own));
+            expected = expected.plus(own).bounded();
+        }
+        if idle == Some(true) {
+            // Latencies vary by more than short messages last: what could be due to them is not held against an idle rail.
+            let jitter = self.ticks.jitter;
+            took = if took < expected { took.plus(jitter).min(expected) } else { took.since(jitter).later(expected) };
+        }
+        if idle.is_none() {
+            return;
+        }
         let watch = &mut self.watches[rail.index()];
-        let left = completion.seen.since(watch.delay);
-        let idle = watch.busy_from <= completion.given;
-        let mut observed = left.since(watch.busy_from.later(completion.given));
-        if idle {
-            // Latencies vary by more than a short message lasts: an idle rail is not taken for faster than measured.
-            observed = observed.since(jitter).later(expected);
-        }
-        watch.busy_from = watch.busy_from.later(left);
-        watch.outstanding = watch.outstanding.since(expected);
-        if watch.outstanding == Ticks::ZERO {
-            watch.longest = Ticks::ZERO;
-        }
-        watch.heard = watch.heard.later(completion.seen);
-        let verdict = watch.drift.observe(observed.time(()), expected.time(()));
+        let left = watch.busy_from;
+        let verdict = watch.drift.observe(took.time(()), expected.time(()));
         self.believe(rail, verdict);
         self.correct(rail, left);
+    }
+
+    /// `rail` carried something until `seen`, perhaps what another scheduler gave to it: what follows began later.
+    pub fn was_busy(&mut self, rail: RailId, seen: Ticks) {
+        let watch = &mut self.watches[rail.index()];
+        watch.busy_from = watch.busy_from.later(seen.since(watch.delay));
     }
 
     /// `bytes` wait in the send queue of `rail` at `now`.
@@ -282,6 +313,9 @@ impl Adaptive {
         let per_byte = TimePerByte::from_nanos(watch.cost.gap_per_byte.as_nanos() * slowdown);
         let cost = LogGp { gap: watch.cost.gap * slowdown, gap_per_byte: per_byte, ..watch.cost };
         self.believed.set_cost(rail, &cost, ());
+        if let Some(divider) = &mut self.divider {
+            divider.set_cost(rail, &cost);
+        }
         let degraded = slowdown > 1.0 + self.rule.drift.tolerance;
         self.degraded = if degraded { self.degraded.with(rail) } else { self.degraded.without(rail) };
         if verdict == Verdict::Changed {
@@ -342,6 +376,19 @@ impl Watch {
             corrected: Ticks::ZERO,
             late_by: Ticks::ZERO,
         }
+    }
+
+    /// A message that was expected to take `expected` has arrived; gives for how long it kept the rail.
+    fn complete(&mut self, completion: Completion, expected: Ticks) -> Ticks {
+        let left = completion.seen.since(self.delay);
+        let took = left.since(self.busy_from.later(completion.given));
+        self.busy_from = self.busy_from.later(left);
+        self.heard = self.heard.later(completion.seen);
+        self.outstanding = self.outstanding.since(expected);
+        if self.outstanding == Ticks::ZERO {
+            self.longest = Ticks::ZERO;
+        }
+        took
     }
 }
 

@@ -5,10 +5,10 @@
 //! block runs on one arm: all rails together, or one rail alone. The cost of a block is `ln(took / expected)`, so that
 //! blocks of different length compare. All rails together are preferred only if
 //!
-//! `mean(best alone) - mean(together) > z · sqrt(se²(best alone) + se²(together))`,
+//! `mean(best alone) - mean(together) > z' · sqrt(se²(best alone) + se²(together))`,
 //!
-//! that is, while the measured gain exceeds its own uncertainty; else the best rail alone. An arm that is not preferred
-//! is measured again after intervals that double up to a limit. With gaps Δ_k in the logarithm of the cost, n blocks cost
+//! where `z' = z·(1 + (z² + 1)/4ν)` is about Student's quantile for the ν = n1 + n2 - 2 degrees of freedom; that is, while the measured gain exceeds its own uncertainty; else the best rail alone. An arm that is not preferred
+//! is measured again after intervals that double up to a limit, unless it looks better and is only not proven to be. With gaps Δ_k in the logarithm of the cost, n blocks cost
 //! at most `Σ_k Δ_k (w + log2 n + n/limit)` more than n on the best arm, where w is the number of first measurements, plus
 //! what wrong preferences cost, which the test by z makes rare.
 
@@ -46,7 +46,7 @@ impl Arm {
 pub struct GuardRule {
     /// Blocks on each arm before anything is decided.
     pub first_measurements: u32,
-    /// How many standard errors the gain has to exceed.
+    /// How many standard errors the gain has to exceed; with few blocks, more.
     pub z: f64,
     /// Blocks that an arm remembers.
     pub memory: u32,
@@ -63,6 +63,9 @@ impl Default for GuardRule {
 
 /// Blocks until an arm that is not preferred is measured again for the first time.
 const FIRST_INTERVAL: u64 = 16;
+
+/// By how much a rail may be worse than the best alone to be measured more than once at first: twice as slow.
+const HOPELESS: f64 = std::f64::consts::LN_2;
 
 /// Chooses the arm of each block.
 #[derive(Debug, Clone)]
@@ -104,8 +107,7 @@ impl Guard {
     /// The arm of the next block.
     pub fn choose(&mut self) -> Arm {
         self.blocks += 1;
-        let new = self.every().find(|arm| self.arms[arm.index()].count < self.rule.first_measurements);
-        if let Some(arm) = new {
+        if let Some(arm) = self.first_measurement() {
             return arm;
         }
         let preferred = self.preferred();
@@ -114,10 +116,19 @@ impl Guard {
             *arm != preferred && self.blocks - measured.last >= measured.interval
         };
         let Some(arm) = self.every().find(due) else { return preferred };
+        let best = self.arms[preferred.index()].mean;
         let measured = &mut self.arms[arm.index()];
-        measured.interval = (measured.interval * 2).min(self.rule.longest_interval);
+        // What looks better is only not proven yet: trying it soon again costs nothing that is known.
+        if measured.mean >= best {
+            measured.interval = (measured.interval * 2).min(self.rule.longest_interval);
+        }
         measured.last = self.blocks;
         arm
+    }
+
+    /// Whether the first measurements are made: until then blocks run on arms that may be bad.
+    pub fn has_measured_all(&self) -> bool {
+        self.first_measurement().is_none()
     }
 
     /// A block on `arm` took `took`; the best rail alone was expected to need `expected` for it.
@@ -134,8 +145,14 @@ impl Guard {
         let known = |arm: Arm| self.arms[arm.index()].count >= self.rule.first_measurements.max(2);
         let alone = self.best_alone().filter(|rail| known(Arm::Alone(*rail)) && known(Arm::Together))?;
         let [one, all] = [Arm::Alone(alone), Arm::Together].map(|arm| &self.arms[arm.index()]);
-        let uncertainty = self.rule.z * (one.squared_error() + all.squared_error()).sqrt();
+        let uncertainty = self.quantile(one, all) * (one.squared_error() + all.squared_error()).sqrt();
         Some(Gain { alone, gain: one.mean - all.mean, uncertainty })
+    }
+
+    /// Student's quantile in the first order of one over the degrees of freedom: few blocks prove little.
+    fn quantile(&self, one: &Measured, all: &Measured) -> f64 {
+        let z = self.rule.z;
+        z * (1.0 + (z * z + 1.0) / (4.0 * (one.weight + all.weight - 2.0).max(1.0)))
     }
 
     /// What the guard would run a block on if nothing were to be measured.
@@ -145,6 +162,19 @@ impl Guard {
             (_, Some(alone)) => Arm::Alone(alone),
             (_, None) => Arm::Together,
         }
+    }
+
+    /// The arm that was measured least. A rail that took more than twice as long as another is not tried three times.
+    fn first_measurement(&self) -> Option<Arm> {
+        let measured = |rail: &RailId| self.arms[Arm::Alone(*rail).index()];
+        let best = self.candidates.map(|rail| measured(&rail)).filter(|arm| arm.count > 0);
+        let hopeless = best.map(|arm| arm.mean).fold(f64::INFINITY, f64::min) + HOPELESS;
+        let wanted = |arm: &Arm| {
+            let Measured { count, mean, .. } = self.arms[arm.index()];
+            let known = *arm != Arm::Together && count > 0 && mean > hopeless;
+            count < self.rule.first_measurements && !known
+        };
+        self.every().filter(wanted).min_by_key(|arm| self.arms[arm.index()].count)
     }
 
     fn best_alone(&self) -> Option<RailId> {
@@ -226,6 +256,18 @@ mod tests {
             let bound = 1.5 * (3.0 + (blocks as f64).log2() + blocks as f64 / 512.0);
             assert!(regret(blocks) <= bound, "{} {bound}", regret(blocks));
         }
+    }
+
+    #[test]
+    fn a_rail_ten_times_slower_is_measured_once_at_first() {
+        let mut guard = Guard::new(RAILS, GuardRule::default());
+        let mut arms = Vec::new();
+        while !guard.has_measured_all() {
+            let arm = guard.choose();
+            arms.push(arm.index());
+            guard.observe(arm, Time::from_micros([0.9, 1.0, 10.0][arm.index()]), Time::from_micros(1.0));
+        }
+        assert_eq!(arms, [0, 1, 2, 0, 1, 0, 1]);
     }
 
     #[test]

@@ -12,8 +12,9 @@
 //! A decision costs one integer division for each rail that takes part and no float: `1/G_r` is kept as an integer.
 
 use super::moment::{Moment, Ticks};
+use super::rules::EarliestDelivery;
 use super::table::{Accounting, RailTable};
-use super::{MAX_RAILS, RailId, RailSet, RailsError};
+use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
 use crate::model::loggp::LogGp;
 use crate::units::{Bytes, Time};
 
@@ -63,12 +64,11 @@ impl Split {
 /// Bits of `1/G`, in bytes per tick.
 const INVERSE_BITS: u32 = 40;
 
-/// Divides messages over rails and accounts for them.
+/// Earliest delivery that divides messages over rails where that pays, and accounts for the pieces.
 #[derive(Debug, Clone)]
 pub struct Splitter {
     table: RailTable<Ticks>,
-    inverse: [u64; MAX_RAILS],
-    rule: SplitRule,
+    divider: Divider,
 }
 
 impl Splitter {
@@ -77,65 +77,94 @@ impl Splitter {
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
     pub fn new(rails: &[LogGp], rule: SplitRule) -> Result<Splitter, RailsError> {
-        let table = RailTable::new(rails, ())?;
-        let inverse = std::array::from_fn(|index| rails.get(index).map_or(0, inverse));
-        Ok(Splitter { table, inverse, rule })
+        Ok(Splitter { table: RailTable::new(rails, ())?, divider: Divider::new(rails, rule) })
     }
 
     /// Divides a message that is ready at `now` over rails of `usable`; a message that is not worth it stays whole, on
     /// the rail that delivers it earliest. `None` if no rail is usable.
     pub fn split(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
-        let split = self.plan(now, size, usable)?;
-        for (rail, piece) in split.pieces() {
-            let busy = self.spacing(rail, piece);
-            self.table.account(rail, now, busy, Accounting::FromTheClock);
-        }
+        let split = self.divider.plan(&self.table, now, size, usable)?;
+        split.pieces().for_each(|(rail, piece)| self.give(rail, now, piece));
         Some(split)
     }
 
-    /// When `rail` will have sent all that it was given.
-    pub fn virtual_finish(&self, rail: RailId) -> Ticks {
+    /// How a message would be divided, if it would; nothing is accounted for, so that the caller can add headers.
+    pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+        self.divider.plan(&self.table, now, size, usable).filter(|split| split.rails() > 1)
+    }
+
+    /// Accounts for a piece.
+    pub fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        self.table.give(rail, now, size);
+    }
+}
+
+impl RailScheduler<Ticks> for Splitter {
+    /// The rail that delivers the whole message earliest.
+    #[inline]
+    fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let asked = self.table.asked(now, size, Accounting::FromTheClock);
+        self.table.take::<EarliestDelivery>(asked, usable)
+    }
+
+    #[inline]
+    fn virtual_finish(&self, rail: RailId) -> Ticks {
         self.table.entries()[rail.index()].virtual_finish
     }
 
-    fn plan(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
-        let usable = usable.and(self.table.all());
-        let alone = usable.map(|rail| (self.complete(now, rail, size), rail)).min()?;
+    fn restart_clock(&mut self, elapsed: Ticks) {
+        self.table.restart_clock(elapsed);
+    }
+}
+
+/// The closed form, for rails that somebody else accounts for.
+#[derive(Debug, Clone)]
+pub struct Divider {
+    inverse: [u64; MAX_RAILS],
+    rule: SplitRule,
+}
+
+impl Divider {
+    /// For rails of these costs.
+    pub fn new(rails: &[LogGp], rule: SplitRule) -> Divider {
+        Divider { inverse: std::array::from_fn(|index| rails.get(index).map_or(0, inverse)), rule }
+    }
+
+    /// Replaces the costs of a rail.
+    pub fn set_cost(&mut self, rail: RailId, cost: &LogGp) {
+        self.inverse[rail.index()] = inverse(cost);
+    }
+
+    /// How a message is best divided over rails of `usable`; nothing is accounted for. `None` if none is usable.
+    pub fn plan(&self, table: &RailTable<Ticks>, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+        let usable = usable.and(table.all());
+        let alone = usable.map(|rail| (complete(table, now, rail, size), rail)).min()?;
         let mut whole = Split { pieces: [0; MAX_RAILS], complete: alone.0 };
         whole.pieces[alone.1.index()] = size.0.max(1);
         if size < self.rule.from {
             return Some(whole);
         }
-        let best = self.together(now, size, usable);
+        let best = self.together(table, now, size, usable);
         let gain = Ticks::of(self.rule.least_gain, ());
         Some(best.filter(|split| split.complete.plus(gain) < alone.0).unwrap_or(whole))
     }
 
     /// The rails that deliver a first byte earliest join one after the other.
-    fn together(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+    fn together(&self, table: &RailTable<Ticks>, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let mut order = [(Ticks::ZERO, RailId(0)); MAX_RAILS];
         let mut count = 0;
         for rail in usable.filter(|rail| self.inverse[rail.index()] > 0) {
-            order[count] = (self.complete(now, rail, Bytes(1)), rail);
+            order[count] = (complete(table, now, rail, Bytes(1)), rail);
             count += 1;
         }
         let order = &mut order[..count];
         order.sort_unstable();
-        self.queue_for_the_processor(order);
-        (2..=count).filter_map(|taking| self.divide(size, &order[..taking])).min_by_key(|split| split.complete)
-    }
-
-    /// The processor prepares one piece after the other.
-    fn queue_for_the_processor(&self, order: &mut [(Ticks, RailId)]) {
-        let mut prepared = Ticks::ZERO;
-        for (first_byte, rail) in order {
-            *first_byte = first_byte.plus(prepared);
-            prepared = prepared.plus(self.table.entries()[rail.index()].overhead);
-        }
+        queue_for_the_processor(table, order);
+        (2..=count).filter_map(|taking| self.divide(table, size, &order[..taking])).min_by_key(|split| split.complete)
     }
 
     /// The closed form; `None` if a piece would be shorter than allowed.
-    fn divide(&self, size: Bytes, rails: &[(Ticks, RailId)]) -> Option<Split> {
+    fn divide(&self, table: &RailTable<Ticks>, size: Bytes, rails: &[(Ticks, RailId)]) -> Option<Split> {
         let origin = rails.iter().map(|(first_byte, _)| *first_byte).min()?;
         let weight = |rail: &RailId| u128::from(self.inverse[rail.index()]);
         let total: u128 = rails.iter().map(|(_, rail)| weight(rail)).sum();
@@ -159,21 +188,25 @@ impl Splitter {
             if piece < self.rule.minimal_piece.0.max(1) {
                 return None;
             }
-            let entry = &self.table.entries()[rail.index()];
-            split.complete = split.complete.later(first_byte.plus(entry.transfer(self.table.tail(Bytes(piece)))));
+            let entry = &table.entries()[rail.index()];
+            split.complete = split.complete.later(first_byte.plus(entry.transfer(table.tail(Bytes(piece)))));
         }
         Some(split)
     }
+}
 
-    fn complete(&self, now: Ticks, rail: RailId, size: Bytes) -> Ticks {
-        let entry = &self.table.entries()[rail.index()];
-        entry.start(now.bounded()).plus(entry.end_to_end).plus(entry.transfer(self.table.tail(size)))
+/// The processor prepares one piece after the other.
+fn queue_for_the_processor(table: &RailTable<Ticks>, order: &mut [(Ticks, RailId)]) {
+    let mut prepared = Ticks::ZERO;
+    for (first_byte, rail) in order {
+        *first_byte = first_byte.plus(prepared);
+        prepared = prepared.plus(table.entries()[rail.index()].overhead);
     }
+}
 
-    fn spacing(&self, rail: RailId, size: Bytes) -> Ticks {
-        let entry = &self.table.entries()[rail.index()];
-        entry.gap.plus(entry.transfer(self.table.tail(size)))
-    }
+fn complete(table: &RailTable<Ticks>, now: Ticks, rail: RailId, size: Bytes) -> Ticks {
+    let entry = &table.entries()[rail.index()];
+    entry.start(now.bounded()).plus(entry.end_to_end).plus(entry.transfer(table.tail(size)))
 }
 
 /// `1/G` in bytes per tick; a rail without `G` takes no part, since nothing is gained beside it. Computed once.
@@ -189,7 +222,8 @@ fn inverse(rail: &LogGp) -> u64 {
 /// No rail, or more than [`MAX_RAILS`].
 pub fn pays_from(rails: &[LogGp], rule: SplitRule) -> Result<Option<Bytes>, RailsError> {
     let splitter = Splitter::new(rails, SplitRule { from: Bytes(2), ..rule })?;
-    let pays = |size: u64| splitter.plan(Ticks::ZERO, Bytes(size), RailSet::ALL).is_some_and(|split| split.rails() > 1);
+    let plan = |size: u64| splitter.divider.plan(&splitter.table, Ticks::ZERO, Bytes(size), RailSet::ALL);
+    let pays = |size: u64| plan(size).is_some_and(|split| split.rails() > 1);
     let Some(above) = (1..=32).map(|bits| 1u64 << bits).find(|size| pays(*size)) else { return Ok(None) };
     let (mut low, mut high) = (above / 2, above);
     while high - low > 1 {
@@ -305,10 +339,10 @@ mod tests {
                 };
                 prop_assert_eq!(split.pieces().map(|(_, bytes)| bytes.0).sum::<u64>(), size);
                 let usable = usable.and(RailSet::first(rails.len()));
-                prop_assert!(usable.into_iter().all(|rail| split.complete() <= before.complete(Ticks::ZERO, rail, Bytes(size))));
+                prop_assert!(usable.into_iter().all(|rail| split.complete() <= complete(&before.table, Ticks::ZERO, rail, Bytes(size))));
                 if split.rails() > 1 {
                     // The processor's queue is at most 16 overheads of 0.9 us long, a byte at most 20 ns.
-                    let early = |(rail, bytes)| split.complete().since(before.complete(Ticks::ZERO, rail, bytes));
+                    let early = |(rail, bytes)| split.complete().since(complete(&before.table, Ticks::ZERO, rail, bytes));
                     let spread = split.pieces().map(early).max().unwrap();
                     prop_assert!(spread <= Ticks::from_nanos(16 * 900 + 17 * 20), "{spread:?}");
                     prop_assert!(split.pieces().all(|(_, bytes)| bytes.0 >= 100));

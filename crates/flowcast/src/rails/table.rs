@@ -152,6 +152,13 @@ impl<M: Moment> RailTable<M> {
         entry.virtual_finish = start.plus(busy).bounded();
     }
 
+    /// Gives `rail` a message that is ready at `now`.
+    pub fn give(&mut self, rail: RailId, now: M, size: Bytes) {
+        let entry = &self.entries[rail.index()];
+        let busy = entry.gap.plus(entry.transfer(self.tail(size)));
+        self.account(rail, now, busy, Accounting::FromTheClock);
+    }
+
     /// Replaces the costs of a rail; what it has to send stays.
     pub fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
         let entry = &mut self.entries[rail.index()];

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::bench::Point;
+use super::bench_results::Point;
 
 const PANEL: [f64; 2] = [420.0, 260.0];
 const MARGIN: [f64; 2] = [64.0, 46.0];
@@ -42,7 +42,9 @@ pub fn rates(names: &[&str], alone: usize, points: &[Point]) -> String {
 fn style(subject: usize, together: usize) -> String {
     if subject < together {
         let width = if subject == 0 { 3.0 } else { 1.4 };
-        return format!("fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"", COLOURS[subject % COLOURS.len()]);
+        // The second time round the colours are dotted.
+        let dots = if subject < COLOURS.len() { "" } else { " stroke-dasharray=\"2 2\"" };
+        return format!("fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"{dots}", COLOURS[subject % COLOURS.len()]);
     }
     let dashes = ["7 4", "2 3", "9 3 2 3"][(subject - together) % 3];
     format!("fill=\"none\" stroke=\"#555\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"")

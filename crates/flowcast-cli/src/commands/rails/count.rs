@@ -5,13 +5,12 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::{RailId, RailSet};
+use flowcast::rails::RailId;
 use flowcast::units::Bytes;
-use flowcast_rails::exchange;
+use flowcast_rails::exchange::{self, Course};
 use flowcast_rails::link::Link;
 use serde_json::{Value, json};
 
-use super::bench::Chosen;
 use super::live::LiveRail;
 use super::serve::unexpected;
 use crate::exit::Finding;
@@ -50,9 +49,13 @@ struct Share {
 const EVERY_SECONDS: f64 = 0.025;
 
 impl CountArgs {
+    /// Whether messages are to be counted.
+    pub fn is_asked(&self) -> bool {
+        self.count.is_some()
+    }
+
     /// What was asked for.
-    pub fn plan(&self, rails: &[LiveRail]) -> Result<Option<CountPlan>> {
-        let Some(messages) = self.count else { return Ok(None) };
+    pub fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
         let named = |name: &String| rails.iter().position(|rail| rail.name == *name);
         let withdraw = match &self.withdraw {
             None => None,
@@ -62,12 +65,12 @@ impl CountArgs {
                 found.map(|index| RailId(index as u8))
             }
         };
-        Ok(Some(CountPlan { messages, size: self.count_size, withdraw }))
+        Ok(CountPlan { messages: self.count.unwrap_or(0), size: self.count_size, withdraw })
     }
 }
 
 /// Counts and prints; a message lost, spoilt or out of order is a finding.
-pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan, json: bool) -> Result<()> {
+pub fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan, json: bool) -> Result<()> {
     let start = Instant::now();
     let mut shares: Vec<Share> = Vec::new();
     let count = rails.len() as u8;
@@ -87,7 +90,6 @@ pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan,
             });
         }
     };
-    let course = chosen.course(RailSet::first(rails.len()));
     let audit = exchange::count(link, course, plan.messages, plan.size, &mut observe).map_err(unexpected)?;
     let seconds = start.elapsed().as_secs_f64();
     let counts = link.counts();
@@ -98,7 +100,8 @@ pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan,
         let document = json!({
             "schema": "flowcast/rails-count/1",
             "rails": names,
-            "scheduler": chosen.name(),
+            "scheduler": course.scheduler.to_string(),
+            "adapts": course.adapts,
             "messages": plan.messages,
             "size_B": plan.size.0,
             "seconds": seconds,
@@ -106,6 +109,7 @@ pub fn run(link: &mut Link, rails: &[LiveRail], chosen: Chosen, plan: CountPlan,
             "out_of_order": audit.out_of_order,
             "spoilt": audit.spoilt,
             "received_twice_by_the_transport": audit.repeated,
+            "divided": counts.divided,
             "sent_again": counts.sent_again,
             "rails_lost": counts.rails_lost,
             "given_B": given,

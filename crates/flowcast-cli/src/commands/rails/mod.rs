@@ -3,6 +3,9 @@
 mod advise;
 mod bench;
 mod bench_plot;
+mod bench_point;
+mod bench_results;
+mod chosen;
 mod compare;
 mod count;
 mod inputs;

@@ -1,0 +1,237 @@
+//! What `flowcast rails bench` found, kept beside its file until all is there.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use flowcast::stats::sample::median;
+use flowcast::units::{Bytes, Time};
+
+use crate::files::{read_text, write_whole};
+
+/// The results of one N and size: for each subject the one-way times of the rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// N.
+    pub messages: u32,
+    /// Bytes of each.
+    pub size: Bytes,
+    /// In the order of the subjects.
+    pub one_way: Vec<Vec<Time>>,
+}
+
+impl Point {
+    /// Median rate of a subject in Mbit/s.
+    pub fn rate(&self, subject: usize) -> f64 {
+        let micros: Vec<f64> = self.one_way[subject].iter().map(|time| time.as_micros()).collect();
+        megabits(self.messages, self.size, Time::from_micros(median(&micros).unwrap_or(f64::INFINITY)))
+    }
+
+    /// The rate of a subject over that of the best of the last `alone` ones.
+    pub fn over_best_alone(&self, subject: usize, alone: usize) -> f64 {
+        let rails = self.one_way.len() - alone..self.one_way.len();
+        self.rate(subject) / rails.map(|rail| self.rate(rail)).fold(0.0, f64::max)
+    }
+}
+
+/// What is measured: the first line of the file says it, and a run goes on only with rows of the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// One line of JSON: rails, sizes and so on.
+    pub settings: String,
+    /// The subjects' names.
+    pub names: Vec<String>,
+    /// N and sizes, in the order in which a round takes them.
+    pub points: Vec<(u32, Bytes)>,
+}
+
+impl Plan {
+    fn head(&self) -> String {
+        format!("# {}\nmessages,size_B,scheduler,round,one_way_us,rate_Mbit_s\n", self.settings)
+    }
+
+    /// The rows of the visit with this number: visits go through all points, round by round.
+    fn rows(&self, visit: usize, one_way: &[Time]) -> String {
+        let (messages, size) = self.points[visit % self.points.len()];
+        let round = visit / self.points.len() + 1;
+        let mut text = String::new();
+        for (name, time) in self.names.iter().zip(one_way) {
+            let (micros, rate) = (time.as_micros(), megabits(messages, size, *time));
+            let _ = writeln!(text, "{messages},{},{name},{round},{micros:.3},{rate:.3}", size.0);
+        }
+        text
+    }
+}
+
+fn megabits(messages: u32, size: Bytes, one_way: Time) -> f64 {
+    f64::from(messages) * size.0 as f64 * 8.0 / one_way.as_micros()
+}
+
+/// The visits so far: at each, one time for each subject. With a file, killed runs lose at most the visit that they were
+/// at.
+#[derive(Debug)]
+pub struct Results {
+    plan: Plan,
+    visits: Vec<Vec<Time>>,
+    kept: Option<(PathBuf, File)>,
+}
+
+impl Results {
+    /// Kept in memory only.
+    pub fn unkept(plan: Plan) -> Results {
+        Results { plan, visits: Vec::new(), kept: None }
+    }
+
+    /// Starts afresh. Samples of an interrupted run are in the way.
+    pub fn start(target: &Path, plan: Plan) -> Result<Results> {
+        let path = partial(target);
+        if path.exists() {
+            bail!(
+                "{} holds the samples of an interrupted run: --resume goes on with them, or remove it",
+                path.display()
+            );
+        }
+        let cannot = || format!("cannot write {}", path.display());
+        let mut file = File::create_new(&path).with_context(cannot)?;
+        file.write_all(plan.head().as_bytes()).with_context(cannot)?;
+        Ok(Results { plan, visits: Vec::new(), kept: Some((path, file)) })
+    }
+
+    /// Goes on with the samples of an interrupted run, if there are any.
+    pub fn resume(target: &Path, plan: Plan) -> Result<Results> {
+        let path = partial(target);
+        if !path.exists() {
+            return Results::start(target, plan);
+        }
+        let (text, head) = (read_text(&path)?, plan.head());
+        let name = path.display().to_string();
+        if head.starts_with(&text) && text.len() < head.len() {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {name}"))?;
+            return Results::start(target, plan);
+        }
+        let rows = text.strip_prefix(&head);
+        let rows =
+            rows.with_context(|| format!("{name}: found another bench, expected the same rails and settings"))?;
+        let lines: Vec<&str> = rows.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+        let whole: Vec<&[&str]> = lines.chunks_exact(plan.names.len()).collect();
+        let visits: Option<Vec<Vec<Time>>> =
+            whole.iter().map(|rows| rows.iter().map(|row| one_way(row)).collect()).collect();
+        let visits = visits.with_context(|| format!("{name}: found a row that is none, expected six fields"))?;
+        // A run that was killed leaves part of a visit.
+        let length = head.len() + whole.concat().concat().len();
+        let cannot = || format!("cannot write {name}");
+        let file = OpenOptions::new().append(true).open(&path).with_context(cannot)?;
+        file.set_len(length as u64).with_context(cannot)?;
+        Ok(Results { plan, visits, kept: Some((path, file)) })
+    }
+
+    /// How many visits are done.
+    pub fn visits(&self) -> usize {
+        self.visits.len()
+    }
+
+    /// All rounds of each point.
+    pub fn points(&self) -> Vec<Point> {
+        let count = self.plan.points.len();
+        let point = |(index, (messages, size)): (usize, &(u32, Bytes))| {
+            let rounds = || self.visits.iter().skip(index).step_by(count);
+            let times = |subject: usize| rounds().map(|visit| visit[subject]).collect();
+            Point { messages: *messages, size: *size, one_way: (0..self.plan.names.len()).map(times).collect() }
+        };
+        self.plan.points.iter().enumerate().map(point).collect()
+    }
+
+    /// Adds a visit; it is in the system's hands when this returns.
+    pub fn append(&mut self, one_way: Vec<Time>) -> Result<()> {
+        if let Some((path, file)) = &mut self.kept {
+            let rows = self.plan.rows(self.visits.len(), &one_way);
+            file.write_all(rows.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        self.visits.push(one_way);
+        Ok(())
+    }
+
+    /// Writes the whole file and removes the partial one.
+    pub fn finish(&self, target: &Path) -> Result<()> {
+        let Some((path, _)) = &self.kept else { return Ok(()) };
+        write_whole(target, |out| {
+            out.write_all(self.plan.head().as_bytes())?;
+            let rows = |(visit, one_way): (usize, &Vec<Time>)| self.plan.rows(visit, one_way);
+            Ok(self.visits.iter().enumerate().map(rows).try_for_each(|rows| out.write_all(rows.as_bytes()))?)
+        })?;
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+}
+
+/// The time in a row.
+fn one_way(row: &str) -> Option<Time> {
+    let fields: Vec<&str> = row.trim_end().split(',').collect();
+    let [_, _, _, _, micros, _] = fields[..] else { return None };
+    Some(Time::from_micros(micros.parse().ok()?))
+}
+
+fn partial(target: &Path) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let points = vec![(1, Bytes(64)), (8, Bytes(64))];
+        Plan { settings: "{\"rounds\":2}".into(), names: vec!["x".into(), "a alone".into()], points }
+    }
+
+    fn times(visit: usize) -> Vec<Time> {
+        vec![Time::from_micros(10.0 + visit as f64), Time::from_micros(20.5)]
+    }
+
+    #[test]
+    fn a_killed_run_goes_on_whatever_it_was_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("bench.csv");
+        let mut whole = Results::start(&target, plan()).unwrap();
+        (0..4).for_each(|visit| whole.append(times(visit)).unwrap());
+        let text = fs::read(partial(&target)).unwrap();
+        whole.finish(&target).unwrap();
+        let expected = fs::read(&target).unwrap();
+        for killed_at in 0..=text.len() {
+            fs::write(partial(&target), &text[..killed_at]).unwrap();
+            let mut results = Results::resume(&target, plan()).unwrap();
+            let done = results.visits();
+            assert_eq!(done == 4, killed_at == text.len());
+            (done..4).for_each(|visit| results.append(times(visit)).unwrap());
+            results.finish(&target).unwrap();
+            assert_eq!(fs::read(&target).unwrap(), expected, "killed at {killed_at}");
+            assert!(!partial(&target).exists());
+        }
+    }
+
+    #[test]
+    fn rounds_go_through_all_points_and_medians_through_all_rounds() {
+        let mut results = Results::unkept(plan());
+        (0..4).for_each(|visit| results.append(times(visit)).unwrap());
+        let points = results.points();
+        assert_eq!((points[1].messages, points[1].size), (8, Bytes(64)));
+        assert_eq!(points[1].one_way[0], [times(1)[0], times(3)[0]]);
+        assert!((points[0].rate(0) - 64.0 * 8.0 / 11.0).abs() < 1e-9);
+        assert!((points[0].over_best_alone(0, 1) - 20.5 / 11.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn samples_of_another_bench_are_not_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("bench.csv");
+        Results::start(&target, plan()).unwrap().append(times(0)).unwrap();
+        let message = format!("{:#}", Results::start(&target, plan()).unwrap_err());
+        assert!(message.contains("--resume"), "{message}");
+        let other = Plan { settings: "{\"rounds\":3}".into(), ..plan() };
+        let message = format!("{:#}", Results::resume(&target, other).unwrap_err());
+        assert!(message.contains("another bench"), "{message}");
+    }
+}

@@ -1,0 +1,99 @@
+//! What `flowcast rails bench` measures in turn.
+
+use clap::Args;
+use flowcast::rails::discipline::{Discipline, SchedulerName};
+use flowcast::rails::split::SplitRule;
+use flowcast::rails::{RailId, RailSet, RailsError};
+use flowcast::units::Bytes;
+use flowcast_rails::exchange::Course;
+
+use super::live::LiveRail;
+
+/// What `--scheduler` names.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Chosen {
+    /// With the parameters given; earliest delivery divides long messages.
+    Fixed(SchedulerName),
+    /// Earliest delivery of whole messages.
+    Whole,
+    /// With parameters that follow the rails.
+    Adaptive,
+    /// Guarded by measurements.
+    Guarded,
+}
+
+/// Which messages are divided.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct SplitArgs {
+    /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
+    /// guarded)
+    #[arg(long, default_value = "16KiB", value_name = "SIZE")]
+    split_from: Bytes,
+    /// No piece is shorter
+    #[arg(long, default_value = "4KiB", value_name = "SIZE")]
+    minimal_piece: Bytes,
+}
+
+/// A scheduler over all rails, or a rail alone.
+pub struct Subject {
+    /// For people.
+    pub name: String,
+    /// How.
+    pub chosen: Chosen,
+    /// Over which rails.
+    pub rails: RailSet,
+}
+
+impl SplitArgs {
+    /// As the library has it.
+    pub fn rule(self) -> SplitRule {
+        SplitRule { from: self.split_from, minimal_piece: self.minimal_piece, ..SplitRule::default() }
+    }
+}
+
+impl std::str::FromStr for Chosen {
+    type Err = RailsError;
+
+    fn from_str(text: &str) -> Result<Chosen, RailsError> {
+        Ok(match text {
+            "adaptive" => Chosen::Adaptive,
+            "guarded" => Chosen::Guarded,
+            "whole-messages" => Chosen::Whole,
+            name => Chosen::Fixed(name.parse()?),
+        })
+    }
+}
+
+impl Chosen {
+    /// Over these rails.
+    pub fn course(self, rails: RailSet, split: SplitRule) -> Course {
+        let scheduler = match self {
+            Chosen::Fixed(name) => name,
+            _ => SchedulerName::new(Discipline::EarliestDelivery),
+        };
+        let split = (self != Chosen::Whole).then_some(split);
+        Course { scheduler, adapts: self == Chosen::Adaptive, split, rails }
+    }
+
+    /// For people.
+    pub fn name(self) -> String {
+        match self {
+            Chosen::Fixed(name) => name.to_string(),
+            Chosen::Whole => "whole-messages".into(),
+            Chosen::Adaptive => "adaptive".into(),
+            Chosen::Guarded => "guarded".into(),
+        }
+    }
+}
+
+/// Each scheduler over all rails, then each rail alone.
+pub fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject> {
+    let all = RailSet::first(rails.len());
+    let together = schedulers.iter().map(|chosen| Subject { name: chosen.name(), chosen: *chosen, rails: all });
+    let alone = (0u8..).zip(rails).map(|(rail, live)| Subject {
+        name: format!("{} alone", live.name),
+        chosen: Chosen::Whole,
+        rails: RailSet::NONE.with(RailId(rail)),
+    });
+    together.chain(alone).collect()
+}
