@@ -8,6 +8,7 @@ use super::super::record::Observer;
 use super::super::replay::Replay;
 use super::super::routes::{Route, WayNumbers};
 use super::super::standstill::{Stand, Standstill};
+use super::accesses::Accesses;
 use super::gathering::Gatherings;
 use super::links::Links;
 use super::messages::{Messages, Purpose};
@@ -55,6 +56,7 @@ pub(super) struct Engine<'a, O> {
     /// Absent if costs do not change.
     pub perturbation: Option<Box<Perturbation>>,
     pub waits: Waits,
+    pub accesses: Accesses,
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
@@ -88,6 +90,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             scheduling: Scheduling::new(scheduler, ranks, placement.nodes()).map(Box::new),
             perturbation,
             waits: Waits::default(),
+            accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks }),
         }
     }
 
@@ -247,8 +250,8 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// A rank goes on.
     #[inline(always)]
     fn turn(&mut self, rank: u32) {
-        if self.ranks[rank as usize].phase == Phase::Accelerated {
-            return self.advance(rank, Place::Back);
+        if self.ranks[rank as usize].phase >= Phase::Accelerated {
+            return self.without_processor(rank);
         }
         if self.scheduling.is_some() && !self.ends_turn(rank) {
             return;
@@ -265,6 +268,16 @@ impl<'a, O: Observer> Engine<'a, O> {
             if let TurnEnd::Leaves = end {
                 return;
             }
+        }
+    }
+
+    /// The time that a rank spent without a processor, and without waiting for others, is over.
+    #[inline(never)]
+    fn without_processor(&mut self, rank: u32) {
+        match self.ranks[rank as usize].phase {
+            Phase::Asking => self.asked(rank),
+            Phase::Answered => self.answered(rank),
+            _ => self.advance(rank, Place::Back),
         }
     }
 
@@ -304,8 +317,8 @@ impl<'a, O: Observer> Engine<'a, O> {
                     self.observer.marked(rank, event, self.pending.now());
                     Step::Skip
                 }
-                // Programs with accesses are refused where anything is limited.
-                Op::Access(_) | Op::Nothing => Step::Skip,
+                Op::Access(access) => self.access(rank, access),
+                Op::Nothing => Step::Skip,
                 Op::Ignored(_) => {
                     self.advance(rank, Place::Back);
                     return TurnEnd::Leaves;
@@ -322,6 +335,10 @@ impl<'a, O: Observer> Engine<'a, O> {
                 Step::Spend => return self.start_next_turn(rank),
                 Step::Wait => {
                     self.ranks[rank as usize].phase = Phase::Waiting;
+                    return TurnEnd::Leaves;
+                }
+                Step::Asks(phase) => {
+                    self.ranks[rank as usize].phase = phase;
                     return TurnEnd::Leaves;
                 }
                 Step::Skip => {
@@ -403,6 +420,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                     let end = self.pending.now() + self.messages.part(number).0;
                     self.pending.at(end, Event { kind: Kind::Moved, index: number });
                 }
+                Purpose::Transfer => self.begin_one_sided(number),
                 Purpose::Collective => self.ask_next_site(number),
             }
         }
