@@ -18,8 +18,7 @@ use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Path};
-use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, rate_model};
+use crate::model::sharing::model::{Model, following_model};
 use crate::model::sharing::{RateModel, SharingError};
 use crate::trace::access::{Access, TransferKind};
 use crate::trace::program::Program;
@@ -285,7 +284,7 @@ impl<'a> SharedReplay<'a> {
     }
 
     fn transit(&self) -> Result<Shared, SimulateError> {
-        let model = rate_model(self.model, &self.network, Strictness::Extended)?.ok_or(SimulateError::PacketLevel)?;
+        let model = following_model(self.model, &self.network)?.ok_or(SimulateError::PacketLevel)?;
         Ok(Shared::new(self.program, &self.placement, &self.network, model)?)
     }
 }
