@@ -77,7 +77,7 @@ impl ClosedLoop {
     /// closely.
     pub fn following(feedback: Feedback) -> ClosedLoop {
         let is_large = Some(feedback.alpha <= STEEPEST);
-        ClosedLoop { patience: Patience::LOW, is_large, ..ClosedLoop::new(feedback) }
+        ClosedLoop { patience: tuned(), is_large, ..ClosedLoop::new(feedback) }
     }
 
     /// The queueing delay of each link as [`RateModel::update`] keeps it, in units of a lone flow's round trip.
@@ -123,7 +123,8 @@ impl RateModel for ClosedLoop {
             }
             return Ok(());
         }
-        if let Err(Restless { imbalance }) = self.relaxation.update(fabric, crowd, self.feedback, self.patience, changes)
+        if let Err(Restless { imbalance }) =
+            self.relaxation.update(fabric, crowd, self.feedback, self.patience, changes)
         {
             let delays = self.update_groups(fabric, crowd, imbalance, changes)?;
             self.relaxation.set_delays(fabric, crowd, self.feedback, &delays);
@@ -429,5 +430,16 @@ impl Groups {
     fn join(&mut self, one: usize, other: usize) {
         let (one, other) = (self.root(one), self.root(other));
         self.parents[one.max(other)] = one.min(other);
+    }
+}
+
+fn tuned() -> Patience {
+    let v = |n: &str, d: f64| std::env::var(n).ok().and_then(|x| x.parse().ok()).unwrap_or(d);
+    let low = Patience::LOW;
+    Patience {
+        close: v("X_CLOSE", low.close),
+        far: v("X_FAR", low.far),
+        visits: v("X_VISITS", 4.0) as u32,
+        tenfold: v("X_TENFOLD", low.tenfold),
     }
 }

@@ -219,7 +219,8 @@ impl<O: Observer> Engine<'_, O> {
         };
         let (processor, queued, end) = (came - call - overhead, begun - (came + there), self.pending.now());
         self.ranks[rank as usize].blocked += end - came;
-        self.observer.accessed(rank, Accessed { access: index, call, start: call, came, processor, queued, latency, end });
+        self.observer
+            .accessed(rank, Accessed { access: index, call, start: call, came, processor, queued, latency, end });
         self.advance(rank, Place::Back);
     }
 }

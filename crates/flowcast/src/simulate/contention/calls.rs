@@ -126,8 +126,9 @@ impl<O: Observer> Engine<'_, O> {
                 self.observer.moved(message.slot, now, f64::INFINITY);
             }
         }
-        self.links.request(&mut self.messages, number);
-        self.start_granted();
+        if self.links.request(&mut self.messages, number) {
+            self.start_transfer(number);
+        }
     }
 
     /// The receiver of a message that waited for it is ready.

@@ -99,7 +99,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
-        let is_large = self.ranks.len() >= MANY_RANKS;
+        let is_large =
+            self.ranks.len() >= std::env::var("X_MANY").ok().and_then(|x| x.parse().ok()).unwrap_or(MANY_RANKS);
         while let Some(Event { kind, index }) = self.pending.next() {
             if is_large {
                 self.look_ahead();
@@ -189,8 +190,9 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn start_instruction(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
-        let Some((op, next)) = words::decode(state.words, state.at as usize) else { return };
-        if let Op::Compute(time) = op {
+        if words::computes(state.words, state.at as usize) == Some(true)
+            && let Some((Op::Compute(time), next)) = words::decode(state.words, state.at as usize)
+        {
             state.at = next as u32;
             return self.compute(rank, time.as_nanos());
         }
@@ -296,7 +298,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         loop {
             let at = self.ranks[rank as usize].at as usize;
             let Some((op, next)) = words::decode(words, at) else {
-                self.queue(rank, Place::Back);
+                // Where the stream is damaged the rank stands for ever.
+                if at >= words.len() {
+                    self.queue(rank, Place::Back);
+                }
                 return TurnEnd::Leaves;
             };
             self.ranks[rank as usize].next = next as u32;
@@ -364,11 +369,10 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
         let state = &self.ranks[rank as usize];
-        let Some((op, _)) = words::decode(state.words, state.at as usize) else {
+        let Some(computes) = words::computes(state.words, state.at as usize) else {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
         };
-        let computes = matches!(op, Op::Compute(_));
         if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due()
         {
             return None;
@@ -414,15 +418,21 @@ impl<'a, O: Observer> Engine<'a, O> {
     pub fn start_granted(&mut self) {
         let mut taken = 0;
         while let Some(number) = self.links.next_granted(&mut taken) {
-            match self.messages[number].purpose {
-                Purpose::Deliver => self.begin_transfer(number),
-                Purpose::Part => {
-                    let end = self.pending.now() + self.messages.part(number).0;
-                    self.pending.at(end, Event { kind: Kind::Moved, index: number });
-                }
-                Purpose::Transfer => self.begin_one_sided(number),
-                Purpose::Collective => self.ask_next_site(number),
+            self.start_transfer(number);
+        }
+    }
+
+    /// Starts what has got all that it needs.
+    #[inline(always)]
+    pub fn start_transfer(&mut self, number: u32) {
+        match self.messages[number].purpose {
+            Purpose::Deliver => self.begin_transfer(number),
+            Purpose::Part => {
+                let end = self.pending.now() + self.messages.part(number).0;
+                self.pending.at(end, Event { kind: Kind::Moved, index: number });
             }
+            Purpose::Transfer => self.begin_one_sided(number),
+            Purpose::Collective => self.ask_next_site(number),
         }
     }
 

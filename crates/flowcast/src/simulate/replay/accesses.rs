@@ -112,7 +112,8 @@ where
             let done = Done { at: came + cost.delay, latency: path.latency, conflict: 0.0 };
             self.accesses.transfers.end(rank, memory, done);
         }
-        let nothing = Accessed { access: index, call, start, came, processor: 0.0, queued: 0.0, latency: 0.0, end: came };
+        let nothing =
+            Accessed { access: index, call, start, came, processor: 0.0, queued: 0.0, latency: 0.0, end: came };
         self.observer.accessed(rank, nothing);
     }
 
@@ -146,7 +147,8 @@ where
         state.blocked += end - came;
         state.time = end;
         let latency = 2.0 * path.latency;
-        let accessed = Accessed { access: index, call, start: call, came, processor: 0.0, queued: granted - asked, latency, end };
+        let accessed =
+            Accessed { access: index, call, start: call, came, processor: 0.0, queued: granted - asked, latency, end };
         self.observer.accessed(rank, accessed);
         Step::GoOn
     }
@@ -157,7 +159,16 @@ where
         state.blocked += end - call;
         state.time = end;
         let latency = self.costs.file_system().latency.as_nanos();
-        let accessed = Accessed { access: index, call, start: call, came: call, processor: 0.0, queued: begun - call, latency, end };
+        let accessed = Accessed {
+            access: index,
+            call,
+            start: call,
+            came: call,
+            processor: 0.0,
+            queued: begun - call,
+            latency,
+            end,
+        };
         self.observer.accessed(rank, accessed);
         Step::GoOn
     }
