@@ -68,6 +68,8 @@ pub(super) struct Relaxation {
     delays: Vec<f64>,
     loads: Vec<f64>,
     is_waiting: Vec<bool>,
+    /// Links that are visited even if they are in balance.
+    is_asked_for: Vec<bool>,
     waiting: VecDeque<LinkId>,
     /// By flow.
     states: Vec<State>,
@@ -129,6 +131,9 @@ impl Relaxation {
         let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
+            if !self.needs_visit(fabric, feedback, link, tolerance) {
+                continue;
+            }
             let pace = Pace { tolerance, step: step_after(visits) };
             self.visit(fabric, crowd, feedback, link, pace);
             visits += 1;
@@ -151,6 +156,7 @@ impl Relaxation {
             self.delays.resize(fabric.link_count(), 0.0);
             self.loads.resize(fabric.link_count(), 0.0);
             self.is_waiting.resize(fabric.link_count(), false);
+            self.is_asked_for.resize(fabric.link_count(), false);
         }
         for flow in crowd.started() {
             let size = self.states.len().max(*flow as usize + 1);
@@ -161,7 +167,7 @@ impl Relaxation {
         }
         for link in crowd.touched() {
             self.loads[link.index()] = crowd.members(*link).iter().map(|flow| self.states[*flow as usize].rate).sum();
-            self.wait(*link);
+            self.ask_for(*link);
         }
         for flow in crowd.started() {
             let path = &fabric.paths[*flow as usize];
@@ -175,6 +181,18 @@ impl Relaxation {
         if !std::mem::replace(&mut self.is_waiting[link.index()], true) {
             self.waiting.push_back(link);
         }
+    }
+
+    fn ask_for(&mut self, link: LinkId) {
+        self.is_asked_for[link.index()] = true;
+        self.wait(link);
+    }
+
+    /// Whether a link that waited is still out of balance, or the other direction that is visited with it.
+    fn needs_visit(&mut self, fabric: &Fabric, feedback: Feedback, link: LinkId, tolerance: f64) -> bool {
+        std::mem::take(&mut self.is_asked_for[link.index()])
+            || self.imbalance(fabric, link) > tolerance
+            || feedback.kappa > 0.0 && self.imbalance(fabric, fabric.opposite(link)) > tolerance
     }
 
     fn note(&mut self, flow: u32) {
@@ -246,7 +264,7 @@ impl Relaxation {
         let has_rate = rate.is_finite();
         if !has_rate {
             // It weighs nothing until one of its links has a delay for it.
-            path.data().iter().for_each(|link| self.wait(*link));
+            path.data().iter().for_each(|link| self.ask_for(*link));
         }
         let rate = if has_rate { rate } else { 0.0 };
         let state = &mut self.states[flow as usize];
