@@ -160,11 +160,11 @@ fn check_kept(fabric: &Fabric, rates: &[Option<f64>], delays: &[f64], tolerance:
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 40, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 20, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_followed_meets_the_conditions_after_each_coming_and_going(
-        pairs in pairs(150), steps in proptest::collection::vec(0usize..150, 1..300),
+        pairs in pairs(150), steps in proptest::collection::vec(0usize..150, 1..150),
         alpha in 0.5..2.0f64, kappa in prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64], backbone in 0.5..6.0f64,
     ) {
         let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
@@ -192,18 +192,18 @@ proptest! {
 
 #[test]
 fn a_torus_of_neighbours_that_all_send_at_once_settles() {
-    // Eight by eight nodes, each with its four neighbours; some do not send, so that nothing is symmetric.
-    let at = |row: u32, column: u32| row % 8 * 8 + column % 8;
+    // Six by six nodes, each with its four neighbours; some do not send, so that nothing is symmetric.
+    let at = |row: u32, column: u32| row % 6 * 6 + column % 6;
     let neighbours = |node: u32| {
-        let (row, column) = (node / 8, node % 8);
-        [at(row + 1, column), at(row + 7, column), at(row, column + 1), at(row, column + 7)].map(|other| (node, other))
+        let (row, column) = (node / 6, node % 6);
+        [at(row + 1, column), at(row + 5, column), at(row, column + 1), at(row, column + 5)].map(|other| (node, other))
     };
     let sends = |(place, _): &(usize, (u32, u32))| place * 7919 % 11 > 2;
-    let pairs: Vec<(u32, u32)> = (0..64).flat_map(neighbours).enumerate().filter(sends).map(|(_, pair)| pair).collect();
+    let pairs: Vec<(u32, u32)> = (0..36).flat_map(neighbours).enumerate().filter(sends).map(|(_, pair)| pair).collect();
     let feedback = Feedback { alpha: 1.0, kappa: 1.0 };
     let fabric = Fabric::new(&flows(&pairs), &Racks::default(), None);
     let all: Vec<usize> = (0..pairs.len()).collect();
-    assert!(all.len() > 150);
+    assert!(all.len() > 90);
     check_conditions(&fabric, &all, feedback, &mut ClosedLoop::new(feedback), 2e-6);
 }
 
