@@ -13,10 +13,21 @@ use memmap2::Mmap;
 /// Reads a trace of any known format.
 pub fn open_trace(path: &Path) -> Result<Trace> {
     let path = &first_file(path);
-    let bytes = map(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut open_part = |name: &str| map(&beside(path, name));
+    let mut maps = Vec::new();
+    let bytes = map_into(&mut maps, path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut open_part = |name: &str| map_into(&mut maps, &beside(path, name));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(trace::read(&path.display().to_string(), bytes, &mut open_part, ReadOptions { threads })?)
+    let trace = trace::read(&path.display().to_string(), bytes, &mut open_part, ReadOptions { threads })?;
+    maps.iter().for_each(|map| release(map));
+    Ok(trace)
+}
+
+/// Gives back the memory that the text of a trace takes; where a message names a line of it, it is read again.
+fn release(map: &Mmap) {
+    // Sound: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
+    #[cfg(unix)]
+    #[allow(unsafe_code)]
+    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
 /// The file to begin with: a recording is a folder, and one of its files stands for all.
@@ -32,12 +43,18 @@ fn beside(path: &Path, name: &str) -> PathBuf {
 
 /// The file's bytes as a memory map; an empty file cannot be mapped and is read.
 pub fn map(path: &Path) -> io::Result<SharedBytes> {
+    map_into(&mut Vec::new(), path)
+}
+
+/// As [`map`], and notes the map.
+fn map_into(maps: &mut Vec<Arc<Mmap>>, path: &Path) -> io::Result<SharedBytes> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 || !file.metadata()?.is_file() {
         return Ok(Arc::new(std::fs::read(path)?));
     }
     // Sound as long as nobody shortens the file meanwhile, which is the usual bargain of memory maps.
     #[allow(unsafe_code)]
-    let map = unsafe { Mmap::map(&file)? };
-    Ok(Arc::new(map))
+    let map = Arc::new(unsafe { Mmap::map(&file)? });
+    maps.push(map.clone());
+    Ok(map)
 }

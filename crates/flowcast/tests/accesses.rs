@@ -3,11 +3,14 @@
 mod random_programs;
 
 use flowcast::model::file_system::FileSystem;
+use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::{Network, Rule};
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::Engine;
+use flowcast::simulate::contention::Contention;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::explain::Cost;
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::{Engine, SimulateError};
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Rate, Time};
 use proptest::prelude::*;
@@ -47,7 +50,23 @@ fn text(ranks: &[&str]) -> String {
 
 fn ends(program: &Program, network: &Network) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let engine = Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap();
+    ends_by(&Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap())
+}
+
+/// Where messages and transfers share the network.
+fn ends_sharing(program: &Program, network: &Network, model: Model) -> Vec<f64> {
+    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    ends_by(&Engine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap())
+}
+
+/// With so many links into each node and out of it, and processors.
+fn limited(mut network: Network, links: u32, cpus: u32) -> Network {
+    let links = NodeGroup { count: 4, cpus, in_links: links, out_links: links, ..NodeGroup::default() };
+    network.machine.nodes = vec![links];
+    network
+}
+
+fn ends_by(engine: &Engine<'_>) -> Vec<f64> {
     let (outcome, explanation) = engine.explain().unwrap();
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
@@ -144,13 +163,85 @@ fn waiting_for_others_is_told_from_the_request_itself() {
 }
 
 #[test]
-fn networks_that_limit_messages_refuse_accesses() {
-    let program = program(&["31:3:0:0:5000", ""]);
-    let mut network = network(Rule::Hockney, 1);
-    network.machine.buses = 1;
-    let placement = Placement::new(&network.machine, None, 2).unwrap();
-    let refused = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).err();
-    assert!(matches!(refused, Some(SimulateError::Accesses(_))));
+fn transfers_take_turns_on_the_links_that_their_data_cross() {
+    let flush = "30:7:1:-1:0";
+    let put = |to: u32| format!("30:0:1:{to}:5000");
+    let (to_0, to_1) = (format!("{} {flush}", put(0)), format!("{} {flush}", put(1)));
+    let gets = format!("30:1:1:1:5000 30:1:1:2:5000 {flush}");
+    for (records, expected) in [
+        // Two into one: the second finds the link taken for 5 us.
+        (vec!["", &to_0, &to_0], vec![0.0, 6000.0, 11_000.0]),
+        // Each way has its link, and the target computes meanwhile.
+        (vec![&to_1, &to_0, "1:0.000001"], vec![6000.0, 6000.0, 1000.0]),
+        // The data of a get come in.
+        (vec![&gets, "", ""], vec![11_000.0, 0.0, 0.0]),
+        // A message takes its turn with them: it is sent first, and received at 6 us.
+        (vec!["3:2:-1:5000:0:1:0", &format!("1:0.000001 {to_0}"), "2:0:-1:5000:0:1:0"], vec![6000.0, 11_000.0, 0.0]),
+    ] {
+        let (program, network) = (program(&records), network(Rule::Hockney, 0));
+        assert_eq!(ends(&program, &limited(network, 1, 1)), expected, "{records:?}");
+    }
+}
+
+#[test]
+fn transfers_take_turns_under_dimemas_rules_too() {
+    let put = "30:0:1:0:5000 30:7:1:-1:0";
+    let program = program(&["", put, put]);
+    assert_eq!(ends(&program, &limited(network(Rule::Dimemas, 0), 1, 1)), [0.0, 6000.0, 11_000.0]);
+}
+
+#[test]
+fn locks_and_files_under_limits_wait_as_without() {
+    let hold = |late: u32| format!("1:0.{late:06} 30:5:1:0:0 1:0.000010 30:6:1:0:0");
+    let records = ["1:0.000001 31:3:0:0:5000".to_owned(), hold(0), hold(2), hold(1)];
+    let program = program(&records.each_ref().map(String::as_str));
+    let expected = [21_000.0, 12_000.0, 34_000.0, 23_000.0];
+    let network = network(Rule::Hockney, 1);
+    assert_eq!(ends(&program, &network), expected);
+    assert_eq!(ends(&program, &limited(network.clone(), 1, 1)), expected);
+    for model in [Model::Fair, Model::ClosedLoop] {
+        assert_eq!(ends_sharing(&program, &network, model), expected);
+    }
+}
+
+#[test]
+fn an_unlock_waits_for_the_transfers_that_the_links_hold_up() {
+    let put = "30:5:1:0:0 30:0:1:0:5000 30:6:1:0:0";
+    // The lock from 0 to 2 us; the link is taken from 1.5 to 6.5 us by a transfer of rank 2.
+    let program = program(&["", put, "1:0.0000015 30:0:1:0:5000 30:7:1:-1:0", "1:0.000003 30:5:1:0:0 30:6:1:0:0"]);
+    let found = ends(&program, &limited(network(Rule::Hockney, 0), 1, 1));
+    assert_eq!(found, [0.0, 12_500.0, 7500.0, 13_500.0]);
+}
+
+#[test]
+fn transfers_share_bandwidth_where_messages_do() {
+    let put = "30:0:1:0:5000 30:7:1:-1:0";
+    let network = network(Rule::Hockney, 0);
+    for model in [Model::Fair, Model::ClosedLoop] {
+        let found = ends_sharing(&program(&["", put, put]), &network, model);
+        assert!(
+            found.iter().zip([0.0, 11_000.0, 11_000.0]).all(|(one, other)| (one - other).abs() < 11.0),
+            "{found:?}"
+        );
+        // Half of it beside a message from another rank into the same node.
+        let both = program(&["3:2:-1:5000:0:1:0", put, "2:0:-1:5000:0:1:0"]);
+        let found = ends_sharing(&both, &network, model);
+        let expected = [11_000.0, 11_000.0, 0.0];
+        assert!(found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 11.0), "{found:?}");
+    }
+}
+
+#[test]
+fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
+    let put = "30:0:1:0:5000 30:7:1:-1:0";
+    let program = program(&["", put, put]);
+    let network = network(Rule::Hockney, 0);
+    let placement = Placement::new(&network.machine, None, 3).unwrap();
+    let limits = limited(network.clone(), 1, 1);
+    let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
+    let (_, explanation) = engine.explain().unwrap();
+    let of = |cost| explanation.ranks[2].of(cost).as_nanos();
+    assert_eq!([of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)], [5000.0, 1000.0, 5000.0]);
 }
 
 #[test]
@@ -166,7 +257,45 @@ fn a_wrong_record_is_named() {
     }
 }
 
+/// What a rank may do, with computations of odd lengths in between; locks are given back.
+fn any_rank(ranks: u32) -> impl Strategy<Value = Vec<String>> {
+    let record = (0u32..6, 0..ranks, 0u64..20_000, 1u32..40_000).prop_map(|(kind, target, size, odd)| {
+        let body = match kind {
+            0 => format!("31:{}:0:0:{size}", target % 4),
+            1 => format!("30:{}:1:{target}:0 30:0:1:{target}:{size} 30:6:1:{target}:0", 4 + size % 2),
+            2 => format!("30:7:1:{target}:0"),
+            3 => "30:7:1:-1:0".to_owned(),
+            kind => format!("30:{}:1:{target}:{size}", kind - 4),
+        };
+        format!("1:0.{odd:06}{:03} {body}", odd % 997)
+    });
+    proptest::collection::vec(record, 0..12)
+}
+
 proptest! {
+    #[test]
+    fn events_give_what_the_walk_gives_where_nothing_is_limited(
+        records in proptest::collection::vec(any_rank(4), 4), requests in 0u32..3, rule in 0usize..3,
+    ) {
+        let records: Vec<String> = records.iter().map(|own| own.join(" ")).collect();
+        let program = program(&records.iter().map(String::as_str).collect::<Vec<_>>());
+        let network = network([Rule::Hockney, Rule::Dimemas, Rule::Loggops][rule], requests);
+        let placement = || Placement::new(&network.machine, None, 4).unwrap();
+        let contention = Contention::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap();
+        let by_events = contention.run().unwrap();
+        let walked = Engine::new(&program, &network, placement(), Rendezvous::AsRecorded).unwrap().run().unwrap();
+        for (one, other) in by_events.ranks.iter().zip(&walked.ranks) {
+            prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{by_events:?} {walked:?}");
+            prop_assert!((one.blocked.as_nanos() - other.blocked.as_nanos()).abs() < 1e-3);
+        }
+        // No message meets another: the models of sharing leave each what it has alone.
+        let model = Model::Independent;
+        let shared = Engine::sharing(&program, &network, placement(), Rendezvous::AsRecorded, model).unwrap().run().unwrap();
+        for (one, other) in shared.ranks.iter().zip(&walked.ranks) {
+            prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{shared:?} {walked:?}");
+        }
+    }
+
     #[test]
     fn compiling_keeps_accesses(records in proptest::collection::vec((0u32..8, 0u32..3, 0u64..10_000), 0..20), files: bool) {
         let own: Vec<String> = records.iter().map(|(kind, target, size)| match kind {

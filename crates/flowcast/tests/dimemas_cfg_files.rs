@@ -170,6 +170,8 @@ fn what_would_matter_and_is_not_modelled_is_told_by_line_and_field() {
     let expected = [
         "line 13, \"accelerator node information\", field 1 (node): 2 accelerators at node 3",
         "line 18, \"modules information\", field 3 (ratio): -0.25;",
+        "line 19, \"file system parameters\", field 3 (block size): 8;",
+        "line 19, \"file system parameters\", field 5 (hit ratio from 0 to 1): 1;",
         "line 16, \"configuration files\", field 2 (file system): every-record.fs;",
         "every-record.comms: Barrier of machine 1: the rows of machine 0 hold for all machines",
         "every-record.comms: line 2, \"Machine policy\", field 2 (policy): RR;",

@@ -1,7 +1,7 @@
 //! The table of messages as Parquet, read by a program that is not ours.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,6 +11,10 @@ use super::programs::{find, run_within};
 use super::{Outcome, cargo};
 
 const FOLDER: &str = "target/parquet";
+/// A Python of the suite's own, where the system's cannot read Parquet.
+const OWN_PYTHON: &str = "target/parquet/python";
+/// How long its packages may take to come.
+const INSTALL: Duration = Duration::from_secs(300);
 const TRACE: &str = "crates/flowcast-cli/demo/lu.S.4.dim.gz";
 
 /// Prints the rows as the CSV has them.
@@ -30,21 +34,39 @@ for row, texts in zip(rows, expected):
 
 /// Replays a trace, writes its messages both ways, and compares.
 pub fn check() -> Outcome {
-    if find("python3").is_none() || !["duckdb", "pyarrow"].iter().any(|module| can_import(module)) {
-        return Outcome::Skipped("Python has neither duckdb nor pyarrow".into());
-    }
+    let Some(python) = python() else {
+        return Outcome::Skipped("Python has neither duckdb nor pyarrow, and pip cannot install pyarrow".into());
+    };
     match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
-        Outcome::Passed => write_and_compare().into(),
+        Outcome::Passed => write_and_compare(&python).into(),
         other => other,
     }
 }
 
-fn can_import(module: &str) -> bool {
-    let output = Command::new("python3").args(["-c", &format!("import {module}")]).output();
-    output.is_ok_and(|output| output.status.success())
+/// A Python that can read Parquet: the system's, or one of the suite's own.
+fn python() -> Option<PathBuf> {
+    let system = find("python3")?;
+    let own = Path::new(OWN_PYTHON).join("bin/python");
+    if let Some(able) = [&system, &own].into_iter().find(|python| reads_parquet(python)) {
+        return Some(able.clone());
+    }
+    println!("missing: duckdb or pyarrow, needed by parquet; installing pyarrow into {OWN_PYTHON}");
+    let mut make = Command::new(&system);
+    let made = run_within(INSTALL, make.args(["-m", "venv", OWN_PYTHON])).is_ok_and(|status| status.success());
+    let mut install = Command::new(&own);
+    let install = install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pyarrow"]);
+    (made && run_within(INSTALL, install).is_ok_and(|status| status.success()) && reads_parquet(&own)).then_some(own)
 }
 
-fn write_and_compare() -> Result<()> {
+fn reads_parquet(python: &Path) -> bool {
+    let can_import = |module| {
+        let output = Command::new(python).args(["-c", &format!("import {module}")]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    ["duckdb", "pyarrow"].into_iter().any(can_import)
+}
+
+fn write_and_compare(python: &Path) -> Result<()> {
     fs::create_dir_all(FOLDER)?;
     let (parquet, csv) = (Path::new(FOLDER).join("messages.parquet"), Path::new(FOLDER).join("messages.csv"));
     for path in [&parquet, &csv] {
@@ -53,7 +75,7 @@ fn write_and_compare() -> Result<()> {
         let status = run_within(Duration::from_secs(60), predict.stdout(std::process::Stdio::null()))?;
         ensure!(status.success(), "flowcast predict --messages {}: {status}", path.display());
     }
-    let mut python = Command::new("python3");
+    let mut python = Command::new(python);
     let status = run_within(Duration::from_secs(60), python.args(["-c", READ]).args([&parquet, &csv]))?;
     ensure!(status.success(), "{} is not what {} is", parquet.display(), csv.display());
     Ok(())

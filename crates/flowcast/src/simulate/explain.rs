@@ -367,12 +367,13 @@ impl Observer for Explainer<'_> {
     }
 
     fn accessed(&mut self, rank: u32, accessed: Accessed) {
-        let Accessed { access, call, start, came, queued, latency, end } = accessed;
+        let Accessed { access, call, start, came, processor, queued, latency, end } = accessed;
         let site = self.site(rank, Call::Access(self.program.accesses()[access as usize].name()));
         let account = &mut self.ranks[rank as usize];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
-        account.add(site, Cost::Overhead, came - start);
+        account.add(site, Cost::Overhead, came - start - processor);
+        account.add(site, Cost::Processor, processor);
         account.add(site, Cost::Conflict, queued);
         let latency = latency.min(end - came - queued);
         account.add(site, Cost::Latency, latency);

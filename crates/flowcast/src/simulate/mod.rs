@@ -1,5 +1,6 @@
 //! When everything happens: replay of traces, and the stepping of concurrent flows.
 
+mod accesses;
 mod collectives;
 pub mod concurrent;
 pub mod contention;
@@ -68,11 +69,6 @@ pub enum SimulateError {
     /// Packets are not followed through a whole program.
     #[error("found the model `packet`, expected one of the fluid models for a trace, such as closed-loop")]
     PacketLevel,
-    /// One-sided communication and files, where their replay is not modelled.
-    #[error(
-        "found locks, files or other one-sided operations and {0}, expected a network whose messages do not compete"
-    )]
-    Accesses(&'static str),
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),
@@ -100,9 +96,6 @@ impl<'a> Engine<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Engine<'a>, SimulateError> {
         let limited = contention::is_needed(network, &placement);
-        if limited && !program.accesses().is_empty() {
-            return Err(SimulateError::Accesses("limited links, buses or processors"));
-        }
         Ok(if limited {
             Engine::Contention(Box::new(Contention::new(program, network, placement, rendezvous)?))
         } else {
@@ -121,9 +114,6 @@ impl<'a> Engine<'a> {
         rendezvous: Rendezvous,
         model: Model,
     ) -> Result<Engine<'a>, SimulateError> {
-        if program.accesses().iter().any(|access| access.competes()) {
-            return Err(SimulateError::Accesses("a model of sharing"));
-        }
         let shared = SharedReplay::new(program, network, placement, rendezvous, model)?;
         Ok(Engine::Shared(Box::new(shared)))
     }

@@ -79,7 +79,10 @@ pub struct Accessed {
     pub start: f64,
     /// When the overhead ended.
     pub came: f64,
-    /// How long it then waited for others: for a lock, or for a place at the file system.
+    /// How long it waited for a processor in between.
+    pub processor: f64,
+    /// How long it then waited for others: for a lock, for a place at the file system, for links, or since others had a
+    /// part of the bandwidth.
     pub queued: f64,
     /// How much of the rest no bandwidth would shorten.
     pub latency: f64,

@@ -239,15 +239,12 @@ where
             while let Some(rank) = self.ready.pop() {
                 self.advance(rank);
             }
-            if self.accesses.serve(self.costs.file_system(), &mut self.ready) {
-                continue;
-            }
-            if !T::SHARED {
+            if T::SHARED
+                && let Some(delivery) = self.transit.deliver(self.accesses.requests.first())?
+            {
+                self.arrive(delivery);
+            } else if !self.accesses.requests.serve(self.costs.file_system(), &mut self.ready) {
                 break;
-            }
-            match self.transit.deliver()? {
-                Some(delivery) => self.arrive(delivery),
-                None => break,
             }
         }
         if self.ranks.iter().any(|state| !state.done) {
@@ -347,7 +344,7 @@ where
         let (call, start, end) = state.begin_send(path.send_overhead, cost.busy);
         if T::SHARED && self.is_between_nodes(slot) {
             self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
-            self.transit.depart(Departure { slot, start: end, cost: *cost, latency: path.latency });
+            self.transit.depart(Departure { slot, start: end, cost: *cost, latency: path.latency, ends: None });
         } else {
             let arrival = end + cost.delay;
             self.observer.sent(rank, slot, Sent { class, call, start, end, arrival });
@@ -410,7 +407,7 @@ where
     fn transfer(&mut self, slot: u32, start: f64, cost: ClassCost) {
         if T::SHARED && self.is_between_nodes(slot) {
             let latency = self.path(slot).latency;
-            self.transit.depart(Departure { slot, start, cost, latency });
+            self.transit.depart(Departure { slot, start, cost, latency, ends: None });
             // A sender that is not held by the transfer itself need not wait for its end.
             if cost.held == 0.0 {
                 self.release(slot, start);
@@ -434,6 +431,9 @@ where
     /// A message that shared the network has arrived.
     fn arrive(&mut self, delivery: Delivery) {
         let Delivery { slot, start, arrival, left } = delivery;
+        if let Some(number) = slot.checked_sub(self.program.messages()) {
+            return self.transferred(number, delivery);
+        }
         self.observer.moved(slot, start, arrival);
         self.fill(slot, arrival);
         if RENDEZVOUS && !mark::is_time(self.released[slot as usize]) {

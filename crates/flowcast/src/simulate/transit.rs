@@ -5,7 +5,7 @@
 //! Algorithm 1 of Zhu et al.). With max-min fairness this is what SimGrid's SMPI computes.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::SimulateError;
 use super::costs::{ClassCost, Rendezvous};
@@ -18,12 +18,12 @@ use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Path};
-use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, rate_model};
+use crate::model::sharing::model::{Model, following_model};
 use crate::model::sharing::{RateModel, SharingError};
+use crate::trace::access::{Access, TransferKind};
 use crate::trace::program::Program;
 use crate::trace::words::Op;
-use crate::units::{Bytes, Rank, Time};
+use crate::units::{Bytes, Node, Rank, Time};
 
 /// The way of messages between nodes.
 pub trait Transit {
@@ -33,17 +33,17 @@ pub trait Transit {
     /// A message leaves its sender.
     fn depart(&mut self, departure: Departure);
 
-    /// The next message to arrive, once no rank can go on without one.
+    /// The next message to arrive, once no rank can go on without one; none that arrives after `limit`.
     ///
     /// # Errors
     /// Those of the sharing model.
-    fn deliver(&mut self) -> Result<Option<Delivery>, SharingError>;
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError>;
 }
 
 /// A message that leaves its sender, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Departure {
-    /// Its slot.
+    /// Its slot; from the number of messages on, a one-sided transfer.
     pub slot: u32,
     /// When its sender's processor was through with it.
     pub start: f64,
@@ -51,6 +51,8 @@ pub struct Departure {
     pub cost: ClassCost,
     /// The part of the delay that is not shared.
     pub latency: f64,
+    /// Of a one-sided transfer: from where to where its data go.
+    pub ends: Option<(Node, Node)>,
 }
 
 /// A message that has arrived.
@@ -75,7 +77,7 @@ impl Transit for Undisturbed {
 
     fn depart(&mut self, _departure: Departure) {}
 
-    fn deliver(&mut self) -> Result<Option<Delivery>, SharingError> {
+    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
         Ok(None)
     }
 }
@@ -88,6 +90,8 @@ pub struct Shared {
     routes: Vec<Path>,
     /// By slot.
     route_of: Vec<u32>,
+    /// By ends: the path of one-sided transfers.
+    transfers: BTreeMap<(Node, Node), Path>,
     model: Box<dyn RateModel>,
     under_way: UnderWay,
     /// Messages that have departed, by place.
@@ -121,11 +125,16 @@ impl Shared {
         network: &Network,
         model: Box<dyn RateModel>,
     ) -> Result<Shared, SharingError> {
-        let (flows, route_of) = routes_of(program, placement);
+        let (mut flows, route_of) = routes_of(program, placement);
+        let messages = flows.len();
+        flows.extend(transfers_of(program, placement));
         let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
         let under_way = UnderWay::new(&fabric);
+        let mut routes = std::mem::take(&mut fabric.paths);
+        let paths = routes.split_off(messages);
         Ok(Shared {
-            routes: std::mem::take(&mut fabric.paths),
+            routes,
+            transfers: flows[messages..].iter().map(|flow| (flow.src, flow.dst)).zip(paths).collect(),
             fabric,
             route_of,
             model,
@@ -139,8 +148,11 @@ impl Shared {
     }
 
     /// A place for a message that departs.
-    fn board(&mut self, voyage: Voyage) -> u32 {
-        let path = self.routes[self.route_of[voyage.slot as usize] as usize];
+    fn board(&mut self, voyage: Voyage, ends: Option<(Node, Node)>) -> u32 {
+        let path = match ends {
+            Some(ends) => self.transfers[&ends],
+            None => self.routes[self.route_of[voyage.slot as usize] as usize],
+        };
         if let Some(place) = self.free.pop() {
             (self.voyages[place as usize], self.fabric.paths[place as usize]) = (voyage, path);
             return place;
@@ -188,13 +200,13 @@ impl Transit for Shared {
     const SHARED: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        let Departure { slot, start, cost, latency } = departure;
+        let Departure { slot, start, cost, latency, ends } = departure;
         let work = (cost.delay - latency).max(0.0);
-        let place = self.board(Voyage { slot, start, latency, work });
+        let place = self.board(Voyage { slot, start, latency, work }, ends);
         self.coming.push(Reverse((Time::from_nanos(start + latency), slot, place)));
     }
 
-    fn deliver(&mut self) -> Result<Option<Delivery>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
         loop {
             if let Some(delivery) = self.arrived.pop() {
                 return Ok(Some(delivery));
@@ -205,7 +217,8 @@ impl Transit for Shared {
                 self.under_way.share_out(&self.fabric, self.model.as_mut(), self.now, |_| {})?;
             }
             let end = self.under_way.next_end();
-            let Some(next) = start.into_iter().chain(end).min() else { return Ok(None) };
+            let next = start.into_iter().chain(end).min();
+            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else { return Ok(None) };
             self.now = next.max(self.now);
             if end.is_some_and(|end| end <= self.now) {
                 self.end_messages();
@@ -271,7 +284,7 @@ impl<'a> SharedReplay<'a> {
     }
 
     fn transit(&self) -> Result<Shared, SimulateError> {
-        let model = rate_model(self.model, &self.network, Strictness::Extended)?.ok_or(SimulateError::PacketLevel)?;
+        let model = following_model(self.model, &self.network)?.ok_or(SimulateError::PacketLevel)?;
         Ok(Shared::new(self.program, &self.placement, &self.network, model)?)
     }
 }
@@ -302,4 +315,22 @@ fn routes_of(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) 
         flows[first..].iter().for_each(|flow| known[flow.dst.index()] = NONE);
     }
     (flows, route_of)
+}
+
+/// A flow for each pair of nodes between which one-sided transfers go.
+fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
+    let ranks = if program.accesses().is_empty() { 0 } else { program.ranks() as u32 };
+    let mut ends = BTreeSet::new();
+    for rank in (0..ranks).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            let Op::Access(access) = op else { continue };
+            let Access::Transfer { kind, target, .. } = program.accesses()[access as usize] else { continue };
+            let (own, other) = (placement.node(rank), placement.node(target));
+            if own != other {
+                ends.insert(if kind == TransferKind::Get { (other, own) } else { (own, other) });
+            }
+        }
+    }
+    let flow = |((src, dst), id)| Flow { id, src, dst, size: Bytes(0), start: Time::ZERO };
+    ends.into_iter().zip(0..).map(flow).collect()
 }

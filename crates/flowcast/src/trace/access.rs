@@ -129,11 +129,6 @@ impl Access {
         self
     }
 
-    /// Whether others can be in its way, so that the order in time of all such accesses counts.
-    pub const fn competes(&self) -> bool {
-        matches!(self, Access::Lock { .. } | Access::Unlock { .. } | Access::File { .. })
-    }
-
     /// As five numbers, for the compiled form: operation, window or file, target (or -1), bytes.
     pub(super) fn row(&self) -> (u8, i32, i64, u64) {
         let target = self.target().map_or(-1, |target| i64::from(target.0));

@@ -152,6 +152,12 @@ pub fn decode(words: &[u32], at: usize) -> Option<(Op, usize)> {
     })
 }
 
+/// Whether the instruction at `at` is a computation; `None` at the end of the stream.
+#[inline(always)]
+pub fn computes(words: &[u32], at: usize) -> Option<bool> {
+    words.get(at).map(|word| matches!(word >> KIND_SHIFT, kind::COMPUTE | kind::COMPUTE_LONG))
+}
+
 #[inline]
 fn long(words: &[u32], at: usize) -> Option<Time> {
     let bits = u64::from(*words.get(at)?) | u64::from(*words.get(at + 1)?) << 32;

@@ -101,7 +101,11 @@ impl Parts {
                 self.accelerators.push(found);
             }
             "modules information" => self.not_modelled.extend(tuning::module(record)?),
-            "file system parameters" => self.file_system = tuning::file_system(record)?,
+            "file system parameters" => {
+                let (found, notes) = tuning::file_system(record)?;
+                self.file_system = found;
+                self.not_modelled.extend(notes);
+            }
             _ => return Err(record.unknown()),
         }
         Ok(())

@@ -129,14 +129,27 @@ pub(super) fn module(record: &Record) -> Result<Option<String>, DimemasConfigErr
 const FILE_SYSTEM: [&str; 5] =
     ["disk latency", "disk bandwidth", "block size", "concurrent requests", "hit ratio from 0 to 1"];
 
-/// `"file system parameters"`. Blocks and a cache in front of the disks are not modelled.
-pub(super) fn file_system(record: &Record) -> Result<FileSystem, DimemasConfigError> {
+/// `"file system parameters"`, and what of it is not modelled where files cost anything: blocks, and a cache in front of the
+/// disks.
+pub(super) fn file_system(record: &Record) -> Result<(FileSystem, Vec<String>), DimemasConfigError> {
     let mut fields = record.fields(&FILE_SYSTEM)?;
     let (latency, bandwidth) = (fields.seconds()?, fields.rate()?);
-    fields.amount()?;
+    let mut notes = Vec::new();
+    let block = fields.amount()?;
+    if block > 0.0 {
+        notes.push(note(&fields, &block.to_string(), "requests are not cut into blocks"));
+    }
     let requests = fields.count()?;
-    if fields.amount()? > 1.0 {
+    let hits = fields.amount()?;
+    if hits > 1.0 {
         return Err(fields.wrong("a number from 0 to 1"));
     }
-    Ok(FileSystem { latency, bandwidth, requests })
+    if hits > 0.0 {
+        notes.push(note(&fields, &hits.to_string(), "no cache: every request takes its time"));
+    }
+    let found = FileSystem { latency, bandwidth, requests };
+    if (FileSystem { requests: 0, ..found }).is_default() {
+        notes.clear();
+    }
+    Ok((found, notes))
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use super::crowd::{Crowd, Reach};
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::newton::{Complementarity, Iterate, solve};
-use super::relaxation::{Relaxation, Restless};
+use super::relaxation::{Patience, Relaxation, Restless};
 use super::{Changes, RateModel, SharingError};
 
 /// Parameters of the loop.
@@ -49,8 +49,11 @@ const FULL: f64 = 1e-6;
 /// Tries from scattered starts after that.
 const RESTARTS: u32 = 20;
 
-/// Largest violation of the conditions that is accepted.
+/// Violation of the conditions below which no better solution is looked for.
 pub const TOLERANCE: f64 = 1e-9;
+
+/// Largest violation of the conditions that is accepted.
+pub const ACCEPTED: f64 = 1e-6;
 
 /// The model; it remembers the delays of the event before, from which the next solution is near.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +61,7 @@ pub struct ClosedLoop {
     feedback: Feedback,
     delays: Vec<f64>,
     relaxation: Relaxation,
+    patience: Patience,
     /// Whether the relaxation keeps the solution up; decided at the first change.
     is_large: Option<bool>,
 }
@@ -65,7 +69,15 @@ pub struct ClosedLoop {
 impl ClosedLoop {
     /// With these parameters.
     pub fn new(feedback: Feedback) -> ClosedLoop {
-        ClosedLoop { feedback, delays: Vec::new(), relaxation: Relaxation::default(), is_large: None }
+        let (patience, relaxation) = (Patience::HIGH, Relaxation::default());
+        ClosedLoop { feedback, delays: Vec::new(), relaxation, patience, is_large: None }
+    }
+
+    /// With these parameters, for the messages of a program: kept up by the relaxation from the first one on, and less
+    /// closely.
+    pub fn following(feedback: Feedback) -> ClosedLoop {
+        let is_large = Some(feedback.alpha <= STEEPEST);
+        ClosedLoop { patience: tuned(), is_large, ..ClosedLoop::new(feedback) }
     }
 
     /// The queueing delay of each link as [`RateModel::update`] keeps it, in units of a lone flow's round trip.
@@ -111,7 +123,9 @@ impl RateModel for ClosedLoop {
             }
             return Ok(());
         }
-        if let Err(Restless { imbalance }) = self.relaxation.update(fabric, crowd, self.feedback, changes) {
+        if let Err(Restless { imbalance }) =
+            self.relaxation.update(fabric, crowd, self.feedback, self.patience, changes)
+        {
             let delays = self.update_groups(fabric, crowd, imbalance, changes)?;
             self.relaxation.set_delays(fabric, crowd, self.feedback, &delays);
         }
@@ -169,7 +183,7 @@ impl ClosedLoop {
         let mut system = System::new(fabric, group.iter().map(|position| active[*position]).collect(), self.feedback);
         let start: Vec<f64> = system.links.iter().map(|link| self.delays[link.index()]).collect();
         let found = system.solve_leaning(start);
-        if found.residual > TOLERANCE {
+        if found.residual > ACCEPTED {
             return Err(SharingError::Unsettled { flows: group.len(), residual: found.residual });
         }
         for (link, delay) in system.links.iter().zip(&found.unknowns) {
@@ -184,7 +198,7 @@ impl ClosedLoop {
 
 /// Comes to the parameters in steps from alpha = 1, kappa = 0, where the conditions are those of a convex problem; each
 /// solution is the start for the next.
-fn approach(system: &mut System, steps: u32) -> Iterate {
+fn approach(system: &mut System<'_>, steps: u32) -> Iterate {
     let target = system.feedback;
     let mut found = Iterate { unknowns: vec![1.0; system.links.len()], residual: f64::INFINITY };
     let mut alpha = 1.0f64;
@@ -208,7 +222,10 @@ fn scattered(unknowns: usize, restart: u32) -> Vec<f64> {
 }
 
 /// The conditions for flows that influence each other.
-struct System {
+struct System<'a> {
+    fabric: &'a Fabric,
+    /// The flows' numbers in the fabric.
+    members: Vec<usize>,
     feedback: Feedback,
     links: Vec<LinkId>,
     capacities: Vec<f64>,
@@ -230,9 +247,9 @@ struct LoopState {
     sum: f64,
 }
 
-impl System {
-    fn new(fabric: &Fabric, flows: Vec<usize>, feedback: Feedback) -> System {
-        let mut links: Vec<LinkId> = flows.iter().flat_map(|flow| fabric.paths[*flow].data()).copied().collect();
+impl<'a> System<'a> {
+    fn new(fabric: &'a Fabric, members: Vec<usize>, feedback: Feedback) -> System<'a> {
+        let mut links: Vec<LinkId> = members.iter().flat_map(|flow| fabric.paths[*flow].data()).copied().collect();
         links.sort_unstable();
         links.dedup();
         let place = |link: &LinkId| links.binary_search(link).ok();
@@ -242,11 +259,11 @@ impl System {
             let places = |links: &[LinkId]| links.iter().filter_map(place).collect();
             Loop { data: places(path.data()), acknowledgements: places(path.acknowledgements()) }
         };
-        let flows = flows.iter().map(terms).collect();
+        let flows = members.iter().map(terms).collect();
         let capacities = links.iter().map(|link| fabric.capacity(*link).0).collect();
         let place = |link: &LinkId| f64::from(fabric.place(*link));
         let places = links.iter().map(place).collect();
-        System { feedback, links, capacities, places, flows }
+        System { fabric, members, feedback, links, capacities, places, flows }
     }
 
     /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions leave
@@ -268,6 +285,9 @@ impl System {
 
     fn solve_hard(&mut self, start: Vec<f64>) -> Iterate {
         let mut found = solve(self, start);
+        if found.residual > TOLERANCE && self.feedback.alpha <= STEEPEST {
+            found = solve(self, self.relaxed());
+        }
         for steps in APPROACHES {
             if found.residual > TOLERANCE {
                 found = approach(self, steps);
@@ -279,6 +299,19 @@ impl System {
             }
         }
         found
+    }
+
+    /// What the relaxation comes to; it knows nothing of capacities that lean.
+    fn relaxed(&self) -> Vec<f64> {
+        let mut crowd = Crowd::new(self.fabric.link_count());
+        for flow in &self.members {
+            crowd.insert(*flow as u32, &self.fabric.paths[*flow]);
+        }
+        let mut relaxation = Relaxation::default();
+        // Delays that have not come to rest are a start all the same.
+        let _ = relaxation.update(self.fabric, &crowd, self.feedback, Patience::ENDLESS, &mut Changes::new());
+        let unknown = |link: &LinkId| relaxation.delays()[link.index()].powf(1.0 / self.power());
+        self.links.iter().map(unknown).collect()
     }
 
     fn power(&self) -> f64 {
@@ -320,7 +353,7 @@ impl System {
     }
 }
 
-impl Complementarity for System {
+impl Complementarity for System<'_> {
     fn len(&self) -> usize {
         self.links.len()
     }
@@ -397,5 +430,16 @@ impl Groups {
     fn join(&mut self, one: usize, other: usize) {
         let (one, other) = (self.root(one), self.root(other));
         self.parents[one.max(other)] = one.min(other);
+    }
+}
+
+fn tuned() -> Patience {
+    let v = |n: &str, d: f64| std::env::var(n).ok().and_then(|x| x.parse().ok()).unwrap_or(d);
+    let low = Patience::LOW;
+    Patience {
+        close: v("X_CLOSE", low.close),
+        far: v("X_FAR", low.far),
+        visits: v("X_VISITS", 4.0) as u32,
+        tenfold: v("X_TENFOLD", low.tenfold),
     }
 }

@@ -128,7 +128,7 @@ pub enum SharingError {
     RacksInTopology,
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
-        "closed-loop found no steady rates for {flows} flows: the residual is {residual:.1e}, expected at most 1e-9 \
+        "closed-loop found no steady rates for {flows} flows: the residual is {residual:.1e}, expected at most 1e-6 \
          (try another sharing.alpha or sharing.kappa)"
     )]
     Unsettled {

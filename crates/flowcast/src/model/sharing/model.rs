@@ -129,6 +129,19 @@ pub fn transient_window(model: Model, network: &Network) -> Result<Option<Bytes>
     Ok(Some(Protocol::of(sharing)?.window))
 }
 
+/// As [`rate_model`], for the messages of a program, which are many: the closed loop follows them less closely.
+///
+/// # Errors
+/// As [`rate_model`].
+pub fn following_model(model: Model, network: &Network) -> Result<Option<Box<dyn RateModel>>, SharingError> {
+    let feedback = || feedback(&network.sharing);
+    Ok(Some(match model {
+        Model::ClosedLoop => Box::new(ClosedLoop::following(feedback()?)),
+        Model::AlphaFair => Box::new(ClosedLoop::following(Feedback { kappa: 0.0, ..feedback()? })),
+        _ => return rate_model(model, network, Strictness::Extended),
+    }))
+}
+
 /// The interface's rate, which must be finite.
 ///
 /// # Errors

@@ -27,6 +27,8 @@ const ENOUGH: f64 = 1e-12;
 const ROUNDS: usize = 16;
 const FIXED_POINT_STEPS: usize = 20;
 const NEWTON_STEPS: usize = 12;
+/// Steps of Newton's method alone from the best point found, while each makes the merit smaller.
+const LAST_STEPS: usize = 100;
 const HALVINGS: usize = 12;
 
 /// Iterates from `start` until the residual is about rounding, or no more is to be had.
@@ -39,20 +41,21 @@ pub(super) fn solve(problem: &impl Complementarity, start: Vec<f64>) -> Iterate 
     let mut steady: Vec<f64> = best.unknowns.iter().map(|unknown| unknown.max(1e-2)).collect();
     let mut bold = steady.clone();
     for round in 1..=ROUNDS {
-        bold = newton(problem, fixed_point(problem, bold, FIXED_POINT_STEPS));
+        bold = newton(problem, fixed_point(problem, bold, FIXED_POINT_STEPS), NEWTON_STEPS);
         best = better(best, iterate(problem, bold.clone()));
         if best.residual <= ENOUGH {
-            break;
+            return best;
         }
         bold.iter_mut().for_each(|unknown| *unknown = unknown.max(1e-9));
         // Newton's method may end in a local minimum of its merit; here the fixed point goes on from its own last step.
         steady = fixed_point(problem, steady, round.min(8) * FIXED_POINT_STEPS);
-        best = better(best, iterate(problem, newton(problem, steady.clone())));
+        best = better(best, iterate(problem, newton(problem, steady.clone(), NEWTON_STEPS)));
         if best.residual <= ENOUGH {
-            break;
+            return best;
         }
     }
-    best
+    let last = newton(problem, best.unknowns.clone(), LAST_STEPS);
+    better(best, iterate(problem, last))
 }
 
 fn iterate(problem: &impl Complementarity, unknowns: Vec<f64>) -> Iterate {
@@ -76,8 +79,8 @@ fn fixed_point(problem: &impl Complementarity, mut unknowns: Vec<f64>, steps: us
     unknowns
 }
 
-fn newton(problem: &impl Complementarity, mut unknowns: Vec<f64>) -> Vec<f64> {
-    for _ in 0..NEWTON_STEPS {
+fn newton(problem: &impl Complementarity, mut unknowns: Vec<f64>, steps: usize) -> Vec<f64> {
+    for _ in 0..steps {
         let Some(slack) = problem.slack(&unknowns) else { break };
         let merit = merit(&unknowns, &slack);
         if merit == 0.0 {

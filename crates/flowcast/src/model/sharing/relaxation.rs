@@ -3,8 +3,8 @@
 //! A change puts the links of one flow out of balance. The delay of each is set to what fills it, or to none, with all
 //! others as they are; that moves the rates of its flows, and with them the loads of other links, by less and less the
 //! further they are away (nonlinear Gauss-Seidel iteration). Only links whose balance is off by more than a tolerance
-//! are visited: [`CLOSE`] for the first links of a change, and a tolerance that grows with the number of visits up to
-//! [`FAR`], so that what one flow does to the far side of a large group costs nothing until it adds up.
+//! are visited: a small one for the first links of a change, which grows with the number of visits ([`Patience`]), so that
+//! what one flow does to the far side of a large group costs nothing until it adds up.
 //!
 //! Where all flows of a link have come through the same earlier link that is no wider, they wait there.
 
@@ -15,23 +15,44 @@ use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::{Changes, fabric::Path};
 
-/// Largest part of its capacity by which a link may be off its balance.
-pub const CLOSE: f64 = 1e-9;
-/// The same in large groups.
-pub const FAR: f64 = 1e-4;
-/// Visits after which the tolerance grows.
-const PATIENCE: u32 = 64;
-/// Visits that make it ten times as large.
-const IMPATIENCE: f64 = 12.0;
+/// How closely links are balanced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Patience {
+    /// Largest part of its capacity by which a link may be off its balance at first.
+    pub close: f64,
+    /// The same in the end.
+    pub far: f64,
+    /// Visits after which the tolerance grows.
+    pub visits: u32,
+    /// Visits that make it ten times as large.
+    pub tenfold: f64,
+}
+
+impl Patience {
+    /// For patterns.
+    pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0 };
+    /// For programs, whose messages come and go by the million.
+    pub const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0 };
+    /// For a start that is near.
+    pub const ENDLESS: Patience = Patience { close: 1e-7, far: 1e-7, visits: u32::MAX, tenfold: 1.0 };
+
+    fn tolerance_after(self, visits: u32) -> f64 {
+        let beyond = f64::from(visits.saturating_sub(self.visits)) / self.tenfold;
+        if beyond < 8.0 { (self.close * 10f64.powf(beyond)).min(self.far) } else { self.far }
+    }
+}
+
 /// Visits after which there is no hope.
 const MOST_VISITS: u32 = 50_000;
+/// What is left after so many visits is accepted up to this multiple of the tolerance.
+const ROUGH: f64 = 10.0;
 /// How far a link goes toward its balance from so many visits on: rings in which each link pushes the next would swing
 /// for ever without damping.
-const DAMPING: [(u32, f64); 4] = [(PATIENCE, 0.75), (2_000, 0.5), (8_000, 0.25), (20_000, 0.1)];
+const DAMPING: [(u32, f64); 4] = [(64, 0.75), (2_000, 0.5), (8_000, 0.25), (20_000, 0.1)];
 /// Steps of Newton's method for one link.
 const NEWTON_STEPS: usize = 30;
-/// Relative step that is the last: Newton's method doubles the digits with each.
-const LAST_STEP: f64 = 1e-11;
+/// Relative step, in units of the tolerance, that is the last: Newton's method doubles the digits with each.
+const LAST_STEP: f64 = 1e-2;
 
 /// The iteration does not come to rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,6 +68,8 @@ pub(super) struct Relaxation {
     delays: Vec<f64>,
     loads: Vec<f64>,
     is_waiting: Vec<bool>,
+    /// Links that are visited even if they are in balance.
+    is_asked_for: Vec<bool>,
     waiting: VecDeque<LinkId>,
     /// By flow.
     states: Vec<State>,
@@ -101,20 +124,26 @@ impl Relaxation {
         fabric: &Fabric,
         crowd: &Crowd,
         feedback: Feedback,
+        patience: Patience,
         changes: &mut Changes,
     ) -> Result<(), Restless> {
         self.take_in(fabric, crowd, feedback);
-        let (mut visits, mut tolerance) = (0, CLOSE);
+        let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
+            if !self.needs_visit(fabric, feedback, link, tolerance) {
+                continue;
+            }
             let pace = Pace { tolerance, step: step_after(visits) };
             self.visit(fabric, crowd, feedback, link, pace);
             visits += 1;
-            tolerance = tolerance_after(visits);
+            tolerance = patience.tolerance_after(visits);
             if visits > MOST_VISITS {
                 let imbalance = self.waiting.iter().map(|link| self.imbalance(fabric, *link)).fold(0.0, f64::max);
                 self.waiting.drain(..).for_each(|link| self.is_waiting[link.index()] = false);
-                return Err(Restless { imbalance });
+                if imbalance > patience.far * ROUGH {
+                    return Err(Restless { imbalance });
+                }
             }
         }
         self.tell(fabric, feedback, tolerance, changes);
@@ -127,6 +156,7 @@ impl Relaxation {
             self.delays.resize(fabric.link_count(), 0.0);
             self.loads.resize(fabric.link_count(), 0.0);
             self.is_waiting.resize(fabric.link_count(), false);
+            self.is_asked_for.resize(fabric.link_count(), false);
         }
         for flow in crowd.started() {
             let size = self.states.len().max(*flow as usize + 1);
@@ -137,7 +167,7 @@ impl Relaxation {
         }
         for link in crowd.touched() {
             self.loads[link.index()] = crowd.members(*link).iter().map(|flow| self.states[*flow as usize].rate).sum();
-            self.wait(*link);
+            self.ask_for(*link);
         }
         for flow in crowd.started() {
             let path = &fabric.paths[*flow as usize];
@@ -153,6 +183,18 @@ impl Relaxation {
         }
     }
 
+    fn ask_for(&mut self, link: LinkId) {
+        self.is_asked_for[link.index()] = true;
+        self.wait(link);
+    }
+
+    /// Whether a link that waited is still out of balance, or the other direction that is visited with it.
+    fn needs_visit(&mut self, fabric: &Fabric, feedback: Feedback, link: LinkId, tolerance: f64) -> bool {
+        std::mem::take(&mut self.is_asked_for[link.index()])
+            || self.imbalance(fabric, link) > tolerance
+            || feedback.kappa > 0.0 && self.imbalance(fabric, fabric.opposite(link)) > tolerance
+    }
+
     fn note(&mut self, flow: u32) {
         if !std::mem::replace(&mut self.states[flow as usize].has_moved, true) {
             self.moved.push(flow);
@@ -164,7 +206,7 @@ impl Relaxation {
             return self.visit_pair(fabric, crowd, feedback, LinkId(link.0 & !1), pace);
         }
         let own = self.delays[link.index()];
-        let delay = pace.toward(own, self.filling_delay(fabric, crowd, feedback, link, own));
+        let delay = pace.toward(own, self.filling_delay(fabric, crowd, feedback, link, (own, pace)));
         if std::mem::replace(&mut self.delays[link.index()], delay) == delay {
             return;
         }
@@ -192,8 +234,8 @@ impl Relaxation {
     fn visit_pair(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, out: LinkId, pace: Pace) {
         let (into, kappa) = (fabric.opposite(out), feedback.kappa);
         let before = (self.delays[out.index()], self.delays[into.index()]);
-        let x = self.filling_delay(fabric, crowd, feedback, out, before.0 + kappa * before.1);
-        let y = self.filling_delay(fabric, crowd, feedback, into, before.1 + kappa * before.0);
+        let x = self.filling_delay(fabric, crowd, feedback, out, (before.0 + kappa * before.1, pace));
+        let y = self.filling_delay(fabric, crowd, feedback, into, (before.1 + kappa * before.0, pace));
         let delays = if kappa * x >= y {
             (x, 0.0)
         } else if kappa * y >= x {
@@ -222,7 +264,7 @@ impl Relaxation {
         let has_rate = rate.is_finite();
         if !has_rate {
             // It weighs nothing until one of its links has a delay for it.
-            path.data().iter().for_each(|link| self.wait(*link));
+            path.data().iter().for_each(|link| self.ask_for(*link));
         }
         let rate = if has_rate { rate } else { 0.0 };
         let state = &mut self.states[flow as usize];
@@ -256,7 +298,14 @@ impl Relaxation {
     ///
     /// `(sum of rates)^-alpha` is concave and grows with the delay, and is straight for flows that have met the same
     /// elsewhere: Newton's method for it comes from below after its first step and never leaves.
-    fn filling_delay(&self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, link: LinkId, own: f64) -> f64 {
+    fn filling_delay(
+        &self,
+        fabric: &Fabric,
+        crowd: &Crowd,
+        feedback: Feedback,
+        link: LinkId,
+        (own, pace): (f64, Pace),
+    ) -> f64 {
         let (capacity, members) = (fabric.capacity(link).0, crowd.members(link));
         if capacity == f64::INFINITY || is_served_before(fabric, crowd, link) {
             return 0.0;
@@ -282,7 +331,7 @@ impl Relaxation {
             let next = delay + step;
             // Newton's first step from above may fall below what is possible.
             delay = if next > 0.0 { next } else { delay * 0.1 };
-            if step.abs() <= LAST_STEP * delay {
+            if step.abs() <= LAST_STEP * pace.tolerance * delay {
                 break;
             }
         }
@@ -321,11 +370,6 @@ impl Relaxation {
         weigh(path.acknowledgements(), feedback.kappa, Limit::Acknowledgements);
         Allocation { share: Share(share), limit: longest.1 }
     }
-}
-
-fn tolerance_after(visits: u32) -> f64 {
-    let beyond = f64::from(visits.saturating_sub(PATIENCE)) / IMPATIENCE;
-    if beyond < 8.0 { (CLOSE * 10f64.powf(beyond)).min(FAR) } else { FAR }
 }
 
 fn step_after(visits: u32) -> f64 {

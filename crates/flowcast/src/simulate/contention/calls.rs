@@ -39,24 +39,8 @@ impl<O: Observer> Engine<'_, O> {
             let way = self.way(slot);
             let (overhead, busy) = (way.send, way.moves[class as usize].busy);
             let overhead = self.start_up_on(slot, overhead);
-            let state = &mut self.ranks[rank as usize];
-            let start = if state.interface_free > now { state.interface_free } else { now };
-            state.call = now;
-            state.before = start;
-            state.blocked += start - now;
-            if busy > 0.0 {
-                state.interface_free = start + busy;
-            }
-            state.overhead += overhead.nanos;
-            if start > now {
-                state.until = start + overhead.nanos;
-                state.spend = start - now + overhead.nanos;
-                state.lane = Lane::NONE;
-                state.phase = Phase::StartUp;
-                return Step::Spend;
-            }
-            if overhead.nanos > 0.0 {
-                return self.start_up(rank, overhead);
+            if let Some(step) = self.begin_send(rank, overhead, busy) {
+                return step;
             }
         }
         let RankState { call, before: start, .. } = self.ranks[rank as usize];
@@ -77,6 +61,29 @@ impl<O: Observer> Engine<'_, O> {
             self.hand_over(number);
         }
         Step::Done
+    }
+
+    /// The processor's part of a send, once the interface is free; the step if that takes time.
+    #[inline(always)]
+    pub fn begin_send(&mut self, rank: u32, overhead: Delay, busy: f64) -> Option<Step> {
+        let now = self.pending.now();
+        let state = &mut self.ranks[rank as usize];
+        let start = if state.interface_free > now { state.interface_free } else { now };
+        state.call = now;
+        state.before = start;
+        state.blocked += start - now;
+        if busy > 0.0 {
+            state.interface_free = start + busy;
+        }
+        state.overhead += overhead.nanos;
+        if start > now {
+            state.until = start + overhead.nanos;
+            state.spend = start - now + overhead.nanos;
+            state.lane = Lane::NONE;
+            state.phase = Phase::StartUp;
+            return Some(Step::Spend);
+        }
+        (overhead.nanos > 0.0).then(|| self.start_up(rank, overhead))
     }
 
     /// Where there is rendezvous: notes for later waits who sent; whether the sender has to stop.
@@ -119,8 +126,9 @@ impl<O: Observer> Engine<'_, O> {
                 self.observer.moved(message.slot, now, f64::INFINITY);
             }
         }
-        self.links.request(&mut self.messages, number);
-        self.start_granted();
+        if self.links.request(&mut self.messages, number) {
+            self.start_transfer(number);
+        }
     }
 
     /// The receiver of a message that waited for it is ready.
@@ -207,11 +215,12 @@ impl<O: Observer> Engine<'_, O> {
         self.links.release(&mut self.messages, number);
         self.start_granted();
         let message = self.messages[number];
-        if message.purpose == Purpose::Part {
+        if message.purpose != Purpose::Deliver {
             let (_, flight) = self.messages.part(number);
-            match flight {
-                0.0 => self.arrived(number),
-                flight => self.pending.at(self.pending.now() + flight, Event { kind: Kind::Arrived, index: number }),
+            match (flight, message.purpose) {
+                (0.0, _) => self.arrived(number),
+                (_, Purpose::Transfer) => {}
+                _ => self.pending.at(self.pending.now() + flight, Event { kind: Kind::Arrived, index: number }),
             }
             return;
         }
@@ -230,6 +239,9 @@ impl<O: Observer> Engine<'_, O> {
     #[inline(always)]
     pub fn arrived(&mut self, number: u32) {
         let Message { slot, from, purpose, .. } = self.messages[number];
+        if purpose == Purpose::Transfer {
+            return self.transferred(number);
+        }
         self.messages.remove(number);
         if purpose == Purpose::Part {
             return self.part_arrived(from, slot);

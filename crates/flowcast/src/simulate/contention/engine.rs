@@ -8,6 +8,7 @@ use super::super::record::Observer;
 use super::super::replay::Replay;
 use super::super::routes::{Route, WayNumbers};
 use super::super::standstill::{Stand, Standstill};
+use super::accesses::Accesses;
 use super::gathering::Gatherings;
 use super::links::Links;
 use super::messages::{Messages, Purpose};
@@ -55,6 +56,7 @@ pub(super) struct Engine<'a, O> {
     /// Absent if costs do not change.
     pub perturbation: Option<Box<Perturbation>>,
     pub waits: Waits,
+    pub accesses: Accesses,
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
@@ -88,6 +90,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             scheduling: Scheduling::new(scheduler, ranks, placement.nodes()).map(Box::new),
             perturbation,
             waits: Waits::default(),
+            accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks }),
         }
     }
 
@@ -96,7 +99,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
-        let is_large = self.ranks.len() >= MANY_RANKS;
+        let is_large =
+            self.ranks.len() >= std::env::var("X_MANY").ok().and_then(|x| x.parse().ok()).unwrap_or(MANY_RANKS);
         while let Some(Event { kind, index }) = self.pending.next() {
             if is_large {
                 self.look_ahead();
@@ -186,8 +190,9 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn start_instruction(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
-        let Some((op, next)) = words::decode(state.words, state.at as usize) else { return };
-        if let Op::Compute(time) = op {
+        if words::computes(state.words, state.at as usize) == Some(true)
+            && let Some((Op::Compute(time), next)) = words::decode(state.words, state.at as usize)
+        {
             state.at = next as u32;
             return self.compute(rank, time.as_nanos());
         }
@@ -247,8 +252,8 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// A rank goes on.
     #[inline(always)]
     fn turn(&mut self, rank: u32) {
-        if self.ranks[rank as usize].phase == Phase::Accelerated {
-            return self.advance(rank, Place::Back);
+        if self.ranks[rank as usize].phase >= Phase::Accelerated {
+            return self.without_processor(rank);
         }
         if self.scheduling.is_some() && !self.ends_turn(rank) {
             return;
@@ -268,6 +273,16 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
+    /// The time that a rank spent without a processor, and without waiting for others, is over.
+    #[inline(never)]
+    fn without_processor(&mut self, rank: u32) {
+        match self.ranks[rank as usize].phase {
+            Phase::Asking => self.asked(rank),
+            Phase::Answered => self.answered(rank),
+            _ => self.advance(rank, Place::Back),
+        }
+    }
+
     /// Does instructions until one takes a turn of its own.
     #[inline(always)]
     fn step(&mut self, rank: u32) -> TurnEnd {
@@ -283,7 +298,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         loop {
             let at = self.ranks[rank as usize].at as usize;
             let Some((op, next)) = words::decode(words, at) else {
-                self.queue(rank, Place::Back);
+                // Where the stream is damaged the rank stands for ever.
+                if at >= words.len() {
+                    self.queue(rank, Place::Back);
+                }
                 return TurnEnd::Leaves;
             };
             self.ranks[rank as usize].next = next as u32;
@@ -304,8 +322,8 @@ impl<'a, O: Observer> Engine<'a, O> {
                     self.observer.marked(rank, event, self.pending.now());
                     Step::Skip
                 }
-                // Programs with accesses are refused where anything is limited.
-                Op::Access(_) | Op::Nothing => Step::Skip,
+                Op::Access(access) => self.access(rank, access),
+                Op::Nothing => Step::Skip,
                 Op::Ignored(_) => {
                     self.advance(rank, Place::Back);
                     return TurnEnd::Leaves;
@@ -322,6 +340,10 @@ impl<'a, O: Observer> Engine<'a, O> {
                 Step::Spend => return self.start_next_turn(rank),
                 Step::Wait => {
                     self.ranks[rank as usize].phase = Phase::Waiting;
+                    return TurnEnd::Leaves;
+                }
+                Step::Asks(phase) => {
+                    self.ranks[rank as usize].phase = phase;
                     return TurnEnd::Leaves;
                 }
                 Step::Skip => {
@@ -347,11 +369,10 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
         let state = &self.ranks[rank as usize];
-        let Some((op, _)) = words::decode(state.words, state.at as usize) else {
+        let Some(computes) = words::computes(state.words, state.at as usize) else {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
         };
-        let computes = matches!(op, Op::Compute(_));
         if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due()
         {
             return None;
@@ -397,14 +418,21 @@ impl<'a, O: Observer> Engine<'a, O> {
     pub fn start_granted(&mut self) {
         let mut taken = 0;
         while let Some(number) = self.links.next_granted(&mut taken) {
-            match self.messages[number].purpose {
-                Purpose::Deliver => self.begin_transfer(number),
-                Purpose::Part => {
-                    let end = self.pending.now() + self.messages.part(number).0;
-                    self.pending.at(end, Event { kind: Kind::Moved, index: number });
-                }
-                Purpose::Collective => self.ask_next_site(number),
+            self.start_transfer(number);
+        }
+    }
+
+    /// Starts what has got all that it needs.
+    #[inline(always)]
+    pub fn start_transfer(&mut self, number: u32) {
+        match self.messages[number].purpose {
+            Purpose::Deliver => self.begin_transfer(number),
+            Purpose::Part => {
+                let end = self.pending.now() + self.messages.part(number).0;
+                self.pending.at(end, Event { kind: Kind::Moved, index: number });
             }
+            Purpose::Transfer => self.begin_one_sided(number),
+            Purpose::Collective => self.ask_next_site(number),
         }
     }
 

@@ -214,27 +214,52 @@ impl Links {
         next
     }
 
-    /// Asks for what a message still lacks: granted, or made to wait.
+    /// Asks for what a message still lacks: whether it has all now; else it waits.
     #[inline(always)]
-    pub fn request(&mut self, messages: &mut Messages, number: u32) {
+    pub fn request(&mut self, messages: &mut Messages, number: u32) -> bool {
         let message = &messages[number];
         if message.source != NONE || message.destination != NONE {
-            let steals = message.is(Mark::Steals);
-            let linked = if steals { self.link_nodes(messages, number) } else { self.link_plainly(messages, number) };
+            let linked = match message.is(Mark::Steals) {
+                true => self.link_at_once(messages, number) || self.link_nodes(messages, number),
+                false => self.link_plainly(messages, number),
+            };
             if !linked {
                 self.count_wait(&messages[number]);
-                return;
+                return false;
             }
         }
+        messages[number].bus == Bus::NONE || self.take_bus(messages, number)
+    }
+
+    fn take_bus(&mut self, messages: &mut Messages, number: u32) -> bool {
         let message = messages[number];
-        if message.bus != Bus::NONE && !self.buses_of(&message).take(messages, number) {
-            match message.bus {
-                Bus::INSIDE => self.waits.intra_buses += 1,
-                _ => self.waits.buses += 1,
-            }
-            return;
+        let taken = self.buses_of(&message).take(messages, number);
+        match message.bus {
+            _ if taken => {}
+            Bus::INSIDE => self.waits.intra_buses += 1,
+            _ => self.waits.buses += 1,
         }
-        self.granted.push(number);
+        taken
+    }
+
+    /// Takes both links of a message that has none, if both are free: most often they are.
+    #[inline(always)]
+    fn link_at_once(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let message = &mut messages[number];
+        let (source, destination) = (message.source as usize, message.destination as usize);
+        let is_free = !message.is(Mark::HasOut)
+            && !message.is(Mark::HasIn)
+            && self.pools.get(source).is_some_and(|pool| pool.free_out > 0 && !pool.half_duplex)
+            && self.pools.get(destination).is_some_and(|pool| pool.free_in > 0 && !pool.half_duplex);
+        if is_free {
+            message.mark(Mark::HasOut);
+            message.mark(Mark::HasIn);
+            self.pools[destination].free_in -= 1;
+            let pool = &mut self.pools[source];
+            pool.free_out -= 1;
+            pool.hold(number);
+        }
+        is_free
     }
 
     fn count_wait(&mut self, message: &Message) {
@@ -406,15 +431,19 @@ impl Links {
 
     #[inline]
     fn retry_in(&mut self, messages: &mut Messages, pool: u32) {
-        if let Some(next) = self.pools[pool as usize].waiting_in.pop_front(messages) {
-            self.request(messages, next);
+        if let Some(next) = self.pools[pool as usize].waiting_in.pop_front(messages)
+            && self.request(messages, next)
+        {
+            self.granted.push(next);
         }
     }
 
     #[inline]
     fn retry_out(&mut self, messages: &mut Messages, pool: u32) {
-        if let Some(next) = self.pools[pool as usize].waiting_out.pop_front(messages) {
-            self.request(messages, next);
+        if let Some(next) = self.pools[pool as usize].waiting_out.pop_front(messages)
+            && self.request(messages, next)
+        {
+            self.granted.push(next);
         }
     }
 }

@@ -11,6 +11,8 @@ pub enum Purpose {
     Deliver,
     /// A rank's part of a root-synchronous collective; the slot is the execution's number.
     Part,
+    /// A one-sided transfer of the rank that stands as the class; the slot is the number of the access.
+    Transfer,
     /// Not a message: a collective that takes all buses; the slot is the execution's number.
     Collective,
 }
@@ -112,7 +114,8 @@ pub struct Messages {
     free: Vec<u32>,
     /// When each was handed to the network, as far as somebody wants to know.
     asked: Vec<f64>,
-    /// How long the parts of root-synchronous collectives are on the links and in flight.
+    /// How long what is no ordinary message is on the links and in flight: parts of root-synchronous collectives, one-sided
+    /// transfers.
     parts: Vec<(f64, f64)>,
 }
 

@@ -8,6 +8,7 @@
 //!
 //! Where nothing is limited the result is that of the walk in [`super::replay`], which needs no events.
 
+mod accesses;
 mod buses;
 mod calls;
 mod engine;

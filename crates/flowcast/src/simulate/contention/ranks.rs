@@ -3,7 +3,7 @@
 use super::pending::Lane;
 
 /// How far a rank is with its instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(super) enum Phase {
     /// It has not begun.
     Begin,
@@ -17,10 +17,14 @@ pub(super) enum Phase {
     Finish,
     /// It is done but for that time.
     Finishing,
-    /// It computes on an accelerator, without a processor.
-    Accelerated,
     /// There is no further instruction.
     Ended,
+    /// It computes on an accelerator, without a processor; so it is in the phases that follow.
+    Accelerated,
+    /// Its request for a lock is on the way.
+    Asking,
+    /// Its request was served, and the answer is on the way.
+    Answered,
 }
 
 /// What follows from a turn.
@@ -35,6 +39,8 @@ pub(super) enum Step {
     Spend,
     /// The rank waits for others.
     Wait,
+    /// The rank waits in this phase, without a processor, for an event of its own.
+    Asks(Phase),
 }
 
 /// One rank, in two cache lines, the first of which is all that most turns need.
