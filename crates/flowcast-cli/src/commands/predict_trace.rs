@@ -17,9 +17,9 @@ use flowcast::simulate::influence::{Done, Unused, without_influence};
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::{Outcome, RankOutcome};
 use flowcast::simulate::placement::Placement;
-use flowcast::trace::{Trace, TraceRef};
 use flowcast::trace::program::Program;
 use flowcast::trace::schedule::Schedule;
+use flowcast::trace::{Trace, TraceRef};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
@@ -198,7 +198,7 @@ fn predict_program(
     let outcome = match reported.or(explained) {
         _ if options.outputs.is_given() => {
             options.outputs.write(TraceRef::Program(program), &places, |journal| replay.observed(journal))?
-        },
+        }
         Some(outcome) => outcome,
         None => replay.run()?,
     };

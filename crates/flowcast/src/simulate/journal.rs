@@ -7,8 +7,8 @@
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, MessageSpan, Segment};
 use crate::model::collective::CollectiveOp;
-use crate::trace::packed::Packed;
 use crate::trace::TraceRef;
+use crate::trace::packed::Packed;
 use crate::trace::program::Program;
 use crate::trace::schedule::{Operation, Schedule};
 use crate::trace::words::Op;

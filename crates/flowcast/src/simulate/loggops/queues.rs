@@ -34,11 +34,7 @@ pub fn run(prepared: &Prepared<'_>, parameters: Loggops) -> Result<Outcome, Simu
 }
 
 /// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
-pub(super) fn attempt<O: Observer>(
-    prepared: &Prepared<'_>,
-    parameters: Loggops,
-    observer: &mut O,
-) -> Option<Outcome> {
+pub(super) fn attempt<O: Observer>(prepared: &Prepared<'_>, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
     let mut engine = Engine::new(prepared, parameters, observer);
     engine.run();
     engine.outcome()

@@ -57,7 +57,7 @@ impl Layout {
 
     /// Writes the header and the communicators.
     pub fn write_header(&self, replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
-                let cpus: Vec<String> = self.cpus_of_node.iter().map(u32::to_string).collect();
+        let cpus: Vec<String> = self.cpus_of_node.iter().map(u32::to_string).collect();
         let tasks: Vec<String> = self.node_of_rank.iter().map(|node| format!("1:{}", node + 1)).collect();
         let end = replayed.outcome.makespan().max(replayed.journal.last_arrival());
         write!(out, "#Paraver ({}):{}_ns", stamp.0, nanos(end))?;
