@@ -50,12 +50,15 @@ impl Tournament {
         let (mut place, mut least) = (rank as usize, key);
         for level in &self.levels {
             let Group(keys) = &mut self.groups[*level as usize + place / SIZE];
-            if keys[place % SIZE] == least {
+            let own = place % SIZE;
+            if keys[own] == least {
                 return;
             }
-            keys[place % SIZE] = least;
+            // The others do not wait for what was decided below, so that each level adds one comparison.
+            let others = keys[own ^ 1].min(keys[own ^ 2]).min(keys[own ^ 3]);
+            keys[own] = least;
             (self.far, self.near) = (self.near, least);
-            least = keys[0].min(keys[1]).min(keys[2].min(keys[3]));
+            least = least.min(others);
             place /= SIZE;
         }
         self.first = least;
