@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
-use flowcast::simulate::Engine;
+use flowcast::simulate::SimulateError;
 use flowcast::simulate::journal::Journal;
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
-use flowcast::trace::Program;
+use flowcast::trace::TraceRef;
 
 use crate::files::write_whole;
 use crate::provenance;
@@ -41,12 +41,20 @@ impl OutputArgs {
         [&self.paraver, &self.perfetto, &self.messages, &self.ranks, &self.pairs].iter().any(|path| path.is_some())
     }
 
-    /// Replays and writes what was asked for.
-    pub fn write(&self, program: &Program, placement: &Placement, replay: &Engine<'_>) -> Result<Outcome> {
+    /// Replays by `run`, which is given the observer, and writes what was asked for.
+    pub fn write<'a>(
+        &self,
+        trace: TraceRef<'a>,
+        placement: &Placement,
+        run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome, SimulateError>,
+    ) -> Result<Outcome> {
         let beside = self.paraver.as_deref().map(beside).transpose()?;
-        let mut journal = Journal::new(program);
-        let outcome = replay.observed(&mut journal)?;
-        let replayed = Replayed { program, placement, outcome: &outcome, journal: &journal };
+        let mut journal = match trace {
+            TraceRef::Program(program) => Journal::new(program),
+            TraceRef::Schedule(schedule) => Journal::of_schedule(schedule),
+        };
+        let outcome = run(&mut journal)?;
+        let replayed = Replayed { trace, placement, outcome: &outcome, journal: &journal };
         if let (Some(path), Some([pcf, row])) = (&self.paraver, &beside) {
             write_whole(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;
             write_whole(row, |out| Ok(paraver::row(replayed, out)?))?;

@@ -10,15 +10,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flowcast::model::dimemas_cfg::DimemasConfig;
+use flowcast::model::machine::Machine;
 use flowcast::model::network::Network;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, perfetto, tables};
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::journal::Journal;
+use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
-use flowcast::trace::{Program, ReadOptions, read};
+use flowcast::trace::schedule::Schedule;
+use flowcast::trace::{Program, ReadOptions, Trace, TraceRef, read};
+use flowcast::units::{Bytes, Time, TimePerByte};
 use paraver_rules::Contents;
 use proptest::prelude::*;
 use protobuf::{Value, fields, one};
@@ -43,7 +47,25 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
     let mut journal = Journal::new(program);
     let outcome = engine.observed(&mut journal).unwrap();
     assert_eq!(outcome, engine.run().unwrap(), "watching must not change what happens");
-    let replayed = Replayed { program, placement: &placement, outcome: &outcome, journal: &journal };
+    let replayed =
+        Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };
+    written(replayed)
+}
+
+fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
+    let placement = Placement::new(&Machine::default(), None, schedule.ranks()).unwrap();
+    let mut journal = Journal::of_schedule(schedule);
+    let outcome = loggops::observed(schedule, parameters, &mut journal).unwrap();
+    assert_eq!(outcome, loggops::run(schedule, parameters).unwrap(), "watching must not change what happens");
+    written(Replayed {
+        trace: TraceRef::Schedule(schedule),
+        placement: &placement,
+        outcome: &outcome,
+        journal: &journal,
+    })
+}
+
+fn written(replayed: Replayed<'_>) -> Written {
     let text = |fill: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
         let mut bytes = Vec::new();
         fill(&mut bytes).unwrap();
@@ -61,7 +83,7 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
         ranks: text(&|out| tables::ranks(replayed, &provenance, out)),
         pairs: text(&|out| tables::pairs(replayed, &provenance, out)),
         pftrace,
-        outcome,
+        outcome: replayed.outcome.clone(),
     }
 }
 
@@ -151,6 +173,29 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
             assert_eq!(*contents.time_in_state.get(&1).unwrap_or(&0), computed(&written.outcome) as u64, "{case}");
             check_chrome(&written);
             check_perfetto(&written);
+        }
+    }
+}
+
+#[test]
+fn schedules_are_written_by_the_rules() {
+    for case in ["halo_16_5_8192", "alltoall_8_2_16", "dissem_8_3_16"] {
+        let name = format!("golden/replay/{case}.goal");
+        let bytes = Arc::new(std::fs::read(data(&name)).unwrap());
+        let trace = read(&name, bytes, &mut |_| unreachable!(), ReadOptions::default()).unwrap();
+        let Trace::Schedule(schedule) = trace else { panic!("{name} is a schedule") };
+        for eager_up_to in [None, Some(Bytes(10))] {
+            let [latency, overhead, gap] = [2000.0, 500.0, 700.0].map(Time::from_nanos);
+            let gap_per_byte = TimePerByte::from_nanos(1.0);
+            let parameters = Loggops { latency, overhead, gap, gap_per_byte, eager_up_to };
+            let written = write_schedule(&schedule, parameters);
+            let contents = check(&written);
+            assert_eq!(contents.end, written.outcome.makespan().as_nanos().round() as u64);
+            assert_eq!(*contents.time_in_state.get(&1).unwrap_or(&0), computed(&written.outcome) as u64, "{case}");
+            assert_eq!(contents.time_in_state.contains_key(&4), eager_up_to.is_some(), "{case}");
+            check_chrome(&written);
+            check_perfetto(&written);
+            check_tables(&written);
         }
     }
 }

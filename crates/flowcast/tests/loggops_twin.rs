@@ -4,7 +4,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use flowcast::simulate::loggops::{Loggops, Prepared, plain, queues};
+use flowcast::simulate::explain::Cost;
+use flowcast::simulate::loggops::{self, Loggops, Prepared, explain::explain, plain, queues};
+use flowcast::simulate::record::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
 use flowcast::trace::{ReadOptions, Trace, read, write};
@@ -104,7 +106,51 @@ proptest! {
     ) {
         let schedule = schedule(ranks, &steps, &links);
         let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
-        prop_assert_eq!(fast, plain::run(&schedule, parameters));
+        prop_assert_eq!(&fast, &plain::run(&schedule, parameters));
+        let (mut told, mut told_plainly) = (Notes::default(), Notes::default());
+        prop_assert_eq!(&fast, &loggops::observed(&schedule, parameters, &mut told));
+        prop_assert_eq!(&fast, &plain::observed(&schedule, parameters, &mut told_plainly));
+        if let Ok(outcome) = fast {
+            prop_assert_eq!(told, told_plainly);
+            let (explained, explanation) = explain(&schedule, parameters).unwrap();
+            prop_assert_eq!(&explained, &outcome);
+            for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
+                let accounted = sums.total().as_nanos();
+                let communication = rank.communication().as_nanos();
+                prop_assert!((accounted - communication).abs() <= 1e-9 * rank.end.as_nanos(), "{sums:?} {rank:?}");
+                prop_assert!(Cost::ALL.iter().all(|cost| sums.of(*cost).as_nanos() >= -1e-6), "{sums:?}");
+            }
+        }
+    }
+}
+
+/// All that an observer is told, in order.
+#[derive(Debug, Default, PartialEq)]
+struct Notes(Vec<(&'static str, u32, u32, Vec<f64>)>);
+
+impl Observer for Notes {
+    fn computed(&mut self, rank: u32, start: f64, end: f64) {
+        self.0.push(("computed", rank, 0, vec![start, end]));
+    }
+
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+        self.0.push(("sent", rank, slot, vec![sent.call, sent.start, sent.end, sent.arrival]));
+    }
+
+    fn queued(&mut self, slot: u32, asked: f64) {
+        self.0.push(("queued", 0, slot, vec![asked]));
+    }
+
+    fn posted(&mut self, slot: u32, time: f64) {
+        self.0.push(("posted", 0, slot, vec![time]));
+    }
+
+    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+        self.0.push(("held", rank, slot, vec![start, end]));
+    }
+
+    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+        self.0.push(("received", rank, slot, vec![received.call, received.taken, received.end]));
     }
 }
 

@@ -8,7 +8,7 @@ use flowcast::report::export::{Replayed, parquet, tables};
 use flowcast::simulate::Engine;
 use flowcast::simulate::journal::Journal;
 use flowcast::simulate::placement::Placement;
-use flowcast::trace::Program;
+use flowcast::trace::{Program, TraceRef};
 use proptest::prelude::*;
 use random_programs::{any_numbers, any_records};
 
@@ -160,7 +160,8 @@ fn written(program: &Program, network: &flowcast::model::network::Network) -> (S
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = Journal::new(program);
     let outcome = engine.observed(&mut journal).unwrap();
-    let replayed = Replayed { program, placement: &placement, outcome: &outcome, journal: &journal };
+    let replayed =
+        Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };
     let provenance = BTreeMap::from([("host".to_owned(), "here".to_owned())]);
     let (mut csv, mut bytes) = (Vec::new(), Vec::new());
     tables::messages(replayed, &provenance, &mut csv).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Table;
-use flowcast::model::machine::Mapping;
+use flowcast::model::machine::{Machine, Mapping};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::place::mapping_file;
@@ -17,9 +17,9 @@ use flowcast::simulate::influence::{Done, Unused, without_influence};
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::{Outcome, RankOutcome};
 use flowcast::simulate::placement::Placement;
-use flowcast::trace::Trace;
 use flowcast::trace::program::Program;
 use flowcast::trace::schedule::Schedule;
+use flowcast::trace::{Trace, TraceRef};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use serde_json::json;
 
@@ -82,11 +82,7 @@ impl TraceArgs {
 /// Predicts and prints; `asked` names the fields that were set on the command line.
 pub fn run(trace: &Trace, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
     let Prediction { outcome, explanation, unused } = match trace {
-        Trace::Schedule(schedule) => Prediction {
-            outcome: predict_schedule(schedule, network, options)?,
-            explanation: None,
-            unused: unused_by_schedules(network, options),
-        },
+        Trace::Schedule(schedule) => predict_schedule(schedule, network, options)?,
         Trace::Program(program) => predict_program(program, network, asked, options)?,
     };
     if json {
@@ -132,18 +128,26 @@ pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
     unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
 }
 
-fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &TraceArgs) -> Result<Outcome> {
-    if options.model.is_some() || !options.mapping.is_empty() || options.report.is_some() || options.explain {
-        bail!("found a GOAL schedule, expected another trace for --model, --mapping, --report and --explain");
+fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &TraceArgs) -> Result<Prediction> {
+    if options.model.is_some() || !options.mapping.is_empty() || options.report.is_some() {
+        bail!("found a GOAL schedule, expected another trace for --model, --mapping and --report");
     }
     if options.collectives.collectives.is_some() {
         bail!("found a GOAL schedule, which has no collectives, expected another trace for --collectives");
     }
-    if options.outputs.is_given() {
-        bail!("found a GOAL schedule, expected another trace for {OUTPUTS}");
-    }
     let parameters = parameters(options.goal_params.as_deref(), network)?;
-    Ok(loggops::run(schedule, parameters)?)
+    let explained = options.explain.then(|| loggops::explain::explain(schedule, parameters)).transpose()?;
+    let (explained, explanation) = explained.unzip();
+    let outcome = match explained {
+        _ if options.outputs.is_given() => {
+            let placement = Placement::new(&Machine::default(), None, schedule.ranks())?;
+            let run = |journal: &mut _| loggops::observed(schedule, parameters, journal);
+            options.outputs.write(TraceRef::Schedule(schedule), &placement, run)?
+        }
+        Some(outcome) => outcome,
+        None => loggops::run(schedule, parameters)?,
+    };
+    Ok(Prediction { outcome, explanation, unused: unused_by_schedules(network, options) })
 }
 
 /// What the option says, else what the network gives.
@@ -154,8 +158,6 @@ pub fn parameters(goal_params: Option<&str>, network: Option<&Network>) -> Resul
         (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
     }
 }
-
-const OUTPUTS: &str = "--paraver, --perfetto, --messages, --ranks and --pairs";
 
 /// A prediction, what stands behind it if that was asked for, and what played no part in it.
 struct Prediction {
@@ -194,7 +196,9 @@ fn predict_program(
     let explained = options.explain.then(|| replay.explain()).transpose()?;
     let (explained, explanation) = explained.unzip();
     let outcome = match reported.or(explained) {
-        _ if options.outputs.is_given() => options.outputs.write(program, &places, &replay)?,
+        _ if options.outputs.is_given() => {
+            options.outputs.write(TraceRef::Program(program), &places, |journal| replay.observed(journal))?
+        }
         Some(outcome) => outcome,
         None => replay.run()?,
     };

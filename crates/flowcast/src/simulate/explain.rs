@@ -93,6 +93,11 @@ impl Sums {
         Time::from_nanos(self.0[cost as usize])
     }
 
+    /// More time for a cause.
+    pub(super) fn add(&mut self, cost: Cost, nanos: f64) {
+        self.0[cost as usize] += nanos;
+    }
+
     /// All causes together.
     pub fn total(&self) -> Time {
         Time::from_nanos(self.0.iter().sum())

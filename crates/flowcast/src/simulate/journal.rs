@@ -7,10 +7,12 @@
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, MessageSpan, Segment};
 use crate::model::collective::CollectiveOp;
+use crate::trace::TraceRef;
 use crate::trace::packed::Packed;
 use crate::trace::program::Program;
+use crate::trace::schedule::{Operation, Schedule};
 use crate::trace::words::Op;
-use crate::units::{Rank, Time};
+use crate::units::{Bytes, Rank, Time};
 
 /// A stretch of a rank's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,6 +74,7 @@ pub struct Passage {
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     from: u32,
+    /// Message class; of a schedule the operation that sends.
     class: u32,
     call: f64,
     asked: f64,
@@ -100,12 +103,17 @@ struct RankJournal {
     open: Option<(Function, f64, f64)>,
     marks: Packed,
     sends: Vec<u32>,
+    /// Of a schedule: the messages that it received.
+    receipts: Vec<u32>,
     times: [f64; Activity::ALL.len()],
 }
 
 /// Keeps what the exporters need.
 pub struct Journal<'a> {
-    program: &'a Program,
+    trace: TraceRef<'a>,
+    /// Of a schedule: the first operation of each rank, and for each send how many there are before it.
+    bases: Vec<u32>,
+    numbers: Vec<u32>,
     /// The operation of each execution of a collective; empty if calls are not kept.
     ops: Vec<CollectiveOp>,
     keeps_calls: bool,
@@ -121,11 +129,36 @@ impl<'a> Journal<'a> {
     pub fn new(program: &'a Program) -> Journal<'a> {
         let keeps_calls = !program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
         Journal {
-            program,
+            trace: TraceRef::Program(program),
+            bases: Vec::new(),
+            numbers: Vec::new(),
             ops: if keeps_calls { ops_of_instances(program) } else { Vec::new() },
             keeps_calls,
             ranks: vec![RankJournal::default(); program.ranks()],
             flights: vec![NOWHERE; program.messages() as usize],
+        }
+    }
+
+    /// For the replay of this schedule.
+    pub fn of_schedule(schedule: &'a Schedule) -> Journal<'a> {
+        let mut bases = vec![0];
+        let mut numbers = Vec::new();
+        let mut sends = 0;
+        for graph in &schedule.graphs {
+            for node in &graph.nodes {
+                numbers.push(sends);
+                sends += u32::from(matches!(node.operation, Operation::Send { .. }));
+            }
+            bases.push(numbers.len() as u32);
+        }
+        Journal {
+            trace: TraceRef::Schedule(schedule),
+            bases,
+            numbers,
+            ops: Vec::new(),
+            keeps_calls: true,
+            ranks: vec![RankJournal::default(); schedule.ranks()],
+            flights: vec![NOWHERE; sends as usize],
         }
     }
 
@@ -148,7 +181,7 @@ impl<'a> Journal<'a> {
     /// The events of the trace that a rank passed, in time order.
     pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
         self.ranks[rank.index()].marks.spans().map(|(time, _, event)| {
-            let (kind, value) = self.program.events()[event as usize];
+            let (kind, value) = self.trace.events()[event as usize];
             Mark { time: whole(time), kind, value }
         })
     }
@@ -160,12 +193,17 @@ impl<'a> Journal<'a> {
 
     /// The messages for which a rank posted receives, in the order of posting, each with its number.
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
-        let first = self.program.first_slot(rank);
-        let next = Rank(rank.0 + 1);
-        let end =
-            if next.index() < self.ranks.len() { self.program.first_slot(next) } else { self.flights.len() as u32 };
+        let receipts = self.ranks[rank.index()].receipts.iter().copied();
         let sent = move |slot: &u32| self.flights[*slot as usize].from != NOWHERE.from;
-        (first..end).filter(sent).map(|slot| (slot, self.passage(slot)))
+        self.slots(rank).filter(sent).chain(receipts).map(|slot| (slot, self.passage(slot)))
+    }
+
+    /// The messages that a program has a rank receive.
+    fn slots(&self, rank: Rank) -> std::ops::Range<u32> {
+        let TraceRef::Program(program) = self.trace else { return 0..0 };
+        let next = Rank(rank.0 + 1);
+        let end = if next.index() < self.ranks.len() { program.first_slot(next) } else { self.flights.len() as u32 };
+        program.first_slot(rank)..end
     }
 
     /// When the last message was there; later than all ranks' ends if nobody waited for it.
@@ -181,18 +219,40 @@ impl<'a> Journal<'a> {
 
     fn passage(&self, slot: u32) -> Passage {
         let Flight { from, class, call, start, arrival, posted, received, .. } = self.flights[slot as usize];
-        let class = &self.program.classes()[class as usize];
+        let (dst, size, tag) = self.ends(from, class, slot);
         let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
         let span = MessageSpan {
             src: Rank(from),
-            dst: self.program.receiver(slot),
-            size: class.size,
-            tag: class.tag,
+            dst,
+            size,
+            tag,
             sent: Time::from_nanos(call),
             arrived: Time::from_nanos(arrival),
             received: or(received, arrival),
         };
         Passage { span, moved: Time::from_nanos(start), posted: or(posted, arrival) }
+    }
+
+    /// Receiver, size and tag of a message.
+    fn ends(&self, from: u32, class: u32, slot: u32) -> (Rank, Bytes, i32) {
+        match self.trace {
+            TraceRef::Program(program) => {
+                let class = &program.classes()[class as usize];
+                (program.receiver(slot), class.size, class.tag)
+            }
+            TraceRef::Schedule(schedule) => {
+                let node = class - self.bases[from as usize];
+                match schedule.graphs[from as usize].nodes[node as usize].operation {
+                    Operation::Send { to, size, tag } => (to, size, tag.map_or(-1, |tag| tag as i32)),
+                    Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),
+                }
+            }
+        }
+    }
+
+    /// The number of a message among all: what the replay of a program calls it by, and of a schedule the operation.
+    fn number(&self, slot: u32) -> u32 {
+        self.numbers.get(slot as usize).copied().unwrap_or(slot)
     }
 
     fn stretch(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, sends: Side) {
@@ -285,16 +345,21 @@ impl Observer for Journal<'_> {
         let Sent { class, call, start, end, arrival } = sent;
         self.stretch(rank, (call, start), Activity::Overhead, Side::Sender);
         self.stretch(rank, (start, end), Activity::Overhead, Side::Sender);
+        let slot = self.number(slot);
         self.ranks[rank as usize].sends.push(slot);
         // The receive may have been posted before.
         let Flight { posted, received, .. } = self.flights[slot as usize];
         self.flights[slot as usize] =
             Flight { from: rank, class, call, asked: end, start: end, arrival, posted, received };
-        let immediate = self.program.classes()[class as usize].mode.immediate;
+        let immediate = match self.trace {
+            TraceRef::Program(program) => program.classes()[class as usize].mode.immediate,
+            TraceRef::Schedule(_) => false,
+        };
         self.call(rank, if immediate { Function::Isend } else { Function::Send }, call, end);
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+        let slot = self.number(slot);
         let flight = &mut self.flights[slot as usize];
         flight.asked = start;
         flight.start = start;
@@ -302,11 +367,18 @@ impl Observer for Journal<'_> {
     }
 
     fn queued(&mut self, slot: u32, asked: f64) {
+        let slot = self.number(slot);
         self.flights[slot as usize].asked = asked;
     }
 
     fn posted(&mut self, slot: u32, time: f64) {
-        self.flights[slot as usize].posted = time;
+        let slot = self.number(slot);
+        let flight = &mut self.flights[slot as usize];
+        flight.posted = time;
+        // In a schedule a receive may come after the message has been taken from the network.
+        if time > flight.received {
+            flight.received = time;
+        }
     }
 
     fn marked(&mut self, rank: u32, event: u32, time: f64) {
@@ -314,7 +386,7 @@ impl Observer for Journal<'_> {
     }
 
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        let begun = self.flights[slot as usize].asked.clamp(start, end);
+        let begun = self.flights[self.number(slot) as usize].asked.clamp(start, end);
         self.stretch(rank, (start, begun), Activity::LateReceiver, Side::Sender);
         self.stretch(rank, (begun, end), Activity::Transfer, Side::Sender);
         self.held_call(rank, start, end);
@@ -323,6 +395,10 @@ impl Observer for Journal<'_> {
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
         let Received { call, before, taken, end } = received;
         self.stretch(rank, (call, before), Activity::Overhead, Side::Receiver);
+        let slot = self.number(slot);
+        if let TraceRef::Schedule(_) = self.trace {
+            self.ranks[rank as usize].receipts.push(slot);
+        }
         let sent = self.flights[slot as usize].asked.clamp(before, taken.max(before));
         self.stretch(rank, (before, sent), Activity::LateSender, Side::Receiver);
         self.stretch(rank, (sent, taken), Activity::Transfer, Side::Receiver);

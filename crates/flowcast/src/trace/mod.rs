@@ -10,7 +10,7 @@ pub mod build;
 pub mod compiled;
 pub mod expand;
 pub mod generate;
-mod key_map;
+pub(crate) mod key_map;
 pub mod link;
 pub mod packed;
 mod parallel;
@@ -94,6 +94,49 @@ pub enum Trace {
     Program(Program),
     /// Graphs of operations.
     Schedule(schedule::Schedule),
+}
+
+/// A trace of either kind, borrowed.
+#[derive(Debug, Clone, Copy)]
+pub enum TraceRef<'a> {
+    /// Sequences of instructions.
+    Program(&'a Program),
+    /// Graphs of operations.
+    Schedule(&'a schedule::Schedule),
+}
+
+impl<'a> TraceRef<'a> {
+    /// Name of the file.
+    pub fn name(self) -> &'a str {
+        match self {
+            TraceRef::Program(program) => &program.name,
+            TraceRef::Schedule(schedule) => &schedule.name,
+        }
+    }
+
+    /// Number of ranks.
+    pub fn ranks(self) -> usize {
+        match self {
+            TraceRef::Program(program) => program.ranks(),
+            TraceRef::Schedule(schedule) => schedule.ranks(),
+        }
+    }
+
+    /// Communicators that collectives name; a schedule has none.
+    pub fn communicators(self) -> &'a [program::Communicator] {
+        match self {
+            TraceRef::Program(program) => program.communicators(),
+            TraceRef::Schedule(_) => &[],
+        }
+    }
+
+    /// Types and values of the trace's own events; a schedule has none.
+    pub fn events(self) -> &'a [(i64, i64)] {
+        match self {
+            TraceRef::Program(program) => program.events(),
+            TraceRef::Schedule(_) => &[],
+        }
+    }
 }
 
 impl Trace {

@@ -16,7 +16,7 @@ use crate::units::{Node, Rank};
 /// # Errors
 /// Those of `out`.
 pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let name = serde_json::to_string(&replayed.program.name).expect("a text becomes JSON");
+    let name = serde_json::to_string(replayed.trace.name()).expect("a text becomes JSON");
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"schema\":\"flowcast/chrome/1\",\"program\":{name}}}")?;
     write!(out, ",\"traceEvents\":[")?;
     let mut list = List { out, is_empty: true };

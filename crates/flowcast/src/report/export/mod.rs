@@ -13,14 +13,14 @@ use crate::simulate::journal::Journal;
 use crate::simulate::outcome::Outcome;
 use crate::simulate::placement::Placement;
 use crate::simulate::timeline::Activity;
-use crate::trace::program::Program;
+use crate::trace::TraceRef;
 use crate::units::{Rank, Time};
 
 /// A replay, to be written.
 #[derive(Clone, Copy)]
 pub struct Replayed<'a> {
     /// What was replayed.
-    pub program: &'a Program,
+    pub trace: TraceRef<'a>,
     /// Where its ranks ran.
     pub placement: &'a Placement,
     /// When they ended.
@@ -31,7 +31,7 @@ pub struct Replayed<'a> {
 
 impl Replayed<'_> {
     fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
-        (0..self.program.ranks() as u32).map(Rank)
+        (0..self.trace.ranks() as u32).map(Rank)
     }
 }
 

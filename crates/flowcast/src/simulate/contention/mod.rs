@@ -18,7 +18,7 @@ mod messages;
 mod pending;
 mod perturbation;
 mod pool;
-mod prefetch;
+pub(super) mod prefetch;
 mod processors;
 mod ranks;
 mod scheduling;

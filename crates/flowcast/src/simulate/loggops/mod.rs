@@ -14,13 +14,16 @@
 //!
 //! [`queues`] carries this out fast where it can, [`plain`] as it is written here.
 
-mod host_heap;
+pub mod explain;
+mod host;
 pub mod plain;
 mod prepared;
 pub mod queues;
+mod tournament;
 
 use super::SimulateError;
 use super::outcome::Outcome;
+use super::record::Observer;
 use crate::model::network::Network;
 use crate::trace::schedule::Schedule;
 use crate::units::{Bytes, Time, TimePerByte};
@@ -71,5 +74,25 @@ pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, Simulate
     match Prepared::new(schedule) {
         Some(prepared) => queues::run(&prepared, parameters),
         None => plain::run(schedule, parameters),
+    }
+}
+
+/// Runs a schedule and tells an observer what happens; messages are called by the number of their send among all
+/// operations, rank by rank. A message is received when its receiver's processor takes it from the network, whether or
+/// not a receive is posted; `posted` tells of receives that come after that.
+///
+/// # Errors
+/// As [`run`].
+pub fn observed<O: Observer>(
+    schedule: &Schedule,
+    parameters: Loggops,
+    observer: &mut O,
+) -> Result<Outcome, SimulateError> {
+    match Prepared::new(schedule) {
+        Some(prepared) => match queues::attempt(&prepared, parameters, observer) {
+            Some(outcome) => Ok(outcome),
+            None => plain::run(schedule, parameters),
+        },
+        None => plain::observed(schedule, parameters, observer),
     }
 }

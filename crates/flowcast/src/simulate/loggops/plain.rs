@@ -11,6 +11,7 @@ use crate::simulate::SimulateError;
 use crate::simulate::deadlock::{Wait, deadlock};
 use crate::simulate::matching::{MatchQueue, Pattern};
 use crate::simulate::outcome::{Outcome, RankOutcome};
+use crate::simulate::record::{Observer, Received, Sent, Unobserved};
 use crate::trace::schedule::{Node, Operation, Schedule};
 use crate::units::{Bytes, Rank, Time};
 
@@ -19,7 +20,19 @@ use crate::units::{Bytes, Rank, Time};
 /// # Errors
 /// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
 pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(schedule, parameters);
+    observed(schedule, parameters, &mut Unobserved)
+}
+
+/// Runs a schedule and tells an observer what happens, as [`super::observed`] does.
+///
+/// # Errors
+/// As [`run`].
+pub fn observed<O: Observer>(
+    schedule: &Schedule,
+    parameters: Loggops,
+    observer: &mut O,
+) -> Result<Outcome, SimulateError> {
+    let mut engine = Engine::new(schedule, parameters, observer);
     engine.run();
     engine.finish()
 }
@@ -86,8 +99,11 @@ struct Host {
     outcome: RankOutcome,
 }
 
-struct Engine<'a> {
+struct Engine<'a, O> {
     schedule: &'a Schedule,
+    observer: &'a mut O,
+    /// The number of each rank's first operation, as observers count them.
+    bases: Vec<u32>,
     parameters: Loggops,
     hosts: Vec<Host>,
     queue: BinaryHeap<Reverse<Entry>>,
@@ -96,8 +112,8 @@ struct Engine<'a> {
     bytes: u64,
 }
 
-impl<'a> Engine<'a> {
-    fn new(schedule: &'a Schedule, parameters: Loggops) -> Engine<'a> {
+impl<'a, O: Observer> Engine<'a, O> {
+    fn new(schedule: &'a Schedule, parameters: Loggops, observer: &'a mut O) -> Engine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());
         let host = |graph: &crate::trace::schedule::Graph| Host {
             cpus: vec![Time::ZERO; cpus],
@@ -107,7 +123,10 @@ impl<'a> Engine<'a> {
             ..Host::default()
         };
         let hosts = schedule.graphs.iter().map(host).collect();
-        Engine { schedule, parameters, hosts, queue: BinaryHeap::new(), created: 0, messages: 0, bytes: 0 }
+        let lengths = schedule.graphs.iter().map(|graph| graph.nodes.len() as u32);
+        let bases = lengths.scan(0u32, |sum, length| Some(std::mem::replace(sum, sum.wrapping_add(length)))).collect();
+        let queue = BinaryHeap::new();
+        Engine { schedule, observer, bases, parameters, hosts, queue, created: 0, messages: 0, bytes: 0 }
     }
 
     fn run(&mut self) {
@@ -140,6 +159,7 @@ impl<'a> Engine<'a> {
                 }
                 host.cpus[cpu] = entry.time + time;
                 host.outcome.compute += time;
+                self.observer.computed(rank, entry.time.as_nanos(), (entry.time + time).as_nanos());
                 self.mark_started(rank, index);
                 self.mark_done(rank, index);
                 self.queue_free(rank);
@@ -164,11 +184,15 @@ impl<'a> Engine<'a> {
         let Loggops { overhead, latency, gap, .. } = self.parameters;
         let bytes_time = self.parameters.bytes_time(message.size);
         let host = &mut self.hosts[message.from as usize];
-        host.cpus[usize::from(message.cpu)] = now + overhead;
+        let call = std::mem::replace(&mut host.cpus[usize::from(message.cpu)], now + overhead);
         host.sending[usize::from(message.nic)] = now + gap + bytes_time;
         host.outcome.overhead += overhead;
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(message.size.0);
+        let slot = self.slot(message);
+        let arrival = now + overhead + latency + bytes_time;
+        let [call, start, end, arrival] = [call, now, now + overhead, arrival].map(Time::as_nanos);
+        self.observer.sent(message.from, slot, Sent { class: slot, call, start, end, arrival });
         self.mark_started(message.from, message.node);
         self.push(now + overhead + latency, Event::Message(message));
         if !self.parameters.is_rendezvous(message.size) {
@@ -183,8 +207,11 @@ impl<'a> Engine<'a> {
         let mut touched = [rank, rank];
         match self.hosts[rank as usize].unexpected.take(pattern) {
             Some(message) => {
+                let slot = self.slot(message);
+                self.observer.posted(slot, now.as_nanos());
                 // The receive decides by its own size, but a sender that went on at once cannot be released again.
                 if self.parameters.is_rendezvous(size) && self.parameters.is_rendezvous(message.size) {
+                    self.observer.queued(slot, now.as_nanos());
                     self.release_sender(now, message, node.cpu, node.nic);
                     touched[0] = message.from;
                 }
@@ -199,14 +226,18 @@ impl<'a> Engine<'a> {
         let Loggops { overhead, gap, .. } = self.parameters;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
         let bytes_time = self.parameters.bytes_time(message.size);
+        let slot = self.slot(message);
         let host = &mut self.hosts[message.to as usize];
         let free = host.cpus[cpu].max(host.receiving[nic]);
         if free > entry.time {
             return self.requeue(entry, free);
         }
-        host.cpus[cpu] = entry.time + overhead + bytes_time;
+        let call = std::mem::replace(&mut host.cpus[cpu], entry.time + overhead + bytes_time).as_nanos();
         host.receiving[nic] = entry.time + gap + bytes_time;
         host.outcome.overhead += overhead;
+        let taken = entry.time.as_nanos();
+        let received = Received { call, before: call, taken, end: host.cpus[cpu].as_nanos() };
+        self.observer.received(message.to, slot, received);
         let pattern = Pattern { peer: Some(message.from), tag: message.tag };
         let mut touched = [message.to, message.to];
         match host.posted.take(pattern) {
@@ -225,10 +256,19 @@ impl<'a> Engine<'a> {
     /// The sender of a rendezvous message goes on now.
     fn release_sender(&mut self, now: Time, message: Message, cpu: u8, nic: u8) {
         self.mark_done(message.from, message.node);
+        let slot = self.slot(message);
         let sender = &mut self.hosts[message.from as usize];
         let (cpu, nic) = (&mut sender.cpus[usize::from(cpu)], &mut sender.sending[usize::from(nic)]);
+        if now > *cpu {
+            self.observer.held(message.from, slot, cpu.as_nanos(), now.as_nanos());
+        }
         *cpu = now.max(*cpu);
         *nic = now.max(*nic);
+    }
+
+    /// What observers call a message by.
+    fn slot(&self, message: Message) -> u32 {
+        self.bases[message.from as usize].wrapping_add(message.node)
     }
 
     fn mark_started(&mut self, rank: u32, node: u32) {

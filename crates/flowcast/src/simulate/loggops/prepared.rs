@@ -1,10 +1,11 @@
 //! A schedule laid out for the fast engine: few bytes for each operation, matches by number.
 //!
 //! With many ranks each walks through memory of its own, too many for the processor to read ahead: the speed is that of
-//! the bytes that each message takes.
+//! the cache lines that each message takes. So what never changes (24 bytes an operation) stands apart from what does (4,
+//! how many others it waits for), dependents that are neighbours are not listed, and channels are numbered in the order
+//! in which their receiver asks.
 
-use std::collections::HashMap;
-
+use crate::trace::key_map::KeyMap;
 use crate::trace::schedule::{Graph, Operation, Schedule};
 use crate::units::{Bytes, Rank};
 
@@ -27,34 +28,24 @@ pub(super) struct Op {
     pub payload: u64,
     /// The rank itself of a computation or receive, the receiver of a send.
     pub peer: u32,
-    /// Whom it releases: so many by its start, then so many by its end, from the first on.
+    /// Whom it releases: so many by its start, then so many by its end, from the first on; see `is_run`.
     pub first: u32,
     pub by_start: u16,
     pub by_end: u16,
     pub kind: Kind,
+    /// Whether the dependents are neighbours and `first` is the first of them, not a place in the list.
+    pub is_run: bool,
 }
 
 impl Op {
-    pub fn size(&self) -> usize {
-        self.payload as u32 as usize
+    pub fn size(&self) -> u32 {
+        self.payload as u32
     }
 
-    pub fn channel(&self) -> usize {
-        (self.payload >> 32) as usize
+    pub fn channel(&self) -> u32 {
+        (self.payload >> 32) as u32
     }
 }
-
-/// What of an operation changes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct State {
-    /// How many operations it waits for.
-    pub open: u32,
-    /// The next in its channel.
-    pub behind: u32,
-}
-
-/// Names no operation.
-pub(super) const NOBODY: u32 = u32::MAX;
 
 /// A schedule without wildcards, with one processor and one interface in each rank.
 pub struct Prepared<'a> {
@@ -63,8 +54,8 @@ pub struct Prepared<'a> {
     pub(super) bases: Vec<u32>,
     pub(super) ops: Vec<Op>,
     pub(super) dependents: Vec<u32>,
-    /// By operation, at the beginning.
-    pub(super) states: Vec<State>,
+    /// How many others each operation waits for at the beginning.
+    pub(super) open: Vec<u32>,
     pub(super) sizes: Vec<Bytes>,
     pub(super) channels: usize,
 }
@@ -76,7 +67,7 @@ impl<'a> Prepared<'a> {
     /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
     pub fn new(schedule: &'a Schedule) -> Option<Prepared<'a>> {
         let nodes: usize = schedule.graphs.iter().map(|graph| graph.nodes.len()).sum();
-        if nodes >= MOST || schedule.cpus() > 1 || schedule.nics() > 1 {
+        if nodes >= MOST || schedule.ranks() >= MOST || schedule.cpus() > 1 || schedule.nics() > 1 {
             return None;
         }
         let mut prepared = Prepared {
@@ -84,15 +75,15 @@ impl<'a> Prepared<'a> {
             bases: vec![0],
             ops: Vec::with_capacity(nodes),
             dependents: Vec::new(),
-            states: Vec::with_capacity(nodes),
+            open: Vec::with_capacity(nodes),
             sizes: Vec::new(),
             channels: 0,
         };
-        let mut numbers = Numbers::default();
+        let mut numbers = Numbers::of_receives(schedule)?;
         for (rank, graph) in schedule.graphs.iter().enumerate() {
             prepared.add(Rank(rank as u32), graph, &mut numbers)?;
         }
-        prepared.sizes = numbers.size_list;
+        prepared.sizes = numbers.sizes.keys().collect();
         prepared.channels = numbers.channels.len();
         Some(prepared)
     }
@@ -106,29 +97,33 @@ impl<'a> Prepared<'a> {
                 Operation::Recv { from, size, tag } => (Kind::Recv, rank, numbers.payload((rank, from?, tag?), size)),
             };
             let (starts, ends) = (graph.released_by_start(index), graph.released_by_end(index));
-            let first = self.put_dependents(starts.iter().chain(ends).map(|later| base + later))?;
             let (by_start, by_end) = (u16::try_from(starts.len()).ok()?, u16::try_from(ends.len()).ok()?);
-            self.ops.push(Op { payload, peer: peer.0, first, by_start, by_end, kind });
-            self.states.push(State { open: node.dependencies, behind: NOBODY });
+            let all = starts.iter().chain(ends).map(|later| base + later);
+            let (first, is_run) = self.put_dependents(all)?;
+            self.ops.push(Op { payload, peer: peer.0, first, by_start, by_end, kind, is_run });
+            self.open.push(node.dependencies);
         }
         self.bases.push(self.ops.len() as u32);
         Some(())
     }
-}
 
-impl Prepared<'_> {
-    /// Appends a list of dependents, unless it is the one before: what is waited for together releases the same.
-    fn put_dependents(&mut self, list: impl Iterator<Item = u32>) -> Option<u32> {
+    /// The first of neighbours, or where a list of dependents begins, which is appended unless it is the one before: what
+    /// is waited for together releases the same.
+    fn put_dependents(&mut self, list: impl Iterator<Item = u32> + Clone) -> Option<(u32, bool)> {
+        let first = list.clone().next().unwrap_or(0);
+        if list.clone().zip(first..).all(|(dependent, neighbour)| dependent == neighbour) {
+            return Some((first, true));
+        }
         let start = self.dependents.len();
         self.dependents.extend(list);
         let own = start..self.dependents.len();
         let before = start
             .checked_sub(own.len())
-            .filter(|before| !own.is_empty() && self.dependents[*before..start] == self.dependents[own.clone()]);
+            .filter(|before| self.dependents[*before..start] == self.dependents[own.clone()]);
         if before.is_some() {
             self.dependents.truncate(start);
         }
-        u32::try_from(before.unwrap_or(start)).ok()
+        Some((u32::try_from(before.unwrap_or(start)).ok()?, false))
     }
 }
 
@@ -137,20 +132,25 @@ type Channel = (Rank, Rank, u32);
 
 #[derive(Default)]
 struct Numbers {
-    channels: HashMap<Channel, u32>,
-    sizes: HashMap<Bytes, u32>,
-    size_list: Vec<Bytes>,
+    channels: KeyMap<Channel>,
+    sizes: KeyMap<Bytes>,
 }
 
 impl Numbers {
+    /// With the channels of all receives; `None` if one may take messages of several channels.
+    fn of_receives(schedule: &Schedule) -> Option<Numbers> {
+        let mut numbers = Numbers::default();
+        for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
+            for node in &graph.nodes {
+                if let Operation::Recv { from, tag, .. } = node.operation {
+                    numbers.channels.number((rank, from?, tag?));
+                }
+            }
+        }
+        Some(numbers)
+    }
+
     fn payload(&mut self, channel: Channel, size: Bytes) -> u64 {
-        let next = self.channels.len() as u32;
-        let channel = *self.channels.entry(channel).or_insert(next);
-        let list = &mut self.size_list;
-        let size = *self.sizes.entry(size).or_insert_with(|| {
-            list.push(size);
-            list.len() as u32 - 1
-        });
-        u64::from(channel) << 32 | u64::from(size)
+        u64::from(self.channels.number(channel)) << 32 | u64::from(self.sizes.number(size))
     }
 }

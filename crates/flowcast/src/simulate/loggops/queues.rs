@@ -7,17 +7,18 @@
 //! - a message is taken when it is there and processor and receiving interface are free. All messages travel equally
 //!   long, so those to one rank arrive in the order of their creation.
 //!
-//! So the next event of a rank is the least of four, by time and then by creation, and a heap over the ranks gives the
+//! So the next event of a rank is the least of four, by time and then by creation, and a tournament of the ranks gives the
 //! next of all. No event is looked at twice, where the plain engine looks at each blocked one again whenever the
 //! processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown, nothing is allocated.
 
-use std::collections::VecDeque;
-
-use super::host_heap::{HostHeap, NEVER};
-use super::prepared::{Kind, NOBODY, Op, Prepared, State};
+use super::host::{Arrival, Host, Overflow, later, of_key};
+use super::prepared::{Kind, Op, Prepared};
+use super::tournament::{NEVER, Tournament};
 use super::{Loggops, plain};
 use crate::simulate::SimulateError;
+use crate::simulate::contention::prefetch::{MANY_RANKS, prefetch, prefetch_at};
 use crate::simulate::outcome::{Outcome, RankOutcome, Waits};
+use crate::simulate::record::{Observer, Received, Sent, Unobserved};
 use crate::units::{Bytes, Time};
 
 /// Runs a schedule.
@@ -25,89 +26,34 @@ use crate::units::{Bytes, Time};
 /// # Errors
 /// As [`plain::run`].
 pub fn run(prepared: &Prepared<'_>, parameters: Loggops) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(prepared, parameters);
-    engine.run();
-    match engine.outcome() {
+    match attempt(prepared, parameters, &mut Unobserved) {
         Some(outcome) => Ok(outcome),
         // The plain engine stops at the same place and tells why.
         None => plain::run(prepared.schedule, parameters),
     }
 }
 
-/// An event but for its time: when it was created, the operation, what it is; ordered by creation.
-#[derive(Debug, Clone, Copy)]
-struct Event(u64);
-
-impl Event {
-    #[inline(always)]
-    fn new(created: u32, node: u32, kind: Kind) -> Event {
-        Event(u64::from(created) << 32 | u64::from(node) << 2 | kind as u64)
-    }
-
-    #[inline(always)]
-    fn node(self) -> u32 {
-        self.0 as u32 >> 2
-    }
-
-    #[inline(always)]
-    fn kind(self) -> Kind {
-        [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][self.0 as usize & 3]
-    }
-
-    /// With its time, in the order in which events happen.
-    #[inline(always)]
-    fn key(self, time: f64) -> u128 {
-        u128::from(time.to_bits()) << 64 | u128::from(self.0)
-    }
-}
-
-/// A rank.
-#[derive(Default)]
-struct Host {
-    cpu: f64,
-    sending: f64,
-    receiving: f64,
-    sends: VecDeque<Event>,
-    calcs: VecDeque<Event>,
-    recvs: VecDeque<(f64, Event)>,
-    messages: VecDeque<(f64, Event)>,
-    compute: f64,
-    overhead: f64,
-    done: u32,
-}
-
-impl Host {
-    /// The key of its next event.
-    #[inline(always)]
-    fn next(&self) -> u128 {
-        let mut least = NEVER;
-        if let Some(event) = self.sends.front() {
-            least = least.min(event.key(later(self.cpu, self.sending)));
-        }
-        if let Some((time, event)) = self.recvs.front() {
-            least = least.min(event.key(*time));
-        }
-        if let Some((arrival, event)) = self.messages.front() {
-            least = least.min(event.key(later(*arrival, later(self.cpu, self.receiving))));
-        }
-        if let Some(event) = self.calcs.front() {
-            least = least.min(event.key(self.cpu));
-        }
-        least
-    }
-}
-
-#[inline(always)]
-fn later(one: f64, other: f64) -> f64 {
-    if one > other { one } else { other }
+/// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
+pub(super) fn attempt<O: Observer>(prepared: &Prepared<'_>, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
+    let mut engine = Engine::new(prepared, parameters, observer);
+    engine.run();
+    engine.outcome()
 }
 
 /// Receives of a channel that wait for messages, or messages that wait for receives: never both.
 #[derive(Debug, Clone, Copy)]
 struct Channel {
+    /// The operation, and above it whether it is a message.
     first: u32,
     last: u32,
 }
+
+/// Marks messages in [`Channel`].
+const MESSAGE: u32 = 1 << 31;
+const NOBODY: u32 = u32::MAX;
+
+/// How far ahead in the schedule operations are asked for.
+const AHEAD: u32 = 12;
 
 #[derive(Debug, Clone, Copy)]
 struct SizeCost {
@@ -115,39 +61,59 @@ struct SizeCost {
     rendezvous: bool,
 }
 
-struct Engine<'a> {
+/// The parameters as the events need them, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    overhead: f64,
+    gap: f64,
+    latency: f64,
+}
+
+struct Engine<'a, O> {
     prepared: &'a Prepared<'a>,
-    parameters: Loggops,
-    costs: Vec<SizeCost>,
+    observer: &'a mut O,
+    costs: Costs,
+    sizes: Vec<SizeCost>,
     hosts: Vec<Host>,
-    heap: HostHeap,
-    states: Vec<State>,
+    overflow: Vec<Overflow>,
+    order: Tournament,
+    /// How many others each operation still waits for.
+    open: Vec<u32>,
+    /// The next in its channel, where there is one.
+    behind: Vec<u32>,
     channels: Vec<Channel>,
     free: Vec<u32>,
     set_aside: Vec<u32>,
     created: u32,
+    done: usize,
     messages: u64,
     bytes: u64,
 }
 
-impl<'a> Engine<'a> {
-    fn new(prepared: &'a Prepared<'a>, parameters: Loggops) -> Engine<'a> {
-        let ranks = prepared.bases.len() as u32 - 1;
-        let cost = |size: &Bytes| SizeCost {
+impl<'a, O: Observer> Engine<'a, O> {
+    fn new(prepared: &'a Prepared<'a>, parameters: Loggops, observer: &'a mut O) -> Engine<'a, O> {
+        let ranks = prepared.bases.len() - 1;
+        let size = |size: &Bytes| SizeCost {
             bytes: parameters.bytes_time(*size).as_nanos(),
             rendezvous: parameters.is_rendezvous(*size),
         };
+        let Loggops { latency, overhead, gap, .. } = parameters;
+        let [latency, overhead, gap] = [latency, overhead, gap].map(Time::as_nanos);
         Engine {
             prepared,
-            parameters,
-            costs: prepared.sizes.iter().map(cost).collect(),
-            hosts: (0..ranks).map(|_| Host::default()).collect(),
-            heap: HostHeap::new(ranks),
-            states: prepared.states.clone(),
+            observer,
+            costs: Costs { overhead, gap, latency },
+            sizes: prepared.sizes.iter().map(size).collect(),
+            hosts: vec![Host::default(); ranks],
+            overflow: vec![Overflow::default(); ranks],
+            order: Tournament::new(ranks as u32),
+            open: prepared.open.clone(),
+            behind: vec![0; prepared.ops.len()],
             channels: vec![Channel { first: NOBODY, last: NOBODY }; prepared.channels],
             free: Vec::new(),
             set_aside: Vec::new(),
             created: 0,
+            done: 0,
             messages: 0,
             bytes: 0,
         }
@@ -156,102 +122,156 @@ impl<'a> Engine<'a> {
     fn run(&mut self) {
         for rank in 0..self.hosts.len() as u32 {
             let (first, last) = (self.prepared.bases[rank as usize], self.prepared.bases[rank as usize + 1]);
-            self.free.extend((first..last).filter(|node| self.states[*node as usize].open == 0));
+            self.free.extend((first..last).filter(|node| self.open[*node as usize] == 0));
             self.queue_free(rank);
         }
-        while let Some((key, rank)) = self.heap.first() {
-            let (now, event) = (f64::from_bits((key >> 64) as u64), Event(key as u64));
-            let op = &self.prepared.ops[event.node() as usize];
-            match event.kind() {
-                Kind::Send => self.send(now, rank, event.node(), op),
-                Kind::Recv => self.post(now, rank, event.node(), op),
-                Kind::Calc => self.compute(now, rank, op),
-                Kind::Message => self.arrive(now, rank, event.node(), op),
+        let looks_ahead = self.hosts.len() >= MANY_RANKS;
+        while let Some(key) = self.order.first() {
+            let (now, kind, rank) = of_key(key);
+            match kind {
+                Kind::Message => self.arrive(now, rank),
+                _ => {
+                    let node = self.hosts[rank as usize].pop(kind, &mut self.overflow, rank);
+                    let op = &self.prepared.ops[node as usize];
+                    prefetch_at(&self.prepared.ops, node + AHEAD);
+                    prefetch_at(&self.open, node + AHEAD);
+                    match kind {
+                        Kind::Send => self.send(now, rank, node, op),
+                        Kind::Recv => self.post(now, rank, node, op),
+                        _ => self.compute(now, rank, op),
+                    }
+                }
+            }
+            if looks_ahead {
+                self.look_ahead();
             }
         }
     }
 
+    /// Asks the memory for what the ranks that come next will need.
+    #[inline(always)]
+    fn look_ahead(&self) {
+        if self.order.far != NEVER {
+            let host = &self.hosts[of_key(self.order.far).2 as usize];
+            prefetch(&host.cpu);
+            prefetch(&host.compute);
+        }
+        if self.order.near != NEVER {
+            let host = &self.hosts[of_key(self.order.near).2 as usize];
+            let node = host.next_node();
+            prefetch_at(&self.prepared.ops, node);
+            prefetch_at(&self.open, node);
+            if let Some(channel) = host.next_channel() {
+                prefetch_at(&self.channels, channel);
+            }
+        }
+    }
+
+    #[inline(always)]
     fn compute(&mut self, now: f64, rank: u32, op: &Op) {
         let host = &mut self.hosts[rank as usize];
-        host.calcs.pop_front();
         let time = f64::from_bits(op.payload);
         host.cpu = now + time;
         host.compute += time;
+        self.observer.computed(rank, now, now + time);
         self.start(op);
-        self.end(rank, op);
+        self.end(op);
         self.queue_free(rank);
     }
 
+    #[inline(always)]
     fn send(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
-        let overhead = self.parameters.overhead.as_nanos();
-        let cost = self.costs[op.size()];
+        let Costs { overhead, gap, latency } = self.costs;
+        let cost = self.sizes[op.size() as usize];
         let host = &mut self.hosts[rank as usize];
-        host.sends.pop_front();
-        host.cpu = now + overhead;
-        host.sending = now + self.parameters.gap.as_nanos() + cost.bytes;
+        let call = std::mem::replace(&mut host.cpu, now + overhead);
+        host.sending = now + gap + cost.bytes;
         host.overhead += overhead;
+        if let Some(next) = host.next_send() {
+            let next = &self.prepared.ops[next as usize];
+            prefetch_at(&self.hosts, next.peer);
+            prefetch_at(&self.channels, next.channel());
+        }
         self.messages += 1;
-        self.bytes = self.bytes.saturating_add(self.prepared.sizes[op.size()].0);
+        self.bytes = self.bytes.saturating_add(self.prepared.sizes[op.size() as usize].0);
         self.start(op);
-        let arrival = now + overhead + self.parameters.latency.as_nanos();
-        let event = Event::new(self.created, node, Kind::Message);
+        let time = now + overhead + latency;
+        if O::WATCHES {
+            let sent = Sent { class: node, call, start: now, end: now + overhead, arrival: time + cost.bytes };
+            self.observer.sent(rank, node, sent);
+        }
+        let arrival = Arrival { time, created: self.created, node, channel: op.channel(), size: op.size() };
         self.created += 1;
         if !cost.rendezvous {
-            self.end(rank, op);
+            self.end(op);
         }
         let receiver = &mut self.hosts[op.peer as usize];
-        receiver.messages.push_back((arrival, event));
-        if op.peer != rank && receiver.messages.len() == 1 {
-            self.heap.set(op.peer, receiver.next());
+        let is_only = receiver.expect(arrival, &mut self.overflow, op.peer);
+        if is_only && op.peer != rank {
+            self.order.set(op.peer, receiver.next(op.peer));
         }
         self.queue_free(rank);
     }
 
+    #[inline(always)]
     fn post(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
-        self.hosts[rank as usize].recvs.pop_front();
         self.start(op);
-        let Some(sent) = self.meet(node, op, Kind::Send) else { return self.queue_free(rank) };
-        // The receive decides by its own size, but a sender that went on at once cannot be released again.
-        let waits = self.costs[self.prepared.ops[sent as usize].size()].rendezvous;
-        if waits && self.costs[op.size()].rendezvous {
-            return self.finish_both(now, (rank, op), sent);
+        if let Some(sent) = self.meet(op.channel(), node) {
+            self.observer.posted(sent, now);
+            // The receive decides by its own size, but a sender that went on at once cannot be released again.
+            let waits = self.sizes[self.prepared.ops[sent as usize].size() as usize].rendezvous;
+            if waits && self.sizes[op.size() as usize].rendezvous {
+                self.observer.queued(sent, now);
+                return self.finish_both(now, (rank, op), sent);
+            }
+            self.end(op);
         }
-        self.end(rank, op);
         self.queue_free(rank);
     }
 
-    fn arrive(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
-        let overhead = self.parameters.overhead.as_nanos();
-        let cost = self.costs[op.size()];
+    #[inline(always)]
+    fn arrive(&mut self, now: f64, rank: u32) {
+        let Costs { overhead, gap, .. } = self.costs;
         let host = &mut self.hosts[rank as usize];
-        host.messages.pop_front();
-        host.cpu = now + overhead + cost.bytes;
-        host.receiving = now + self.parameters.gap.as_nanos() + cost.bytes;
+        let Arrival { node, channel, size, .. } = host.take(&mut self.overflow, rank);
+        let cost = self.sizes[size as usize];
+        let call = std::mem::replace(&mut host.cpu, now + overhead + cost.bytes);
+        host.receiving = now + gap + cost.bytes;
         host.overhead += overhead;
-        let Some(posted) = self.meet(node, op, Kind::Recv) else { return self.queue_free(rank) };
-        let posted = &self.prepared.ops[posted as usize];
-        if cost.rendezvous {
-            return self.finish_both(now, (rank, posted), node);
+        if let Some(next) = host.next_channel() {
+            prefetch_at(&self.prepared.ops, self.channels[next as usize].first & !MESSAGE);
         }
-        self.end(rank, posted);
+        if O::WATCHES {
+            let received = Received { call, before: call, taken: now, end: now + overhead + cost.bytes };
+            self.observer.received(rank, node, received);
+        }
+        if let Some(posted) = self.meet(channel, node | MESSAGE) {
+            let posted = &self.prepared.ops[posted as usize];
+            if cost.rendezvous {
+                return self.finish_both(now, (rank, posted), node);
+            }
+            self.end(posted);
+        }
         self.queue_free(rank);
     }
 
     /// Takes the first of the other kind out of the channel, or joins the channel.
     #[inline(always)]
-    fn meet(&mut self, node: u32, op: &Op, other: Kind) -> Option<u32> {
-        let channel = &mut self.channels[op.channel()];
+    fn meet(&mut self, channel: u32, own: u32) -> Option<u32> {
+        let channel = &mut self.channels[channel as usize];
         let first = channel.first;
-        if first != NOBODY && self.prepared.ops[first as usize].kind == other {
-            channel.first = self.states[first as usize].behind;
-            return Some(first);
+        if first == NOBODY {
+            *channel = Channel { first: own, last: own };
+            return None;
         }
-        match first {
-            NOBODY => channel.first = node,
-            _ => self.states[channel.last as usize].behind = node,
+        if (first ^ own) & MESSAGE == 0 {
+            self.behind[(channel.last & !MESSAGE) as usize] = own;
+            channel.last = own;
+            return None;
         }
-        channel.last = node;
-        None
+        let node = first & !MESSAGE;
+        channel.first = if first == channel.last { NOBODY } else { self.behind[node as usize] };
+        Some(node)
     }
 
     /// A rendezvous: the sender goes on now, then the receiver; of the ranks the lower first.
@@ -259,47 +279,62 @@ impl<'a> Engine<'a> {
     fn finish_both(&mut self, now: f64, (rank, recv): (u32, &Op), sent: u32) {
         let sender = self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1;
         let host = &mut self.hosts[sender as usize];
-        host.cpu = later(now, host.cpu);
+        let before = host.cpu;
+        host.cpu = later(now, before);
+        if now > before {
+            self.observer.held(sender, sent, before, now);
+        }
         host.sending = later(now, host.sending);
         let sent = &self.prepared.ops[sent as usize];
         if sender > rank {
-            self.end(rank, recv);
+            self.end(recv);
             self.queue_free(rank);
         }
         if sender != rank {
             // What the start of the receive has freed is its own rank's.
             std::mem::swap(&mut self.free, &mut self.set_aside);
-            self.end(sender, sent);
+            self.end(sent);
             self.queue_free(sender);
             std::mem::swap(&mut self.free, &mut self.set_aside);
         } else {
-            self.end(sender, sent);
+            self.end(sent);
         }
         if sender <= rank {
-            self.end(rank, recv);
+            self.end(recv);
             self.queue_free(rank);
         }
     }
 
     #[inline(always)]
     fn start(&mut self, op: &Op) {
-        self.release(op.first, op.by_start);
+        if op.by_start > 0 {
+            self.release(op.first, op.by_start, op.is_run);
+        }
     }
 
     #[inline(always)]
-    fn end(&mut self, rank: u32, op: &Op) {
-        self.hosts[rank as usize].done += 1;
-        self.release(op.first + u32::from(op.by_start), op.by_end);
+    fn end(&mut self, op: &Op) {
+        self.done += 1;
+        self.release(op.first + u32::from(op.by_start), op.by_end, op.is_run);
     }
 
     #[inline(always)]
-    fn release(&mut self, first: u32, count: u16) {
-        let first = first as usize;
-        for dependent in &self.prepared.dependents[first..first + usize::from(count)] {
-            let open = &mut self.states[*dependent as usize].open;
-            *open -= 1;
-            if *open == 0 {
-                self.free.push(*dependent);
+    fn release(&mut self, first: u32, count: u16, is_run: bool) {
+        let places = first as usize..first as usize + usize::from(count);
+        if is_run {
+            for (dependent, open) in (first..).zip(&mut self.open[places]) {
+                *open -= 1;
+                if *open == 0 {
+                    self.free.push(dependent);
+                }
+            }
+        } else {
+            for dependent in &self.prepared.dependents[places] {
+                let open = &mut self.open[*dependent as usize];
+                *open -= 1;
+                if *open == 0 {
+                    self.free.push(*dependent);
+                }
             }
         }
     }
@@ -309,32 +344,28 @@ impl<'a> Engine<'a> {
     fn queue_free(&mut self, rank: u32) {
         let ops = &self.prepared.ops;
         let host = &mut self.hosts[rank as usize];
+        let overflow = &mut self.overflow;
         let mut queue = |node: u32, kind: Kind| {
-            let event = Event::new(self.created, node, kind);
+            host.push(kind, self.created, node, overflow, rank);
             self.created += 1;
-            match kind {
-                Kind::Send => host.sends.push_back(event),
-                Kind::Calc => host.calcs.push_back(event),
-                _ => host.recvs.push_back((host.cpu, event)),
-            }
         };
-        if let [node] = self.free[..] {
-            queue(node, ops[node as usize].kind);
-        } else {
-            for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
-                let of_kind = self.free.iter().filter(|node| ops[**node as usize].kind == kind);
-                of_kind.for_each(|node| queue(*node, kind));
+        match self.free[..] {
+            [] => {}
+            [node] => queue(node, ops[node as usize].kind),
+            _ => {
+                for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
+                    let of_kind = self.free.iter().filter(|node| ops[**node as usize].kind == kind);
+                    of_kind.for_each(|node| queue(*node, kind));
+                }
             }
         }
         self.free.clear();
-        self.heap.set(rank, host.next());
+        self.order.set(rank, host.next(rank));
     }
 
     /// `None` if something was left undone.
     fn outcome(self) -> Option<Outcome> {
-        let operations = self.prepared.bases.windows(2).map(|ends| ends[1] - ends[0]);
-        let all_done = self.hosts.iter().zip(operations).all(|(host, all)| host.done == all);
-        if !all_done || self.channels.iter().any(|channel| channel.first != NOBODY) {
+        if self.done < self.prepared.ops.len() || self.channels.iter().any(|channel| channel.first != NOBODY) {
             return None;
         }
         let rank = |host: &Host| {

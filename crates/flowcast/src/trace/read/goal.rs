@@ -1,5 +1,7 @@
 //! LogGOPSim's GOAL text: for each rank operations and what they require.
 
+use std::borrow::Cow;
+
 use super::scan::{Input, lines, shown};
 use crate::trace::TraceError;
 use crate::trace::key_map::KeyMap;
@@ -14,10 +16,11 @@ pub fn recognises(text: &[u8]) -> bool {
     plain.trim_ascii_start().starts_with(b"num_ranks")
 }
 
-/// The text with comments blanked out; line ends stay, so that line numbers hold.
-fn without_comments(text: &[u8]) -> Vec<u8> {
+/// The text with comments blanked out; line ends stay, so that line numbers hold. A text without any is not copied.
+fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
+    let opens = |at: &usize| matches!(text.get(at + 1), Some(b'/' | b'*'));
+    let Some(mut at) = memchr::memchr_iter(b'/', text).find(opens) else { return Cow::Borrowed(text) };
     let mut plain = text.to_vec();
-    let mut at = 0;
     while let Some(found) = memchr::memchr(b'/', &plain[at..]) {
         at += found;
         let end = match plain.get(at + 1) {
@@ -31,7 +34,7 @@ fn without_comments(text: &[u8]) -> Vec<u8> {
         plain[at..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
         at = end;
     }
-    plain
+    Cow::Owned(plain)
 }
 
 /// Reads a schedule.

@@ -57,14 +57,13 @@ impl Layout {
 
     /// Writes the header and the communicators.
     pub fn write_header(&self, replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
-        let program = replayed.program;
         let cpus: Vec<String> = self.cpus_of_node.iter().map(u32::to_string).collect();
         let tasks: Vec<String> = self.node_of_rank.iter().map(|node| format!("1:{}", node + 1)).collect();
         let end = replayed.outcome.makespan().max(replayed.journal.last_arrival());
         write!(out, "#Paraver ({}):{}_ns", stamp.0, nanos(end))?;
         write!(out, ":{}({}):1:{}({})", cpus.len(), cpus.join(","), tasks.len(), tasks.join(","))?;
-        writeln!(out, ",{}", program.communicators().len())?;
-        for communicator in program.communicators() {
+        writeln!(out, ",{}", replayed.trace.communicators().len())?;
+        for communicator in replayed.trace.communicators() {
             write!(out, "c:1:{}:{}", communicator.id, communicator.members.len())?;
             communicator.members.iter().try_for_each(|member| write!(out, ":{}", member.0 + 1))?;
             writeln!(out)?;

@@ -60,7 +60,7 @@ pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// Types of the events that occur, with the values of each.
 fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
     let mut events: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    for (kind, value) in replayed.program.events() {
+    for (kind, value) in replayed.trace.events() {
         events.entry(*kind).or_default().insert(*value);
     }
     if !events.keys().any(|kind| MPI_EVENTS.contains(kind)) {

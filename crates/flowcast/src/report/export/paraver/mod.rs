@@ -61,7 +61,7 @@ pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Re
 /// # Errors
 /// Those of `out`.
 pub fn row(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
-    Layout::new(replayed).write_names(replayed.program.ranks(), out)
+    Layout::new(replayed).write_names(replayed.trace.ranks(), out)
 }
 
 /// Kinds of records, in the order in which those of equal time are written.
