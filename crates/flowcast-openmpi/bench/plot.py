@@ -7,8 +7,8 @@ import sys
 from collections import defaultdict
 
 WHO = {
-    "stock": "#777777", "ucx": "#b58bd0", "ucx-2-rails": "#7d4aa0", "slow-alone": "#d0b070", "fast-alone": "#4a90d9",
-    "round-robin": "#e8873b", "flowcast": "#1d7a35",
+    "stock": "#777777", "ucx": "#9a5fc0", "slow-alone": "#d0b070", "fast-alone": "#4a90d9", "round-robin": "#e8873b",
+    "start-up": "#8cc63f", "flowcast": "#1d7a35",
 }
 PANEL, HEIGHT, LEFT, TOP = 230, 190, 46, 64
 
@@ -59,7 +59,7 @@ def panel(data, rails, count, left, sizes):
 
 def plot(data, rails, folder):
     counts = sorted({key[2] for key in data if key[0] == rails})
-    sizes = sorted({key[1] for key in data if key[0] == rails and key[1] >= 256})
+    sizes = sorted({key[1] for key in data if key[0] == rails and key[1] >= 1024})
     width, height = PANEL * len(counts) + 10, TOP + HEIGHT + 50
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
            'font-family="sans-serif" font-size="10">', '<rect width="100%" height="100%" fill="#fff"/>',

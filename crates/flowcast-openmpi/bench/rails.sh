@@ -2,8 +2,9 @@
 # The test of Lichei, section 5.8.1, on the lab: rails.sh FAST SLOW ROUNDS RESULTS.csv
 #
 # Rates in Mbit/s. In each round every contender runs once. A round is appended when it is complete, as lines of
-# `rails,round,who,N,bytes,us,Mbit/s`; one that the file has is not repeated, so that a run may be continued. Needs
-# `flowcast`, the installed component (cargo xtask install-openmpi; COMPONENT=FOLDER names another place) and no root.
+# `rails,round,who,N,bytes,us,Mbit/s`; one that the file has is not repeated, so that a run may be continued. The rails'
+# parameters are measured first, into RESULTS.csv.eth0.toml and .eth1.toml, unless those are there. Needs `flowcast`, the
+# installed component (cargo xtask install-openmpi; COMPONENT=FOLDER names another place), mpicc of Open MPI, and no root.
 set -eu
 fast=$1 slow=$2 rounds=$3 results=$(realpath "$4")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,26 +20,37 @@ printf '#!/bin/sh\nexec unshare -m sh -c "mount -t sysfs sysfs /sys && exec %s"\
 chmod +x "$work/with-sys"
 system=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 export OMPI_MCA_mca_base_component_path=${COMPONENT:-$HOME/.openmpi/components}:$system
-export OMPI_MCA_bml_flowcast_store=$work/store
+export OMPI_MCA_bml_flowcast_store=none
+
+measure() { # RAIL
+    local address=10.$((77 + $1)).0.2:7070 file=$results.eth$1.toml
+    [ -f "$file" ] && return
+    "$OMPI_MCA_plm_rsh_agent" node1 "$(command -v flowcast) measure p2p --listen $address" >&2 &
+    sleep 0.5
+    flowcast measure p2p --connect "$address" --max-time 5s --sizes 1B,8KiB,16KiB,32KiB -o "$work/eth$1.csv" >&2
+    wait
+    flowcast fit "$work/eth$1.csv" -o "$file" >&2
+}
+measure 0
+measure 1
 
 run() { timeout -k 5 200 mpirun.openmpi -np 2 "$@" </dev/null; }
-tcp() { run --mca bml r2 --mca btl_tcp_if_include "$1" "$work/messages"; }
-ours() { run --mca bml flowcast --mca bml_flowcast_scheduler "$1" "$work/messages"; }
-ucx() { run --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any -x UCX_TLS=tcp,self -x UCX_MAX_EAGER_RAILS="$1" "$work/with-sys"; }
+stock() { run --mca bml r2 --mca btl_tcp_if_include "$1" "$work/messages"; }
+ours() { run --mca bml flowcast "$@" "$work/messages"; }
 contender() {
     case $1 in
-    stock) tcp eth0,eth1 ;;
-    fast-alone) tcp eth0 ;;
-    slow-alone) tcp eth1 ;;
-    flowcast) ours earliest-delivery ;;
-    round-robin) ours round-robin ;;
-    ucx) ucx 1 ;;
-    ucx-2-rails) ucx 2 ;;
+    stock) stock eth0,eth1 ;;
+    fast-alone) stock eth0 ;;
+    slow-alone) stock eth1 ;;
+    flowcast) ours --mca bml_flowcast_network "eth0=$results.eth0.toml,eth1=$results.eth1.toml" ;;
+    start-up) ours ;;
+    round-robin) ours --mca bml_flowcast_scheduler round-robin ;;
+    ucx) run --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any -x UCX_TLS=tcp,self "$work/with-sys" ;;
     esac
 }
 for round in $(seq "$rounds"); do
     grep -q "^$fast+$slow,$round," "$results" 2>/dev/null && continue
-    for who in ${WHO:-stock fast-alone slow-alone flowcast round-robin ucx ucx-2-rails}; do
+    for who in stock fast-alone slow-alone flowcast start-up round-robin ucx; do
         contender "$who" | sed "s/^/$fast+$slow,$round,$who,/"
     done >"$work/round"
     cat "$work/round" >>"$results"
