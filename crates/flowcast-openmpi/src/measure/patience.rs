@@ -16,7 +16,7 @@ const PR_SET_TIMERSLACK: c_int = 29;
 const PR_GET_TIMERSLACK: c_int = 30;
 
 unsafe extern "C" {
-    fn prctl(option: c_int, value: c_ulong) -> c_int;
+    fn prctl(option: c_int, ...) -> c_int;
 }
 
 /// Since the last message.
@@ -42,9 +42,9 @@ impl Patience {
 /// Sleeps end when they should while `work` runs: threads may be woken 50 us late otherwise.
 pub fn exactly<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: settings of this thread, which know nanoseconds and no pointers.
-    let before = unsafe { prctl(PR_GET_TIMERSLACK, 0) };
+    let before = unsafe { prctl(PR_GET_TIMERSLACK) };
     // SAFETY: as above.
-    unsafe { prctl(PR_SET_TIMERSLACK, 1) };
+    unsafe { prctl(PR_SET_TIMERSLACK, 1 as c_ulong) };
     let done = work();
     if let Ok(before) = c_ulong::try_from(before) {
         // SAFETY: as above.
