@@ -16,7 +16,7 @@ use super::prepared::{Kind, Op, Prepared};
 use super::tournament::{NEVER, Tournament};
 use super::{Loggops, plain};
 use crate::simulate::SimulateError;
-use crate::simulate::contention::prefetch::{MANY_RANKS, prefetch, prefetch_at};
+use crate::simulate::contention::prefetch::{prefetch, prefetch_at};
 use crate::simulate::outcome::{Outcome, RankOutcome, Waits};
 use crate::simulate::record::{Observer, Received, Sent, Unobserved};
 use crate::units::{Bytes, Time};
@@ -54,6 +54,9 @@ const NOBODY: u32 = u32::MAX;
 
 /// How far ahead in the schedule operations are asked for.
 const AHEAD: u32 = 12;
+
+/// From so many ranks on, their states do not stay in the nearest cache, and looking ahead pays.
+const MANY_RANKS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 struct SizeCost {
