@@ -125,5 +125,8 @@ fn wrong_options_are_named() {
     refused("measure conflicts --launcher mpirun --lab fair -o x.csv", "cannot be used with");
     let none = flowcast(folder.path(), "measure conflicts --launcher ./no-launcher -o x.csv");
     assert_eq!(none.status.code(), Some(3), "{}", said(&none));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(), 0);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(),
+        0
+    );
 }
