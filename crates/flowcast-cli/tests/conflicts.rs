@@ -49,7 +49,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     }
     let folder = tempfile::tempdir().unwrap();
     let what = format!("measure conflicts {LAB} --lab-set cluster.nodes=4 {SHORT} --most 2 --kinds in-out,zig-zag");
-    let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 0"));
+    let halted = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv --max-time 0.1"));
     assert_eq!(halted.status.code(), Some(1), "{}", said(&halted));
     assert!(said(&halted).contains("conflicts are left; --resume goes on"), "{}", said(&halted));
     let blocked = flowcast(folder.path(), &format!("{what} --holdout 1 -o conflicts.csv"));
@@ -125,4 +125,8 @@ fn wrong_options_are_named() {
     refused("measure conflicts --launcher mpirun --lab fair -o x.csv", "cannot be used with");
     let none = flowcast(folder.path(), "measure conflicts --launcher ./no-launcher -o x.csv");
     assert_eq!(none.status.code(), Some(3), "{}", said(&none));
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(),
+        0
+    );
 }

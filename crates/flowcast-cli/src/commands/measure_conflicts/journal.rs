@@ -84,6 +84,12 @@ impl Journal {
         fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
     }
 
+    /// Removes the partial file of a run that carried nothing.
+    pub fn abandon(self) {
+        // The error that ends the run is the one to tell.
+        let _ = fs::remove_file(&self.path);
+    }
+
     /// Where the conflicts are meanwhile.
     pub fn path(&self) -> &Path {
         &self.path
@@ -150,6 +156,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("conflicts.csv");
         drop(Journal::start(&target, &path("tcp")).unwrap());
-        assert!(Journal::resume(&target, &path("mpi")).unwrap().1.is_empty());
+        let (journal, known) = Journal::resume(&target, &path("mpi")).unwrap();
+        assert!(known.is_empty());
+        journal.abandon();
+        assert!(!path_beside(&target).exists());
     }
 }

@@ -108,14 +108,16 @@ impl MeasureConflicts {
         let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
         provenance.insert("lab".into(), one_line(&spec)?);
         let mut run = self.open(plan, provenance)?;
-        if run.is_missing_any() {
-            let lab = Lab::up(&spec).map_err(explained)?;
-            if !self.no_self_test {
-                self_tested(&lab)?;
-            }
-            run.carry(&mut Means::in_lab(&lab, self.over)?, options, self.max_time)?;
+        let carried = if run.missing().is_empty() { Ok(()) } else { self.carry_in_lab(&spec, &mut run, options) };
+        run.or_abandoned(carried)?.deliver(self.json)
+    }
+
+    fn carry_in_lab(&self, spec: &LabSpec, run: &mut Run, options: &PatternOptions) -> Result<()> {
+        let lab = Lab::up(spec).map_err(explained)?;
+        if !self.no_self_test {
+            self_tested(&lab)?;
         }
-        run.deliver(self.json)
+        run.carry(&mut Means::in_lab(&lab, self.over)?, options, self.max_time)
     }
 
     fn over_launcher(&self, words: &str, options: &PatternOptions) -> Result<()> {
@@ -132,8 +134,8 @@ impl MeasureConflicts {
         provenance.insert("hosts".into(), hosts.join(" "));
         provenance.insert("racks".into(), racks.to_string());
         let mut run = self.open(plan, provenance)?;
-        run.carry(&mut Means::Mpi(Box::new(session)), options, self.max_time)?;
-        run.deliver(self.json)
+        let carried = run.carry(&mut Means::Mpi(Box::new(session)), options, self.max_time);
+        run.or_abandoned(carried)?.deliver(self.json)
     }
 
     fn name(&self) -> &'static str {
@@ -197,8 +199,15 @@ impl Run {
         self.wanted.iter().filter(|conflict| !known.contains(conflict.name.as_str())).cloned().collect()
     }
 
-    fn is_missing_any(&self) -> bool {
-        !self.missing().is_empty()
+    /// A run that failed at once leaves nothing behind.
+    fn or_abandoned(self, carried: Result<()>) -> Result<Run> {
+        match carried {
+            Err(error) if self.known.is_empty() => {
+                self.journal.abandon();
+                Err(error)
+            }
+            carried => carried.map(|()| self),
+        }
     }
 
     fn carry(&mut self, means: &mut Means<'_>, options: &PatternOptions, most: Option<f64>) -> Result<()> {
