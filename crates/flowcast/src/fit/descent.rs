@@ -129,11 +129,11 @@ fn damped_step(at: &[f64], values: &[f64], slopes: &[Vec<f64>], ranges: &[Range]
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let count = rows.len();
     for pivot in 0..count {
-        for row in pivot + 1..count {
-            let factor = rows[row][pivot] / rows[pivot][pivot];
-            for column in pivot..=count {
-                rows[row][column] -= factor * rows[pivot][column];
-            }
+        let (above, below) = rows.split_at_mut(pivot + 1);
+        let upper = &above[pivot];
+        for row in below {
+            let factor = row[pivot] / upper[pivot];
+            row[pivot..].iter_mut().zip(&upper[pivot..]).for_each(|(value, other)| *value -= factor * other);
         }
     }
     let mut solution = vec![0.0; count];

@@ -163,8 +163,8 @@ impl Whole {
         let mut parameters = Vec::new();
         for (at, parameter) in candidate.parameters.iter().enumerate() {
             let values: Vec<f64> =
-                replicates.all.iter().map(|one| parameter.from_search(one.found[place].at[at])).collect();
-            let value = parameter.from_search(self.found[place].at[at]);
+                replicates.all.iter().map(|one| parameter.in_file(one.found[place].at[at])).collect();
+            let value = parameter.in_file(self.found[place].at[at]);
             let estimate = estimate(value, &values, replicates.level)?;
             let is_measured = self.found[place].is_felt[at];
             parameters.push(FittedParameter { field: parameter.field, estimate, is_measured });

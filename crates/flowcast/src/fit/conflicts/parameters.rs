@@ -34,7 +34,7 @@ impl Parameter {
     }
 
     /// As the file has it.
-    pub fn from_search(self, value: f64) -> f64 {
+    pub fn in_file(self, value: f64) -> f64 {
         let (low, high) = self.range;
         let value = match self.scale {
             Scale::Linear => value,

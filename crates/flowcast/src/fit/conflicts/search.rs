@@ -110,7 +110,7 @@ impl Fitter<'_> {
 pub fn network_with(candidate: &Candidate, at: &[f64], links: &Links) -> Network {
     let mut sharing = plain_sharing(links);
     for (parameter, value) in candidate.parameters.iter().zip(at) {
-        parameter.set(&mut sharing, parameter.from_search(*value));
+        parameter.set(&mut sharing, parameter.in_file(*value));
     }
     Network { sharing, ..plain_network(links) }
 }
