@@ -77,7 +77,7 @@ impl ClosedLoop {
     /// closely.
     pub fn following(feedback: Feedback) -> ClosedLoop {
         let is_large = Some(feedback.alpha <= STEEPEST);
-        ClosedLoop { patience: tuned(), is_large, ..ClosedLoop::new(feedback) }
+        ClosedLoop { patience: Patience::LOW, is_large, ..ClosedLoop::new(feedback) }
     }
 
     /// The queueing delay of each link as [`RateModel::update`] keeps it, in units of a lone flow's round trip.
