@@ -236,8 +236,8 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let put = "30:0:1:0:5000 30:7:1:-1:0";
     let program = program(&["", put, put]);
     let network = network(Rule::Hockney, 0);
-    let placement = Placement::new(&network.machine, None, 3).unwrap();
-    let limits = limited(network.clone(), 1, 1);
+    let limits = limited(network, 1, 1);
+    let placement = Placement::new(&limits.machine, None, 3).unwrap();
     let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
     let (_, explanation) = engine.explain().unwrap();
     let of = |cost| explanation.ranks[2].of(cost).as_nanos();

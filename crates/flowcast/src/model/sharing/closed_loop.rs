@@ -432,14 +432,3 @@ impl Groups {
         self.parents[one.max(other)] = one.min(other);
     }
 }
-
-fn tuned() -> Patience {
-    let v = |n: &str, d: f64| std::env::var(n).ok().and_then(|x| x.parse().ok()).unwrap_or(d);
-    let low = Patience::LOW;
-    Patience {
-        close: v("X_CLOSE", low.close),
-        far: v("X_FAR", low.far),
-        visits: v("X_VISITS", 4.0) as u32,
-        tenfold: v("X_TENFOLD", low.tenfold),
-    }
-}

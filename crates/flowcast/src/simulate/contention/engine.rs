@@ -99,8 +99,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
-        let is_large =
-            self.ranks.len() >= std::env::var("X_MANY").ok().and_then(|x| x.parse().ok()).unwrap_or(MANY_RANKS);
+        let is_large = self.ranks.len() >= MANY_RANKS;
         while let Some(Event { kind, index }) = self.pending.next() {
             if is_large {
                 self.look_ahead();
