@@ -57,11 +57,11 @@ fn schedulers_and_rails_alone_are_measured_and_drawn() {
     assert_eq!(points.len(), 4);
     for point in points {
         let results = point["results"].as_array().unwrap();
-        assert_eq!(results.len(), 11, "nine schedulers and two rails alone");
+        assert_eq!(results.len(), 17, "fifteen schedulers and two rails alone");
         assert!(results.iter().all(|result| result["rate_Mbit_s"].as_f64().unwrap() > 0.0));
     }
     let rows = std::fs::read_to_string(folder.path().join("all.csv")).unwrap().lines().count();
-    assert_eq!(rows, 1 + 4 * 11 * 2);
+    assert_eq!(rows, 1 + 4 * 17 * 2);
     assert!(std::fs::read_to_string(folder.path().join("all.svg")).unwrap().contains("N = 8"));
 }
 

@@ -55,7 +55,7 @@ mod tests {
     fn rails_within_a_fifth_are_equal_and_others_stay_as_they_are() {
         assert_eq!(evened_out([90.0, 80.0]), [85.0, 85.0]);
         assert_eq!(evened_out([90.0, 8.0, 80.0, 9.0, 900.0]), [85.0, 9.0, 85.0, 9.0, 900.0]);
-        assert_eq!(evened_out([100.0, 85.0, 70.0]), [100.0, 78.0, 78.0]);
+        assert_eq!(evened_out([100.0, 82.0, 70.0]), [100.0, 76.0, 76.0]);
         assert_eq!(evened_out([0.0, 0.0]), [0.0, 0.0]);
         assert!(evened_out([]).is_empty());
     }

@@ -129,7 +129,8 @@ fn settle(flows: &[Flow], network: &Network, fabric: Fabric, window: Bytes) -> R
     let settled = transient::simulate(flows, &fabric, window, finite_rate(network)?);
     let passages = settled.passages.into_iter();
     let flows = flows.iter().zip(&fabric.paths).zip(passages);
-    let flows = flows.map(|((flow, path), passage)| prediction(flow, fabric.lone_share(path), network, passage)).collect();
+    let flows =
+        flows.map(|((flow, path), passage)| prediction(flow, fabric.lone_share(path), network, passage)).collect();
     let intervals = Intervals { of_flow: settled.intervals, ..Intervals::default() };
     Ok(Prediction { flows, intervals, fabric })
 }

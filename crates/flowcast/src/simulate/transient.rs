@@ -157,8 +157,7 @@ impl Loop {
     fn new(place: usize, flow: &Flow, path: &Path, window: Bytes, now: f64) -> Loop {
         let stage = |weight| move |link| Stage { link, weight, content: 0.0 };
         let data = path.data_in_order().map(stage(1.0));
-        let mut stages: Vec<Stage> =
-            data.chain(path.acknowledgements_in_order().map(stage(ACKNOWLEDGEMENT))).collect();
+        let mut stages: Vec<Stage> = data.chain(path.acknowledgements_in_order().map(stage(ACKNOWLEDGEMENT))).collect();
         let size = flow.size.0 as f64;
         let first = size.min(window.0 as f64);
         stages[0].content = first;
