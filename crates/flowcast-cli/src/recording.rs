@@ -11,7 +11,7 @@ use flowcast::trace::ReadOptions;
 use flowcast::trace::read::recorded_files;
 use flowcast::trace::recorded::decode::RankFile;
 use flowcast::trace::recorded::form;
-use flowcast::units::Bytes;
+use flowcast::units::{Bytes, Time};
 
 use crate::exit::EnvironmentLacks;
 use crate::mpi_launcher::{self, Launcher};
@@ -54,6 +54,8 @@ pub struct Loading<'a> {
     pub buffer: Bytes,
     /// Most that each rank may write.
     pub budget: Option<Bytes>,
+    /// How long a rank sleeps that waits, where the MPI library yields.
+    pub idle_sleep: Option<Time>,
 }
 
 impl Loading<'_> {
@@ -66,6 +68,9 @@ impl Loading<'_> {
         ];
         if let Some(budget) = self.budget {
             variables.push(("FLOWCAST_RECORD_BUDGET".to_owned(), budget.0.to_string().into()));
+        }
+        if let Some(sleep) = self.idle_sleep {
+            variables.push(("FLOWCAST_IDLE_SLEEP_NS".to_owned(), format!("{:.0}", sleep.as_nanos()).into()));
         }
         let launcher = Launcher::of(&command[0]);
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();

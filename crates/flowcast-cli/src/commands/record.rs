@@ -43,6 +43,9 @@ pub struct Record {
     /// Memory in which each rank's calls wait for the disk
     #[arg(long, value_name = "BYTES", default_value = "256KiB")]
     buffer: Bytes,
+    /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    idle_sleep: Option<Time>,
     /// The library to load into the program, if it is not beside flowcast
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
@@ -63,7 +66,13 @@ impl Record {
         let folder = self.output.as_deref().context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
         let folder = &prepare(folder)?;
-        let loading = Loading { recorder: &recorder, folder, buffer: self.buffer, budget: self.budget };
+        let loading = Loading {
+            recorder: &recorder,
+            folder,
+            buffer: self.buffer,
+            budget: self.budget,
+            idle_sleep: self.idle_sleep,
+        };
         let status = loading.run(&self.command, |program| Ok(Command::new(program)))?;
         if !folder.join(form::RECORDING).exists() {
             return Err(not_recorded(&self.command, status));

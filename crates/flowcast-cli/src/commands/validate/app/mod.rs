@@ -16,7 +16,7 @@ use flowcast::model::network::Network;
 use flowcast::report::validation::app::{AppValidation, Fared};
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded::times::worked;
-use flowcast::units::Bytes;
+use flowcast::units::{Bytes, Time};
 use flowcast_lab::{LabSpec, Level, network_of};
 
 use self::predictors::{Predictor, Setting};
@@ -81,6 +81,10 @@ pub struct ValidateApp {
     /// Multiplies all computation
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     compute_scale: f64,
+    /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
+    /// they yield [default: 50us in a lab, else 0ns]
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    idle_sleep: Option<Time>,
     /// Runs that are timed
     #[arg(long, default_value_t = 6, value_name = "COUNT")]
     runs: usize,
@@ -171,6 +175,7 @@ impl ValidateApp {
             lab: self.lab.as_deref(),
             self_test: !self.no_self_test,
             recorder: self.recorder.as_deref(),
+            idle_sleep: self.idle_sleep.or(self.lab.is_some().then(|| Time::from_micros(50.0))),
             runs: self.runs,
             record_runs: self.record_runs,
             max_time: self.max_time,

@@ -96,6 +96,7 @@ pub struct Plan<'a> {
     pub lab: Option<&'a str>,
     pub self_test: bool,
     pub recorder: Option<&'a Path>,
+    pub idle_sleep: Option<Time>,
     pub runs: usize,
     pub record_runs: usize,
     pub max_time: Option<f64>,
@@ -165,7 +166,8 @@ impl Plan<'_> {
 
     /// One run; the recording stays in the folder.
     fn run(&self, place: &Place, recorder: &Path, folder: &Path) -> Result<RunTimes> {
-        let loading = Loading { recorder, folder, buffer: Bytes(1 << 20), budget: None };
+        let idle_sleep = self.idle_sleep;
+        let loading = Loading { recorder, folder, buffer: Bytes(1 << 20), budget: None, idle_sleep };
         let status = loading.run(self.command, |program| {
             let mut command = place.command(program)?;
             // The standard output is the report's.
