@@ -59,3 +59,19 @@ fn sleep(nanos: i64) {
     }
     std::thread::sleep(Duration::from_nanos(nanos as u64));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_rank_that_yields_sleeps_as_long_as_was_asked() {
+        NANOS.store(2_000_000, Ordering::Relaxed);
+        let begun = Instant::now();
+        assert_eq!(sched_yield(), 0);
+        assert!(begun.elapsed() >= Duration::from_millis(2));
+        NANOS.store(0, Ordering::Relaxed);
+        assert_eq!(sched_yield(), 0);
+    }
+}

@@ -102,7 +102,7 @@ pub fn histogram(name: &str, errors: &ModelErrors, half_range: f64, colour: &str
 }
 
 /// Signed errors side by side: a group of bars for each program or region, a bar in it for each model. Bars that leave
-/// the drawing end at its edge, with their number.
+/// the drawing end at its edge; the title of each says its number.
 pub fn error_bars(title: &str, groups: &[(String, Vec<f64>)], models: &[String]) -> String {
     let largest = groups.iter().flat_map(|(_, errors)| errors).fold(0.05, |most: f64, error| most.max(error.abs()));
     let range = ((largest * 20.0).ceil() / 20.0).min(1.0);
