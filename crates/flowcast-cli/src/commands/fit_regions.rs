@@ -49,7 +49,9 @@ impl FitRegions<'_> {
             let (understood, others) = exercises(&open_recording(folder)?);
             if understood.is_empty() {
                 let place = folder.display();
-                bail!("{place}: found no region of a micro-benchmark, expected some, as MPI_Pcontrol(1, \"Bcast 1024\")");
+                bail!(
+                    "{place}: found no region of a micro-benchmark, expected some, as MPI_Pcontrol(1, \"Bcast 1024\")"
+                );
             }
             if !others.is_empty() {
                 eprintln!("flowcast: note: {} regions are left out: {}", others.len(), others.join(", "));

@@ -189,8 +189,7 @@ fn all_rows() -> Vec<Row> {
     let with = |repeats| [Max, Min, Mean, TwiceMax, Sum, Send, Recv].map(|size| Phase { repeats, size });
     let phases: Vec<Phase> = [Constant, Logarithmic, Linear].into_iter().flat_map(with).collect();
     let alone = phases.iter().map(|phase| Row { fan_in: *phase, fan_out: null });
-    let both =
-        phases.iter().flat_map(|first| phases.iter().map(|second| Row { fan_in: *first, fan_out: *second }));
+    let both = phases.iter().flat_map(|first| phases.iter().map(|second| Row { fan_in: *first, fan_out: *second }));
     alone.chain(both).collect()
 }
 
@@ -233,13 +232,8 @@ mod tests {
             [Exercise::PingPong, Exercise::Exchange, Exercise::FanOut, Exercise::FanIn, Exercise::Pairs].into_iter();
         let mut regions = Vec::new();
         for size in SIZES.map(Bytes) {
-            let blank = |exercise| MeasuredRegion {
-                name: "x".into(),
-                exercise,
-                size,
-                ranks,
-                once: Time::from_nanos(1.0),
-            };
+            let blank =
+                |exercise| MeasuredRegion { name: "x".into(), exercise, size, ranks, once: Time::from_nanos(1.0) };
             for exercise in messages.clone() {
                 let region = blank(exercise);
                 regions.push(MeasuredRegion { once: once(&region, &parameters).unwrap(), ..region });

@@ -90,8 +90,7 @@ fn push_rows(out: &mut String, predictors: &[String], rows: &[&Row]) {
     for row in rows {
         let interval =
             row.interval.map_or(String::new(), |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
-        let _ =
-            write!(out, "<tr><td>{}</td><td>{}</td><td>{interval}</td>", escaped(&row.name), Rounded(row.measured));
+        let _ = write!(out, "<tr><td>{}</td><td>{}</td><td>{interval}</td>", escaped(&row.name), Rounded(row.measured));
         for (at, predicted) in row.predicted.iter().enumerate() {
             let error = row.errors.as_ref().map_or(String::new(), |errors| signed(errors[at]));
             let _ = write!(out, "<td>{}</td><td>{error}</td>", Rounded(*predicted));

@@ -76,12 +76,7 @@ fn pattern(name: &str) -> Option<Exercise> {
     })
 }
 
-fn walk(
-    rank: usize,
-    file: &RankFile,
-    known: &BTreeMap<String, Function>,
-    contents: &mut BTreeMap<String, Content>,
-) {
+fn walk(rank: usize, file: &RankFile, known: &BTreeMap<String, Function>, contents: &mut BTreeMap<String, Content>) {
     let mut open: Vec<String> = Vec::new();
     for item in &file.items {
         let Item::Call(call) = item else { continue };

@@ -139,8 +139,7 @@ pub fn print(validation: &AppValidation, fared: &[Fared]) -> Result<()> {
 
 fn cells(row: &Row) -> Vec<String> {
     let interval = row.interval.map_or(String::new(), |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
-    let mut cells =
-        vec![row.quantity.name().to_owned(), row.name.clone(), Rounded(row.measured).to_string(), interval];
+    let mut cells = vec![row.quantity.name().to_owned(), row.name.clone(), Rounded(row.measured).to_string(), interval];
     for (at, predicted) in row.predicted.iter().enumerate() {
         let error = row.errors.as_ref().map_or(String::new(), |errors| format!(" ({:+.1} %)", errors[at] * 100.0));
         cells.push(format!("{}{error}", Rounded(*predicted)));
@@ -152,8 +151,7 @@ fn print_regions(validation: &AppValidation, fared: &[Fared]) {
     if fared.iter().all(|fared| fared.regions.is_none()) {
         return;
     }
-    let mut out =
-        table(&["prediction", ">regions", ">within 10 %", ">median error", ">mean error", ">worst", "which"]);
+    let mut out = table(&["prediction", ">regions", ">within 10 %", ">median error", ">mean error", ">worst", "which"]);
     for (name, fared) in validation.predictors.iter().zip(fared) {
         let Some(regions) = &fared.regions else { continue };
         let percent = |share: f64| format!("{:.1} %", share * 100.0);

@@ -40,10 +40,12 @@ pub use chart::ValidateChart;
 /// each model and each way of carrying out collectives. Computation takes its thread CPU time, so that a machine with
 /// more ranks than processors does not spoil it. Each finished run is kept in REPORT.html.journal at once.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
+#[command(
+    after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
                         flowcast validate app --lab asymmetric --lab-set cluster.nodes=4 --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
                         flowcast validate app --no-run --network other.toml --model limits -o cg.html\n  \
-                        flowcast validate chart cg.json lu.json -o chart.svg")]
+                        flowcast validate chart cg.json lu.json -o chart.svg"
+)]
 pub struct ValidateApp {
     /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
     #[arg(short, long, value_name = "REPORT.html")]

@@ -59,11 +59,7 @@ pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
 }
 
 /// What each predictor says; of several recordings the median.
-pub fn predict(
-    recordings: &[Vec<RankFile>],
-    predictors: &[Predictor],
-    setting: &Setting<'_>,
-) -> Result<Vec<RunTimes>> {
+pub fn predict(recordings: &[Vec<RankFile>], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<RunTimes>> {
     let each = recordings.iter().map(|files| predict_one(files, predictors, setting)).collect::<Result<Vec<_>>>()?;
     let of = |at: usize| {
         let runs: Vec<RunTimes> = each.iter().map(|predicted| predicted[at].clone()).collect();

@@ -6,9 +6,9 @@ use crate::trace::build::{CallRecord, Channel};
 use crate::trace::program::CollectiveMode;
 use crate::trace::recorded::decode::{Call, Item, Members, RankFile};
 use crate::trace::recorded::form::{CANCELLED, MATCHED};
-use crate::trace::recorded::{operation, region_name};
 use crate::trace::recorded::summary::known_functions;
 use crate::trace::recorded::table::Function;
+use crate::trace::recorded::{operation, region_name};
 use crate::units::Bytes;
 
 /// What is counted and left out, by number.
