@@ -1,18 +1,21 @@
 //! The runs of a program: each with the recorder in it, each kept in the journal when it is done.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use flowcast::trace::recorded::form;
 use flowcast::trace::recorded::times::measured;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Bytes, Node, Rounded, Time};
 use flowcast_lab::{Lab, LabSpec};
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use super::super::journal::{self, Journal, path_beside};
 use super::document::TimesForm;
@@ -141,27 +144,35 @@ impl Plan<'_> {
         (measured.runs.len() < self.runs).then_some(Next::Time(measured.runs.len() + 1))
     }
 
+    /// A killed run leaves no folder of that name, since it gets its name at the end.
     fn record(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
         let ending = if number == 1 { "rec".to_owned() } else { format!("rec.{number}") };
         let kept = self.output.with_extension(ending);
         if kept.exists() {
-            // A run that was killed: the journal does not know it.
-            std::fs::remove_dir_all(&kept).with_context(|| format!("cannot remove {}", kept.display()))?;
+            bail!("found {}, expected no such folder yet (remove it, or another -o)", kept.display());
         }
-        let folder = prepare(&kept)?;
-        let times = self.run(place, recorder, &folder)?;
-        eprintln!("flowcast: recorded run {number} of {}: {}", self.record_runs, Rounded(times.total));
         let name = kept.file_name().context("found no file name, expected -o REPORT.html")?;
+        let folder = self.folder_beside()?;
+        let times = self.run(place, recorder, &prepare(folder.path())?)?;
+        fs::rename(folder.path(), &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+        // What it was made for has its name now.
+        let _ = folder.keep();
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))?;
+        eprintln!("flowcast: recorded run {number} of {}: {}", self.record_runs, Rounded(times.total));
         Ok(Line::Recorded(name.to_string_lossy().into_owned()))
     }
 
     fn time(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
-        let beside = self.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))?;
-        let inside = std::fs::canonicalize(folder.path())?;
-        let times = self.run(place, recorder, &inside)?;
+        let folder = self.folder_beside()?;
+        let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
         eprintln!("flowcast: timed run {number} of {}: {}", self.runs, Rounded(times.total));
         Ok(Line::Timed(TimesForm::from(&times)))
+    }
+
+    /// A folder where ranks of a lab find it as well.
+    fn folder_beside(&self) -> Result<TempDir> {
+        let beside = self.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
     }
 
     /// One run; the recording stays in the folder.
