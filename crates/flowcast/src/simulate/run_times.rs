@@ -110,7 +110,7 @@ mod tests {
     use crate::model::network::Network;
     use crate::simulate::costs::Rendezvous;
     use crate::simulate::placement::Placement;
-    use crate::trace::{self, ReadOptions, Trace};
+    use crate::trace::{self, ReadOptions, SharedBytes, Trace};
     use std::sync::Arc;
 
     /// Rank 0 computes 1 ms and sends 1000 bytes to rank 1 inside region 1; a barrier follows.
@@ -119,7 +119,7 @@ mod tests {
                          3:1:0:0:-1:1000:7:1:0\n20:1:0:60000019:0\n10:1:0:0:1:0:0:0:0:1\n";
 
     fn program() -> Program {
-        let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
         match trace::read("x.dim", Arc::new(TRACE.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
             Trace::Program(program) => program,
             Trace::Schedule(_) => panic!("a .dim is a program"),
