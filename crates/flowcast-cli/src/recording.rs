@@ -1,15 +1,20 @@
-//! Recordings as folders: finding the recorder, reading what it wrote.
+//! Recordings as folders: loading the recorder into a program, reading what it wrote.
 
 use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result};
 use flowcast::trace::ReadOptions;
 use flowcast::trace::read::recorded_files;
 use flowcast::trace::recorded::decode::RankFile;
 use flowcast::trace::recorded::form;
+use flowcast::units::{Bytes, Time};
 
+use crate::exit::EnvironmentLacks;
+use crate::mpi_launcher::{self, Launcher};
 use crate::trace_args::map;
 
 /// The file name of the library that is loaded into programs.
@@ -26,6 +31,78 @@ pub fn find_recorder(given: Option<&Path>) -> Option<PathBuf> {
     let folder = own.parent()?;
     let places = [folder.to_owned(), folder.join("deps"), folder.join("../lib/flowcast"), folder.join("../lib")];
     places.into_iter().find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
+}
+
+/// The recorder or an error that says where it was expected.
+pub fn recorder(given: Option<&Path>) -> Result<PathBuf> {
+    find_recorder(given).ok_or_else(|| {
+        let advice = format!(
+            "found no {RECORDER}, expected it beside flowcast (`cargo build --release` makes both) or with --recorder"
+        );
+        EnvironmentLacks(advice).into()
+    })
+}
+
+/// How the recorder is loaded.
+#[derive(Debug)]
+pub struct Loading<'a> {
+    /// The library.
+    pub recorder: &'a Path,
+    /// Where it writes; a path from the root.
+    pub folder: &'a Path,
+    /// Memory in which each rank's calls wait for the disk.
+    pub buffer: Bytes,
+    /// Most that each rank may write.
+    pub budget: Option<Bytes>,
+    /// How long a rank sleeps that waits, where the MPI library yields.
+    pub idle_sleep: Option<Time>,
+}
+
+impl Loading<'_> {
+    /// Runs a command with the recorder in it; `process` makes the process of a program, here or in a lab.
+    pub fn run(&self, command: &[OsString], process: impl FnOnce(&OsStr) -> Result<Command>) -> Result<ExitStatus> {
+        let mut variables = vec![
+            ("LD_PRELOAD".to_owned(), preload(self.recorder)),
+            ("FLOWCAST_RECORD".to_owned(), self.folder.into()),
+            ("FLOWCAST_RECORD_BUFFER".to_owned(), self.buffer.0.to_string().into()),
+        ];
+        if let Some(budget) = self.budget {
+            variables.push(("FLOWCAST_RECORD_BUDGET".to_owned(), budget.0.to_string().into()));
+        }
+        if let Some(sleep) = self.idle_sleep {
+            variables.push(("FLOWCAST_IDLE_SLEEP_NS".to_owned(), format!("{:.0}", sleep.as_nanos()).into()));
+        }
+        let launcher = Launcher::of(&command[0]);
+        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        let forwarded = mpi_launcher::forward(launcher, command, &names);
+        let (program, arguments) = forwarded.command.split_first().context("found no command")?;
+        let mut process = process(program)?;
+        process.args(arguments).envs(variables).envs(forwarded.variables);
+        process
+            .status()
+            .map_err(|error| EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into())
+    }
+}
+
+/// In front of what is loaded anyway.
+fn preload(recorder: &Path) -> OsString {
+    let mut value: OsString = recorder.into();
+    if let Some(others) = env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    value
+}
+
+/// What is said about a command that recorded nothing.
+pub fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
+    let command = command.join(" ".as_ref());
+    EnvironmentLacks(format!(
+        "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, or could not start \
+         (`flowcast doctor -- COMMAND` tells more)",
+        command.to_string_lossy()
+    ))
+    .into()
 }
 
 /// The ranks of a recording.

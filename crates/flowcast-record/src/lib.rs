@@ -19,6 +19,7 @@ pub mod dictionary;
 pub mod encoder;
 mod functions;
 mod handles;
+mod idle;
 mod library;
 mod lock;
 mod note;

@@ -22,7 +22,8 @@ pub fn check() -> Outcome {
         return Outcome::Skipped(format!("not here: {}", missing.join(", ")));
     }
     // One after the other: each program has more ranks than there are processors already.
-    let mut arguments = vec!["test", "-p", "flowcast-cli", "--test", "record", "--", "--ignored", "--test-threads=1"];
+    let tests = ["test", "-p", "flowcast-cli", "--test", "record", "--test", "validate_app"];
+    let mut arguments = [&tests[..], &["--", "--ignored", "--test-threads=1"]].concat();
     arguments.extend_from_slice(&modules);
     match (cargo::run(&arguments), missing.is_empty()) {
         (Outcome::Passed, false) => {

@@ -11,10 +11,11 @@ use flowcast::fit::conflicts::{self, ConflictFitOptions};
 use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::network::Network;
-use flowcast::units::{Rounded, Time};
+use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use super::fit_conflicts;
+use super::fit_regions::FitRegions;
 use crate::files::{read_text, write_whole};
 use crate::output::println_out;
 use crate::provenance;
@@ -29,14 +30,22 @@ use crate::tables::table;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
                         flowcast fit --prtt round-trips.csv --json\n  \
-                        flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml")]
+                        flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
+                        flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml")]
 pub struct Fit {
     /// Samples written by `flowcast measure`
-    #[arg(required_unless_present = "prtt", conflicts_with = "prtt")]
+    #[arg(required_unless_present_any = ["prtt", "regions"], conflicts_with = "prtt")]
     samples: Option<PathBuf>,
     /// Round trips from elsewhere: a CSV with the columns n,d_us,size_B,prtt_us
     #[arg(long, value_name = "FILE.csv")]
     prtt: Option<PathBuf>,
+    /// Recordings of micro-benchmarks with a region for each operation and size: Dimemas' latency, bandwidth, links,
+    /// buses and table of collectives are found by search
+    #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["samples", "prtt"])]
+    regions: Vec<PathBuf>,
+    /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
+    #[arg(long, value_name = "BYTES", requires = "regions")]
+    rendezvous_from: Option<Bytes>,
     /// Write the network file
     #[arg(short, long, value_name = "NET.toml")]
     output: Option<PathBuf>,
@@ -66,7 +75,10 @@ pub struct Fit {
 impl Fit {
     /// Fits, writes the network file if asked, and prints the parameters.
     pub fn run(self) -> Result<()> {
-        let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of both");
+        if !self.regions.is_empty() {
+            return self.fit_regions();
+        }
+        let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of them");
         let place = || path.display().to_string();
         let text = read_text(path)?;
         if self.samples.is_some() && ConflictSamples::is_one(&text) {
@@ -99,6 +111,17 @@ impl Fit {
     fn write(&self, network: &Network) -> Result<()> {
         let Some(output) = &self.output else { return Ok(()) };
         write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
+    }
+
+    fn fit_regions(&self) -> Result<()> {
+        let fit = FitRegions {
+            recordings: &self.regions,
+            output: self.output.as_deref(),
+            name: self.network_name(),
+            rendezvous_from: self.rendezvous_from,
+            json: self.json,
+        };
+        fit.run()
     }
 
     fn options(&self) -> FitOptions {

@@ -11,6 +11,7 @@ mod explain;
 mod explain_trace;
 mod fit;
 mod fit_conflicts;
+mod fit_regions;
 mod generate;
 pub(crate) mod lab;
 mod lab_network;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -12,12 +12,11 @@ use flowcast::trace::recorded::summary::{self, Summary};
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
 
-use crate::exit::{EnvironmentLacks, Finding};
+use crate::exit::Finding;
 use crate::files::write_whole;
-use crate::mpi_launcher::{self, Launcher};
 use crate::output::println_out;
 use crate::provenance;
-use crate::recording::{RECORDER, find_recorder, open_recording};
+use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use crate::tables::table;
 
 /// Record what an MPI program communicates while it runs
@@ -44,6 +43,9 @@ pub struct Record {
     /// Memory in which each rank's calls wait for the disk
     #[arg(long, value_name = "BYTES", default_value = "256KiB")]
     buffer: Bytes,
+    /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    idle_sleep: Option<Time>,
     /// The library to load into the program, if it is not beside flowcast
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
@@ -62,38 +64,25 @@ impl Record {
             return self.print(folder);
         }
         let folder = self.output.as_deref().context("found no --output, expected --output TRACE")?;
-        let recorder = find_recorder(self.recorder.as_deref()).ok_or_else(no_recorder)?;
-        let folder = prepare(folder)?;
-        let status = self.start(&folder, &recorder)?;
+        let recorder = recorder(self.recorder.as_deref())?;
+        let folder = &prepare(folder)?;
+        let loading = Loading {
+            recorder: &recorder,
+            folder,
+            buffer: self.buffer,
+            budget: self.budget,
+            idle_sleep: self.idle_sleep,
+        };
+        let status = loading.run(&self.command, |program| Ok(Command::new(program)))?;
         if !folder.join(form::RECORDING).exists() {
             return Err(not_recorded(&self.command, status));
         }
-        self.print(&folder)?;
+        self.print(folder)?;
         if status.success() {
             return Ok(());
         }
         let said = format!("the program ended with {status}; what it did until then is in {}", folder.display());
         Err(Finding(said).into())
-    }
-
-    fn start(&self, folder: &Path, recorder: &Path) -> Result<ExitStatus> {
-        let mut variables = vec![
-            ("LD_PRELOAD".to_owned(), preload(recorder)),
-            ("FLOWCAST_RECORD".to_owned(), folder.into()),
-            ("FLOWCAST_RECORD_BUFFER".to_owned(), self.buffer.0.to_string().into()),
-        ];
-        if let Some(budget) = self.budget {
-            variables.push(("FLOWCAST_RECORD_BUDGET".to_owned(), budget.0.to_string().into()));
-        }
-        let launcher = Launcher::of(&self.command[0]);
-        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
-        let forwarded = mpi_launcher::forward(launcher, &self.command, &names);
-        let (program, arguments) = forwarded.command.split_first().context("found no command")?;
-        let mut command = Command::new(program);
-        command.args(arguments).envs(variables).envs(forwarded.variables);
-        command
-            .status()
-            .map_err(|error| EnvironmentLacks(format!("cannot run {}: {error}", program.to_string_lossy())).into())
     }
 
     fn print(&self, folder: &Path) -> Result<()> {
@@ -113,25 +102,8 @@ impl Record {
     }
 }
 
-fn no_recorder() -> anyhow::Error {
-    let advice = format!(
-        "found no {RECORDER}, expected it beside flowcast (`cargo build --release` makes both) or with --recorder"
-    );
-    EnvironmentLacks(advice).into()
-}
-
-fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
-    let command = command.join(" ".as_ref());
-    EnvironmentLacks(format!(
-        "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, or could not start \
-         (`flowcast doctor -- COMMAND` tells more)",
-        command.to_string_lossy()
-    ))
-    .into()
-}
-
 /// The folder, made and with a note of where the recording comes from.
-fn prepare(folder: &Path) -> Result<PathBuf> {
+pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
     let cannot = || format!("cannot write {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
     if fs::read_dir(folder).with_context(cannot)?.next().is_some() {
@@ -143,16 +115,6 @@ fn prepare(folder: &Path) -> Result<PathBuf> {
         Ok(std::io::Write::write_all(out, format!("{note}\n").as_bytes())?)
     })?;
     Ok(folder)
-}
-
-/// In front of what is loaded anyway.
-fn preload(recorder: &Path) -> OsString {
-    let mut value: OsString = recorder.into();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        value.push(":");
-        value.push(others);
-    }
-    value
 }
 
 fn to_json(folder: &Path, ranks: usize, sum: &Summary) -> serde_json::Value {

@@ -2,12 +2,13 @@
 //!
 //! [`samples`] reads and writes what was measured, [`prtt`] says what a parametrised round trip measures, [`loggp`]
 //! turns round trips into LogGP parameters with intervals, [`conflict_samples`] and [`conflicts`] do the same for messages
-//! that are under way together, [`verdict`] says what is wrong with them, and [`plogp`] how
-//! many messages the older method would need.
+//! that are under way together, [`verdict`] says what is wrong with them, and [`plogp`] how many messages the older method
+//! would need. [`dimemas`] finds Dimemas' parameters from regions of dedicated runs.
 
 pub mod conflict_samples;
 pub mod conflicts;
 mod descent;
+pub mod dimemas;
 mod estimate;
 pub mod loggp;
 mod network;

@@ -345,9 +345,15 @@ impl fmt::Display for Phase {
     }
 }
 
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} | {}", self.fan_in, self.fan_out)
+    }
+}
+
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{} | {}", self.fan_in, self.fan_out))
+        serializer.collect_str(self)
     }
 }
 

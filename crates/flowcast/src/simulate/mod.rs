@@ -20,6 +20,7 @@ pub mod placement;
 pub mod record;
 pub mod replay;
 pub mod routes;
+pub mod run_times;
 mod standstill;
 pub mod sweep;
 pub mod timeline;

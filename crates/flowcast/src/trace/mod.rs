@@ -17,6 +17,7 @@ mod parallel;
 pub mod program;
 pub mod read;
 pub mod recorded;
+pub mod run_times;
 pub mod schedule;
 pub mod together;
 pub mod words;

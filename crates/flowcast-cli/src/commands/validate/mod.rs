@@ -1,5 +1,7 @@
 //! `flowcast validate`: predictions against what really happened.
 
+mod app;
+mod finished;
 mod journal;
 mod pattern;
 mod patterns;
@@ -13,7 +15,8 @@ use clap::{Args, Subcommand};
 
 /// Compare predictions with what really happens
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast validate pattern --set A --instances 10 -o chain.html")]
+#[command(after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
+                        flowcast validate app --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x")]
 pub struct Validate {
     #[command(subcommand)]
     what: What,
@@ -22,6 +25,8 @@ pub struct Validate {
 #[derive(Debug, Subcommand)]
 enum What {
     Pattern(Box<pattern::ValidatePattern>),
+    App(Box<app::ValidateApp>),
+    Chart(app::ValidateChart),
 }
 
 impl Validate {
@@ -29,6 +34,8 @@ impl Validate {
     pub fn run(self) -> Result<()> {
         match self.what {
             What::Pattern(command) => command.run(),
+            What::App(command) => command.run(),
+            What::Chart(command) => command.run(),
         }
     }
 }

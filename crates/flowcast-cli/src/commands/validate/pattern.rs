@@ -1,6 +1,6 @@
 //! `flowcast validate pattern`: patterns carried for real in a lab, and each predicted with each model.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -10,7 +10,8 @@ use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{ModelErrors, Validation};
 use flowcast_lab::{Lab, LabSpec, Level, network_of};
 
-use super::journal::{self, Finished, Header, Journal};
+use super::finished::{Finished, Header};
+use super::journal::{self, Journal, path_beside};
 use super::patterns::{Draw, Ends, Named, Set};
 use super::results::{self, Predictors};
 use super::tolerance::Tolerance;
@@ -103,9 +104,7 @@ pub struct ValidatePattern {
 impl ValidatePattern {
     /// Carries what is missing, predicts, reports.
     pub fn run(self) -> Result<()> {
-        if self.output.extension().is_none_or(|ending| ending != "html") {
-            bail!("-o: found {}, expected a file that ends in .html", self.output.display());
-        }
+        journal::check_page(&self.output)?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;
         let set = Set::parse(&self.sets)?;
@@ -129,8 +128,8 @@ impl ValidatePattern {
     }
 
     fn known(&self) -> Result<(Header, Vec<Finished>)> {
-        let (header, finished, _) = journal::read(&self.journal_path())?;
-        Ok((header, finished))
+        let content = journal::read::<Header, _>(&path_beside(&self.output))?;
+        Ok((content.header, content.lines))
     }
 
     /// The patterns of this run that are finished, those of an earlier run among them.
@@ -141,9 +140,9 @@ impl ValidatePattern {
         let wanted = set.patterns(draw, ends, &spec)?;
         let header = Header::of(&spec, self.over);
         let (mut journal, mut known) = if self.resume {
-            Journal::resume(&self.journal_path(), &header)?
+            Journal::resume::<_, Finished>(&path_beside(&self.output), &header)?
         } else {
-            (Journal::start(&self.journal_path(), &header)?, Vec::new())
+            (Journal::start(&path_beside(&self.output), &header)?, Vec::new())
         };
         let missing: Vec<&Named> = wanted.iter().filter(|named| !known.iter().any(|known| known.is(named))).collect();
         if !missing.is_empty() {
@@ -222,20 +221,16 @@ impl ValidatePattern {
         }
         all
     }
-
-    fn journal_path(&self) -> PathBuf {
-        let mut name = self.output.as_os_str().to_owned();
-        name.push(".journal");
-        Path::new(&name).to_owned()
-    }
 }
 
 fn judge(tolerances: &[Tolerance], models: &[Model], errors: &[ModelErrors]) -> Result<()> {
     let mut exceeded = Vec::new();
     for tolerance in tolerances {
-        let at = models.iter().position(|model| *model == tolerance.model);
-        let at = at.with_context(|| format!("--tolerance {}: expected a model of --models", tolerance.model.name()))?;
-        exceeded.extend(tolerance.exceeded_by(&errors[at]));
+        let model = Model::named(&tolerance.name)?;
+        let at = models.iter().position(|known| *known == model);
+        let at = at.with_context(|| format!("--tolerance {}: expected a model of --models", tolerance.name))?;
+        let found = [("mean absolute error", errors[at].mean_absolute), ("worst flow", errors[at].worst.error)];
+        exceeded.extend(tolerance.exceeded_by(found));
     }
     if exceeded.is_empty() { Ok(()) } else { Err(Finding(exceeded.join("; ")).into()) }
 }

@@ -15,7 +15,7 @@ use flowcast::stats::sample::median;
 use flowcast::units::Time;
 use serde_json::{Value, json};
 
-use super::journal::Finished;
+use super::finished::Finished;
 use super::patterns::{by_step, racks_of};
 use crate::files::write_whole;
 use crate::output::println_out;

@@ -3,6 +3,8 @@
 //!
 //! The measured value of a flow is the median of its repetitions; errors are `(predicted - measured) / measured`.
 
+pub mod app;
+mod app_page;
 mod page;
 mod plot;
 
@@ -14,7 +16,9 @@ use crate::stats::error_measures::{ErrorOfOne, error_summary, signed_errors};
 use crate::stats::sample::median;
 use crate::units::Time;
 
+pub use app_page::app_html;
 pub use page::html;
+pub use plot::error_bars;
 
 /// A pattern that was carried and predicted.
 #[derive(Debug, Clone, PartialEq)]

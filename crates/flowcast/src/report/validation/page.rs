@@ -1,5 +1,6 @@
 //! A validation as one HTML page that loads nothing from anywhere.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{ModelErrors, Validation, plot};
@@ -14,11 +15,7 @@ height:10px;border-radius:5px;margin-right:6px}";
 
 /// The page.
 pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
-    let title = escaped(&validation.title);
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
-         <h1>{title}</h1>\n"
-    );
+    let mut out = begun(&validation.title);
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
     let _ = writeln!(
         out,
@@ -28,8 +25,17 @@ pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
     push_models(&mut out, validation, errors);
     push_configurations(&mut out, validation, errors);
     push_drawings(&mut out, validation, errors);
-    push_provenance(&mut out, validation);
+    push_provenance(&mut out, &validation.provenance);
     out + "</html>\n"
+}
+
+/// The page down to its heading.
+pub(super) fn begun(title: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
+         <h1>{title}</h1>\n"
+    )
 }
 
 fn push_models(out: &mut String, validation: &Validation, errors: &[ModelErrors]) {
@@ -109,9 +115,9 @@ fn push_drawings(out: &mut String, validation: &Validation, errors: &[ModelError
     }
 }
 
-fn push_provenance(out: &mut String, validation: &Validation) {
+pub(super) fn push_provenance(out: &mut String, provenance: &BTreeMap<String, String>) {
     out.push_str("<h2>Provenance</h2>\n<table>\n");
-    for (key, value) in &validation.provenance {
+    for (key, value) in provenance {
         let _ = writeln!(
             out,
             "<tr><td>{}</td><td style=\"text-align:left;white-space:pre-wrap\">{}</td></tr>",
@@ -122,11 +128,11 @@ fn push_provenance(out: &mut String, validation: &Validation) {
     out.push_str("</table>\n");
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn signed(share: f64) -> String {
+pub(super) fn signed(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use super::program::SharedBytes;
 use super::{ReadOptions, Trace, TraceError, compiled};
 
-pub use recorded::files as recorded_files;
+pub use recorded::{
+    Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
+};
 
 /// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
 pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;

@@ -11,10 +11,13 @@
 pub mod decode;
 pub mod fold;
 pub mod form;
+pub mod regions;
 pub mod summary;
 pub mod table;
+pub mod times;
 
 use crate::model::collective::CollectiveOp;
+use decode::RankFile;
 
 /// The collective operation that a function performs: `Ibcast` and `Bcast_init` are a `Bcast`. An exclusive scan counts
 /// as a scan.
@@ -26,6 +29,12 @@ pub fn operation(function: &str) -> Option<CollectiveOp> {
         _ => CollectiveOp::from_name(name),
     };
     named(bare).or_else(|| named(bare.strip_prefix('I')?))
+}
+
+/// The name of the region that a call of `MPI_Pcontrol` marks; numbered ones are named by their number.
+pub fn region_name(file: &RankFile, words: &[i64]) -> String {
+    let name = usize::try_from(words[2] - 1).ok().and_then(|name| file.names.get(name));
+    name.cloned().unwrap_or_else(|| words[1].unsigned_abs().to_string())
 }
 
 #[cfg(test)]

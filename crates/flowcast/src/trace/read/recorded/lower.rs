@@ -6,9 +6,9 @@ use crate::trace::build::{CallRecord, Channel};
 use crate::trace::program::CollectiveMode;
 use crate::trace::recorded::decode::{Call, Item, Members, RankFile};
 use crate::trace::recorded::form::{CANCELLED, MATCHED};
-use crate::trace::recorded::operation;
 use crate::trace::recorded::summary::known_functions;
 use crate::trace::recorded::table::Function;
+use crate::trace::recorded::{operation, region_name};
 use crate::units::Bytes;
 
 /// What is counted and left out, by number.
@@ -160,11 +160,6 @@ pub fn lower(file: &RankFile, context: &Context<'_>) -> Lowered {
 pub fn region_names(file: &RankFile) -> Vec<String> {
     let is_region = |words: &&Vec<i64>| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3;
     file.signatures.iter().filter(is_region).map(|words| region_name(file, words)).collect()
-}
-
-fn region_name(file: &RankFile, words: &[i64]) -> String {
-    let name = usize::try_from(words[2] - 1).ok().and_then(|name| file.names.get(name));
-    name.cloned().unwrap_or_else(|| words[1].unsigned_abs().to_string())
 }
 
 struct Lowering<'a> {

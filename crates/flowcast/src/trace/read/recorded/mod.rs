@@ -13,6 +13,8 @@ mod lower;
 mod prune;
 mod threads;
 
+pub use lower::REGION;
+
 use std::collections::BTreeMap;
 
 use super::OpenPart;
@@ -33,9 +35,16 @@ pub fn recognises(text: &[u8]) -> bool {
 /// Reads a recording.
 pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
     let files = files(name, text, open, options)?;
-    let communicators = Communicators::of(&files);
-    let regions = Regions::of(&files);
-    let clock = Clock::of(&files);
+    program(name, &files, Clock::of(&files), options)
+}
+
+/// The program of a recording whose files are read, with computation by a clock.
+///
+/// # Errors
+/// As [`read`].
+pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOptions) -> Result<Program, TraceError> {
+    let communicators = Communicators::of(files);
+    let regions = Regions::of(files);
     let mut ranks = Vec::with_capacity(files.len());
     for (file, ids) in files.iter().zip(&communicators.ids) {
         ranks.push(lower::lower(file, &lower::Context { ids, regions: &regions, clock }));
@@ -45,7 +54,7 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
     let builders: Result<Vec<_>, _> =
         ranks.into_iter().enumerate().map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
     let parts = Parts {
-        name: program_name(name, &files),
+        name: program_name(name, files),
         ranks: builders?,
         communicators: communicators.members,
         ignored_kind: |kind| lower::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
@@ -59,6 +68,11 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
         program.ignored.push(IgnoredRecords { kind: "ends of ranks, which were not recorded,".to_owned(), count: cut });
     }
     Ok(program)
+}
+
+/// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`].
+pub fn region_names(files: &[RankFile]) -> Vec<String> {
+    Regions::of(files).0.into_keys().collect()
 }
 
 /// A file's name, its bytes and what they became.
@@ -103,7 +117,9 @@ fn program_name(name: &str, files: &[RankFile]) -> String {
 /// Which of a computation's two times counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
+    /// The time that passed.
     Wall,
+    /// The time that the thread had a processor.
     ThreadCpu,
 }
 

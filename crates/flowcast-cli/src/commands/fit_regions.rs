@@ -1,0 +1,153 @@
+//! `flowcast fit --regions`: Dimemas' parameters from recorded micro-benchmarks.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use flowcast::fit::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
+use flowcast::stats::sample::median;
+use flowcast::trace::recorded::regions::exercises;
+use flowcast::units::{Bytes, Rounded, Time};
+use serde_json::json;
+
+use crate::files::write_whole;
+use crate::output::println_out;
+use crate::provenance;
+use crate::recording::open_recording;
+use crate::tables::table;
+
+/// What is fitted, and where it goes.
+pub struct FitRegions<'a> {
+    pub recordings: &'a [PathBuf],
+    pub output: Option<&'a Path>,
+    pub name: String,
+    pub rendezvous_from: Option<Bytes>,
+    pub json: bool,
+}
+
+impl FitRegions<'_> {
+    /// Fits, writes the network file if asked, and prints what was found.
+    pub fn run(&self) -> Result<()> {
+        let regions = self.regions()?;
+        let fit = fit(&regions)?;
+        if let Some(output) = self.output {
+            let network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
+            write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
+        }
+        match self.json {
+            true => println_out!("{}", document(&fit)),
+            false => print(&fit),
+        }
+        Ok(())
+    }
+
+    /// Each region once, with the median of its times.
+    fn regions(&self) -> Result<Vec<MeasuredRegion>> {
+        let mut all: BTreeMap<(u32, String), Vec<MeasuredRegion>> = BTreeMap::new();
+        for folder in self.recordings {
+            let (understood, others) = exercises(&open_recording(folder)?);
+            if understood.is_empty() {
+                let place = folder.display();
+                bail!(
+                    "{place}: found no region of a micro-benchmark, expected some, as MPI_Pcontrol(1, \"Bcast 1024\")"
+                );
+            }
+            if !others.is_empty() {
+                eprintln!("flowcast: note: {} regions are left out: {}", others.len(), others.join(", "));
+            }
+            for region in understood {
+                all.entry((region.ranks, region.name.clone())).or_default().push(region);
+            }
+        }
+        let middle = |regions: Vec<MeasuredRegion>| -> Result<MeasuredRegion> {
+            let times: Vec<f64> = regions.iter().map(|region| region.once.as_nanos()).collect();
+            let first = regions.into_iter().next().context("every region was measured")?;
+            Ok(MeasuredRegion { once: Time::from_nanos(median(&times)?), ..first })
+        };
+        all.into_values().map(middle).collect()
+    }
+
+    fn provenance(&self, fit: &DimemasFit) -> BTreeMap<String, String> {
+        let mut all = provenance::of_this_run();
+        all.insert("regions".into(), fit.regions.len().to_string());
+        all.insert("regions.within_10_percent".into(), format!("{:.3}", fit.share_within(0.1)));
+        all.insert("regions.mean_absolute_error".into(), format!("{:.3}", mean_error(fit)));
+        all
+    }
+}
+
+fn mean_error(fit: &DimemasFit) -> f64 {
+    fit.errors().map(|(_, error)| error.abs()).sum::<f64>() / fit.regions.len().max(1) as f64
+}
+
+fn document(fit: &DimemasFit) -> serde_json::Value {
+    let regions: Vec<_> = fit
+        .regions
+        .iter()
+        .map(|(region, predicted)| {
+            json!({
+                "region": region.name, "ranks": region.ranks, "measured_s": region.once.as_seconds(),
+                "predicted_s": predicted.as_seconds(),
+            })
+        })
+        .collect();
+    let rows: BTreeMap<&str, String> = fit.rows.iter().map(|(op, row)| (op.name(), row.to_string())).collect();
+    json!({
+        "schema": "flowcast/dimemas-fit/1",
+        "latency_s": fit.latency.as_seconds(),
+        "bandwidth_Bps": fit.bandwidth.as_bytes_per_second(),
+        "in_links": fit.links.incoming,
+        "out_links": fit.links.outgoing,
+        "buses": fit.buses,
+        "collectives": rows,
+        "within_10_percent": fit.share_within(0.1),
+        "mean_absolute_error": mean_error(fit),
+        "regions": regions,
+    })
+}
+
+fn print(fit: &DimemasFit) {
+    let links = match (fit.links.incoming, fit.links.outgoing) {
+        (0, 0) => "not limited".to_owned(),
+        (links, 0) => format!("{links}, half duplex"),
+        (incoming, outgoing) => format!("{incoming} in, {outgoing} out"),
+    };
+    let buses = if fit.buses == 0 { "not limited".to_owned() } else { fit.buses.to_string() };
+    println_out!("latency    {}", Rounded(fit.latency));
+    println_out!("bandwidth  {:.3} MB/s", fit.bandwidth.as_bytes_per_second() / 1e6);
+    println_out!("links      {links}");
+    println_out!("buses      {buses}");
+    let mut out = table(&["operation", "fan-in | fan-out", ">regions", ">mean error", ">worst"]);
+    for (op, row) in &fit.rows {
+        let is_own = |region: &MeasuredRegion| matches!(region.exercise, Exercise::Collective(own, ..) if own == *op);
+        add_row(&mut out, fit, (op.name(), &row.to_string()), is_own);
+    }
+    let is_message = |region: &MeasuredRegion| !matches!(region.exercise, Exercise::Collective(..));
+    add_row(&mut out, fit, ("messages", ""), is_message);
+    println_out!("{out}");
+    println_out!(
+        "{} of {} regions are within 10 %, on average {:.1} % off",
+        fit.errors().filter(|(_, error)| error.abs() <= 0.1).count(),
+        fit.regions.len(),
+        mean_error(fit) * 100.0
+    );
+}
+
+fn add_row(
+    out: &mut comfy_table::Table,
+    fit: &DimemasFit,
+    (name, row): (&str, &str),
+    is_own: impl Fn(&MeasuredRegion) -> bool,
+) {
+    let errors: Vec<f64> = fit.errors().filter(|(region, _)| is_own(region)).map(|(_, error)| error).collect();
+    let Some(worst) = errors.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) else { return };
+    let mean = errors.iter().map(|error| error.abs()).sum::<f64>() / errors.len() as f64;
+    out.add_row([
+        name.to_owned(),
+        row.to_owned(),
+        errors.len().to_string(),
+        format!("{:.1} %", mean * 100.0),
+        format!("{:+.1} %", worst * 100.0),
+    ]);
+}

@@ -1,0 +1,251 @@
+//! `flowcast validate app`: a program run for real, recorded, and predicted.
+
+mod chart;
+mod document;
+mod predictors;
+mod runs;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use flowcast::model::machine::NodeGroup;
+use flowcast::model::network::Network;
+use flowcast::report::validation::app::{AppValidation, Fared};
+use flowcast::trace::read::Clock;
+use flowcast::trace::recorded::times::worked;
+use flowcast::units::{Bytes, Time};
+use flowcast_lab::{LabSpec, Level, network_of};
+
+use self::predictors::{Predictor, Setting};
+use self::runs::{Header, Measured};
+use super::journal::{self, path_beside};
+use super::tolerance::Tolerance;
+use crate::commands::lab::load;
+use crate::commands::predict_trace::parse_mapping;
+use crate::exit::Finding;
+use crate::network_args::{self, parse_overrides};
+use crate::output::println_out;
+use crate::provenance;
+use crate::recording::open_recording;
+
+pub use chart::ValidateChart;
+
+/// Run an MPI program, record it, and compare what it took with predictions
+///
+/// The program runs several times, here or in a lab, with the recorder in it (50 to 150 ns a call), and what each run
+/// took is kept: in all, by region (MPI_Pcontrol), by rank, by type of call. One more run is recorded and predicted with
+/// each model and each way of carrying out collectives. Computation takes its thread CPU time, so that a machine with
+/// more ranks than processors does not spoil it. Each finished run is kept in REPORT.html.journal at once.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast validate app --network fitted.toml --runs 6 -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
+                        flowcast validate app --lab asymmetric --lab-set cluster.nodes=4 --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x\n  \
+                        flowcast validate app --no-run --network other.toml --model limits -o cg.html\n  \
+                        flowcast validate chart cg.json lu.json -o chart.svg"
+)]
+pub struct ValidateApp {
+    /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
+    #[arg(short, long, value_name = "REPORT.html")]
+    output: PathBuf,
+    /// Run in a lab: name of one that is up, built-in profile or lab file
+    #[arg(long, value_name = "NAME|PROFILE|FILE")]
+    lab: Option<String>,
+    /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
+    lab_set: Vec<String>,
+    /// Do not check that the lab delivers its rates
+    #[arg(long)]
+    no_self_test: bool,
+    /// Built-in network, network file or Dimemas configuration, fitted to other runs [default: that of the lab's rates]
+    #[arg(short, long, value_name = "NET")]
+    network: Option<String>,
+    /// Replace a field of the network (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas
+    #[arg(long, value_delimiter = ',', value_name = "MODEL", default_value = "limits,fair,closed-loop")]
+    model: Vec<String>,
+    /// How collectives are replayed, as for `predict`; each with each model
+    #[arg(long, value_delimiter = ',', value_name = "HOW", default_value = "formula,openmpi")]
+    collectives: Vec<String>,
+    /// Where ranks run, as for `predict` [default: on the hosts of the recording]
+    #[arg(long, value_name = "MAP")]
+    mapping: Option<String>,
+    /// Messages of at least this size wait for their receiver
+    #[arg(long, value_name = "BYTES")]
+    rendezvous_from: Option<Bytes>,
+    /// Which time computations take
+    #[arg(long, value_enum, default_value_t = Compute::Cpu)]
+    compute: Compute,
+    /// Multiplies all computation
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    compute_scale: f64,
+    /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
+    /// they yield [default: 50us in a lab, else 0ns]
+    #[arg(long, value_name = "TIME", value_parser = Time::parse)]
+    idle_sleep: Option<Time>,
+    /// Runs that are timed
+    #[arg(long, default_value_t = 6, value_name = "COUNT")]
+    runs: usize,
+    /// Runs that are recorded and predicted; of several the median of the predictions counts
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    record_runs: usize,
+    /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
+    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
+    tolerance: Vec<String>,
+    /// Go on with the runs of REPORT.html.journal
+    #[arg(long)]
+    resume: bool,
+    /// Run nothing: predict the recording of REPORT.html.journal again
+    #[arg(long, conflicts_with_all = ["resume", "command", "lab"])]
+    no_run: bool,
+    /// Begin no run after this many seconds; what is finished is reported
+    #[arg(long, value_name = "SECONDS")]
+    max_time: Option<f64>,
+    /// The library to load into the program, if it is not beside flowcast
+    #[arg(long, value_name = "FILE.so")]
+    recorder: Option<PathBuf>,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+    /// What to run: the launcher with its options, the program with its own
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "no_run")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Compute {
+    /// Thread CPU time
+    Cpu,
+    /// The time that passed
+    Wall,
+}
+
+impl ValidateApp {
+    /// Runs what is missing, predicts, reports.
+    pub fn run(self) -> Result<()> {
+        journal::check_page(&self.output)?;
+        let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
+        let predictors = predictors::of(&self.model, &self.collectives)?;
+        self.check_counts()?;
+        let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
+        let network = self.network(spec.as_ref());
+        // What cannot be predicted is not run; a journal knows its lab only when it is read.
+        let network = if self.no_run && self.network.is_none() { None } else { Some(network?) };
+        let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
+        let network = match network {
+            Some(network) => network,
+            None => self.network(measured.header.lab.as_ref())?,
+        };
+        let validation = self.validation(&measured, &predictors, &network)?;
+        let fared = validation.fared()?;
+        let document = document::write(&self.output, &validation, &fared)?;
+        if self.json {
+            println_out!("{document}");
+        } else {
+            document::print(&validation, &fared)?;
+        }
+        judge(&tolerances, &validation.predictors, &fared)
+    }
+
+    fn check_counts(&self) -> Result<()> {
+        if self.runs == 0 || self.record_runs == 0 {
+            bail!("--runs, --record-runs: found 0, expected at least 1");
+        }
+        if !(self.compute_scale.is_finite() && self.compute_scale > 0.0) {
+            bail!("--compute-scale: found {}, expected a number above 0", self.compute_scale);
+        }
+        Ok(())
+    }
+
+    fn spec(&self, lab: &str) -> Result<LabSpec> {
+        match flowcast_lab::Lab::open(lab) {
+            Ok(lab) if self.lab_set.is_empty() => Ok(lab.spec().clone()),
+            Ok(_) => bail!("--lab-set: found fields for the lab `{lab}`, which is up, expected none"),
+            Err(_) => load(lab, &self.lab_set),
+        }
+    }
+
+    fn measured(&self, spec: &Option<LabSpec>) -> Result<Measured> {
+        let header = Header::new(spec.clone(), &self.command);
+        let plan = runs::Plan {
+            output: &self.output,
+            command: &self.command,
+            lab: self.lab.as_deref(),
+            self_test: !self.no_self_test,
+            recorder: self.recorder.as_deref(),
+            idle_sleep: self.idle_sleep.or(self.lab.is_some().then(|| Time::from_micros(50.0))),
+            runs: self.runs,
+            record_runs: self.record_runs,
+            max_time: self.max_time,
+        };
+        plan.carry_out(header, self.resume)
+    }
+
+    /// What is given, else what the lab's rates say; computation scaled.
+    fn network(&self, spec: Option<&LabSpec>) -> Result<Network> {
+        let overrides = parse_overrides(&self.overrides)?;
+        let mut network = match (&self.network, spec) {
+            (Some(name), _) => network_args::load(name, &overrides)?.announced(),
+            (None, Some(spec)) => network_of(spec, Level::Goodput)?.with_overrides(&overrides)?,
+            (None, None) => bail!("found neither --network nor --lab, expected --network NET"),
+        };
+        if self.compute_scale != 1.0 {
+            if network.machine.nodes.is_empty() {
+                network.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
+            }
+            network.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
+        }
+        Ok(network)
+    }
+
+    fn validation(&self, measured: &Measured, predictors: &[Predictor], network: &Network) -> Result<AppValidation> {
+        let setting = Setting {
+            network,
+            mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
+            rendezvous_from: self.rendezvous_from,
+            clock: if self.compute == Compute::Cpu { Clock::ThreadCpu } else { Clock::Wall },
+        };
+        let recordings: Vec<_> =
+            measured.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<_>>()?;
+        let first = recordings.first().context("found no recorded run, expected one (--resume records it)")?;
+        if measured.runs.is_empty() {
+            bail!("found no timed run, expected one (--resume runs it)");
+        }
+        Ok(AppValidation {
+            title: measured.header.title(),
+            predictors: predictors.iter().map(|predictor| predictor.name.clone()).collect(),
+            runs: measured.runs.clone(),
+            predicted: predictors::predict(&recordings, predictors, &setting)?,
+            worked: worked(first),
+            provenance: self.provenance(measured, network),
+        })
+    }
+
+    fn provenance(&self, measured: &Measured, network: &Network) -> BTreeMap<String, String> {
+        let mut all = provenance::of_this_run();
+        all.insert("program".into(), measured.header.title());
+        if let Some(lab) = &measured.header.lab {
+            all.insert("lab".into(), lab.to_toml());
+        }
+        all.insert("network".into(), network.to_toml());
+        all.insert("compute".into(), format!("{:?} times {}", self.compute, self.compute_scale).to_lowercase());
+        all
+    }
+}
+
+fn judge(tolerances: &[Tolerance], predictors: &[String], fared: &[Fared]) -> Result<()> {
+    let mut exceeded = Vec::new();
+    for tolerance in tolerances {
+        let at = predictors.iter().position(|name| *name == tolerance.name);
+        let at = at.with_context(|| {
+            format!("--tolerance: found `{}`, expected one of {}", tolerance.name, predictors.join(", "))
+        })?;
+        let worst = fared[at].regions.as_ref().map_or(0.0, |regions| regions.worst.1.abs());
+        exceeded.extend(tolerance.exceeded_by([("total off by", fared[at].total.abs()), ("worst region", worst)]));
+    }
+    if exceeded.is_empty() { Ok(()) } else { Err(Finding(exceeded.join("; ")).into()) }
+}

@@ -1,0 +1,141 @@
+//! The ways of predicting a recording: each model with each way of carrying out collectives.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use flowcast::model::machine::Mapping;
+use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
+use flowcast::report::validation::app::medians;
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::run_times::predicted;
+use flowcast::trace::read::{Clock, recorded_program, recorded_regions};
+use flowcast::trace::recorded::decode::RankFile;
+use flowcast::trace::run_times::RunTimes;
+use flowcast::trace::{Program, ReadOptions};
+use flowcast::units::Bytes;
+
+use crate::collectives::CollectivesArgs;
+use crate::commands::predict_trace::print_notes;
+
+/// Dimemas' links, buses and processors instead of a model of sharing.
+const LIMITS: &str = "limits";
+
+/// One way of predicting.
+#[derive(Debug, Clone)]
+pub struct Predictor {
+    /// `MODEL/COLLECTIVES`.
+    pub name: String,
+    model: Option<Model>,
+    collectives: String,
+}
+
+/// What all predictions have in common.
+pub struct Setting<'a> {
+    pub network: &'a Network,
+    pub mapping: Option<Mapping>,
+    pub rendezvous_from: Option<Bytes>,
+    pub clock: Clock,
+}
+
+/// Each model with each way.
+pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
+    let mut predictors = Vec::new();
+    for name in models {
+        let model = match name.as_str() {
+            LIMITS => None,
+            "packet" => bail!("--model: found `packet`, expected {LIMITS} or one of the fluid models for a program"),
+            name => Some(Model::named(name).with_context(|| format!("--model: expected {LIMITS} or a model"))?),
+        };
+        let named = |way: &String| Predictor { name: format!("{name}/{way}"), model, collectives: way.clone() };
+        predictors.extend(ways.iter().map(named));
+    }
+    for way in ways {
+        CollectivesArgs { collectives: Some(way.clone()) }.table(None)?;
+    }
+    Ok(predictors)
+}
+
+/// What each predictor says; of several recordings the median.
+pub fn predict(recordings: &[Vec<RankFile>], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<RunTimes>> {
+    let each = recordings.iter().map(|files| predict_one(files, predictors, setting)).collect::<Result<Vec<_>>>()?;
+    let of = |at: usize| {
+        let runs: Vec<RunTimes> = each.iter().map(|predicted| predicted[at].clone()).collect();
+        Ok(medians(&runs)?)
+    };
+    (0..predictors.len()).map(of).collect()
+}
+
+fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<RunTimes>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let program = recorded_program("the recording", files, setting.clock, ReadOptions { threads })?;
+    print_notes(&program);
+    let regions = recorded_regions(files);
+    let mapping = setting.mapping.clone().or_else(|| hosts(files));
+    let mut expanded: BTreeMap<&str, Option<Program>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for Predictor { model, collectives, .. } in predictors {
+        if !expanded.contains_key(collectives.as_str()) {
+            let how = CollectivesArgs { collectives: Some(collectives.clone()) };
+            expanded.insert(collectives, how.apply(&program, Some(setting.network))?);
+        }
+        let program = expanded[collectives.as_str()].as_ref().unwrap_or(&program);
+        let placement = Placement::of_program(&setting.network.machine, mapping.as_ref(), program)?;
+        let rendezvous = Rendezvous::of(setting.network, setting.rendezvous_from);
+        let engine = match model {
+            Some(model) => Engine::sharing(program, setting.network, placement, rendezvous, *model)?,
+            None => Engine::new(program, setting.network, placement, rendezvous)?,
+        };
+        all.push(predicted(program, &engine, &regions)?);
+    }
+    Ok(all)
+}
+
+/// The hosts of the recording as nodes, where there are several; ranks that ran on one host alone were to be on nodes
+/// of their own.
+fn hosts(files: &[RankFile]) -> Option<Mapping> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut nodes = Vec::new();
+    for file in files {
+        let host = file.header.fields.get("host").map_or("", String::as_str);
+        let known = names.iter().position(|name| *name == host);
+        nodes.push(known.unwrap_or(names.len()) as u32);
+        if known.is_none() {
+            names.push(host);
+        }
+    }
+    (names.len() > 1).then_some(Mapping::List(nodes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(host: &str) -> RankFile {
+        let mut file = RankFile::default();
+        file.header.fields.insert("host".into(), host.into());
+        file
+    }
+
+    #[test]
+    fn ranks_lie_on_the_hosts_of_the_recording_unless_there_is_only_one() {
+        assert_eq!(hosts(&[on("b"), on("a"), on("b")]), Some(Mapping::List(vec![0, 1, 0])));
+        assert_eq!(hosts(&[on("a"), on("a")]), None);
+    }
+
+    #[test]
+    fn each_model_meets_each_way_and_unknown_ones_are_refused() {
+        let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let names: Vec<String> = of(&list("limits,fair"), &list("formula,openmpi"))
+            .unwrap()
+            .into_iter()
+            .map(|predictor| predictor.name)
+            .collect();
+        assert_eq!(names, ["limits/formula", "limits/openmpi", "fair/formula", "fair/openmpi"]);
+        assert!(of(&list("packet"), &list("formula")).is_err());
+        assert!(of(&list("fare"), &list("formula")).is_err());
+        assert!(of(&list("fair"), &list("formulas")).is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! The runs of a program: each with the recorder in it, each kept in the journal when it is done.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use flowcast::trace::recorded::form;
+use flowcast::trace::recorded::times::measured;
+use flowcast::trace::run_times::RunTimes;
+use flowcast::units::{Bytes, Node, Rounded, Time};
+use flowcast_lab::{Lab, LabSpec};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use super::super::journal::{self, Journal, path_beside};
+use super::document::TimesForm;
+use crate::commands::lab::{explained, self_tested};
+use crate::commands::record::prepare;
+use crate::exit::Finding;
+use crate::recording::{Loading, not_recorded, open_recording, recorder};
+
+/// What is run, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    schema: String,
+    /// The lab, if the runs are in one.
+    pub lab: Option<LabSpec>,
+    command: Vec<String>,
+}
+
+impl Header {
+    /// Of a command.
+    pub fn new(lab: Option<LabSpec>, command: &[OsString]) -> Header {
+        let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Header { schema: <Header as journal::Header>::SCHEMA.to_owned(), lab, command }
+    }
+
+    /// The command as it was typed.
+    pub fn title(&self) -> String {
+        self.command.join(" ")
+    }
+}
+
+impl journal::Header for Header {
+    const SCHEMA: &'static str = "flowcast/app-validation-journal/1";
+    const LINES: &'static str = "runs";
+    const SAME: &'static str = "command or lab";
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+/// A finished run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    /// A recording that was kept: its folder, beside the journal.
+    Recorded(String),
+    /// What a run took.
+    Timed(TimesForm),
+}
+
+/// All finished runs.
+#[derive(Debug)]
+pub struct Measured {
+    pub header: Header,
+    pub recordings: Vec<PathBuf>,
+    pub runs: Vec<RunTimes>,
+}
+
+impl Measured {
+    /// The runs of a journal.
+    pub fn read(path: &Path) -> Result<Measured> {
+        let content = journal::read::<Header, Line>(path)?;
+        let mut measured = Measured { header: content.header, recordings: Vec::new(), runs: Vec::new() };
+        content.lines.into_iter().for_each(|line| measured.add(path, line));
+        Ok(measured)
+    }
+
+    fn add(&mut self, journal: &Path, line: Line) {
+        match line {
+            Line::Recorded(name) => self.recordings.push(journal.with_file_name(name)),
+            Line::Timed(times) => self.runs.push(times.into()),
+        }
+    }
+}
+
+/// What to run how often.
+pub struct Plan<'a> {
+    pub output: &'a Path,
+    pub command: &'a [OsString],
+    pub lab: Option<&'a str>,
+    pub self_test: bool,
+    pub recorder: Option<&'a Path>,
+    pub idle_sleep: Option<Time>,
+    pub runs: usize,
+    pub record_runs: usize,
+    pub max_time: Option<f64>,
+}
+
+impl Plan<'_> {
+    /// Runs what is missing.
+    pub fn carry_out(&self, header: Header, resume: bool) -> Result<Measured> {
+        let path = path_beside(self.output);
+        let recorder = recorder(self.recorder)?;
+        let (mut journal, known) = if resume {
+            Journal::resume::<Header, Line>(&path, &header)?
+        } else {
+            (Journal::start(&path, &header)?, Vec::new())
+        };
+        let mut measured = Measured { header, recordings: Vec::new(), runs: Vec::new() };
+        known.into_iter().for_each(|line| measured.add(&path, line));
+        if measured.recordings.len() >= self.record_runs && measured.runs.len() >= self.runs {
+            return Ok(measured);
+        }
+        let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
+        let began = Instant::now();
+        while let Some(next) = self.next(&measured) {
+            if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
+                eprintln!("flowcast: runs are left; --resume runs them");
+                break;
+            }
+            let line = match next {
+                Next::Record(number) => self.record(&place, &recorder, number)?,
+                Next::Time(number) => self.time(&place, &recorder, number)?,
+            };
+            journal.append(&line)?;
+            measured.add(&path, line);
+        }
+        Ok(measured)
+    }
+
+    fn next(&self, measured: &Measured) -> Option<Next> {
+        if measured.recordings.len() < self.record_runs {
+            return Some(Next::Record(measured.recordings.len() + 1));
+        }
+        (measured.runs.len() < self.runs).then_some(Next::Time(measured.runs.len() + 1))
+    }
+
+    /// A killed run leaves no folder of that name, since it gets its name at the end.
+    fn record(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
+        let ending = if number == 1 { "rec".to_owned() } else { format!("rec.{number}") };
+        let kept = self.output.with_extension(ending);
+        if kept.exists() {
+            bail!("found {}, expected no such folder yet (remove it, or another -o)", kept.display());
+        }
+        let name = kept.file_name().context("found no file name, expected -o REPORT.html")?;
+        let folder = self.folder_beside()?;
+        let times = self.run(place, recorder, &prepare(folder.path())?)?;
+        fs::rename(folder.path(), &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+        // What it was made for has its name now.
+        let _ = folder.keep();
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o755))?;
+        eprintln!("flowcast: recorded run {number} of {}: {}", self.record_runs, Rounded(times.total));
+        Ok(Line::Recorded(name.to_string_lossy().into_owned()))
+    }
+
+    fn time(&self, place: &Place, recorder: &Path, number: usize) -> Result<Line> {
+        let folder = self.folder_beside()?;
+        let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
+        eprintln!("flowcast: timed run {number} of {}: {}", self.runs, Rounded(times.total));
+        Ok(Line::Timed(TimesForm::from(&times)))
+    }
+
+    /// A folder where ranks of a lab find it as well.
+    fn folder_beside(&self) -> Result<TempDir> {
+        let beside = self.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        tempfile::tempdir_in(beside).with_context(|| format!("cannot write {}", beside.display()))
+    }
+
+    /// One run; the recording stays in the folder.
+    fn run(&self, place: &Place, recorder: &Path, folder: &Path) -> Result<RunTimes> {
+        let idle_sleep = self.idle_sleep;
+        let loading = Loading { recorder, folder, buffer: Bytes(1 << 20), budget: None, idle_sleep };
+        let status = loading.run(self.command, |program| {
+            let mut command = place.command(program)?;
+            // The standard output is the report's.
+            command.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
+            Ok(command)
+        })?;
+        if !folder.join(form::RECORDING).exists() {
+            return Err(not_recorded(self.command, status));
+        }
+        if !status.success() {
+            return Err(Finding(format!("the program ended with {status}")).into());
+        }
+        let times = measured(&open_recording(folder)?);
+        if times.total == Time::ZERO {
+            return Err(Finding("found no time between MPI_Init and MPI_Finalize, expected some".to_owned()).into());
+        }
+        Ok(times)
+    }
+}
+
+enum Next {
+    Record(usize),
+    Time(usize),
+}
+
+/// Where programs run.
+enum Place {
+    Here,
+    Lab(Box<Lab>),
+}
+
+impl Place {
+    fn of(name: Option<&str>, spec: Option<&LabSpec>, self_test: bool) -> Result<Place> {
+        let (Some(name), Some(spec)) = (name, spec) else { return Ok(Place::Here) };
+        let lab = match Lab::open(name) {
+            Ok(lab) => lab,
+            Err(_) => Lab::up(spec).map_err(explained)?,
+        };
+        if self_test {
+            self_tested(&lab)?;
+        }
+        Ok(Place::Lab(Box::new(lab)))
+    }
+
+    fn command(&self, program: &OsStr) -> Result<Command> {
+        match self {
+            Place::Here => Ok(Command::new(program)),
+            Place::Lab(lab) => {
+                let program = program.to_str().context("found a program whose name is no text, expected text")?;
+                let mut command = lab.command_in(Node(0), program).map_err(explained)?;
+                command.envs(lab.launcher_environment());
+                Ok(command)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_gives_back_recordings_and_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cg.html.journal");
+        let header = Header::new(None, &["mpirun".into(), "./cg".into()]);
+        let mut journal = Journal::start(&path, &header).unwrap();
+        let mut times = RunTimes::of_ranks(2);
+        times.total = Time::from_micros(1500.0);
+        times.add_region("solve", Time::from_micros(3.0));
+        journal.append(&Line::Recorded("cg.rec".into())).unwrap();
+        journal.append(&Line::Timed(TimesForm::from(&times))).unwrap();
+        let measured = Measured::read(&path).unwrap();
+        assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
+        assert_eq!(measured.runs, [times]);
+        assert_eq!(measured.header.title(), "mpirun ./cg");
+        let other = Header::new(None, &["mpirun".into(), "./lu".into()]);
+        let error = Journal::resume::<Header, Line>(&path, &other).unwrap_err().to_string();
+        assert!(error.contains("runs of another command or lab"), "{error}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Patterns that were carried, as lines of a journal.
+
+use flowcast::cluster::flow::Flow;
+use flowcast::units::{Bytes, Node, Time};
+use flowcast_lab::{LabSpec, PatternRun};
+use serde::{Deserialize, Serialize};
+
+use super::journal;
+use super::patterns::Named;
+use crate::repeating::Over;
+
+/// In which lab, and from what program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    schema: String,
+    /// The lab.
+    pub lab: LabSpec,
+    /// What carried the messages, if not TCP.
+    #[serde(default, skip_serializing_if = "is_tcp")]
+    over: String,
+}
+
+fn is_tcp(over: &str) -> bool {
+    over.is_empty()
+}
+
+impl Header {
+    /// Of a lab.
+    pub fn of(lab: &LabSpec, over: Over) -> Header {
+        let over = if over == Over::Mpi { "mpi" } else { "" };
+        let schema = <Header as journal::Header>::SCHEMA.to_owned();
+        Header { schema, lab: lab.clone(), over: over.to_owned() }
+    }
+
+    /// What carried the messages.
+    pub fn over(&self) -> &str {
+        if self.over.is_empty() { "tcp" } else { &self.over }
+    }
+}
+
+impl journal::Header for Header {
+    const SCHEMA: &'static str = "flowcast/validation-journal/1";
+    const LINES: &'static str = "patterns";
+    const SAME: &'static str = "lab or carrier";
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+/// A pattern that was carried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finished {
+    /// Its name.
+    pub name: String,
+    /// The configuration it belongs to.
+    pub configuration: String,
+    /// Whether all durations are known as well as was asked.
+    pub is_precise: bool,
+    /// The flows and how long they took.
+    pub flows: Vec<FinishedFlow>,
+}
+
+/// A flow that was carried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FinishedFlow {
+    id: u32,
+    src: u32,
+    dst: u32,
+    bytes: u64,
+    start_s: f64,
+    durations_s: Vec<f64>,
+    /// Its step, counted from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    step: u32,
+}
+
+fn is_first(step: &u32) -> bool {
+    *step == 0
+}
+
+impl Finished {
+    /// From a pattern and its run.
+    pub fn new(named: &Named, run: &PatternRun) -> Finished {
+        let flow = |(index, flow): (usize, &Flow)| FinishedFlow {
+            id: flow.id,
+            src: flow.src.0,
+            dst: flow.dst.0,
+            bytes: flow.size.0,
+            start_s: flow.start.as_seconds(),
+            durations_s: run.durations_of(index).iter().map(|time| time.as_seconds()).collect(),
+            step: named.step_of[index],
+        };
+        Finished {
+            name: named.name.clone(),
+            configuration: named.configuration.clone(),
+            is_precise: run.is_precise,
+            flows: named.pattern.flows.iter().enumerate().map(flow).collect(),
+        }
+    }
+
+    /// The flows.
+    pub fn pattern_flows(&self) -> Vec<Flow> {
+        let flow = |flow: &FinishedFlow| Flow {
+            id: flow.id,
+            src: Node(flow.src),
+            dst: Node(flow.dst),
+            size: Bytes(flow.bytes),
+            start: Time::from_seconds(flow.start_s),
+        };
+        self.flows.iter().map(flow).collect()
+    }
+
+    /// The step of each flow.
+    pub fn steps(&self) -> Vec<u32> {
+        self.flows.iter().map(|flow| flow.step).collect()
+    }
+
+    /// Durations by flow, then by repetition.
+    pub fn durations(&self) -> Vec<Vec<Time>> {
+        let times = |flow: &FinishedFlow| flow.durations_s.iter().map(|seconds| Time::from_seconds(*seconds)).collect();
+        self.flows.iter().map(times).collect()
+    }
+
+    /// Whether it is this pattern.
+    pub fn is(&self, named: &Named) -> bool {
+        let same = |(own, flow): (&FinishedFlow, &Flow)| {
+            let start = (own.start_s - flow.start.as_seconds()).abs() < 1e-9;
+            (own.src, own.dst, own.bytes) == (flow.src.0, flow.dst.0, flow.size.0) && start
+        };
+        self.name == named.name
+            && self.steps() == named.step_of
+            && self.flows.iter().zip(&named.pattern.flows).all(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::journal::{Journal, read};
+    use super::*;
+    use flowcast::cluster::pattern::Pattern;
+    use flowcast_lab::{Carried, profile};
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    fn finished(name: &str) -> Finished {
+        let pattern = Pattern::read("x", b"0 -> 1 4MB @ 50ms\n2 -> 1 1MB\n").unwrap();
+        let named = Named { name: name.into(), configuration: "two".into(), pattern, step_of: vec![0, 1] };
+        let carried = Carried { start: Time::ZERO, end: Time::from_seconds(0.1 + 0.2) };
+        let run = PatternRun { repetitions: vec![vec![carried; 2]; 3], is_precise: true };
+        let finished = Finished::new(&named, &run);
+        assert!(finished.is(&named));
+        finished
+    }
+
+    #[test]
+    fn a_killed_run_goes_on_with_what_was_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html.journal");
+        let header = Header::of(&profile("fair", &[]).unwrap(), Over::Tcp);
+        let mut journal = Journal::start(&path, &header).unwrap();
+        journal.append(&finished("a")).unwrap();
+        journal.append(&finished("b")).unwrap();
+        // Killed in the middle of a line.
+        drop(journal);
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"name\":\"c").unwrap();
+        assert!(Journal::start(&path, &header).unwrap_err().to_string().contains("--resume"));
+
+        let (mut journal, known) = Journal::resume::<_, Finished>(&path, &header).unwrap();
+        assert_eq!(known, [finished("a"), finished("b")]);
+        journal.append(&finished("c")).unwrap();
+        drop(journal);
+        let all: Vec<Finished> = read::<Header, _>(&path).unwrap().lines;
+        assert_eq!(all.iter().map(|finished| finished.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(all[2].durations()[1].len(), 3);
+        assert_eq!(all[0].pattern_flows()[0].start, Time::parse("50ms").unwrap());
+    }
+
+    #[test]
+    fn a_journal_of_another_lab_or_with_a_garbled_line_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let header = |name: &str| Header::of(&profile(name, &[]).unwrap(), Over::Tcp);
+        drop(Journal::start(&path, &header("fair")).unwrap());
+        assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap_err().to_string().contains("another lab"));
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"garbled\n").unwrap();
+        assert!(format!("{:#}", read::<Header, Finished>(&path).err().unwrap()).contains("x.journal:2: "));
+        // Killed before the header was there.
+        std::fs::write(&path, "{\"sche").unwrap();
+        assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap().1.is_empty());
+    }
+}

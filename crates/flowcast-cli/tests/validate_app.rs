@@ -1,0 +1,132 @@
+//! `flowcast validate app` and `flowcast fit --regions` with a real MPI program.
+//!
+//! These need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use flowcast_lab::check_machine;
+use serde_json::Value;
+
+struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    /// With the micro-benchmarks, compiled.
+    fn new() -> Bench {
+        let bench = Bench { folder: tempfile::tempdir().unwrap() };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/regions.c");
+        let mut compiler = Command::new("mpicc.openmpi");
+        let output = compiler.args(["-O2", "-w", "-o"]).arg(bench.path("regions")).arg(source).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn flowcast(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("timeout");
+        command.arg("200").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments).current_dir(self.folder.path());
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("XDG_RUNTIME_DIR", self.folder.path()).output().unwrap()
+    }
+
+    fn validate(&self, options: &[&str], program: &[&str]) -> Output {
+        let mut arguments = vec!["validate", "app", "-o", "small.html", "--json"];
+        arguments.extend_from_slice(options);
+        if !program.is_empty() {
+            arguments.extend_from_slice(&["--", "mpirun.openmpi", "--oversubscribe", "-np", "4"]);
+            arguments.extend_from_slice(program);
+        }
+        self.flowcast(&arguments)
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", said(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn rows<'a>(document: &'a Value, quantity: &str) -> Vec<&'a Value> {
+    document["rows"].as_array().unwrap().iter().filter(|row| row["quantity"] == quantity).collect()
+}
+
+mod open_mpi {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs Open MPI: cargo xtask test record"]
+    fn a_program_is_run_recorded_fitted_and_predicted_again() {
+        let bench = Bench::new();
+        let first = ["--network", "gige-tcp", "--runs", "2", "--model", "limits,fair", "--collectives", "openmpi"];
+        let document_of_two = document(&bench.validate(&first, &["./regions", "1024"]));
+        assert_eq!(document_of_two["runs"].as_array().unwrap().len(), 2);
+        // Fourteen operations at four sizes and the barrier; five patterns at four sizes.
+        assert_eq!(rows(&document_of_two, "region").len(), 77);
+        assert_eq!(rows(&document_of_two, "communication of rank").len(), 4);
+        let calls = rows(&document_of_two, "call");
+        assert!(calls.iter().any(|row| row["name"] == "Scan" && row["measured_s"].as_f64() > Some(0.0)), "{calls:?}");
+        let total = rows(&document_of_two, "total")[0];
+        assert!(total["interval_s"][0].as_f64() <= total["measured_s"].as_f64(), "{total}");
+        assert!(total["predicted_s"]["fair/openmpi"].as_f64() > Some(0.0), "{total}");
+        let page = std::fs::read_to_string(bench.path("small.html")).unwrap();
+        assert!(page.contains("<svg") && page.contains("Allreduce 1024"));
+
+        let blocked = bench.validate(&first, &["./regions", "1024"]);
+        assert_eq!(blocked.status.code(), Some(2));
+        assert!(said(&blocked).contains("--resume goes on with them"), "{}", said(&blocked));
+        let more = [&first[..], &["--resume", "--runs", "3"]].concat();
+        let document_of_three = document(&bench.validate(&more, &["./regions", "1024"]));
+        assert_eq!(document_of_three["runs"].as_array().unwrap().len(), 3);
+        assert_eq!(document_of_three["runs"][1], document_of_two["runs"][1]);
+
+        let fitted = bench.flowcast(&["fit", "--regions", "small.rec", "-o", "fitted.toml", "--json"]);
+        let fit = document(&fitted);
+        assert_eq!(fit["regions"].as_array().unwrap().len(), 77);
+        assert!(fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(), "{fit}");
+        let again = ["--no-run", "--network", "fitted.toml", "--model", "limits", "--collectives", "formula"];
+        let predicted = document(&bench.validate(&again, &[]));
+        // The parameters come from this very recording, so half of its regions at least must look like it.
+        let regions = &predicted["predictions"][0]["regions"];
+        assert!(regions["median_absolute_error"].as_f64() < Some(0.5), "{regions}");
+        let refused = bench.validate(&[&again[..], &["--tolerance", "limits/formula=0%"]].concat(), &[]);
+        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        assert!(said(&refused).contains("limits/formula: total off by"), "{}", said(&refused));
+        let chart = bench.flowcast(&["validate", "chart", "small.json", "-o", "chart.svg"]);
+        assert!(String::from_utf8_lossy(&chart.stdout).contains("mean absolute"), "{}", said(&chart));
+        assert!(std::fs::read_to_string(bench.path("chart.svg")).unwrap().contains("limits/formula"));
+    }
+
+    #[test]
+    #[ignore = "needs Open MPI: cargo xtask test record"]
+    fn a_program_that_fails_or_calls_no_mpi_is_told() {
+        let bench = Bench::new();
+        let once = ["--network", "gige-tcp", "--runs", "1"];
+        let none = bench.validate(&once, &["true"]);
+        assert_eq!(none.status.code(), Some(3), "{}", said(&none));
+        assert!(said(&none).contains("nothing was recorded"), "{}", said(&none));
+    }
+
+    #[test]
+    #[ignore = "needs Open MPI: cargo xtask test record"]
+    fn a_program_in_a_lab_is_predicted_from_the_labs_rates() {
+        if let Err(reason) = check_machine() {
+            eprintln!("skipped: a_program_in_a_lab_is_predicted_from_the_labs_rates: {reason}");
+            return;
+        }
+        let bench = Bench::new();
+        let lab = ["--lab", "asymmetric", "--lab-set", "cluster.nodes=4", "--no-self-test"];
+        let how = ["--runs", "1", "--model", "fair,limits", "--collectives", "openmpi"];
+        let document = document(&bench.validate(&[&lab[..], &how].concat(), &["./regions", "65536"]));
+        // On a busy machine no more can be expected than that the large messages decide.
+        let error = document["predictions"][0]["total_error"].as_f64().unwrap();
+        assert!(error.abs() < 0.6, "{error}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Ranks that wait sleep a little, if that is asked for: for measurements with more ranks than processors.
+//!
+//! A waiting rank polls, and an MPI library that is told to yield calls `sched_yield` between two looks. Linux lets such
+//! a rank go on until its time slice of some milliseconds is used up, while the rank that it waits for has no processor:
+//! an operation of 0.3 ms takes 5 ms. A short sleep instead gives the processor away at once, as on a cluster where each
+//! rank has one.
+
+use std::env;
+use std::ffi::{c_int, c_long, c_ulong};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// How long `sched_yield` sleeps, in nanoseconds; without it, it yields.
+pub const SLEEP: &str = "FLOWCAST_IDLE_SLEEP_NS";
+
+const NOT_ASKED: i64 = -1;
+const PR_SET_TIMERSLACK: c_int = 29;
+#[cfg(target_arch = "x86_64")]
+const SYS_SCHED_YIELD: c_long = 24;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_SCHED_YIELD: c_long = 124;
+
+static NANOS: AtomicI64 = AtomicI64::new(NOT_ASKED);
+
+thread_local! {
+    static PREPARED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+unsafe extern "C" {
+    fn prctl(option: c_int, ...) -> c_int;
+    fn syscall(number: c_long, ...) -> c_long;
+}
+
+/// In the place of the C library's.
+#[unsafe(no_mangle)]
+pub extern "C" fn sched_yield() -> c_int {
+    match NANOS.load(Ordering::Relaxed) {
+        NOT_ASKED => {
+            let asked = env::var(SLEEP).ok().and_then(|text| text.parse::<i64>().ok());
+            NANOS.store(asked.unwrap_or(0).max(0), Ordering::Relaxed);
+            sched_yield()
+        }
+        // Safety: the call takes no arguments.
+        0 => unsafe { syscall(SYS_SCHED_YIELD) as c_int },
+        nanos => {
+            sleep(nanos);
+            0
+        }
+    }
+}
+
+/// The system adds up to 50 us to a sleep unless a thread asks for less.
+fn sleep(nanos: i64) {
+    // A thread that ends has no such cell any more, and keeps its slack.
+    let is_prepared = PREPARED.try_with(|prepared| prepared.replace(true)).unwrap_or(true);
+    if !is_prepared {
+        // Safety: the option takes one number.
+        unsafe { prctl(PR_SET_TIMERSLACK, 1 as c_ulong) };
+    }
+    std::thread::sleep(Duration::from_nanos(nanos as u64));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_rank_that_yields_sleeps_as_long_as_was_asked() {
+        NANOS.store(2_000_000, Ordering::Relaxed);
+        let begun = Instant::now();
+        assert_eq!(sched_yield(), 0);
+        assert!(begun.elapsed() >= Duration::from_millis(2));
+        NANOS.store(0, Ordering::Relaxed);
+        assert_eq!(sched_yield(), 0);
+    }
+}
