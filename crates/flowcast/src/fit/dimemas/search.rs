@@ -63,12 +63,15 @@ fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
     })
 }
 
+/// A region of one operation, with the bytes that a rank sends and receives in it.
+type SizedRegion<'a> = (&'a MeasuredRegion, (Bytes, Bytes));
+
 struct Task<'a> {
     regions: &'a [MeasuredRegion],
     /// Regions of messages.
     messages: Vec<&'a MeasuredRegion>,
     /// Regions of each operation, with the bytes sent and received.
-    operations: BTreeMap<CollectiveOp, Vec<(&'a MeasuredRegion, (Bytes, Bytes))>>,
+    operations: BTreeMap<CollectiveOp, Vec<SizedRegion<'a>>>,
     rows: Vec<Row>,
     links: Vec<Links>,
     most_buses: u32,
