@@ -12,6 +12,7 @@ mod network_args;
 mod output;
 mod partial;
 mod provenance;
+mod rank_files;
 mod recording;
 mod repeating;
 mod replay_files;

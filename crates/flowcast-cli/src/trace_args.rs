@@ -6,18 +6,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use flowcast::trace::recorded::form::RECORDING;
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
+use flowcast_otf2::Otf2Error;
 use memmap2::Mmap;
+
+use crate::exit::EnvironmentLacks;
+use crate::rank_files;
 
 /// Reads a trace of any known format.
 pub fn open_trace(path: &Path) -> Result<Trace> {
     let path = &first_file(path);
     let mut maps = Vec::new();
     let bytes = map_into(&mut maps, path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut open_part = |name: &str| map_into(&mut maps, &beside(path, name));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let trace = trace::read(&path.display().to_string(), bytes, &mut open_part, ReadOptions { threads })?;
+    let (name, options) = (path.display().to_string(), ReadOptions { threads });
+    if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
+        return open_otf2(path, options);
+    }
+    let plain = trace::read::unpacked(&name, bytes)?;
+    let trace = if trace::read::is_part((*plain).as_ref()) {
+        let mut open = |file: PathBuf| -> Result<(String, SharedBytes)> {
+            let bytes = map_into(&mut maps, &file).with_context(|| format!("cannot read {}", file.display()))?;
+            Ok((file.display().to_string(), bytes))
+        };
+        let parts = rank_files::of_all_ranks(path)?.into_iter().map(&mut open).collect::<Result<Vec<_>>>()?;
+        trace::read::read_parts(&name, parts, options)?
+    } else {
+        let mut open_part = |name: &str| map_into(&mut maps, &beside(path, name));
+        trace::read(&name, plain, &mut open_part, options)?
+    };
     maps.iter().for_each(|map| release(map));
     Ok(trace)
 }
@@ -30,9 +47,18 @@ fn release(map: &Mmap) {
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
-/// The file to begin with: a recording is a folder, and one of its files stands for all.
+fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
+    flowcast_otf2::read(path, options).map(Trace::Program).map_err(|error| match error {
+        Otf2Error::NoLibrary | Otf2Error::OldLibrary(_) => {
+            EnvironmentLacks(format!("{}: {error}", path.display())).into()
+        }
+        other => other.into(),
+    })
+}
+
+/// The file to begin with: one of the files of a folder stands for all.
 pub fn first_file(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join(RECORDING) } else { path.to_owned() }
+    if path.is_dir() { rank_files::first_of_folder(path) } else { path.to_owned() }
 }
 
 /// A file that another names: relative to that one's folder, or to the current one.

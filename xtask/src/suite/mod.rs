@@ -4,6 +4,7 @@
 
 mod browser;
 mod cargo;
+mod formats;
 mod layers;
 mod licences;
 mod links;

@@ -21,6 +21,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "libmpich-dev", program: "mpicc.mpich", needed_by: &["record"] },
     Package { name: "mpich", program: "mpirun.mpich", needed_by: &["record"] },
     Package { name: "gfortran", program: "gfortran", needed_by: &["record"] },
+    Package { name: "otf2-tools", program: "otf2-print", needed_by: &["formats"] },
+    Package { name: "libsimgrid-dev", program: "smpirun", needed_by: &["formats"] },
     Package { name: "hpcc", program: "hpcc", needed_by: &["openmpi"] },
     Package { name: "netpipe-openmpi", program: "NPopenmpi", needed_by: &["openmpi"] },
     Package { name: "chromium", program: "chromium", needed_by: &["report-page"] },

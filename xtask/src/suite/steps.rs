@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Outcome, browser, cargo, layers, licences, links, openmpi, parquet, record};
+use super::{Outcome, browser, cargo, formats, layers, licences, links, openmpi, parquet, record};
 use crate::golden;
 
 /// One step.
@@ -40,6 +40,7 @@ pub const STEPS: &[Step] = &[
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
     step("record", "real MPI programs, recorded and replayed", record::check),
+    step("formats", "traces of other tools, through those tools", formats::check),
     step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
     step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny),

@@ -5,6 +5,7 @@ mod bench_packet;
 mod bench_sweep;
 mod compile;
 mod completions;
+mod convert;
 mod demo;
 mod doctor;
 mod explain;
@@ -51,6 +52,7 @@ enum Command {
     Sweep(sweep::Sweep),
     Explain(explain::Explain),
     Compile(compile::Compile),
+    Convert(convert::Convert),
     Generate(generate::Generate),
     Bench(bench::Bench),
     Measure(measure::Measure),
@@ -77,6 +79,7 @@ impl Cli {
             Command::Sweep(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Compile(command) => command.run(),
+            Command::Convert(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Measure(command) => command.run(),

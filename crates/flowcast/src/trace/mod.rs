@@ -8,10 +8,12 @@
 pub mod access;
 pub mod build;
 pub mod compiled;
+pub mod convert;
 pub mod expand;
 pub mod generate;
 pub(crate) mod key_map;
 pub mod link;
+pub mod otf2;
 pub mod packed;
 mod parallel;
 pub mod program;
@@ -43,7 +45,7 @@ pub enum TraceError {
     },
     /// No reader knows the content.
     #[error(
-        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a Paraver trace (#Paraver), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, or a compiled trace (.fct)"
+        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a Paraver trace (#Paraver), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, a liballprof, DUMPI (text) or Chakra trace, or a compiled trace (.fct)"
     )]
     Unrecognised {
         /// The file.

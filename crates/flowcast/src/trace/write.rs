@@ -38,7 +38,7 @@ pub fn dim(shape: Shape, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Bytes that a writer would write.
-struct Count(u64);
+pub(super) struct Count(pub(super) u64);
 
 impl Write for Count {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

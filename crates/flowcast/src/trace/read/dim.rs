@@ -340,6 +340,12 @@ impl Section {
             10 => self.read_collective(cursor, peers)?,
             30 => self.read_one_sided(cursor, peers)?,
             31 => self.read_file(cursor)?,
+            32 => {
+                let [ago] = integers(cursor).ok_or(LineFault::Form(form_of(32)))?;
+                let sent = self.builder.sends();
+                let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
+                self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
+            }
             20 => {
                 const FORM: &str = "20:task:thread:type:value";
                 let [kind, value] = integers(cursor).ok_or(LineFault::Form(FORM))?;
@@ -480,7 +486,7 @@ impl Section {
     }
 }
 
-/// Records of ours, which Dimemas does not know: one-sided communication (30) and files (31).
+/// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
 impl Section {
     fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
         let [operation, window, target, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(30)))?;
@@ -671,6 +677,7 @@ fn form_of(kind: i64) -> &'static str {
         20 => "20:task:thread:type:value",
         30 => "30:task:thread:operation:communicator:target:bytes",
         31 => "31:task:thread:operation:file:communicator:bytes",
+        32 => "32:task:thread:sends since",
         _ => "number:task:thread:...",
     }
 }

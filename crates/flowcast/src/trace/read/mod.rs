@@ -1,10 +1,15 @@
 //! Readers: one file for each format, chosen by content.
 
+pub(super) mod calls;
+mod chakra;
 mod cursor;
 mod dim;
+mod dumpi;
 mod goal;
 mod known_lines;
+mod liballprof;
 mod paraver;
+mod parts;
 mod recorded;
 mod scan;
 mod simgrid;
@@ -44,10 +49,46 @@ pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOpt
     if goal::recognises(text) {
         return goal::read(name, text).map(Trace::Schedule);
     }
+    if is_part(text) {
+        return read_parts(name, vec![(name.to_owned(), Arc::clone(&bytes))], options);
+    }
     if simgrid::recognises(text) {
-        return simgrid::read(name, bytes, open, options).map(Trace::Program);
+        let parts = parts::named(name, bytes, open)?;
+        let of_ranks = parts.first().is_some_and(|(_, bytes)| is_part((**bytes).as_ref()));
+        return match of_ranks {
+            true => read_parts(name, parts, options),
+            false => simgrid::read(name, &parts, options).map(Trace::Program),
+        };
     }
     Err(TraceError::Unrecognised { name: name.to_owned(), found: beginning(text) })
+}
+
+/// A file's name and content.
+pub type Part = (String, SharedBytes);
+
+/// Whether a file holds what one rank did, in a format that has a file for each rank.
+pub fn is_part(text: &[u8]) -> bool {
+    liballprof::recognises(text) || dumpi::recognises(text) || chakra::recognises(text)
+}
+
+/// Reads a trace with a file for each rank, in the order of the ranks; the first file tells the format.
+///
+/// # Errors
+/// [`TraceError`], as [`read`].
+pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<Trace, TraceError> {
+    let unpack = |(name, bytes): Part| unpacked(&name, bytes).map(|bytes| (name, bytes));
+    let parts: Vec<Part> = parts.into_iter().map(unpack).collect::<Result<_, _>>()?;
+    let first = parts.first().map_or(&[][..], |(_, bytes)| (**bytes).as_ref());
+    if liballprof::recognises(first) {
+        return liballprof::read(name, &parts, options).map(Trace::Program);
+    }
+    if dumpi::recognises(first) {
+        return dumpi::read(name, &parts, options).map(Trace::Program);
+    }
+    if chakra::recognises(first) {
+        return chakra::read(name, &parts, options).map(Trace::Program);
+    }
+    Err(TraceError::Unrecognised { name: name.to_owned(), found: beginning(first) })
 }
 
 /// The content behind gzip or zstd, or the bytes themselves.

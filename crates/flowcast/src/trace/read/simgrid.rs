@@ -7,15 +7,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::OpenPart;
-use super::scan::{Input, bytes_of, lines, shown};
-use super::unpacked;
+use super::Part;
+use super::parts::{self, content_lines, words_of};
+use super::scan::{Input, bytes_of, shown};
 use crate::model::collective::CollectiveOp;
 use crate::trace::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
 use crate::trace::link::{Parts, link};
-use crate::trace::program::{
-    CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source,
-};
+use crate::trace::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, Source};
 use crate::trace::words::{Record, is_duration};
 use crate::trace::{ReadOptions, TraceError};
 use crate::units::{Bytes, Rank, Time};
@@ -59,40 +57,18 @@ const ACTIONS: [&str; 33] = [
 /// Whether the text is such a trace, or a list of its parts.
 pub fn recognises(text: &[u8]) -> bool {
     let Some(first) = content_lines(text).next().map(|range| &text[range]) else { return false };
-    is_action(first) || is_list(text)
+    is_action(first) || parts::is_list(text)
 }
 
-fn is_action(line: &[u8]) -> bool {
+pub fn is_action(line: &[u8]) -> bool {
     let mut words = words_of(line);
     let rank = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
     rank && words.next().is_some_and(|word| ACTIONS.iter().any(|action| action.as_bytes() == word))
 }
 
-/// Names of files: one printable word on each line, with a dot or a slash in it.
-fn is_list(text: &[u8]) -> bool {
-    let is_name = |line: &[u8]| {
-        words_of(line).count() == 1
-            && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
-            && line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte >= 0x80)
-    };
-    text.len() < 1 << 24 && std::str::from_utf8(text).is_ok() && content_lines(text).all(|range| is_name(&text[range]))
-}
-
-fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
-    lines(text, 0).filter(|range| {
-        let line = text[range.clone()].trim_ascii();
-        !line.is_empty() && line[0] != b'#'
-    })
-}
-
-fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
-}
-
 /// Reads the trace.
-pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
-    let parts = part_files(name, bytes, open)?;
-    let ranks = count_ranks(&parts)?;
+pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+    let ranks = count_ranks(parts)?;
     let length: usize = parts.iter().map(|(_, bytes)| bytes_of(bytes).len()).sum();
     if ranks as usize > length {
         return Err(TraceError::Damaged {
@@ -130,29 +106,6 @@ pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOpt
 }
 
 const WORLD: i32 = 0;
-
-type Part = (String, SharedBytes);
-
-fn part_files(name: &str, bytes: SharedBytes, open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
-    let text = bytes_of(&bytes);
-    let first = content_lines(text).next().expect("recognised texts have a first line");
-    if is_action(&text[first]) {
-        return Ok(vec![(name.to_owned(), bytes)]);
-    }
-    let mut parts = Vec::new();
-    for (index, range) in lines(text, 0).enumerate() {
-        let line = text[range].trim_ascii();
-        if line.is_empty() || line[0] == b'#' {
-            continue;
-        }
-        let file = String::from_utf8_lossy(line).into_owned();
-        let place = || format!("{name}:{}", index + 1);
-        let content = open(&file).map_err(|error| TraceError::Part { place: place(), file: file.clone(), error })?;
-        let content = unpacked(&file, content)?;
-        parts.push((file, content));
-    }
-    Ok(parts)
-}
 
 /// The highest rank that begins a line, plus one.
 fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {

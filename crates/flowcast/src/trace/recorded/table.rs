@@ -2,6 +2,8 @@
 //!
 //! The recorder makes its wrappers from this table when it is built; readers learn from it what a name means.
 
+use std::collections::BTreeMap;
+
 /// The table.
 pub const TEXT: &str = include_str!("functions.txt");
 
@@ -49,6 +51,12 @@ const REQUEST_USERS: [&str; 12] = [
 /// All functions, in the order of the table.
 pub fn functions() -> Vec<Function> {
     TEXT.lines().filter(|line| !line.starts_with('#')).filter_map(function).collect()
+}
+
+/// All functions by their names.
+pub fn by_name() -> BTreeMap<&'static str, Function> {
+    let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| Some((line.split_whitespace().next()?, function(line)?))).collect()
 }
 
 fn function(line: &str) -> Option<Function> {

@@ -5,7 +5,7 @@ use crate::model::collective::CollectiveOp;
 use crate::trace::build::{CallRecord, Channel};
 use crate::trace::program::CollectiveMode;
 use crate::trace::recorded::decode::{Call, Item, Members, RankFile};
-use crate::trace::recorded::form::{CANCELLED, MATCHED};
+use crate::trace::recorded::form::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 use crate::trace::recorded::summary::known_functions;
 use crate::trace::recorded::table::Function;
 use crate::trace::recorded::{operation, region_name};
@@ -33,6 +33,19 @@ pub const REGION: i64 = 60_000_019;
 pub struct Post {
     /// Where from; nothing if it never came to that.
     pub channel: Option<Channel>,
+    /// What it would take, where the trace does not tell what it got.
+    pub takes: Option<Takes>,
+}
+
+/// What a receive from any source or with any tag would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Takes {
+    /// The communicator, by its number among all.
+    pub communicator: i32,
+    /// The source, if one is named, as a rank of the world.
+    pub source: Option<u32>,
+    /// The tag, if one is named.
+    pub tag: Option<i32>,
 }
 
 /// A send.
@@ -280,7 +293,19 @@ impl<'a> Lowering<'a> {
     }
 
     fn add_post(&mut self, channel: Option<Channel>) -> u32 {
-        self.out.posts.push(Post { channel });
+        self.out.posts.push(Post { channel, takes: None });
+        self.out.posts.len() as u32 - 1
+    }
+
+    /// A receive that may learn later what it got.
+    fn add_wildcard(&mut self, words: &[i64]) -> u32 {
+        let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
+        let takes = self.communicator(words).map(|(members, id)| Takes {
+            communicator: id as i32,
+            source: if flags & ANY_SOURCE == 0 { members.world_rank(source) } else { None },
+            tag: if flags & ANY_TAG == 0 { i32::try_from(tag).ok() } else { None },
+        });
+        self.out.posts.push(Post { channel: None, takes });
         self.out.posts.len() as u32 - 1
     }
 
@@ -300,11 +325,12 @@ impl<'a> Lowering<'a> {
         let returns_at_once = function.makes_request();
         let matched = self.channel(words, source, tag);
         // A receive from any source learns its source when it is completed.
-        if matched.is_none() && !(returns_at_once && flags > 0) {
+        let is_open = flags > 0 && (returns_at_once || matched.is_none());
+        if matched.is_none() && !is_open {
             self.push(begin, Action::Nothing);
             return self.request(function, Request::Nothing);
         }
-        let post = self.add_post(if returns_at_once && flags > 0 { None } else { matched });
+        let post = if is_open { self.add_wildcard(words) } else { self.add_post(matched) };
         match (returns_at_once, self.several) {
             (false, false) => self.push(begin, Action::Recv(post)),
             (false, true) => {
@@ -320,8 +346,12 @@ impl<'a> Lowering<'a> {
         let send = self.add_send(words, false, true);
         let from = self.channel(words, word(words, 5), word(words, 6));
         self.push(begin, send.map_or(Action::Nothing, Action::Send));
-        if let Some(channel) = from {
-            let post = self.add_post(Some(channel));
+        let received = [word(words, 0), word(words, 1), word(words, 5), word(words, 6), word(words, 7)];
+        let post = match from {
+            Some(channel) => Some(self.add_post(Some(channel))),
+            None => (received[4] > 0).then(|| self.add_wildcard(&received)),
+        };
+        if let Some(post) = post {
             if self.several {
                 self.push(begin, Action::Irecv(post));
                 self.push(end, Action::WaitRecv(post));
@@ -367,7 +397,7 @@ impl<'a> Lowering<'a> {
         if channel.is_none() && !wildcard {
             return Started::Not;
         }
-        let post = self.add_post(channel);
+        let post = if wildcard { self.add_wildcard(words) } else { self.add_post(channel) };
         self.push(time, Action::Irecv(post));
         Started::Recv(post)
     }
@@ -424,7 +454,7 @@ impl<'a> Lowering<'a> {
                 if let (Some((source, tag)), Some(words)) = (matched, post_words.or(self.posted(post))) {
                     self.out.posts[post as usize].channel = self.channel(&words, source, tag);
                 } else if cancelled {
-                    self.out.posts[post as usize].channel = None;
+                    self.out.posts[post as usize] = Post::default();
                 }
                 self.push(time, Action::WaitRecv(post));
             }

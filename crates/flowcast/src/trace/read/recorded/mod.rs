@@ -9,9 +9,10 @@
 //! the wall time then holds the turns of the others.
 
 mod emit;
-mod lower;
+pub mod lower;
 mod prune;
 mod threads;
+mod wildcards;
 
 pub use lower::REGION;
 
@@ -26,6 +27,7 @@ use crate::trace::recorded::decode::{self, Members, RankFile};
 use crate::trace::recorded::{form, summary};
 use crate::trace::{ReadOptions, TraceError};
 use crate::units::Rank;
+use lower::Lowered;
 
 /// Whether the text is that of a recording.
 pub fn recognises(text: &[u8]) -> bool {
@@ -49,24 +51,37 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
     for (file, ids) in files.iter().zip(&communicators.ids) {
         ranks.push(lower::lower(file, &lower::Context { ids, regions: &regions, clock }));
     }
-    let pruned = prune::prune(&mut ranks, &communicators.members);
-    threads::order(&mut ranks, &communicators.members);
+    let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
+    let cut = files.iter().filter(|file| !file.ended).count() as u64;
+    if cut > 0 {
+        program.ignored.push(IgnoredRecords { kind: "ends of ranks, which were not recorded,".to_owned(), count: cut });
+    }
+    Ok(program)
+}
+
+/// Matches what the ranks do, leaves out and counts what has no counterpart, and joins the rest.
+pub fn assemble(
+    name: String,
+    mut ranks: Vec<Lowered>,
+    communicators: Vec<Communicator>,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let guessed = wildcards::assign(&mut ranks);
+    let pruned = prune::prune(&mut ranks, &communicators);
+    threads::order(&mut ranks, &communicators);
     let builders: Result<Vec<_>, _> =
         ranks.into_iter().enumerate().map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
     let parts = Parts {
-        name: program_name(name, files),
+        name,
         ranks: builders?,
-        communicators: communicators.members,
+        communicators,
         ignored_kind: |kind| lower::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
         source: None,
         threads: Vec::new(),
     };
     let mut program = link(parts, options)?;
+    program.ignored.extend(guessed);
     program.ignored.extend(pruned);
-    let cut = files.iter().filter(|file| !file.ended).count() as u64;
-    if cut > 0 {
-        program.ignored.push(IgnoredRecords { kind: "ends of ranks, which were not recorded,".to_owned(), count: cut });
-    }
     Ok(program)
 }
 

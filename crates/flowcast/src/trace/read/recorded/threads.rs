@@ -245,14 +245,14 @@ mod tests {
         let step = |thread, time, action| Step { item: 0, thread, time, action };
         let two_threads = Lowered {
             steps: vec![step(0, 1, Action::Irecv(0)), step(0, 10, Action::WaitRecv(0)), step(1, 11, Action::Send(0))],
-            posts: vec![Post { channel: Some(channel(1, 5)) }],
+            posts: vec![Post { channel: Some(channel(1, 5)), takes: None }],
             sends: vec![send(1, 6)],
             calls: vec![(0, 1, 10), (1, 11, 12)],
             ..Lowered::default()
         };
         let one_thread = Lowered {
             steps: vec![step(0, 3, Action::Recv(0)), step(0, 4, Action::Send(0))],
-            posts: vec![Post { channel: Some(channel(0, 6)) }],
+            posts: vec![Post { channel: Some(channel(0, 6)), takes: None }],
             sends: vec![send(0, 5)],
             ..Lowered::default()
         };

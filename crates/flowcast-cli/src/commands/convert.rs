@@ -1,0 +1,186 @@
+//! `flowcast convert`: any trace in the form of another tool.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use flowcast::model::algorithm::{AlgorithmTable, Base};
+use flowcast::model::network::Network;
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::convert::{self, Dialect, Losses, Tables};
+use flowcast::trace::expand::expand;
+use flowcast::trace::{Program, ReadOptions, Trace, TraceRef};
+use flowcast::units::Rank;
+use serde_json::json;
+
+use super::predict_trace::print_notes;
+use crate::collectives::CollectivesArgs;
+use crate::files::write_whole;
+use crate::network_args::{LoadedNetwork, load, parse_overrides};
+use crate::output::println_out;
+use crate::replay_files::OutputArgs;
+use crate::trace_args::open_trace;
+
+/// Write a trace in the form of another tool
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  flowcast convert run.rec -o run.dim --to dim\n  flowcast convert run.rec -o run.goal --to goal --collectives mpich\n  flowcast convert run.rec -o run.list --to ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --to prv --network gige-tcp"
+)]
+pub struct Convert {
+    /// Trace of any format that `predict` reads
+    input: PathBuf,
+    /// File to write
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim), ti (SimGrid: a list, and a folder
+    /// with one file for each rank)
+    #[arg(long, value_enum)]
+    to: Form,
+    /// dim: write no records that only Flowcast reads
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    collectives: CollectivesArgs,
+    /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
+    #[arg(short, long, value_name = "NET")]
+    network: Option<String>,
+    /// Replace a field of the network, such as nic.latency=5us (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Machine-readable output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Dim,
+    Prv,
+    Goal,
+    Ti,
+}
+
+impl Convert {
+    /// Writes the trace.
+    pub fn run(self) -> Result<()> {
+        let program = match (open_trace(&self.input)?, self.to) {
+            (Trace::Program(program), _) => program,
+            (Trace::Schedule(schedule), Form::Goal) => {
+                write_whole(&self.output, |out| Ok(convert::schedule(&schedule, out)?))?;
+                return self.report((schedule.ranks(), schedule.messages()), &Losses::default());
+            }
+            (Trace::Schedule(_), _) => {
+                bail!("found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal")
+            }
+        };
+        print_notes(&program);
+        let program = self.prepared(program)?;
+        let losses = match self.to {
+            Form::Dim => {
+                let dialect = if self.strict { Dialect::Dimemas } else { Dialect::Own };
+                self.written(|out| convert::dim(&program, dialect, out))?
+            }
+            Form::Goal => self.written(|out| convert::goal(&program, out))?,
+            Form::Ti => write_ti(&program, &self.output)?,
+            Form::Prv => self.write_prv(&program)?,
+        };
+        self.report((program.ranks(), u64::from(program.messages())), &losses)
+    }
+
+    /// The program with its collectives as the form needs them.
+    fn prepared(&self, program: Program) -> Result<Program> {
+        let needs_messages = match self.to {
+            Form::Goal => true,
+            Form::Ti => self.collectives.collectives.is_some() || convert::needs_messages(&program),
+            Form::Dim | Form::Prv => self.collectives.collectives.is_some(),
+        };
+        let network = self.network()?;
+        let blocking = match self.to {
+            Form::Goal | Form::Ti => convert::with_blocking_collectives(&program),
+            Form::Dim | Form::Prv => None,
+        };
+        if blocking.is_some() {
+            eprintln!("flowcast: note: immediate collectives are written as blocking ones where they start");
+        }
+        let program = blocking.unwrap_or(program);
+        if !needs_messages {
+            return Ok(program);
+        }
+        let table = self.collectives.table(network.as_ref())?;
+        let table = match (table, self.to) {
+            (Some(table), _) => table,
+            (None, Form::Dim | Form::Prv) => return Ok(program),
+            (None, _) => AlgorithmTable::of(Base::OpenMpi),
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(expand(&program, &table, ReadOptions { threads })?.program)
+    }
+
+    fn network(&self) -> Result<Option<Network>> {
+        let overrides = parse_overrides(&self.overrides)?;
+        Ok(self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced))
+    }
+
+    fn written(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<Losses>) -> Result<Losses> {
+        let mut losses = Losses::default();
+        write_whole(&self.output, |out| {
+            losses = write(out)?;
+            Ok(())
+        })?;
+        Ok(losses)
+    }
+
+    fn write_prv(&self, program: &Program) -> Result<Losses> {
+        let Some(network) = self.network()? else {
+            bail!("--to prv: found no network, expected --network NET (a Paraver trace says when things happen)");
+        };
+        let placement = Placement::of_program(&network.machine, None, program)?;
+        let rendezvous = Rendezvous::of(&network, None);
+        let replay = Engine::new(program, &network, placement.clone(), rendezvous)?;
+        let outputs = OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() };
+        outputs.write(TraceRef::Program(program), &placement, |journal| replay.observed(journal))?;
+        Ok(Losses::default())
+    }
+
+    fn report(&self, (ranks, messages): (usize, u64), losses: &Losses) -> Result<()> {
+        for (kind, count) in losses.kinds() {
+            let left_out = if kind.contains(';') { "" } else { " left out" };
+            eprintln!("flowcast: note: {count} {kind}{left_out}");
+        }
+        if self.json {
+            let losses: serde_json::Map<String, serde_json::Value> =
+                losses.kinds().map(|(kind, count)| (kind.to_owned(), json!(count))).collect();
+            let summary = json!({
+                "schema": "flowcast/convert/1", "ranks": ranks, "messages": messages, "losses": losses,
+            });
+            println_out!("{summary}");
+        } else {
+            println_out!("{}: {ranks} ranks, {messages} messages", self.output.display());
+        }
+        Ok(())
+    }
+}
+
+/// `NAME.list` beside the folder `NAME.ti` with the ranks; the list comes last, so that it never names what is not there.
+fn write_ti(program: &Program, list: &Path) -> Result<Losses> {
+    let folder = list.with_extension("ti");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let tables = Tables::new(program);
+    let mut losses = Losses::default();
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        let file = folder.join(format!("rank{rank}.txt"));
+        write_whole(&file, |out| Ok(convert::ti_rank(&tables, rank, &mut losses, out)?))?;
+    }
+    write_whole(list, |out| {
+        for rank in 0..program.ranks() {
+            writeln!(out, "{name}/rank{rank}.txt")?;
+        }
+        Ok(())
+    })?;
+    Ok(losses)
+}

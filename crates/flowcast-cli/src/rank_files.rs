@@ -1,0 +1,97 @@
+//! Traces with a file for each rank: the files that belong together, and the one that stands for a folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use flowcast::trace::read::is_part;
+use flowcast::trace::recorded::form::RECORDING;
+
+use crate::trace_args::map;
+
+/// The file of a folder that a trace is told by: that of a recording, an OTF2 anchor, the first of rank files.
+pub fn first_of_folder(folder: &Path) -> PathBuf {
+    let recording = folder.join(RECORDING);
+    if recording.exists() {
+        return recording;
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect())
+        .unwrap_or_default();
+    files.sort();
+    let anchor = files.iter().find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
+    let holds_rank = |file: &&PathBuf| map(file).is_ok_and(|bytes| is_part((*bytes).as_ref()));
+    anchor.or_else(|| files.iter().find(holds_rank)).cloned().unwrap_or(recording)
+}
+
+/// The files of all ranks in their order, told by the name of one of them: those that differ in one number only. A file
+/// that is alone holds all ranks.
+pub fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
+    let name = one.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = one.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    for (before, behind) in numbers_in(&name).into_iter().rev() {
+        let found = siblings(&names, before, behind);
+        if found.len() < 2 {
+            continue;
+        }
+        let missing = found.keys().zip(0..).find(|(number, expected)| *number != expected);
+        if let Some((_, expected)) = missing {
+            bail!(
+                "{}: found the files of {} ranks, expected one with the number {expected} too (`{before}{expected}{behind}`)",
+                one.display(),
+                found.len()
+            );
+        }
+        return Ok(found.into_values().map(|name| one.with_file_name(name)).collect());
+    }
+    Ok(vec![one.to_owned()])
+}
+
+/// What stands before and behind each number in a name.
+fn numbers_in(name: &str) -> Vec<(&str, &str)> {
+    let bytes = name.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let starts = (0..bytes.len()).filter(|at| is_digit(*at) && (*at == 0 || !is_digit(at - 1)));
+    let around = |start: usize| {
+        let end = (start..=bytes.len()).find(|at| !is_digit(*at)).unwrap_or(bytes.len());
+        (&name[..start], &name[end..])
+    };
+    starts.map(around).collect()
+}
+
+/// The names with a number between the two, by number.
+fn siblings(names: &[String], before: &str, behind: &str) -> BTreeMap<u64, String> {
+    let number = |name: &String| {
+        let digits = name.strip_prefix(before)?.strip_suffix(behind)?;
+        let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        Some((digits.parse().ok().filter(|_| all_digits)?, name.clone()))
+    };
+    names.iter().filter_map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_differ_in_one_number_belong_together_in_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["run2-0.txt", "run2-10.txt", "run2-9.txt", "run2-x.txt", "other.txt"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let error = of_all_ranks(&folder.path().join("run2-9.txt")).unwrap_err().to_string();
+        assert!(error.contains("number 1 too"), "{error}");
+        for number in 1..9 {
+            fs::write(folder.path().join(format!("run2-{number}.txt")), "").unwrap();
+        }
+        let found = of_all_ranks(&folder.path().join("run2-9.txt")).unwrap();
+        assert_eq!(found.len(), 11);
+        assert!(found[10].ends_with("run2-10.txt"));
+        let alone = folder.path().join("other.txt");
+        assert_eq!(of_all_ranks(&alone).unwrap(), [alone]);
+    }
+}

@@ -1,0 +1,138 @@
+//! The functions of the library, looked up by name.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use super::Otf2Error;
+
+#[link(name = "dl")]
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+const NOW: c_int = 2;
+
+/// Debian's name first, then that of the project, with and without the number of the interface.
+const NAMES: [&CStr; 5] =
+    [c"libopen-trace-format2.so.10", c"libopen-trace-format2.so", c"libotf2.so.10", c"libotf2.so.12", c"libotf2.so"];
+
+/// An opaque object of the library.
+pub type Handle = *mut c_void;
+/// An address of a function of ours that the library calls.
+pub type Callback = *const c_void;
+/// 0 is success.
+pub type Code = c_int;
+
+macro_rules! functions {
+    ($($field:ident = $name:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// The functions that reading takes.
+        #[allow(missing_docs)]
+        pub struct Library {
+            $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            /// Found by name when it is wanted.
+            handle: usize,
+        }
+
+        impl Library {
+            fn load(handle: *mut c_void) -> Result<Library, &'static str> {
+                Ok(Library { $($field: function(handle, $name)?,)* handle: handle as usize })
+            }
+        }
+    };
+}
+
+functions! {
+    open = c"OTF2_Reader_Open": fn(*const c_char) -> Handle;
+    close = c"OTF2_Reader_Close": fn(Handle) -> Code;
+    creator = c"OTF2_Reader_GetCreator": fn(Handle, *mut *mut c_char) -> Code;
+    set_serial = c"OTF2_Reader_SetSerialCollectiveCallbacks": fn(Handle) -> Code;
+    global_definitions = c"OTF2_Reader_GetGlobalDefReader": fn(Handle) -> Handle;
+    register_definitions = c"OTF2_Reader_RegisterGlobalDefCallbacks": fn(Handle, Handle, Handle, *mut c_void) -> Code;
+    read_definitions = c"OTF2_Reader_ReadAllGlobalDefinitions": fn(Handle, Handle, *mut u64) -> Code;
+    close_definitions = c"OTF2_Reader_CloseGlobalDefReader": fn(Handle, Handle) -> Code;
+    select = c"OTF2_Reader_SelectLocation": fn(Handle, u64) -> Code;
+    open_definition_files = c"OTF2_Reader_OpenDefFiles": fn(Handle) -> Code;
+    close_definition_files = c"OTF2_Reader_CloseDefFiles": fn(Handle) -> Code;
+    local_definitions = c"OTF2_Reader_GetDefReader": fn(Handle, u64) -> Handle;
+    read_local_definitions = c"OTF2_Reader_ReadAllLocalDefinitions": fn(Handle, Handle, *mut u64) -> Code;
+    close_local_definitions = c"OTF2_Reader_CloseDefReader": fn(Handle, Handle) -> Code;
+    open_event_files = c"OTF2_Reader_OpenEvtFiles": fn(Handle) -> Code;
+    close_event_files = c"OTF2_Reader_CloseEvtFiles": fn(Handle) -> Code;
+    local_events = c"OTF2_Reader_GetEvtReader": fn(Handle, u64) -> Handle;
+    register_events = c"OTF2_Reader_RegisterEvtCallbacks": fn(Handle, Handle, Handle, *mut c_void) -> Code;
+    read_local_events = c"OTF2_Reader_ReadAllLocalEvents": fn(Handle, Handle, *mut u64) -> Code;
+    close_local_events = c"OTF2_Reader_CloseEvtReader": fn(Handle, Handle) -> Code;
+    definition_callbacks = c"OTF2_GlobalDefReaderCallbacks_New": fn() -> Handle;
+    free_definition_callbacks = c"OTF2_GlobalDefReaderCallbacks_Delete": fn(Handle);
+    event_callbacks = c"OTF2_EvtReaderCallbacks_New": fn() -> Handle;
+    free_event_callbacks = c"OTF2_EvtReaderCallbacks_Delete": fn(Handle);
+    on_error = c"OTF2_Error_RegisterCallback": fn(Callback, *mut c_void) -> Callback;
+    describe = c"OTF2_Error_GetDescription": fn(Code) -> *const c_char;
+}
+
+/// A function that sets one callback: callbacks, address.
+pub type Setter = unsafe extern "C" fn(Handle, Callback) -> Code;
+
+impl Library {
+    /// The function that sets a callback; older libraries lack the newest.
+    pub fn setter(&self, name: &'static CStr) -> Option<Setter> {
+        function(self.handle as *mut c_void, name).ok()
+    }
+
+    /// What a code means.
+    pub fn problem(&self, code: Code) -> String {
+        // SAFETY: the text is a constant of the library.
+        let text = unsafe { (self.describe)(code) };
+        if text.is_null() {
+            return format!("code {code}");
+        }
+        // SAFETY: it ends in a zero.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}
+
+fn function<T: Copy>(handle: *mut c_void, name: &'static CStr) -> Result<T, &'static str> {
+    const { assert!(size_of::<T>() == size_of::<usize>()) };
+    // SAFETY: the handle is open, the name ends in a zero.
+    let address = unsafe { dlsym(handle, name.as_ptr()) } as usize;
+    if address == 0 {
+        return Err(name.to_str().unwrap_or("a function"));
+    }
+    // SAFETY: the type is that of the function of this name in OTF2's headers.
+    Ok(unsafe { std::mem::transmute_copy(&address) })
+}
+
+/// The library, loaded once.
+pub fn library() -> Result<&'static Library, Otf2Error> {
+    static LIBRARY: OnceLock<Option<Result<Library, &'static str>>> = OnceLock::new();
+    let found = LIBRARY.get_or_init(|| {
+        // SAFETY: the names end in a zero; what the library does when it is loaded is its own affair.
+        let handle =
+            NAMES.into_iter().map(|name| unsafe { dlopen(name.as_ptr(), NOW) }).find(|handle| !handle.is_null())?;
+        let library = Library::load(handle);
+        if let Ok(library) = &library {
+            // SAFETY: the function is there for as long as the program.
+            unsafe { (library.on_error)(quiet as *const () as Callback, std::ptr::null_mut()) };
+        }
+        Some(library)
+    });
+    match found {
+        None => Err(Otf2Error::NoLibrary),
+        Some(Err(name)) => Err(Otf2Error::OldLibrary(name)),
+        Some(Ok(library)) => Ok(library),
+    }
+}
+
+/// Instead of the library's own messages: every code is looked at.
+extern "C" fn quiet(
+    _data: *mut c_void,
+    _file: *const c_char,
+    _line: u64,
+    _function: *const c_char,
+    code: Code,
+    _format: *const c_char,
+    _arguments: *mut c_void,
+) -> Code {
+    code
+}

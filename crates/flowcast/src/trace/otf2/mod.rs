@@ -1,0 +1,94 @@
+//! OTF2 traces (Score-P, EZTrace), from their definitions and events as a library for the form reads them out.
+//!
+//! Nothing is read here: whoever reads an archive tells its definitions to [`Definitions`], then the events of one location
+//! after the other to [`Events`], and takes the program from that. Computation is the time between the functions of MPI;
+//! what they did is told by events inside them.
+//!
+//! Archives are met halfway where tracers differ. Definitions may come in any order and twice; locations have any ids, and
+//! the group of all MPI locations says which is which rank; communicators may be named differently by each rank; the end
+//! of immediate receives may be missing. Score-P counts the bytes of some collectives once for each rank.
+
+mod definitions;
+mod events;
+
+pub use definitions::Definitions;
+pub use events::Events;
+
+/// An event of a location; ranks are those of the communicator, numbers those of the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A region begins.
+    Enter(u32),
+    /// A region ends.
+    Leave(u32),
+    /// A blocking send.
+    Send {
+        /// Receiver, communicator, tag.
+        to: Peer,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// An immediate send.
+    Isend {
+        /// Receiver, communicator, tag.
+        to: Peer,
+        /// Bytes.
+        bytes: u64,
+        /// Its request.
+        request: u64,
+    },
+    /// An immediate send is complete.
+    IsendComplete(u64),
+    /// An immediate receive is posted.
+    IrecvPosted(u64),
+    /// A blocking receive.
+    Recv(Peer),
+    /// An immediate receive is complete.
+    Irecv {
+        /// Sender, communicator, tag.
+        from: Peer,
+        /// Its request.
+        request: u64,
+    },
+    /// A request was cancelled.
+    Cancelled(u64),
+    /// A blocking collective has ended.
+    Collective(Collective),
+    /// An immediate collective is started.
+    CollectivePosted(u64),
+    /// An immediate collective is complete.
+    CollectiveComplete(Collective, u64),
+    /// Measurement goes on, or stops.
+    Measurement(bool),
+    /// Anything else that marks a time.
+    Other,
+}
+
+/// The other side of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its rank in the communicator.
+    pub rank: u32,
+    /// The communicator.
+    pub communicator: u32,
+    /// The tag.
+    pub tag: u32,
+}
+
+/// A collective operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collective {
+    /// The operation's number in OTF2.
+    pub operation: u8,
+    /// The communicator.
+    pub communicator: u32,
+    /// The root's rank in it; larger numbers than ranks for none.
+    pub root: u32,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+}
+
+#[cfg(test)]
+mod tests;

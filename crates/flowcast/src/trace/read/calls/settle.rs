@@ -1,0 +1,64 @@
+//! Where a request was completed that was only tested for, when the trace does not tell what the tests found: at the
+//! last test before its handle is used again, or before the end.
+
+use std::collections::BTreeMap;
+
+use super::{Done, TracedCall};
+
+/// Adds the completions that tests have made.
+pub fn settle(calls: &mut [TracedCall]) {
+    if calls.iter().all(|call| call.tests.is_empty()) {
+        return;
+    }
+    let mut live: BTreeMap<u64, Live> = BTreeMap::new();
+    let mut found: Vec<(usize, u64)> = Vec::new();
+    for (index, call) in calls.iter().enumerate() {
+        for done in &call.completes {
+            match live.get_mut(&done.request) {
+                Some(request) if request.persistent => request.tested = None,
+                _ => drop(live.remove(&done.request)),
+            }
+        }
+        for request in &call.tests {
+            if let Some(request) = live.get_mut(request) {
+                request.tested = Some(index);
+            }
+        }
+        for request in call.starts.iter().chain(&call.makes).chain(&call.frees) {
+            let tested = live.get_mut(request).and_then(|known| known.tested.take());
+            found.extend(tested.map(|test| (test, *request)));
+        }
+        if let Some(request) = call.makes {
+            live.insert(request, Live { persistent: call.persistent, tested: None });
+        }
+        if let Some(request) = call.frees {
+            live.remove(&request);
+        }
+    }
+    found.extend(live.into_iter().filter_map(|(request, known)| Some((known.tested?, request))));
+    for (test, request) in found {
+        calls[test].completes.push(Done::of(request));
+    }
+}
+
+/// A request that is under way.
+struct Live {
+    persistent: bool,
+    /// The last test for it.
+    tested: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_test_before_the_handle_comes_again_has_found_the_request() {
+        let make = || TracedCall { function: "Irecv", makes: Some(7), ..TracedCall::default() };
+        let test = || TracedCall { function: "Test", tests: vec![7], ..TracedCall::default() };
+        let mut calls = vec![make(), test(), test(), make(), test(), make()];
+        settle(&mut calls);
+        let completed: Vec<usize> = (0..calls.len()).filter(|index| !calls[*index].completes.is_empty()).collect();
+        assert_eq!(completed, [2, 4], "the third is never tested for");
+    }
+}

@@ -1,0 +1,123 @@
+//! Programs written in the forms of other tools and read again.
+
+mod random_programs;
+
+use flowcast::model::algorithm::{AlgorithmTable, Base};
+use flowcast::simulate::loggops::{self, Loggops};
+use flowcast::trace::convert::{self, Dialect, Tables};
+use flowcast::trace::expand::expand;
+use flowcast::trace::{Program, ReadOptions, Trace};
+use flowcast::units::Rank;
+use proptest::prelude::*;
+use random_programs::{any_numbers, any_records, as_program, read_bytes, read_text};
+
+fn as_dim(program: &Program, dialect: Dialect) -> Program {
+    let mut text = Vec::new();
+    convert::dim(program, dialect, &mut text).unwrap();
+    as_program(read_bytes("t", text).unwrap())
+}
+
+fn as_ti(program: &Program) -> Program {
+    let tables = Tables::new(program);
+    let mut text = Vec::new();
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        convert::ti_rank(&tables, rank, &mut convert::Losses::default(), &mut text).unwrap();
+    }
+    as_program(read_bytes("t", text).unwrap())
+}
+
+fn as_messages(program: &Program) -> Program {
+    let blocking = convert::with_blocking_collectives(program);
+    let table = AlgorithmTable::of(Base::OpenMpi);
+    expand(blocking.as_ref().unwrap_or(program), &table, ReadOptions::default()).unwrap().program
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+}
+
+/// One of each record of ours.
+const OWN: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:0.000001000\n31:0:0:0:5:1:0\n30:0:0:0:1:1:800\n30:0:0:3:1:0:0\n\
+    30:0:0:5:1:1:0\n30:0:0:6:1:1:0\n31:0:0:3:5:0:4096\n2:0:0:1:-1:80:7:1:3\n1:0:0:0.000005000\n32:0:0:0\n\
+    1:1:0:0.000002000\n31:1:0:0:5:1:0\n30:1:0:3:1:0:0\n30:1:0:7:1:-1:0\n1:1:0:0.000100000\n3:1:0:0:-1:80:7:1:0\n";
+
+#[test]
+fn our_own_records_come_back() {
+    let program = as_program(read_text(OWN).unwrap());
+    let mut text = Vec::new();
+    let losses = convert::dim(&program, Dialect::Own, &mut text).unwrap();
+    assert_eq!(losses.kinds().count(), 0);
+    let text = String::from_utf8(text).unwrap();
+    for record in
+        ["31:0:0:0:5:1:0", "30:0:0:3:1:0:0", "30:0:0:5:1:1:0", "31:0:0:3:5:0:4096", "32:0:0:0", "30:1:0:7:1:-1:0"]
+    {
+        assert!(text.contains(&format!("\n{record}\n")), "{record} in\n{text}");
+    }
+    let again = as_program(read_text(text).unwrap());
+    assert_eq!(again.accesses(), program.accesses());
+    assert!((0..2).all(|rank| again.ops(Rank(rank)).eq(program.ops(Rank(rank)))));
+    let mut strict = Vec::new();
+    let losses: Vec<_> = convert::dim(&program, Dialect::Dimemas, &mut strict).unwrap().kinds().collect();
+    assert_eq!(losses, [("one-sided operations and requests to files", 9), ("waits for sends", 1)]);
+    let strict = String::from_utf8(strict).unwrap();
+    assert!(["\n30:", "\n31:", "\n32:"].iter().all(|ours| !strict.contains(ours)), "{strict}");
+}
+
+#[test]
+fn goal_schedules_come_back() {
+    let text = "num_ranks 2\nrank 0 {\na: calc 5\nb: send 8b to 1 tag 3 cpu 1\nc: recv 9b from -1 tag -1\nb requires a\nc irequires b\n}\n\
+                rank 1 {\na: recv 8b from 0 tag 3\nb: send 9b to 0 nic 1\nb requires a\n}\n";
+    let read = |text: &str| match read_text(text.to_owned()).unwrap() {
+        Trace::Schedule(schedule) => schedule,
+        Trace::Program(_) => panic!("expected a schedule"),
+    };
+    let schedule = read(text);
+    let mut written = Vec::new();
+    convert::schedule(&schedule, &mut written).unwrap();
+    let again = read(std::str::from_utf8(&written).unwrap());
+    let run = |schedule| {
+        loggops::run(schedule, Loggops::from_network(&flowcast::model::builtin::network("gige-tcp").unwrap())).unwrap()
+    };
+    assert_eq!(run(&schedule), run(&again));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_program_written_for_dimemas_is_predicted_the_same(records in any_records(), numbers in any_numbers()) {
+        let program = records.program();
+        let again = as_dim(&program, Dialect::Own);
+        let (a, b) = (numbers.replay(&program).run().unwrap(), numbers.replay(&again).run().unwrap());
+        prop_assert_eq!((a.messages, a.bytes), (b.messages, b.bytes));
+        for (a, b) in a.ranks.iter().zip(&b.ranks) {
+            prop_assert!(close(a.end.as_nanos(), b.end.as_nanos()), "{:?} {:?}", a, b);
+        }
+    }
+
+    #[test]
+    fn a_program_of_messages_written_for_simgrid_is_predicted_the_same(records in any_records(), numbers in any_numbers()) {
+        let program = as_dim(&as_messages(&records.program()), Dialect::Own);
+        let eager = random_programs::Numbers { rendezvous_from: None, ..numbers };
+        let asynchronous = program.classes().iter().all(|class| !class.mode.synchronous);
+        let again = as_ti(&program);
+        prop_assert_eq!((program.messages(), program.bytes()), (again.messages(), again.bytes()));
+        if asynchronous {
+            let (a, b) = (eager.replay(&program).run().unwrap(), eager.replay(&again).run().unwrap());
+            prop_assert!(close(a.makespan().as_nanos(), b.makespan().as_nanos()), "{} {}", a.makespan(), b.makespan());
+        }
+    }
+
+    #[test]
+    fn a_program_written_as_goal_has_the_same_messages_and_ends(records in any_records()) {
+        let program = as_messages(&records.program());
+        let mut text = Vec::new();
+        convert::goal(&program, &mut text).unwrap();
+        let Trace::Schedule(schedule) = read_bytes("t", text).unwrap() else { panic!("expected a schedule") };
+        prop_assert_eq!(schedule.messages(), u64::from(program.messages()));
+        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let mut parameters = Loggops::from_network(&network);
+        parameters.eager_up_to = None;
+        prop_assert!(loggops::run(&schedule, parameters).is_ok());
+    }
+}
