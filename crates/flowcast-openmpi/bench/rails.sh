@@ -5,19 +5,22 @@
 # `rails,round,who,N,bytes,us,Mbit/s`; one that the file has is not repeated, so that a run may be continued. The rails'
 # parameters are measured first, into RESULTS.csv.eth0.toml and .eth1.toml, unless those are there. Needs `flowcast`, the
 # installed component (cargo xtask install-openmpi; COMPONENT=FOLDER names another place), mpicc of Open MPI, and no root.
+# MTU is the lab's (1500B).
 set -eu
 fast=$1 slow=$2 rounds=$3 results=$(realpath "$4")
 here=$(cd "$(dirname "$0")" && pwd)
 if [ "${ON_THE_LAB:-}" != 1 ]; then
-    exec env ON_THE_LAB=1 flowcast lab run rails --set "nic.bandwidth=${fast}Mbit/s,${slow}Mbit/s" --no-self-test -- \
-        "$here/rails.sh" "$@"
+    exec env ON_THE_LAB=1 flowcast lab run rails --set "nic.bandwidth=${fast}Mbit/s,${slow}Mbit/s" \
+        --set "nic.mtu=${MTU:-1500B}" --no-self-test -- "$here/rails.sh" "$@"
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mpicc.openmpi -O2 -o "$work/messages" "$here/messages.c"
+mpicc.openmpi -O2 -o "$work/program" "$here/messages.c"
+# Each rank has a processor of its own, if there are two: else the system moves both to one at times.
+printf '#!/bin/sh\nexec taskset -c $((OMPI_COMM_WORLD_RANK %% %d)) %s\n' "$(nproc)" "$work/program" >"$work/messages"
 # UCX looks for interfaces in /sys, where a node of the lab shows those of the machine.
 printf '#!/bin/sh\nexec unshare -m sh -c "mount -t sysfs sysfs /sys && exec %s"\n' "$work/messages" >"$work/with-sys"
-chmod +x "$work/with-sys"
+chmod +x "$work/messages" "$work/with-sys"
 system=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 export OMPI_MCA_mca_base_component_path=${COMPONENT:-$HOME/.openmpi/components}:$system
 export OMPI_MCA_bml_flowcast_store=none
