@@ -101,7 +101,6 @@ struct Twin {
 
 #[derive(Debug)]
 struct Sent {
-    at: SystemTime,
     size: Bytes,
     fate: Fate,
 }
@@ -197,7 +196,7 @@ impl Twin {
         let at = SystemTime::now();
         let _ = sender.send(&payload);
         let size = Bytes((payload.len() + HEADERS) as u64);
-        Sent { at, size, fate: self.queue.arrive(since(self.start, at), size) }
+        Sent { size, fate: self.queue.arrive(since(self.start, at), size) }
     }
 
     fn still_to_come(&self, sent: &[Sent]) -> Time {
