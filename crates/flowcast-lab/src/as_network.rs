@@ -3,7 +3,7 @@
 //! Fluid models count goodput, the packet level counts frames; so there is a network for each.
 
 use flowcast::model::network::{Network, NetworkError};
-use flowcast::units::{Bytes, Rate};
+use flowcast::units::{Bytes, Node, Rate, Time};
 
 use crate::nominal;
 use crate::spec::{LabSpec, Window};
@@ -31,9 +31,7 @@ const IN_FLIGHT: f64 = 1.25;
 /// Never for a lab that was checked; a rate of 0 would be refused.
 pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError> {
     let scale = match level {
-        Level::Goodput => {
-            nominal::one_flow(spec, 0).as_bytes_per_second() / spec.nic.bandwidth.0[0].as_bytes_per_second()
-        }
+        Level::Goodput => nominal::one_flow(spec, 0).as_bytes_per_second() / spec.wire_rate(0).as_bytes_per_second(),
         Level::Wire => 1.0,
     };
     let scaled = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * scale).to_string();
@@ -41,8 +39,9 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
     let mut text = format!(
         "schema = \"flowcast/network/1\"\nname = \"{name}\"\ntitle = \"The lab {name}: {what}\"\n\
          source = \"the lab file; flow cuts: RR-5910 table 2, Gigabit Ethernet, LAM\"\n\
-         [point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"0us\"\nbandwidth = \"{}\"\n",
-        scaled(spec.nic.bandwidth.0[0]),
+         [point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"{}\"\nbandwidth = \"{}\"\n",
+        spec.way(0, Node(0)).map_or(Time::ZERO, |way| way.delay),
+        scaled(spec.wire_rate(0)),
         name = spec.name,
     );
     if let Some(backbone) = spec.backbone.as_ref().filter(|_| spec.cluster.racks > 1) {

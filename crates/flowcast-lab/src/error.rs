@@ -73,6 +73,9 @@ pub enum LabError {
         /// Where it comes from.
         package: &'static str,
     },
+    /// Nobody to carry the frames of a cable.
+    #[error("a cable needs the program flowcast, which is neither this program nor on the path")]
+    NoCableCarrier,
     /// The namespaces or the devices could not be set up.
     #[error("the lab could not be built: {0}")]
     Build(String),
@@ -85,6 +88,18 @@ pub enum LabError {
         found: Rate,
         /// Goodput that the rates allow.
         expected: Rate,
+    },
+    /// A cable loses frames that it was not asked to lose.
+    #[error(
+        "machine too busy: {astray} of {sent} frames through {what} were lost without being asked for; free the machine, lower cable.rate, or go on with --no-self-test"
+    )]
+    FramesLost {
+        /// Which cable.
+        what: String,
+        /// Frames whose fate was not the one of virtual time.
+        astray: u32,
+        /// Frames sent.
+        sent: u32,
     },
     /// Durations that cannot be summed up, or a rule that makes no sense.
     #[error("repetitions: {0}")]

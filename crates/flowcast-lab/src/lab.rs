@@ -235,7 +235,8 @@ fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Keeper), La
 
 fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
     let path = folder.join("build.sh");
-    let text = script(spec, &folder.display().to_string(), stay);
+    let carrier = spec.cable.as_ref().map(|_| requirements::cable_carrier()).transpose()?;
+    let text = script(spec, &folder.display().to_string(), stay, carrier.as_deref());
     fs::write(&path, text).map_err(|source| LabError::File { path, source })?;
     let mut keeper = Keeper::start(folder, stay)?;
     let ready = LabState::new(name, keeper.id, spec).save(folder).and_then(|()| keeper.wait_until_ready(folder));

@@ -75,8 +75,8 @@ fn open_mpi(spec: &LabSpec, agent: &str, interfaces: &str, namespaces: &str) -> 
     ];
     let mut all: Vec<(String, String)> =
         parameters.into_iter().map(|(name, value)| (format!("OMPI_MCA_{name}"), value)).collect();
-    for (rail, rate) in spec.nic.bandwidth.0.iter().enumerate() {
-        let megabits = (rate.as_bytes_per_second() * 8e-6).round().max(1.0);
+    for rail in 0..spec.nic.bandwidth.0.len() {
+        let megabits = (spec.wire_rate(rail).as_bytes_per_second() * 8e-6).round().max(1.0);
         all.push((format!("OMPI_MCA_btl_tcp_bandwidth_{}", names::interface(rail)), megabits.to_string()));
     }
     if let Window::Fixed(window) = spec.tcp.window {

@@ -15,6 +15,7 @@
 //! ```
 
 mod as_network;
+mod cable;
 mod error;
 mod flows;
 mod keeper;
@@ -32,6 +33,8 @@ mod spec;
 mod timed;
 
 pub use as_network::{Level, network_of};
+pub use cable::{CableCheck, CableChecker, CableSpec, Distribution, Lateness, Way, Ways, serve_cables};
+pub use cable::{Fate, VirtualQueue};
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};
 pub use lab::Lab;

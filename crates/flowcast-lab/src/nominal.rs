@@ -53,7 +53,7 @@ fn bus_limit(spec: &LabSpec, share: Shares, flows: f64) -> f64 {
 }
 
 fn rate(spec: &LabSpec, rail: usize) -> f64 {
-    spec.nic.bandwidth.0[rail].as_bytes_per_second()
+    spec.wire_rate(rail).as_bytes_per_second()
 }
 
 #[cfg(test)]

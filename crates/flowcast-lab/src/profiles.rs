@@ -4,12 +4,13 @@ use crate::error::LabError;
 use crate::spec::LabSpec;
 
 /// Name and text of each built-in lab file.
-pub const PROFILES: [(&str, &str); 5] = [
+pub const PROFILES: [(&str, &str); 6] = [
     ("fair", include_str!("../profiles/fair.toml")),
     ("asymmetric", include_str!("../profiles/asymmetric.toml")),
     ("bus", include_str!("../profiles/bus.toml")),
     ("two-racks", include_str!("../profiles/two-racks.toml")),
     ("rails", include_str!("../profiles/rails.toml")),
+    ("cable", include_str!("../profiles/cable.toml")),
 ];
 
 /// The text of a built-in lab file.
@@ -47,6 +48,8 @@ mod tests {
 
     #[test]
     fn an_unknown_profile_is_answered_with_the_known_ones() {
-        assert!(profile("fare", &[]).unwrap_err().to_string().contains("fair, asymmetric, bus, two-racks, rails"));
+        assert!(
+            profile("fare", &[]).unwrap_err().to_string().contains("fair, asymmetric, bus, two-racks, rails, cable")
+        );
     }
 }

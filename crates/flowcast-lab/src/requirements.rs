@@ -1,10 +1,12 @@
 //! Whether this machine and this user can have a lab.
 
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::error::LabError;
 
+const CARRIER: &str = "flowcast";
 const PROGRAMS: [(&str, &str); 6] = [
     ("unshare", "util-linux"),
     ("nsenter", "util-linux"),
@@ -33,6 +35,13 @@ pub fn check() -> Result<(), LabError> {
         return Ok(());
     }
     Err(LabError::NamespacesForbidden(String::from_utf8_lossy(&trial.stderr).trim().to_owned()))
+}
+
+/// The program that carries the frames of cables: this one, or the `flowcast` on the path where this is another.
+pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
+    let own = env::current_exe().ok().filter(|path| path.file_name().is_some_and(|name| name == CARRIER));
+    let installed = || env::split_paths(&search_path()).map(|folder| folder.join(CARRIER)).find(|path| path.is_file());
+    own.or_else(installed).ok_or(LabError::NoCableCarrier)
 }
 
 /// A program by its name; those for administrators are not on everybody's path.

@@ -1,4 +1,5 @@
-//! Whether a lab delivers what its file says: on each rail one flow alone, then every node sending to the next.
+//! Whether a lab delivers what its file says: on each rail one flow alone, then every node sending to the next; through
+//! a cable numbered frames.
 //!
 //! A machine that is too slow or too busy for the rates falls behind; then no measurement in the lab means anything.
 
@@ -6,6 +7,7 @@ use std::time::Duration;
 
 use flowcast::units::{Bytes, Node, Rate};
 
+use crate::cable::{CableCheck, CableChecker, Lateness};
 use crate::error::LabError;
 use crate::flows::{Flow, Watch, steady_goodput};
 use crate::lab::Lab;
@@ -14,6 +16,9 @@ use crate::spec::Duplex;
 
 /// How far a goodput may be from what the wire rates allow.
 pub const TOLERANCE: f64 = 0.02;
+
+/// Frames on their own that tell how late a cable is.
+const SINGLE_FRAMES: u32 = 200;
 
 /// A busy moment passes; a machine that is too slow is so each time.
 const ATTEMPTS: usize = 5;
@@ -27,6 +32,8 @@ pub struct Check {
     pub found: Rate,
     /// What the wire rates allow.
     pub expected: Rate,
+    /// How much later than in virtual time a cable delivers.
+    pub lateness: Option<Lateness>,
 }
 
 impl Check {
@@ -44,6 +51,9 @@ pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
     if lab.spec().cluster.nodes < 2 {
         return Ok(Vec::new());
     }
+    if lab.spec().cable.is_some() {
+        return cables(lab, tolerance);
+    }
     let mut checks = Vec::new();
     for rail in 0..lab.spec().nic.bandwidth.0.len() {
         let one = [Flow { from: Node(0), to: Node(1), rail }];
@@ -58,13 +68,37 @@ pub fn self_test(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
     Ok(checks)
 }
 
+fn cables(lab: &Lab, tolerance: f64) -> Result<Vec<Check>, LabError> {
+    let mut checker = CableChecker::new(lab);
+    let mut checks = checker.check(SINGLE_FRAMES)?;
+    for _ in 1..ATTEMPTS {
+        if checks.iter().all(|check| check.passes(tolerance)) {
+            break;
+        }
+        checks = checker.check(SINGLE_FRAMES)?;
+    }
+    checks.into_iter().map(|check| carried(check, tolerance)).collect()
+}
+
+fn carried(check: CableCheck, tolerance: f64) -> Result<Check, LabError> {
+    let what = format!("the cable of rail {} from node {}", check.rail, check.from);
+    let (found, expected) = (check.rate, check.nominal);
+    if check.rate_error().abs() > tolerance {
+        return Err(LabError::Busy { what, found, expected });
+    }
+    if !check.passes(tolerance) {
+        return Err(LabError::FramesLost { what, astray: check.unexplained, sent: check.sent });
+    }
+    Ok(Check { what, found, expected, lateness: check.lateness })
+}
+
 fn passed(lab: &Lab, flows: &[Flow], what: String, expected: Rate, tolerance: f64) -> Result<Check, LabError> {
     let watch = watch(lab, expected);
     let mut found = Rate::default();
     for _ in 0..ATTEMPTS {
         found = representative(lab, &steady_goodput(lab, flows, &watch)?, expected);
         if distance(found, expected) <= tolerance {
-            return Ok(Check { what, found, expected });
+            return Ok(Check { what, found, expected, lateness: None });
         }
     }
     Err(LabError::Busy { what, found, expected })

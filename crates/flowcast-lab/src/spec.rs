@@ -5,9 +5,10 @@
 
 use std::fmt;
 
-use flowcast::units::{Bytes, Node, Rate};
+use flowcast::units::{Bytes, Node, Rate, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::cable::{CableSpec, Way};
 use crate::error::LabError;
 
 /// The schema that this version reads and writes.
@@ -37,6 +38,9 @@ pub struct LabSpec {
     /// Where frames wait.
     #[serde(default)]
     pub queues: QueueSpec,
+    /// Joins two nodes by a cable in user space, in the place of token buckets and a switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cable: Option<CableSpec>,
 }
 
 /// Nodes and racks.
@@ -127,6 +131,16 @@ pub enum Duplex {
     Half,
     /// A bus in the node, faster than the interface but not twice as fast.
     Bus,
+}
+
+impl Duplex {
+    fn name(self) -> &'static str {
+        match self {
+            Duplex::Full => "full",
+            Duplex::Half => "half",
+            Duplex::Bus => "bus",
+        }
+    }
 }
 
 /// Who goes first on a node's bus.
@@ -241,6 +255,16 @@ impl LabSpec {
         (self.nic.duplex == Duplex::Bus).then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
     }
 
+    /// The wire rate of a rail, that of the frames of node 0 where a cable has two.
+    pub fn wire_rate(&self, rail: usize) -> Rate {
+        self.way(rail, Node(0)).map_or(self.nic.bandwidth.0[rail], |way| way.rate)
+    }
+
+    /// The direction of a rail's cable that starts at a node, if the lab has cables.
+    pub fn way(&self, rail: usize, from: Node) -> Option<Way> {
+        self.cable.as_ref().map(|cable| cable.way(rail, from.index(), self.nic.bandwidth.0[rail]))
+    }
+
     fn validate(&self) -> Result<(), LabError> {
         if self.schema != SCHEMA {
             return refused("schema", &self.schema, SCHEMA);
@@ -250,7 +274,7 @@ impl LabSpec {
         in_range("cluster.racks", self.cluster.racks, 1, self.cluster.nodes)?;
         in_range("nic.bandwidth (rails)", self.nic.bandwidth.0.len() as u32, 1, 8)?;
         for rate in self.nic.bandwidth.0.iter().chain(self.backbone.as_ref().map(|backbone| &backbone.bandwidth)) {
-            plausible_rate(*rate)?;
+            plausible_rate("bandwidth", *rate)?;
         }
         if !(1.0..=2.0).contains(&self.nic.bus_share) {
             return refused("nic.bus_share", self.nic.bus_share, "a multiple from 1 to 2");
@@ -263,7 +287,34 @@ impl LabSpec {
         for (name, size) in [("host", queues.host), ("port", queues.port), ("backbone", queues.backbone)] {
             in_bytes(&format!("queues.{name}"), size, 2 * self.nic.mtu.0, 1 << 31)?;
         }
-        Ok(())
+        self.cable.as_ref().map_or(Ok(()), |cable| self.validate_cable(cable))
+    }
+
+    fn validate_cable(&self, cable: &CableSpec) -> Result<(), LabError> {
+        if self.cluster.nodes != 2 || self.cluster.racks != 1 {
+            let found = format!("{} nodes in {} racks", self.cluster.nodes, self.cluster.racks);
+            return refused("cluster", found, "2 nodes in 1 rack, which is what a [cable] joins");
+        }
+        if self.nic.duplex != Duplex::Full {
+            return refused("nic.duplex", self.nic.duplex.name(), "`full`, as a [cable] is");
+        }
+        let rates = cable.rate.as_ref().map_or(&[][..], |rates| &rates.0);
+        if rates.len() > 2 || (cable.rate.is_some() && rates.is_empty()) {
+            return refused(
+                "cable.rate",
+                format!("{} rates", rates.len()),
+                "one, or one from node 0 and one from node 1",
+            );
+        }
+        rates.iter().try_for_each(|rate| plausible_rate("cable.rate", *rate))?;
+        for (name, times) in [("cable.delay", cable.delay.0), ("cable.jitter", cable.jitter.0)] {
+            times.iter().try_for_each(|time| in_time(name, *time, Time::from_seconds(1.0)))?;
+        }
+        cable.queue.0.iter().try_for_each(|size| in_bytes("cable.queue", *size, 2 * self.nic.mtu.0, 1 << 31))?;
+        if let Some(loss) = cable.loss.0.iter().find(|loss| !(0.0..1.0).contains(*loss)) {
+            return refused("cable.loss", loss, "a probability from 0 to below 1");
+        }
+        in_time("cable.spin", cable.spin, Time::from_seconds(0.01))
     }
 }
 
@@ -306,12 +357,16 @@ fn in_bytes(field: &str, found: Bytes, low: u64, high: u64) -> Result<(), LabErr
     if (low..=high).contains(&found.0) { Ok(()) } else { refused(field, found, &expected()) }
 }
 
-fn plausible_rate(rate: Rate) -> Result<(), LabError> {
+fn in_time(field: &str, found: Time, most: Time) -> Result<(), LabError> {
+    if found <= most { Ok(()) } else { refused(field, found, &format!("at most {most}")) }
+}
+
+fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
     let megabits = rate.as_bytes_per_second() * 8e-6;
     if (0.1..=100_000.0).contains(&megabits) {
         return Ok(());
     }
-    refused("bandwidth", wire_rate::text(rate), "0.1Mbit/s to 100Gbit/s")
+    refused(field, wire_rate::text(rate), "0.1Mbit/s to 100Gbit/s")
 }
 
 fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
@@ -439,6 +494,44 @@ mod tests {
         assert_eq!(said("cluster.racks", "7"), "cluster.racks: found `7`, expected 1 to 6");
         assert_eq!(said("nic.bus_share", "3"), "nic.bus_share: found `3`, expected a multiple from 1 to 2");
         assert!(said("queues.port", "1kB").contains("queues.port"));
+    }
+
+    #[test]
+    fn a_cable_has_one_value_or_one_for_each_direction() {
+        let set = |key: &str, value: &str| profile("cable", &[(key.to_owned(), value.to_owned())]);
+        let (delay, loss) = (set("cable.delay", "50us,80us").unwrap(), set("cable.loss", "0.1").unwrap());
+        let way = |spec: &LabSpec, from| spec.way(0, Node(from)).unwrap();
+        assert_eq!([way(&delay, 0).delay, way(&delay, 1).delay], [50.0, 80.0].map(Time::from_micros));
+        assert_eq!([way(&loss, 0).loss, way(&loss, 1).loss], [0.1, 0.1]);
+        assert_eq!(LabSpec::from_toml(&delay.to_toml(), &[]).unwrap(), delay);
+        let rates = set("cable.rate", "10Mbit/s,1Gbit/s").unwrap();
+        assert_eq!(way(&rates, 1).rate, Rate::from_bytes_per_second(1.25e8));
+        assert_eq!((rates.wire_rate(0), way(&loss, 1).rate), (way(&rates, 0).rate, loss.nic.bandwidth.0[0]));
+        assert_ne!(way(&loss, 0).seed, way(&loss, 1).seed);
+    }
+
+    #[test]
+    fn nonsense_about_a_cable_is_refused_by_field() {
+        let said = |key: &str, value: &str| profile("cable", &[(key.into(), value.into())]).unwrap_err().to_string();
+        assert_eq!(said("cable.loss", "1.5"), "cable.loss: found `1.5`, expected a probability from 0 to below 1");
+        assert_eq!(said("cable.loss", "-1"), "cable.loss: found `-1`, expected a probability from 0 to below 1");
+        assert_eq!(said("cable.delay", "2s"), "cable.delay: found `2s`, expected at most 1s");
+        assert_eq!(said("cable.spin", "20ms"), "cable.spin: found `20ms`, expected at most 10ms");
+        assert!(
+            said("cable.delay", "50").starts_with("--set cable.delay=50: invalid type: integer `50`, expected a time")
+        );
+        assert!(
+            said("cable.delay", "-1us").contains("found `-1us`, expected a time"),
+            "{}",
+            said("cable.delay", "-1us")
+        );
+        assert!(said("cable.delay", "1us,2us,3us").contains("a list of two"), "{}", said("cable.delay", "1us,2us,3us"));
+        assert!(said("cable.queue", "1kB").starts_with("cable.queue: found `1kB`, expected"));
+        assert!(said("cable.rate", "1Mbit/s,1Mbit/s,1Mbit/s").starts_with("cable.rate: found `3 rates`, expected one"));
+        assert!(said("cable.rate", "1bit/s").starts_with("cable.rate: found"));
+        assert!(said("cable.jitter_distribution", "normal").contains("`uniform` or `exponential`"));
+        assert!(said("cluster.nodes", "3").starts_with("cluster: found `3 nodes in 1 racks`, expected 2 nodes"));
+        assert!(said("nic.duplex", "bus").starts_with("nic.duplex: found `bus`, expected `full`"));
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::process::{Command, ExitStatus, exit};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use flowcast::units::Node;
+use flowcast::units::{Node, Rounded};
 use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
 use serde_json::json;
 
+use super::lab_cable::{CableCheckCommand, ServeCables, lateness};
 use super::lab_network::LabNetwork;
 use crate::exit::EnvironmentLacks;
 use crate::files::read_text;
@@ -40,6 +41,9 @@ enum Action {
     List(List),
     Profiles(Profiles),
     Network(LabNetwork),
+    CableCheck(CableCheckCommand),
+    #[command(hide = true)]
+    ServeCables(ServeCables),
 }
 
 impl LabCommand {
@@ -53,6 +57,8 @@ impl LabCommand {
             Action::List(command) => command.run(),
             Action::Profiles(command) => command.run(),
             Action::Network(command) => command.run(),
+            Action::CableCheck(command) => command.run(),
+            Action::ServeCables(command) => command.run(),
         }
     }
 }
@@ -251,8 +257,8 @@ impl Profiles {
 }
 
 fn row(name: &str, spec: &LabSpec) -> [String; 5] {
-    let rates: Vec<String> =
-        spec.nic.bandwidth.0.iter().map(|rate| whole_megabits(rate.as_bytes_per_second())).collect();
+    let rails = 0..spec.nic.bandwidth.0.len();
+    let rates: Vec<String> = rails.map(|rail| whole_megabits(spec.wire_rate(rail).as_bytes_per_second())).collect();
     let counts = [spec.cluster.nodes.to_string(), spec.cluster.racks.to_string()];
     let [nodes, racks] = counts;
     [name.to_owned(), nodes, racks, format!("{} Mbit/s", rates.join(" + ")), spec.title.clone()]
@@ -282,8 +288,9 @@ fn checked(lab: &Lab, how: &How) -> Result<Vec<Check>> {
 /// Runs the self-test and says what it saw.
 pub(crate) fn self_tested(lab: &Lab) -> Result<Vec<Check>> {
     let checks = self_test(lab, TOLERANCE).map_err(explained)?;
-    for Check { what, found, expected } in &checks {
-        eprintln!("flowcast: self-test: {what}: {} of {}", megabits(*found), megabits(*expected));
+    for Check { what, found, expected, lateness } in &checks {
+        let late = lateness.map_or(String::new(), |late| format!(", {} late", Rounded(late.median)));
+        eprintln!("flowcast: self-test: {what}: {} of {}{late}", megabits(*found), megabits(*expected));
     }
     Ok(checks)
 }
@@ -316,7 +323,10 @@ fn description(lab: &Lab, checks: &[Check]) -> Result<serde_json::Value> {
     };
     let check = |check: &Check| {
         let rate = |rate: flowcast::units::Rate| rate.as_bytes_per_second();
-        json!({ "what": check.what, "found_Bps": rate(check.found), "expected_Bps": rate(check.expected) })
+        json!({
+            "what": check.what, "found_Bps": rate(check.found), "expected_Bps": rate(check.expected),
+            "lateness_us": check.lateness.as_ref().map(lateness),
+        })
     };
     let nodes: Vec<_> = lab.spec().nodes().map(node).collect::<Result<_>>()?;
     let checks: Vec<_> = checks.iter().map(check).collect();

@@ -15,6 +15,7 @@ mod fit_conflicts;
 mod fit_regions;
 mod generate;
 pub(crate) mod lab;
+mod lab_cable;
 mod lab_network;
 mod mapping;
 mod measure;

@@ -8,6 +8,7 @@ mod node;
 mod shaping;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use flowcast::units::Node;
 
@@ -27,8 +28,8 @@ pub enum Stay {
 /// What the script prints when the lab is complete.
 pub const READY: &str = "ready";
 
-/// The script for a lab whose folder is `folder`.
-pub fn script(spec: &LabSpec, folder: &str, stay: Stay) -> String {
+/// The script for a lab whose folder is `folder`. The program `carrier` carries the frames of cables, if there are any.
+pub fn script(spec: &LabSpec, folder: &str, stay: Stay, carrier: Option<&Path>) -> String {
     let mut text = format!("set -eu\nFOLDER={}\nNS=\"$FOLDER/ns\"\n", quoted(folder));
     text.push_str(SURROUNDINGS);
     text.push_str(&launch::files(spec));
@@ -48,6 +49,9 @@ pub fn script(spec: &LabSpec, folder: &str, stay: Stay) -> String {
     }
     for node in spec.nodes() {
         text.push_str(&node::script(spec, node));
+    }
+    if let Some(carrier) = carrier {
+        text.push_str(&start_of_cables(spec, &carrier.display().to_string()));
     }
     text.push_str(match stay {
         Stay::WithOwner => WITH_OWNER,
@@ -83,12 +87,22 @@ sleep infinity &
 wait
 "#;
 
+/// The process that carries frames says so when it hears them; if it ends before, nothing is read and the script fails.
+fn start_of_cables(spec: &LabSpec, carrier: &str) -> String {
+    format!(
+        "cat > \"$NS/cable.toml\" <<'END'\n{}END\nmkfifo \"$NS/cable.ready\"\n\
+         {} lab serve-cables \"$NS/cable.toml\" > \"$NS/cable.ready\" &\nread -r heard < \"$NS/cable.ready\"\n",
+        spec.to_toml(),
+        quoted(carrier)
+    )
+}
+
 /// `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
 fn switch_links(spec: &LabSpec) -> String {
     let mtu = spec.nic.mtu.0;
     let mut text = "link add ctl type bridge stp_state 0 mcast_snooping 0\nlink set ctl up\n".to_owned();
     for rail in rails(spec) {
-        for rack in 0..spec.cluster.racks {
+        for rack in 0..if spec.cable.is_some() { 0 } else { spec.cluster.racks } {
             let bridge = names::bridge(rail, rack);
             let _ = writeln!(text, "link add {bridge} type bridge stp_state 0 mcast_snooping 0");
             let _ = writeln!(text, "link set {bridge} mtu {mtu} up");
@@ -104,19 +118,20 @@ fn switch_links(spec: &LabSpec) -> String {
 fn cables(spec: &LabSpec, node: Node) -> String {
     let (mtu, host) = (spec.nic.mtu.0, names::host(node));
     let mut text = String::new();
-    let mut cable = |port: String, interface: &str, hardware: String, bridge: String, mtu: u64| {
+    let mut cable = |port: String, interface: &str, hardware: String, bridge: Option<String>, mtu: u64| {
         let _ = writeln!(
             text,
             "link add {port} mtu {mtu} type veth peer name {interface} mtu {mtu} address {hardware} netns $NS/{host}.net"
         );
-        let _ = writeln!(text, "link set {port} master {bridge} up");
+        let master = bridge.map_or(String::new(), |bridge| format!("master {bridge} "));
+        let _ = writeln!(text, "link set {port} {master}up");
     };
     for rail in rails(spec) {
-        let bridge = names::bridge(rail, spec.rack_of(node));
+        let bridge = spec.cable.is_none().then(|| names::bridge(rail, spec.rack_of(node)));
         cable(names::port(rail, node), &names::interface(rail), names::hardware_address(rail, node), bridge, mtu);
     }
     let hardware = names::control_hardware_address(node);
-    cable(names::control_port(node), names::CONTROL, hardware, "ctl".into(), 1500);
+    cable(names::control_port(node), names::CONTROL, hardware, Some("ctl".into()), 1500);
     text
 }
 
@@ -183,7 +198,7 @@ mod tests {
     use crate::profiles::profile;
 
     fn two_racks() -> String {
-        script(&profile("two-racks", &[]).unwrap(), "/run/it's", Stay::WithOwner)
+        script(&profile("two-racks", &[]).unwrap(), "/run/it's", Stay::WithOwner, None)
     }
 
     #[test]
@@ -207,9 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn a_cable_replaces_bridge_and_shaping() {
+        let text = script(&profile("cable", &[]).unwrap(), "/x", Stay::WithOwner, Some(Path::new("/bin/flowcast")));
+        assert!(text.contains("'/bin/flowcast' lab serve-cables") && text.contains("link set p0n1 up\n"), "{text}");
+        assert!(!text.contains("tbf") && !text.contains("b0r0"), "{text}");
+        assert!(text.contains("ethtool -K eth0 tx off"), "{text}");
+    }
+
+    #[test]
     fn three_racks_meet_in_a_core_switch() {
         let spec = profile("two-racks", &[("cluster.racks".into(), "3".into())]).unwrap();
-        let text = script(&spec, "/x", Stay::UntilDown);
+        let text = script(&spec, "/x", Stay::UntilDown, None);
         assert!(text.contains("link set d0r2 master core0 up"), "{text}");
         assert_eq!(text.matches("tbf rate 150000000bit").count(), 6);
     }

@@ -15,7 +15,12 @@ pub fn script(spec: &LabSpec, node: Node) -> String {
     text.push_str(&settings(spec));
     let _ = write!(text, "ip -batch - <<END\n{}END\n", links(spec, node));
     for rail in rails(spec) {
-        let _ = writeln!(text, "no_offload {}", names::interface(rail));
+        let interface = names::interface(rail);
+        let _ = writeln!(text, "no_offload {interface}");
+        if spec.cable.is_some() {
+            // Frames leave the kernel: nobody behind the interface fills checksums in.
+            let _ = writeln!(text, "ethtool -K {interface} tx off > /dev/null 2>&1");
+        }
     }
     let shapes = shaping::node(spec, node);
     if !shapes.is_empty() {

@@ -12,6 +12,9 @@ use crate::spec::{BusOrder, Duplex, LabSpec};
 /// `tc` commands of the switch.
 pub fn switch(spec: &LabSpec) -> String {
     let mut text = String::new();
+    if spec.cable.is_some() {
+        return text;
+    }
     for rail in rails(spec) {
         let rate = spec.nic.bandwidth.0[rail];
         for node in spec.nodes() {
@@ -29,6 +32,9 @@ pub fn switch(spec: &LabSpec) -> String {
 /// `tc` commands of a node.
 pub fn node(spec: &LabSpec, node: Node) -> String {
     let mut text = String::new();
+    if spec.cable.is_some() {
+        return text;
+    }
     for rail in rails(spec) {
         let interface = names::interface(rail);
         if spec.nic.duplex != Duplex::Half {

@@ -1,0 +1,95 @@
+//! The cable in user space carries what its file says. Where namespaces are forbidden each test says so by name and
+//! checks nothing. Tolerances are wide: the machine may have other work.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use flowcast_lab::check_machine;
+use serde_json::Value;
+
+fn labs_can_be_had(test: &str) -> bool {
+    check_machine().map_err(|reason| eprintln!("skipped: {test}: {reason}")).is_ok()
+}
+
+fn flowcast(runtime: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    command.args(words.split(' ')).env("XDG_RUNTIME_DIR", runtime);
+    command
+}
+
+fn checked(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
+    if !labs_can_be_had("frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked") {
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let words = "lab cable-check --set cable.rate=20Mbit/s,5Mbit/s --set cable.delay=2ms,5ms --set cable.loss=0.1 \
+                 --set cable.jitter=1ms --frames 300 --json";
+    // A busy machine is a finding, exit code 1; what it found is checked here with more patience.
+    let output = flowcast(runtime.path(), words).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (direction, rate) in said["directions"].as_array().unwrap().iter().zip([20.0, 5.0]) {
+        let number = |name: &str| direction[name].as_f64().unwrap();
+        assert!((number("rate_Bps") * 8e-6 / rate - 1.0).abs() < 0.2, "{direction}");
+        assert!(number("astray") <= 0.05 * number("frames"), "{direction}");
+        assert!(number("lost_by_seed") > 10.0, "{direction}");
+        let late = direction["lateness_us"]["median"].as_f64().unwrap();
+        assert!((0.0..1500.0).contains(&late), "{direction}");
+    }
+}
+
+#[test]
+fn a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab() {
+    if !labs_can_be_had("a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab") {
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let lab = |words: &str| flowcast(runtime.path(), words);
+    let up = "lab up cable --name wire --no-self-test --set cable.delay=20ms,30ms --set tcp.window=64KiB --json";
+    checked(lab(up).output().unwrap());
+    let processes = || {
+        let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let line = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let wanted = runtime.path().join("flowcast-lab/wire/ns/cable.toml").display().to_string();
+        entries.map(line).filter(|line| String::from_utf8_lossy(line).contains(&wanted)).count()
+    };
+    assert_eq!(processes(), 1);
+    let inside = |node: u32, words: &str| {
+        let mut command = lab(&format!("lab exec wire --node {node} --"));
+        command.arg(env!("CARGO_BIN_EXE_flowcast")).args(words.split(' '));
+        command
+    };
+    let mut answering = inside(1, "measure p2p --listen 10.77.0.2:7070").stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(answering.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("listening"), "{said}");
+    let measure = "measure p2p --connect 10.77.0.2:7070 --sizes 1B,2000B --messages 2 --max-time 1s --delay 1ms";
+    let samples = checked(inside(0, measure).output().unwrap());
+    let times = samples.lines().filter_map(|line| line.strip_prefix("1,0,1,")).map(|time| time.parse::<f64>().unwrap());
+    let fastest = times.fold(f64::INFINITY, f64::min);
+    assert!((50_000.0..60_000.0).contains(&fastest), "{fastest}");
+    assert!(answering.wait().unwrap().success());
+
+    checked(lab("lab down wire").output().unwrap());
+    let start = Instant::now();
+    while processes() > 0 {
+        assert!(start.elapsed() < Duration::from_secs(20), "the cable outlives the lab");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_cable_check_needs_a_cable() {
+    let runtime = tempfile::tempdir().unwrap();
+    let output = flowcast(runtime.path(), "lab cable-check fair").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("fair: found no section [cable]"));
+}
