@@ -20,7 +20,9 @@ pub fn needs_messages(program: &Program) -> bool {
         || tables.executions.iter().any(|calls| {
             let Some(first) = calls.first().map(|(_, call)| tables.call(*call)) else { return false };
             let is_even = |call: &CollectiveCall| {
-                (call.send, call.recv) == (first.send, first.recv) && call.send == call.recv && call.send.0 % ranks == 0
+                (call.send, call.recv) == (first.send, first.recv)
+                    && call.send == call.recv
+                    && call.send.0.is_multiple_of(ranks)
             };
             let is_exchange =
                 matches!(first.op, CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw);

@@ -67,8 +67,7 @@ impl<'a> Reader<'a> {
     pub fn next(&mut self) -> Result<Option<Record<'a>>, TraceError> {
         let text: &'a [u8] = &self.input.text[..self.end];
         let mut open: Option<Record<'a>> = None;
-        let mut rest = lines(text, self.at);
-        while let Some(range) = rest.next() {
+        for range in lines(text, self.at) {
             let line = std::str::from_utf8(&text[range.clone()]);
             let line = line.map_err(|_| self.input.fault(range.start, "bytes that are not UTF-8", "text"))?;
             match &mut open {
