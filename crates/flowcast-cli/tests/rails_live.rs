@@ -61,7 +61,7 @@ fn schedulers_and_rails_alone_are_measured_and_drawn() {
         assert!(results.iter().all(|result| result["rate_Mbit_s"].as_f64().unwrap() > 0.0));
     }
     let rows = std::fs::read_to_string(folder.path().join("all.csv")).unwrap().lines().count();
-    assert_eq!(rows, 1 + 4 * 17 * 2);
+    assert_eq!(rows, 2 + 4 * 17 * 2, "the plan, the names and every measured time");
     assert!(std::fs::read_to_string(folder.path().join("all.svg")).unwrap().contains("N = 8"));
 }
 
