@@ -171,6 +171,7 @@ impl<'a> Section<'a> {
             }
             "recv" | "irecv" | "recv-init" => {
                 let communicator = self.communicator(arguments, 'c')?;
+                arguments.bytes('n', 't')?;
                 call.words = vec![communicator];
                 call.words.extend(self.received(arguments, ('d', 'g'))?);
             }

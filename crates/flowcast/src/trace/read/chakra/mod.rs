@@ -2,7 +2,8 @@
 //!
 //! A file is a sequence of messages with their lengths before them: the global metadata, then nodes
 //! (`schema/protobuf/et_def.proto` of mlcommons/chakra). A node computes for a time, sends, receives or takes part in a
-//! collective when the nodes that it depends on are done. Here a rank does one thing after the other, so the graphs of all
+//! collective when the nodes whose data it needs are done. Control dependencies are not kept to: in traces of PyTorch they
+//! tell callers, and go round in circles. Here a rank does one thing after the other, so the graphs of all
 //! ranks are walked through together (`walk`): what is ready begins, communication in the background, and a rank waits for
 //! it before what depends on it.
 
@@ -39,7 +40,8 @@ pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program,
         ("computations without a duration; they take no time", counts.without_duration),
         ("computations of accelerators; they come one after the other with those of the processor", counts.accelerator),
         ("memory operations; they take their durations, one after the other", counts.memory),
-        ("communications that the replay does not model", counts.unmodelled),
+        ("communications without a kind; they take their durations", counts.unmodelled),
+        ("control dependencies, which tell who called a node,", counts.with_caller),
     ];
     let told = left_out.into_iter().filter(|(_, count)| *count > 0);
     program.ignored.extend(told.map(|(kind, count)| IgnoredRecords { kind: kind.to_owned(), count }));

@@ -34,6 +34,7 @@ pub struct Counts {
     pub accelerator: u64,
     pub memory: u64,
     pub unmodelled: u64,
+    pub with_caller: u64,
 }
 
 /// Whether a message can be the global metadata: a version and attributes, and nothing else.
@@ -85,6 +86,8 @@ struct Fields {
     id: u64,
     kind: u64,
     after: Vec<u64>,
+    /// It names the nodes that called it (control dependencies); they end after it.
+    has_caller: bool,
     micros: Option<u64>,
     on_accelerator: bool,
     size: i64,
@@ -104,7 +107,8 @@ impl Fields {
             match field {
                 1 => fields.id = value.whole()?,
                 3 => fields.kind = value.whole()?,
-                4 | 5 => value.numbers(&mut fields.after)?,
+                4 => fields.has_caller = true,
+                5 => value.numbers(&mut fields.after)?,
                 7 => fields.micros = Some(value.whole()?),
                 10 => fields.attribute(&Attribute::read(value.bytes()?)?),
                 _ => {}
@@ -150,6 +154,7 @@ pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
     if nanos > 1 << 62 {
         return Err((format!("a duration of {} us", fields.micros.unwrap_or(0)), "less than 146 years".to_owned()));
     }
+    counts.with_caller += u64::from(fields.has_caller);
     let work = match fields.kind {
         1 => Work::Compute(0),
         2 | 3 => {
@@ -167,7 +172,7 @@ pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
             Some(op) => Work::Collective { op, bytes, group: fields.group },
             None => {
                 counts.unmodelled += 1;
-                Work::Compute(0)
+                Work::Compute(nanos)
             }
         },
         other => return Err((format!("node {} of type {other}", fields.id), "a type from 1 to 7".to_owned())),
