@@ -43,7 +43,7 @@ pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -
 /// The program of a recording whose files are read, with computation by a clock.
 ///
 /// # Errors
-/// As [`read`].
+/// Ranks that do not fit together: calls that the others lack, members of communicators that do not agree.
 pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOptions) -> Result<Program, TraceError> {
     let communicators = Communicators::of(files);
     let regions = Regions::of(files);
