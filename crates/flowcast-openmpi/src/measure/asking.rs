@@ -55,7 +55,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Measures a rail until `end` at the latest. What does not become a sound fit in that time is rough.
+    /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
     pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
         let way = self.way(rail)?;
         let rough = self.rough(&way)?;
@@ -130,8 +130,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// The shortest round trips become a fit, if the longest train bears out its gap per byte; else that train speaks for
-/// itself, and where there is none, `rough`.
+/// The shortest round trips become a fit; where the longest train does not bear out its gap per byte, that train's parameters
+/// take the place of its own. Without a train there is only `rough`.
 ///
 /// Of so few repetitions on a machine that is just starting a job, medians would keep what disturbed them. What disturbs
 /// makes round trips longer: a longer single message makes the fit's gap too short, a longer train makes it too long.
@@ -142,8 +142,12 @@ fn conclude(shortest: &BTreeMap<PrttPoint, Time>, rough: LogGp) -> (LogGp, Optio
     // Confidence intervals would cost more time than the measurement.
     let fit = fit_loggp(&samples, &FitOptions { replicates: 0, ..FitOptions::default() }).ok();
     let ratio = |fit: &LogGpFit| fit.parameters.gap_per_byte.as_nanos() / longest.gap_per_byte.as_nanos();
-    let sound = fit.filter(|fit| SOUND.contains(&ratio(fit)));
-    (sound.as_ref().map_or(longest, |fit| fit.parameters), sound)
+    let borne_out = |fit: LogGpFit| {
+        let parameters = if SOUND.contains(&ratio(&fit)) { fit.parameters } else { longest };
+        LogGpFit { parameters, ..fit }
+    };
+    let fit = fit.map(borne_out);
+    (fit.as_ref().map_or(longest, |fit| fit.parameters), fit)
 }
 
 /// From `PRTT_n(s) = PRTT_1(1) + (n+1)·(s-1)·G`, which is so where `g` is short beside the rest.
