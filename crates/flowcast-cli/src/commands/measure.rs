@@ -18,11 +18,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::measure_conflicts::MeasureConflicts;
+use super::measure_samples::PartialSamples;
 use crate::exit::EnvironmentLacks;
 use crate::launcher;
 use crate::output::print_out;
 use crate::output::println_out;
-use crate::partial::Partial;
 use crate::provenance;
 use crate::tables::table;
 
@@ -204,21 +204,21 @@ impl P2p {
         }
     }
 
-    fn open_partial(&self, provenance: &BTreeMap<String, String>) -> Result<(Option<Partial>, PrttSamples)> {
+    fn open_partial(&self, provenance: &BTreeMap<String, String>) -> Result<(Option<PartialSamples>, PrttSamples)> {
         match &self.output {
             None => Ok((None, PrttSamples::default())),
             Some(output) if self.resume => {
-                let (partial, samples) = Partial::resume(output, provenance)?;
+                let (partial, samples) = PartialSamples::resume(output, provenance)?;
                 Ok((Some(partial), samples))
             }
-            Some(output) => Ok((Some(Partial::start(output, provenance)?), PrttSamples::default())),
+            Some(output) => Ok((Some(PartialSamples::start(output, provenance)?), PrttSamples::default())),
         }
     }
 
     fn deliver(
         self,
         mut measured: Measured,
-        partial: Option<Partial>,
+        partial: Option<PartialSamples>,
         mut provenance: BTreeMap<String, String>,
     ) -> Result<()> {
         provenance.insert("rounds".into(), measured.rounds.to_string());

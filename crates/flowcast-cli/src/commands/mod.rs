@@ -20,6 +20,7 @@ mod lab_network;
 mod mapping;
 mod measure;
 mod measure_conflicts;
+mod measure_samples;
 mod mpi_rank;
 mod networks;
 mod place;

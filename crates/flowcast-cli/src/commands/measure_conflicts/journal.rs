@@ -1,7 +1,6 @@
-//! Conflicts on their way to a file: kept beside it as `NAME.partial`, each in the system's hands before the next begins.
+//! Conflicts on their way to a file: kept beside it, each in the system's hands before the next begins.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use flowcast::cluster::racks::Racks;
 use flowcast::fit::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows};
 use flowcast::fit::samples::SamplesError;
 
-use crate::files::{read_text, write_whole};
+use crate::growing::{GrowingFile, left, partial};
 
 /// What stands behind the rows of a conflict that is whole.
 const DONE: &str = "# done:";
@@ -21,38 +20,29 @@ const SAME: [&str; 3] = ["path", "lab", "racks"];
 #[derive(Debug)]
 pub struct Journal {
     target: PathBuf,
-    path: PathBuf,
-    file: File,
+    file: GrowingFile,
 }
 
 impl Journal {
-    /// Starts afresh. Conflicts of an interrupted run are in the way.
+    /// Starts afresh.
     pub fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<Journal> {
-        let path = path_beside(target);
-        if path.exists() {
-            bail!(
-                "{} holds the conflicts of an interrupted run: --resume goes on with them, or remove it",
-                path.display()
-            );
-        }
-        let cannot = || format!("cannot write {}", path.display());
-        let mut file = File::create_new(&path).with_context(cannot)?;
-        file.write_all(csv_header(provenance).as_bytes()).with_context(cannot)?;
-        Ok(Journal { target: target.to_owned(), path, file })
+        let file =
+            GrowingFile::start(&partial(target), "the conflicts of an interrupted run", &csv_header(provenance))?;
+        Ok(Journal { target: target.to_owned(), file })
     }
 
     /// Goes on with an interrupted run, if there is one, and gives its conflicts.
     pub fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(Journal, Vec<Measured>)> {
-        let path = path_beside(target);
-        if !path.exists() {
-            return Ok((Journal::start(target, provenance)?, Vec::new()));
-        }
-        let text = read_text(&path)?;
+        let path = partial(target);
+        let Some(text) = left(&path)? else { return Ok((Journal::start(target, provenance)?, Vec::new())) };
+        let go_on = |whole: usize| -> Result<Journal> {
+            let file = GrowingFile::go_on(&path, whole, &csv_header(provenance))?;
+            Ok(Journal { target: target.to_owned(), file })
+        };
         // A run that was killed leaves a conflict without its end.
         let whole = text.rfind(DONE).and_then(|at| Some(at + text[at..].find('\n')? + 1)).unwrap_or(0);
         if whole == 0 {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-            return Ok((Journal::start(target, provenance)?, Vec::new()));
+            return Ok((go_on(0)?, Vec::new()));
         }
         let samples = read(&text[..whole]).with_context(|| path.display().to_string())?;
         if let Some(key) = SAME.into_iter().find(|key| samples.provenance.get(*key) != provenance.get(*key)) {
@@ -64,10 +54,7 @@ impl Journal {
                 known(provenance)
             );
         }
-        let cannot = || format!("cannot write {}", path.display());
-        let file = OpenOptions::new().append(true).open(&path).with_context(cannot)?;
-        file.set_len(whole as u64).with_context(cannot)?;
-        Ok((Journal { target: target.to_owned(), path, file }, samples.measured))
+        Ok((go_on(whole)?, samples.measured))
     }
 
     /// Adds a conflict.
@@ -75,24 +62,22 @@ impl Journal {
         let mut text = String::new();
         push_rows(&mut text, measured, racks);
         text += &format!("{DONE} {}\n", measured.conflict.name);
-        self.file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", self.path.display()))
+        self.file.append(&text)
     }
 
     /// Writes the whole file and removes the partial one.
     pub fn finish(self, samples: &ConflictSamples) -> Result<()> {
-        write_whole(&self.target, |out| Ok(out.write_all(samples.to_csv().as_bytes())?))?;
-        fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
+        self.file.finish(&self.target, |out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 
     /// Removes the partial file of a run that carried nothing.
     pub fn abandon(self) {
-        // The error that ends the run is the one to tell.
-        let _ = fs::remove_file(&self.path);
+        self.file.abandon();
     }
 
     /// Where the conflicts are meanwhile.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 }
 
@@ -102,14 +87,10 @@ fn read(text: &str) -> Result<ConflictSamples, SamplesError> {
     Ok(samples)
 }
 
-fn path_beside(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use flowcast::cluster::conflicts::ConflictPlan;
     use flowcast::units::{Bytes, Node, Time};
@@ -134,7 +115,7 @@ mod tests {
         let mut first = Journal::start(&target, &path("tcp")).unwrap();
         all[..3].iter().for_each(|one| first.append(one, &racks).unwrap());
         // Killed in the middle of a conflict.
-        first.file.write_all(b"in-2,in,1,1,1,0,,,1000,0,200\nin-2,in,1,2").unwrap();
+        first.file.append("in-2,in,1,1,1,0,,,1000,0,200\nin-2,in,1,2").unwrap();
         drop(first);
         assert!(Journal::start(&target, &path("tcp")).unwrap_err().to_string().contains("--resume"));
         let other = Journal::resume(&target, &path("mpi")).unwrap_err().to_string();
@@ -148,7 +129,7 @@ mod tests {
         let samples = ConflictSamples { provenance: path("tcp"), racks, measured: all };
         third.finish(&samples).unwrap();
         assert_eq!(ConflictSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(), samples);
-        assert!(!path_beside(&target).exists());
+        assert!(!partial(&target).exists());
     }
 
     #[test]
@@ -159,6 +140,6 @@ mod tests {
         let (journal, known) = Journal::resume(&target, &path("mpi")).unwrap();
         assert!(known.is_empty());
         journal.abandon();
-        assert!(!path_beside(&target).exists());
+        assert!(!partial(&target).exists());
     }
 }

@@ -1,15 +1,14 @@
 //! What `flowcast rails bench` found, kept beside its file until all is there.
 
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use flowcast::stats::sample::median;
 use flowcast::units::{Bytes, Time};
 
-use crate::files::{read_text, write_whole};
+use crate::growing::{GrowingFile, left, partial};
 
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +74,7 @@ fn megabits(messages: u32, size: Bytes, one_way: Time) -> f64 {
 pub struct Results {
     plan: Plan,
     visits: Vec<Vec<Time>>,
-    kept: Option<(PathBuf, File)>,
+    kept: Option<GrowingFile>,
 }
 
 impl Results {
@@ -84,32 +83,20 @@ impl Results {
         Results { plan, visits: Vec::new(), kept: None }
     }
 
-    /// Starts afresh. Samples of an interrupted run are in the way.
+    /// Starts afresh.
     pub fn start(target: &Path, plan: Plan) -> Result<Results> {
-        let path = partial(target);
-        if path.exists() {
-            bail!(
-                "{} holds the samples of an interrupted run: --resume goes on with them, or remove it",
-                path.display()
-            );
-        }
-        let cannot = || format!("cannot write {}", path.display());
-        let mut file = File::create_new(&path).with_context(cannot)?;
-        file.write_all(plan.head().as_bytes()).with_context(cannot)?;
-        Ok(Results { plan, visits: Vec::new(), kept: Some((path, file)) })
+        let kept = GrowingFile::start(&partial(target), "the samples of an interrupted run", &plan.head())?;
+        Ok(Results { plan, visits: Vec::new(), kept: Some(kept) })
     }
 
     /// Goes on with the samples of an interrupted run, if there are any.
     pub fn resume(target: &Path, plan: Plan) -> Result<Results> {
-        let path = partial(target);
-        if !path.exists() {
-            return Results::start(target, plan);
-        }
-        let (text, head) = (read_text(&path)?, plan.head());
-        let name = path.display().to_string();
+        let (path, head) = (partial(target), plan.head());
+        let Some(text) = left(&path)? else { return Results::start(target, plan) };
+        let name = path.display();
         if head.starts_with(&text) && text.len() < head.len() {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {name}"))?;
-            return Results::start(target, plan);
+            let kept = GrowingFile::go_on(&path, 0, &head)?;
+            return Ok(Results { plan, visits: Vec::new(), kept: Some(kept) });
         }
         let rows = text.strip_prefix(&head);
         let rows =
@@ -121,10 +108,8 @@ impl Results {
         let visits = visits.with_context(|| format!("{name}: found a row that is none, expected six fields"))?;
         // A run that was killed leaves part of a visit.
         let length = head.len() + whole.concat().concat().len();
-        let cannot = || format!("cannot write {name}");
-        let file = OpenOptions::new().append(true).open(&path).with_context(cannot)?;
-        file.set_len(length as u64).with_context(cannot)?;
-        Ok(Results { plan, visits, kept: Some((path, file)) })
+        let kept = GrowingFile::go_on(&path, length, &head)?;
+        Ok(Results { plan, visits, kept: Some(kept) })
     }
 
     /// How many visits are done.
@@ -145,9 +130,8 @@ impl Results {
 
     /// Adds a visit; it is in the system's hands when this returns.
     pub fn append(&mut self, one_way: Vec<Time>) -> Result<()> {
-        if let Some((path, file)) = &mut self.kept {
-            let rows = self.plan.rows(self.visits.len(), &one_way);
-            file.write_all(rows.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        if let Some(kept) = &mut self.kept {
+            kept.append(&self.plan.rows(self.visits.len(), &one_way))?;
         }
         self.visits.push(one_way);
         Ok(())
@@ -155,13 +139,12 @@ impl Results {
 
     /// Writes the whole file and removes the partial one.
     pub fn finish(&self, target: &Path) -> Result<()> {
-        let Some((path, _)) = &self.kept else { return Ok(()) };
-        write_whole(target, |out| {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        kept.finish(target, |out| {
             out.write_all(self.plan.head().as_bytes())?;
             let rows = |(visit, one_way): (usize, &Vec<Time>)| self.plan.rows(visit, one_way);
             Ok(self.visits.iter().enumerate().map(rows).try_for_each(|rows| out.write_all(rows.as_bytes()))?)
-        })?;
-        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+        })
     }
 }
 
@@ -172,14 +155,10 @@ fn one_way(row: &str) -> Option<Time> {
     Some(Time::from_micros(micros.parse().ok()?))
 }
 
-fn partial(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn plan() -> Plan {

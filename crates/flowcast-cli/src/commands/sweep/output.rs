@@ -1,28 +1,21 @@
 //! Where rows go: to a file beside its place until all are there, so that no finished set is lost, or to standard
 //! output at the end.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::rows::{Part, Rows};
-use crate::files::{read_text, write_whole};
+use crate::growing::{GrowingFile, left, partial};
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]
 pub struct Output {
     header: String,
     rows: Rows,
-    kept: Option<Kept>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    target: PathBuf,
-    path: PathBuf,
-    file: File,
+    /// The place of the whole, and the file.
+    kept: Option<(PathBuf, GrowingFile)>,
 }
 
 impl Output {
@@ -31,42 +24,26 @@ impl Output {
         Output { header, rows: Rows::default(), kept: None }
     }
 
-    /// Starts afresh. Rows of an interrupted run are in the way.
+    /// Starts afresh.
     pub fn start(target: &Path, header: String) -> Result<Output> {
-        let path = partial(target);
-        if path.exists() {
-            bail!("{} holds the sets of an interrupted run: --resume goes on with them, or remove it", path.display());
-        }
-        let cannot = || format!("cannot write {}", path.display());
-        let mut file = File::create_new(&path).with_context(cannot)?;
-        file.write_all(header.as_bytes()).with_context(cannot)?;
-        let kept = Kept { target: target.to_owned(), path, file };
-        Ok(Output { header, rows: Rows::default(), kept: Some(kept) })
+        let file = GrowingFile::start(&partial(target), "the sets of an interrupted run", &header)?;
+        Ok(Output { header, rows: Rows::default(), kept: Some((target.to_owned(), file)) })
     }
 
     /// Goes on with the rows of an interrupted run, if there are any.
     pub fn resume(target: &Path, header: String) -> Result<Output> {
         let path = partial(target);
-        if !path.exists() {
-            return Output::start(target, header);
-        }
+        let Some(text) = left(&path)? else { return Output::start(target, header) };
         let name = path.display().to_string();
-        let part = Part::read(&name, &read_text(&path)?)?;
+        let part = Part::read(&name, &text)?;
         let begun = header.starts_with(&part.header);
         if !begun || (part.header != header && part.rows.len() > 0) {
             bail!("{name}: found the sets of another sweep, expected the same trace, network, fields and values");
         }
-        let cannot = || format!("cannot write {name}");
-        let mut file = OpenOptions::new().append(true).open(&path).with_context(cannot)?;
-        if part.header == header {
-            // A run that was killed while writing leaves half a row.
-            file.set_len(part.whole as u64).with_context(cannot)?;
-        } else {
-            file.set_len(0).with_context(cannot)?;
-            file.write_all(header.as_bytes()).with_context(cannot)?;
-        }
-        let kept = Kept { target: target.to_owned(), path, file };
-        Ok(Output { header, rows: part.rows, kept: Some(kept) })
+        // A run that was killed while writing leaves half a row, or half a header.
+        let whole = if part.header == header { part.whole } else { 0 };
+        let file = GrowingFile::go_on(&path, whole, &header)?;
+        Ok(Output { header, rows: part.rows, kept: Some((target.to_owned(), file)) })
     }
 
     /// The rows so far.
@@ -76,20 +53,18 @@ impl Output {
 
     /// Adds rows; they are in the system's hands when this returns.
     pub fn append(&mut self, rows: Vec<(usize, String)>) -> Result<()> {
-        if let Some(Kept { path, file, .. }) = &mut self.kept {
-            let text: String = rows.iter().map(|(_, line)| line.as_str()).collect();
-            file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        if let Some((_, file)) = &mut self.kept {
+            file.append(&rows.iter().map(|(_, line)| line.as_str()).collect::<String>())?;
         }
         rows.into_iter().try_for_each(|(set, line)| self.rows.insert(set, line))
     }
 
     /// Writes all rows in the order of the sets, and removes the partial file.
     pub fn finish(&self) -> Result<()> {
-        let Some(Kept { target, path, .. }) = &self.kept else {
+        let Some((target, file)) = &self.kept else {
             return write(&mut std::io::stdout().lock(), &self.header, &self.rows);
         };
-        write_whole(target, |out| write(out, &self.header, &self.rows))?;
-        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+        file.finish(target, |out| write(out, &self.header, &self.rows))
     }
 }
 
@@ -100,14 +75,10 @@ pub fn write(out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
     Ok(())
 }
 
-fn partial(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const HEADER: &str = "# {\"schema\":\"flowcast/sweep/1\",\"sets\":3}\nset,makespan_s,communication_share\n";

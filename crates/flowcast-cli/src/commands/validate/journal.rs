@@ -2,8 +2,6 @@
 //!
 //! The first line says how it was made. A run that was killed leaves at most half a line, which is dropped.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::files::read_text;
+use crate::growing::{GrowingFile, beside, left};
 
 /// The first line: what the others have in common.
 pub trait Header: Serialize + DeserializeOwned + PartialEq {
@@ -27,33 +26,22 @@ pub trait Header: Serialize + DeserializeOwned + PartialEq {
 
 /// The file.
 #[derive(Debug)]
-pub struct Journal {
-    path: PathBuf,
-    file: File,
-}
+pub struct Journal(GrowingFile);
 
 impl Journal {
-    /// Starts afresh. Lines of an earlier run are in the way.
+    /// Starts afresh.
     pub fn start<H: Header>(path: &Path, header: &H) -> Result<Journal> {
-        if path.exists() {
-            let lines = H::LINES;
-            bail!("{} holds {lines} of an earlier run: --resume goes on with them, or remove it", path.display());
-        }
-        let cannot = || format!("cannot write {}", path.display());
-        let file = File::create_new(path).with_context(cannot)?;
-        let mut journal = Journal { path: path.to_owned(), file };
-        journal.append(header)?;
-        Ok(journal)
+        let content = format!("{} of an earlier run", H::LINES);
+        Ok(Journal(GrowingFile::start(path, &content, &line_of(header)?)?))
     }
 
     /// Goes on with an earlier run, if there is one, and gives its lines.
     pub fn resume<H: Header, L: DeserializeOwned>(path: &Path, header: &H) -> Result<(Journal, Vec<L>)> {
-        let has_header = path.exists() && read_text(path)?.contains('\n');
-        if !has_header {
-            if path.exists() {
-                std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-            }
-            return Ok((Journal::start(path, header)?, Vec::new()));
+        let Some(text) = left(path)? else { return Ok((Journal::start(path, header)?, Vec::new())) };
+        let go_on =
+            |whole: usize| -> Result<Journal> { Ok(Journal(GrowingFile::go_on(path, whole, &line_of(header)?)?)) };
+        if !text.contains('\n') {
+            return Ok((go_on(0)?, Vec::new()));
         }
         let Content { header: found, lines, whole } = read::<H, L>(path)?;
         if found != *header {
@@ -64,17 +52,17 @@ impl Journal {
                 H::SAME
             );
         }
-        let cannot = || format!("cannot write {}", path.display());
-        let file = OpenOptions::new().append(true).open(path).with_context(cannot)?;
-        file.set_len(whole).with_context(cannot)?;
-        Ok((Journal { path: path.to_owned(), file }, lines))
+        Ok((go_on(whole)?, lines))
     }
 
     /// Adds a line.
     pub fn append(&mut self, line: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_string(line)? + "\n";
-        self.file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", self.path.display()))
+        self.0.append(&line_of(line)?)
     }
+}
+
+fn line_of(content: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string(content)? + "\n")
 }
 
 /// What a journal holds.
@@ -84,7 +72,7 @@ pub struct Content<H, L> {
     /// The others.
     pub lines: Vec<L>,
     /// Bytes of whole lines.
-    whole: u64,
+    whole: usize,
 }
 
 /// Reads a journal.
@@ -99,14 +87,12 @@ pub fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>
         bail!("{}: schema: found `{}`, expected `{}`", place(at), header.schema(), H::SCHEMA);
     }
     let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(at)));
-    Ok(Content { header, lines: lines.collect::<Result<_>>()?, whole: whole.len() as u64 })
+    Ok(Content { header, lines: lines.collect::<Result<_>>()?, whole: whole.len() })
 }
 
 /// Its place: `REPORT.html.journal`.
 pub fn path_beside(report: &Path) -> PathBuf {
-    let mut name = report.as_os_str().to_owned();
-    name.push(".journal");
-    name.into()
+    beside(report, ".journal")
 }
 
 /// Checks that a report is to be a page.
