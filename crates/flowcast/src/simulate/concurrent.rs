@@ -198,13 +198,18 @@ pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictErr
     Ok(packet::simulate(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
 }
 
-fn wire(network: &Network) -> Result<Wire, PredictError> {
+fn wire(network: &Network) -> Result<Wire, SharingError> {
     Ok(Wire {
         rate: finite_rate(network)?,
         latency: network.nic.latency,
         protocol: Protocol::of(&network.sharing)?,
         seed: None,
     })
+}
+
+/// Of a program's messages, whose starts depend on each other: undisturbed.
+pub(super) fn trace_wire(network: &Network) -> Result<Wire, SharingError> {
+    Ok(undisturbed(wire(network)?))
 }
 
 /// Starts as they are written; host times are random only where queues overflow, because these would lock phase.

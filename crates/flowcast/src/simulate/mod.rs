@@ -16,6 +16,7 @@ pub mod loggops;
 mod matching;
 pub mod outcome;
 pub mod packet;
+mod packet_transit;
 pub mod placement;
 pub mod record;
 pub mod replay;
@@ -67,9 +68,6 @@ pub enum SimulateError {
     /// The sharing model has no answer.
     #[error(transparent)]
     Sharing(#[from] crate::model::sharing::SharingError),
-    /// Packets are not followed through a whole program.
-    #[error("found the model `packet`, expected one of the fluid models for a trace, such as closed-loop")]
-    PacketLevel,
     /// The machine and the program do not fit together.
     #[error("{0}")]
     Placement(String),

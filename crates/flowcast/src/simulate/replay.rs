@@ -10,14 +10,14 @@ mod accesses;
 use self::accesses::Accesses;
 use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
-use super::costs::{ClassCost, Costs, PathCosts, Rendezvous};
+use super::costs::{Costs, PathCosts, Rendezvous};
 use super::critical_path::{self, CriticalPath};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
 use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
-use super::transit::{Delivery, Departure, Shared, Transit, Undisturbed};
+use super::transit::{Delivery, Departure, Handshake, Transit, Undisturbed};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
@@ -75,24 +75,6 @@ impl<'a> Replay<'a> {
     pub fn critical_path(&self, recorder: &Recorder) -> CriticalPath {
         let way = |slot: u32| self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
         critical_path::walk_back(self.program, recorder, |slot| &self.costs.paths[way(slot)])
-    }
-
-    /// Runs with messages that share the network by `model`.
-    ///
-    /// # Errors
-    /// As [`Replay::run`], and those of the model.
-    pub fn run_shared(&self, transit: &mut Shared) -> Result<Outcome, SimulateError> {
-        self.through(&mut Unobserved, transit)
-    }
-
-    /// As [`Replay::run_shared`], and keeps what happened.
-    ///
-    /// # Errors
-    /// As [`Replay::run_shared`].
-    pub fn record_shared(&self, transit: &mut Shared) -> Result<(Outcome, Recorder), SimulateError> {
-        let mut recorder = Recorder::new(self.program);
-        let outcome = self.through(&mut recorder, transit)?;
-        Ok((outcome, recorder))
     }
 
     /// Runs and tells an observer what happens.
@@ -174,7 +156,7 @@ impl RankState {
 #[derive(Debug, Clone, Copy)]
 struct PendingSend {
     ready: f64,
-    cost: ClassCost,
+    class: u32,
 }
 
 enum Step {
@@ -344,7 +326,15 @@ where
         let (call, start, end) = state.begin_send(path.send_overhead, cost.busy);
         if T::SHARED && self.is_between_nodes(slot) {
             self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
-            self.transit.depart(Departure { slot, start: end, cost: *cost, latency: path.latency, ends: None });
+            self.transit.depart(Departure {
+                slot,
+                start: end,
+                size: self.program.classes()[class as usize].size,
+                cost: *cost,
+                handshake: Handshake::None,
+                latency: path.latency,
+                ends: None,
+            });
         } else {
             let arrival = end + cost.delay;
             self.observer.sent(rank, slot, Sent { class, call, start, end, arrival });
@@ -398,16 +388,26 @@ where
         let before = self.posted[slot as usize];
         self.posted[slot as usize] = time.to_bits();
         if before != mark::EMPTY {
-            let PendingSend { ready, cost } = self.pending[before as u32 as usize];
-            self.transfer(slot, if ready > time { ready } else { time }, cost);
+            let PendingSend { ready, class } = self.pending[before as u32 as usize];
+            self.transfer(slot, class, ready, time);
         }
     }
 
     /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
-    fn transfer(&mut self, slot: u32, start: f64, cost: ClassCost) {
+    fn transfer(&mut self, slot: u32, class: u32, ready: f64, posted: f64) {
+        let path = self.path(slot);
+        let cost = path.classes[class as usize];
+        let start = if ready > posted { ready } else { posted };
         if T::SHARED && self.is_between_nodes(slot) {
-            let latency = self.path(slot).latency;
-            self.transit.depart(Departure { slot, start, cost, latency, ends: None });
+            self.transit.depart(Departure {
+                slot,
+                start,
+                size: self.program.classes()[class as usize].size,
+                cost,
+                handshake: if ready > posted { Handshake::OfferAndAnswer } else { Handshake::Answer },
+                latency: path.latency,
+                ends: None,
+            });
             // A sender that is not held by the transfer itself need not wait for its end.
             if cost.held == 0.0 {
                 self.release(slot, start);
@@ -470,11 +470,10 @@ where
         self.observer.sent(rank, slot, Sent { class, call, start, end: ready, arrival: f64::INFINITY });
         let posted = self.posted[slot as usize];
         if mark::is_time(posted) {
-            let posted = f64::from_bits(posted);
-            self.transfer(slot, if ready > posted { ready } else { posted }, cost);
+            self.transfer(slot, class, ready, f64::from_bits(posted));
         } else {
             self.posted[slot as usize] = mark::waiting(self.pending.len() as u32);
-            self.pending.push(PendingSend { ready, cost });
+            self.pending.push(PendingSend { ready, class });
         }
     }
 

@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use super::SimulateError;
 use super::costs::{ClassCost, Rendezvous};
 use super::outcome::Outcome;
+use super::packet_transit::Packets;
 use super::placement::Placement;
-use super::record::{Observer, Recorder};
+use super::record::{Observer, Recorder, Unobserved};
 use super::replay::Replay;
 use super::under_way::UnderWay;
 use crate::cluster::flow::Flow;
@@ -47,12 +48,27 @@ pub struct Departure {
     pub slot: u32,
     /// When its sender's processor was through with it.
     pub start: f64,
+    /// Its bytes.
+    pub size: Bytes,
     /// What it would cost alone.
     pub cost: ClassCost,
+    /// What is said before its data go, where that takes the network.
+    pub handshake: Handshake,
     /// The part of the delay that is not shared.
     pub latency: f64,
     /// Of a one-sided transfer: from where to where its data go.
     pub ends: Option<(Node, Node)>,
+}
+
+/// What sender and receiver tell each other before the data of a message go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// Nothing: the data go at once.
+    None,
+    /// The sender has offered it some time ago, the receiver answers.
+    Answer,
+    /// The receiver has waited; it answers when the offer comes.
+    OfferAndAnswer,
 }
 
 /// A message that has arrived.
@@ -200,7 +216,7 @@ impl Transit for Shared {
     const SHARED: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        let Departure { slot, start, cost, latency, ends } = departure;
+        let Departure { slot, start, cost, latency, ends, .. } = departure;
         let work = (cost.delay - latency).max(0.0);
         let place = self.board(Voyage { slot, start, latency, work }, ends);
         self.coming.push(Reverse((Time::from_nanos(start + latency), slot, place)));
@@ -264,7 +280,7 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`], [`SimulateError::Sharing`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
-        self.replay.run_shared(&mut self.transit()?)
+        self.observed(&mut Unobserved)
     }
 
     /// Runs and tells an observer what happens.
@@ -272,7 +288,11 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// As [`SharedReplay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        self.replay.through(observer, &mut self.transit()?)
+        let Some(model) = following_model(self.model, &self.network)? else {
+            return self.replay.through(observer, &mut Packets::new(self.program, &self.placement, &self.network)?);
+        };
+        let mut shared = Shared::new(self.program, &self.placement, &self.network, model)?;
+        self.replay.through(observer, &mut shared)
     }
 
     /// Runs and keeps what happened.
@@ -280,12 +300,9 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// As [`SharedReplay::run`].
     pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
-        self.replay.record_shared(&mut self.transit()?)
-    }
-
-    fn transit(&self) -> Result<Shared, SimulateError> {
-        let model = following_model(self.model, &self.network)?.ok_or(SimulateError::PacketLevel)?;
-        Ok(Shared::new(self.program, &self.placement, &self.network, model)?)
+        let mut recorder = Recorder::new(self.program);
+        let outcome = self.observed(&mut recorder)?;
+        Ok((outcome, recorder))
     }
 }
 
@@ -318,7 +335,7 @@ fn routes_of(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) 
 }
 
 /// A flow for each pair of nodes between which one-sided transfers go.
-fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
+pub(super) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
     let ranks = if program.accesses().is_empty() { 0 } else { program.ranks() as u32 };
     let mut ends = BTreeSet::new();
     for rank in (0..ranks).map(Rank) {

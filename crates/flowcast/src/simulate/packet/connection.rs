@@ -33,6 +33,15 @@ impl Connection {
     /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
     /// parts.
     pub(super) fn new(number: u32, messages: &[(usize, Message)], protocol: &Protocol, wire: Rate) -> Connection {
+        Connection::carrying(number, Stream::new(messages), protocol, wire)
+    }
+
+    /// A connection to whose stream messages are added.
+    pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate) -> Connection {
+        Connection::carrying(number, Stream::one_by_one(), protocol, wire)
+    }
+
+    fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate) -> Connection {
         let is_fixed = protocol.congestion == Congestion::Fixed;
         let packets = |bytes: u64| (bytes / SEGMENT) as u32;
         let limits = Limits {
@@ -45,7 +54,7 @@ impl Connection {
         Connection {
             number,
             wire,
-            stream: Stream::new(messages),
+            stream,
             sender: Sender::new(limits, Control::new(protocol.congestion, number)),
             receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
             host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
@@ -102,7 +111,8 @@ impl Connection {
     pub(super) fn hear(&mut self, now: Picos, answer: Frame) {
         if self.sender.is_lossless() {
             let packets = self.receiver.hear_count(answer.number());
-            return self.sender.advance(packets);
+            self.sender.advance(packets);
+            return self.forget();
         }
         while let Some(transmission) = self.receiver.hear(answer.number()) {
             self.sender.hear(now, transmission);
@@ -110,6 +120,14 @@ impl Connection {
         self.sender.conclude(now);
         if self.host.is_bounded {
             self.host.most = self.sender.small_queue();
+        }
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        if self.stream.is_long() {
+            self.stream.forget(self.sender.oldest());
         }
     }
 

@@ -5,7 +5,7 @@
 //! their way. Equal times: links by number, then timers by connection.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::connection::Connection;
 use super::frame::Frame;
@@ -14,6 +14,8 @@ use super::link::Link;
 use super::picos::Picos;
 use super::tournament::Tournament;
 use crate::model::sharing::fabric::MOST_HOPS;
+use crate::simulate::fluid::Passage;
+use crate::units::Bytes;
 
 /// No link: the end of a way.
 pub(super) const END: u32 = u32::MAX;
@@ -35,6 +37,8 @@ pub(super) struct Engine {
     jitter: Option<Jitter>,
     /// Whether senders ask what has left their own interface.
     has_small_queues: bool,
+    /// Messages that have come, with their numbers.
+    pub(super) arrived: VecDeque<(usize, Passage)>,
     pub(super) packet_hops: u64,
     pub(super) dropped: u64,
 }
@@ -56,6 +60,7 @@ impl Engine {
             routes,
             connections,
             jitter,
+            arrived: VecDeque::new(),
             packet_hops: 0,
             dropped: 0,
         };
@@ -67,13 +72,43 @@ impl Engine {
 
     /// Until nothing is under way.
     pub(super) fn run(&mut self) {
-        loop {
-            let (now, lane) = self.events.first();
-            if now == Picos::NEVER {
-                return;
-            }
-            if lane < self.links.len() { self.leave(now, lane) } else { self.expire(now) }
+        while self.step() {}
+    }
+
+    /// The next event; false if there is none.
+    #[inline]
+    pub(super) fn step(&mut self) -> bool {
+        let (now, lane) = self.events.first();
+        if now == Picos::NEVER {
+            return false;
         }
+        if lane < self.links.len() {
+            self.leave(now, lane)
+        } else {
+            self.expire(now)
+        }
+        true
+    }
+
+    /// When the next event is.
+    pub(super) fn next_event(&self) -> Picos {
+        self.events.first().0
+    }
+
+    /// Adds a connection with its ways there and back.
+    pub(super) fn connect(&mut self, connection: Connection, routes: [Route; 2]) {
+        self.has_small_queues |= connection.has_small_queue();
+        self.connections.push(connection);
+        self.routes.extend(routes);
+        self.scheduled.push(Picos::NEVER);
+    }
+
+    /// A message is written to a connection, whose packets have numbers left.
+    pub(super) fn write(&mut self, now: Picos, connection: usize, message: usize, size: Bytes) -> bool {
+        let has_numbers = self.connections[connection].stream.append(now, message, size);
+        self.send(now, connection);
+        self.schedule(connection);
+        has_numbers
     }
 
     #[inline]
@@ -123,8 +158,14 @@ impl Engine {
         if frame.is_answer() {
             self.connections[connection].hear(now, frame);
             self.send(now, connection);
-        } else if let Some(answer) = self.connections[connection].receive(now, frame) {
-            self.start(now, answer);
+        } else {
+            let answer = self.connections[connection].receive(now, frame);
+            while let Some(message) = self.connections[connection].stream.tell() {
+                self.arrived.push_back(message);
+            }
+            if let Some(answer) = answer {
+                self.start(now, answer);
+            }
         }
         self.schedule(connection);
     }

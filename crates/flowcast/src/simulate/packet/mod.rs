@@ -21,6 +21,7 @@ mod engine;
 mod frame;
 mod jitter;
 mod link;
+pub mod live;
 mod order;
 mod pace;
 mod picos;
@@ -151,7 +152,7 @@ impl<'a> Plan<'a> {
     fn check(&self, messages: &[Message]) -> Result<(), SharingError> {
         let bytes: f64 = messages.iter().map(|message| message.size.0 as f64).sum();
         let slowest = (0..self.fabric.link_count() as u32)
-            .map(|link| self.rate(link).as_bytes_per_second())
+            .map(|link| rate_of(LinkId(link), self.fabric, self.wire).as_bytes_per_second())
             .fold(f64::INFINITY, f64::min);
         let last = messages.iter().map(|message| message.start.as_seconds()).fold(0.0, f64::max);
         let frames = bytes / SEGMENT as f64 + messages.len() as f64;
@@ -170,29 +171,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn rate(&self, link: u32) -> Rate {
-        let share = self.fabric.capacity(LinkId(link)).0;
-        Rate::from_bytes_per_second(self.wire.rate.as_bytes_per_second() * share)
-    }
-
-    /// A node's way in is the last link of every way; its way out has the host's own queue before it.
     fn links(&self) -> Vec<Link> {
-        let link = |number: u32| {
-            let (is_of_node, is_out) = (self.fabric.is_of_node(LinkId(number)), number.is_multiple_of(2));
-            Link::new(LinkKind {
-                rate: self.rate(number),
-                latency: if is_of_node && !is_out { self.wire.latency } else { Time::ZERO },
-                queue: self.wire.protocol.queue.filter(|_| !(is_of_node && is_out)),
-            })
-        };
-        (0..self.fabric.link_count() as u32).map(link).collect()
+        links_of(self.fabric, self.wire)
     }
 
     fn routes(&self) -> Vec<Route> {
-        self.loads
-            .iter()
-            .flat_map(|(path, _)| [travel(path.data_in_order()), travel(path.acknowledgements_in_order())])
-            .collect()
+        self.loads.iter().flat_map(|(path, _)| there_and_back(path)).collect()
     }
 
     fn connections(&self) -> Vec<Connection> {
@@ -205,6 +189,27 @@ impl<'a> Plan<'a> {
     fn jitter(&self) -> Option<Jitter> {
         self.jitter.clone()
     }
+}
+
+fn rate_of(link: LinkId, fabric: &Fabric, wire: &Wire) -> Rate {
+    Rate::from_bytes_per_second(wire.rate.as_bytes_per_second() * fabric.capacity(link).0)
+}
+
+/// A node's way in is the last link of every way; its way out has the host's own queue before it.
+fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
+    let link = |number: u32| {
+        let (is_of_node, is_out) = (fabric.is_of_node(LinkId(number)), number.is_multiple_of(2));
+        Link::new(LinkKind {
+            rate: rate_of(LinkId(number), fabric, wire),
+            latency: if is_of_node && !is_out { wire.latency } else { Time::ZERO },
+            queue: wire.protocol.queue.filter(|_| !(is_of_node && is_out)),
+        })
+    };
+    (0..fabric.link_count() as u32).map(link).collect()
+}
+
+fn there_and_back(path: &Path) -> [Route; 2] {
+    [travel(path.data_in_order()), travel(path.acknowledgements_in_order())]
 }
 
 /// The links in the order of travel, and nothing behind the last.

@@ -1,7 +1,9 @@
 //! The messages that one connection carries, one after the other, as packets.
 //!
 //! A message begins in a packet of its own, and its last packet may be shorter than the others. Packets are counted
-//! through all messages of the connection.
+//! through all messages of the connection. Either all messages are known from the start, or they come one by one.
+
+use std::collections::VecDeque;
 
 use super::frame::Place;
 use super::picos::Picos;
@@ -12,6 +14,8 @@ use crate::units::{Bytes, Rate};
 
 /// A message's progress is noted so many times.
 const NOTES: u64 = 32;
+/// Messages remembered at least where they come one by one.
+const REMEMBERED: usize = 64;
 
 /// One message of a connection.
 #[derive(Debug, Clone)]
@@ -30,13 +34,19 @@ struct Part {
 /// What is written, and what has come.
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
-    parts: Vec<Part>,
+    parts: VecDeque<Part>,
     /// Parts written so far, the packet after the last of these, and when the next is written.
     written: usize,
     available: u32,
     next_write: Picos,
     /// Parts that came whole.
     done: usize,
+    /// Parts of which that was told.
+    told: usize,
+    /// With so many parts the old ones are forgotten; never if their intervals are asked for.
+    most: usize,
+    /// How often progress is noted.
+    notes: u64,
     /// The packet with which progress is to be noted next.
     next_note: u32,
     noted: u64,
@@ -56,16 +66,73 @@ impl Stream {
         };
         let mut stream = Stream {
             parts: messages.iter().map(part).collect(),
-            written: 0,
-            available: 0,
-            next_write: messages.first().map_or(Picos::NEVER, |(_, message)| Picos::from_time(message.start)),
-            done: 0,
-            next_note: 0,
-            noted: 0,
-            noted_at: Picos::ZERO,
+            most: usize::MAX,
+            notes: NOTES,
+            ..Stream::one_by_one()
         };
+        stream.next_write = stream.parts.front().map_or(Picos::NEVER, |part| part.written);
         stream.begin_notes();
         stream
+    }
+
+    /// No messages yet; [`Stream::append`] adds them.
+    pub(super) fn one_by_one() -> Stream {
+        Stream {
+            parts: VecDeque::new(),
+            written: 0,
+            available: 0,
+            next_write: Picos::NEVER,
+            done: 0,
+            told: 0,
+            most: REMEMBERED,
+            notes: 1,
+            next_note: u32::MAX,
+            noted: 0,
+            noted_at: Picos::ZERO,
+        }
+    }
+
+    /// A message that is written now; false if its packets have no numbers left.
+    pub(super) fn append(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
+        let first = self.available;
+        let packets = size.0.div_ceil(SEGMENT).max(1);
+        let Some(end) = u32::try_from(packets).ok().and_then(|packets| first.checked_add(packets)) else {
+            return false;
+        };
+        let passage = Passage { end: now.to_time(), ..Passage::default() };
+        self.parts.push_back(Part { message, written: now, size: size.0, first, end, passage, intervals: Vec::new() });
+        self.written += 1;
+        self.available = end;
+        if self.done + 1 == self.parts.len() {
+            self.begin_notes();
+        }
+        end < u32::MAX
+    }
+
+    /// A message that has come and was not yet told of: its number and when it came.
+    #[inline]
+    pub(super) fn tell(&mut self) -> Option<(usize, Passage)> {
+        if self.told == self.done {
+            return None;
+        }
+        self.told += 1;
+        let part = &self.parts[self.told - 1];
+        Some((part.message, part.passage))
+    }
+
+    /// Whether it is time to forget.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        self.parts.len() >= self.most
+    }
+
+    /// Forgets messages of which nothing is under way any more: those before the packet `oldest`.
+    pub(super) fn forget(&mut self, oldest: u32) {
+        while self.told > 0 && self.parts[0].end <= oldest {
+            self.parts.pop_front();
+            (self.written, self.done, self.told) = (self.written - 1, self.done - 1, self.told - 1);
+        }
+        self.most = REMEMBERED.max(2 * self.parts.len());
     }
 
     /// The packet after the last that may be sent.
@@ -120,18 +187,20 @@ impl Stream {
             let part = &mut self.parts[self.done];
             let come = u64::from(next.min(part.end) - part.first) * SEGMENT;
             let come = come.min(part.size);
-            let rate = (come - self.noted) as f64 / now.since(self.noted_at).as_seconds();
             if now > self.noted_at {
-                part.intervals.push(Interval {
-                    from: self.noted_at.to_time(),
-                    to: now.to_time(),
-                    share: Share(rate / wire.as_bytes_per_second()),
-                    limit: Limit::Queues,
-                });
+                if self.notes > 1 {
+                    let rate = (come - self.noted) as f64 / now.since(self.noted_at).as_seconds();
+                    part.intervals.push(Interval {
+                        from: self.noted_at.to_time(),
+                        to: now.to_time(),
+                        share: Share(rate / wire.as_bytes_per_second()),
+                        limit: Limit::Queues,
+                    });
+                }
+                (self.noted_at, self.noted) = (now, come);
             }
-            (self.noted_at, self.noted) = (now, come);
             if next < part.end {
-                self.next_note = part.first + note_after(come, part.size);
+                self.next_note = part.first + note_after(come, part.size, self.notes);
                 continue;
             }
             part.passage = Passage { end: now.to_time(), duration: now.since(part.written).to_time() };
@@ -144,7 +213,7 @@ impl Stream {
     fn begin_notes(&mut self) {
         if let Some(part) = self.parts.get(self.done) {
             (self.noted, self.noted_at) = (0, part.written.max(self.noted_at));
-            self.next_note = part.first + note_after(0, part.size);
+            self.next_note = part.first + note_after(0, part.size, self.notes);
         } else {
             self.next_note = u32::MAX;
         }
@@ -161,7 +230,7 @@ impl Stream {
     }
 }
 
-/// Packets of a message until a thirty-second part more than `noted` has come, or all.
-fn note_after(noted: u64, size: u64) -> u32 {
-    (noted + size.div_ceil(NOTES)).min(size).div_ceil(SEGMENT) as u32
+/// Packets of a message until one of so many parts more than `noted` has come, or all.
+fn note_after(noted: u64, size: u64, notes: u64) -> u32 {
+    (noted + size.div_ceil(notes)).min(size).div_ceil(SEGMENT).max(1) as u32
 }

@@ -18,7 +18,7 @@ use crate::simulate::accesses::{Done, Memory, Requests, Transfers};
 use crate::simulate::costs::{ClassCost, PathCosts};
 use crate::simulate::record::{Accessed, Observer};
 use crate::simulate::routes::WayNumbers;
-use crate::simulate::transit::{Delivery, Departure, Transit};
+use crate::simulate::transit::{Delivery, Departure, Handshake, Transit};
 use crate::trace::access::{Access, TransferKind};
 use crate::units::{Bytes, Rank};
 
@@ -66,8 +66,8 @@ where
     #[inline(never)]
     pub(super) fn access(&mut self, rank: u32, state: &mut RankState, index: u32) -> Step {
         match self.program.accesses()[index as usize] {
-            Access::Transfer { kind, window, target, .. } => {
-                self.transfer_data(rank, state, (index, kind), (window, target));
+            Access::Transfer { kind, window, target, size } => {
+                self.transfer_data(rank, state, (index, kind, size), (window, target));
                 Step::GoOn
             }
             Access::Flush { window, target } => self.flush(rank, state, index, (window, target)),
@@ -94,7 +94,7 @@ where
         &mut self,
         rank: u32,
         state: &mut RankState,
-        (index, kind): (u32, TransferKind),
+        (index, kind, size): (u32, TransferKind, Bytes),
         (window, target): (i32, Rank),
     ) {
         let path = self.path_to(rank, target);
@@ -106,7 +106,15 @@ where
             let number = self.accesses.take_off(Flight { rank, memory, cost, latency: path.latency });
             let slot = self.program.messages() + number;
             let ends = if kind == TransferKind::Get { (other, own) } else { (own, other) };
-            self.transit.depart(Departure { slot, start: came, cost, latency: path.latency, ends: Some(ends) });
+            self.transit.depart(Departure {
+                slot,
+                start: came,
+                size,
+                cost,
+                handshake: Handshake::None,
+                latency: path.latency,
+                ends: Some(ends),
+            });
         } else {
             self.accesses.transfers.start(rank, memory);
             let done = Done { at: came + cost.delay, latency: path.latency, conflict: 0.0 };

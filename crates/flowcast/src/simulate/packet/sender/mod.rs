@@ -133,7 +133,7 @@ impl Sender {
             window,
             came: Order::default(),
             next: 0,
-            transmissions: VecDeque::with_capacity(32),
+            transmissions: VecDeque::with_capacity(if limits.is_lossless { 0 } else { 32 }),
             first: 0,
             in_flight: 0,
             suspects: Vec::new(),
@@ -164,6 +164,16 @@ impl Sender {
             return transmission;
         }
         self.transmissions[(transmission - self.first) as usize].packet
+    }
+
+    /// The first packet of which something is, or may yet be, under way.
+    pub(super) fn oldest(&self) -> u32 {
+        if self.limits.is_lossless {
+            return self.next - self.in_flight;
+        }
+        let sent = self.transmissions.iter().map(|transmission| transmission.packet);
+        let doubtful = self.suspects.iter().chain(&self.lost).copied();
+        sent.chain(doubtful).fold(self.came.next(), u32::min)
     }
 
     /// Puts the next packet into flight, if there is one before `available` and it may go now: number of the
