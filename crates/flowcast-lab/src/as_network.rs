@@ -3,9 +3,11 @@
 //! Fluid models count goodput, the packet level counts frames; so there is a network for each.
 
 use flowcast::model::network::{Network, NetworkError};
+use flowcast::model::sharing::protocol::SEGMENT;
 use flowcast::units::{Bytes, Node, Rate, Time};
 
 use crate::nominal;
+use crate::script::burst;
 use crate::spec::{LabSpec, Window};
 
 /// What rates mean.
@@ -48,17 +50,19 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
         text += &format!("[backbone]\nbandwidth = \"{}\"\n", scaled(backbone.bandwidth));
     }
     text += "[sharing]\nodd_end = 0.5\nodd_inner = 2.0\nio_out = 3.0\ninclude = 0.5\nstart_end = 0.0\n";
+    let payload = spec.nic.mtu.0 - nominal::PACKET_HEADERS;
+    let segment = if payload == SEGMENT { String::new() } else { format!("segment = \"{payload}B\"\n") };
     text += &match spec.tcp.window {
         Window::Fixed(window) => {
             let in_flight = Bytes((window.0 as f64 * IN_FLIGHT).round() as u64);
             format!(
-                "model = \"{}\"\nalpha = 1.0\nkappa = 1.0\nwindow = \"{}B\"\n{}",
+                "model = \"{}\"\nalpha = 1.0\nkappa = 1.0\n{segment}window = \"{}B\"\n{}",
                 own_model(level, "closed-loop"),
                 in_flight.0,
                 if level == Level::Goodput { "transient = true\n" } else { "" },
             )
         }
-        Window::Automatic => format!("model = \"{}\"\n", own_model(level, "fair")),
+        Window::Automatic => format!("model = \"{}\"\n{segment}", own_model(level, "fair")),
     };
     if level == Level::Wire {
         text += &transport(spec);
@@ -69,17 +73,22 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
 /// What only the packet level reads. Connections of a fixed window stay between repetitions, at their whole window.
 fn transport(spec: &LabSpec) -> String {
     let idle = spec.tcp.slow_start_after_idle;
-    match spec.tcp.window {
-        Window::Fixed(window) if !idle => {
-            let in_flight = (window.0 as f64 * IN_FLIGHT).round() as u64;
-            format!("first_window = \"{in_flight}B\"\nidle_restart = false\n")
+    let burst = match spec.cable {
+        Some(_) => String::new(),
+        None => format!("burst = \"{}B\"\n", burst(spec, spec.wire_rate(0))),
+    };
+    burst
+        + &match spec.tcp.window {
+            Window::Fixed(window) if !idle => {
+                let in_flight = (window.0 as f64 * IN_FLIGHT).round() as u64;
+                format!("first_window = \"{in_flight}B\"\nidle_restart = false\n")
+            }
+            Window::Fixed(_) => String::new(),
+            Window::Automatic => {
+                let (control, queue) = (spec.tcp.congestion_control, spec.queues.port.0);
+                format!("congestion = \"{control}\"\nqueue = \"{queue}B\"\nidle_restart = {idle}\n")
+            }
         }
-        Window::Fixed(_) => String::new(),
-        Window::Automatic => {
-            let (control, queue) = (spec.tcp.congestion_control, spec.queues.port.0);
-            format!("congestion = \"{control}\"\nqueue = \"{queue}B\"\nidle_restart = {idle}\n")
-        }
-    }
 }
 
 fn own_model(level: Level, fluid: &'static str) -> &'static str {
@@ -104,6 +113,9 @@ mod tests {
         assert_eq!(wire.sharing.first_window, Some(Bytes(40_960)));
         let automatic = network_of(&profile("fair", &[]).unwrap(), Level::Wire).unwrap();
         assert_eq!((automatic.sharing.first_window, automatic.sharing.queue), (None, Some(Bytes(250_000))));
+        assert_eq!(wire.sharing.segment, None);
+        let short = profile("two-racks", &[("nic.mtu".to_owned(), "576B".to_owned())]).unwrap();
+        assert_eq!(network_of(&short, Level::Wire).unwrap().sharing.segment, Some(Bytes(524)));
         assert_eq!(wire.sharing.model.as_deref(), Some("packet"));
         assert_eq!(goodput.sharing.model.as_deref(), Some("closed-loop"));
     }

@@ -10,6 +10,8 @@ use crate::spec::{Duplex, LabSpec};
 
 /// Ethernet's preamble, check sequence and gap, which the shapers add to each frame.
 pub const FRAME_OVERHEAD: u64 = 24;
+/// IP, TCP and its time stamps, which are part of the MTU.
+pub const PACKET_HEADERS: u64 = 52;
 const HEADER: f64 = 14.0;
 const ACKNOWLEDGEMENT: f64 = 90.0;
 
@@ -43,7 +45,7 @@ struct Shares {
 
 fn shares(spec: &LabSpec) -> Shares {
     let mtu = spec.nic.mtu.0 as f64;
-    let (payload, frame) = (mtu - 52.0, mtu + HEADER + FRAME_OVERHEAD as f64);
+    let (payload, frame) = (mtu - PACKET_HEADERS as f64, mtu + HEADER + FRAME_OVERHEAD as f64);
     Shares { alone: payload / frame, with_acknowledgements: payload / (frame + ACKNOWLEDGEMENT / 2.0) }
 }
 

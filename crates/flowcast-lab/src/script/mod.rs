@@ -7,6 +7,8 @@
 mod node;
 mod shaping;
 
+pub use shaping::burst;
+
 use std::fmt::Write;
 use std::path::Path;
 

@@ -113,8 +113,8 @@ fn bus(spec: &LabSpec, node: Node) -> String {
     text
 }
 
-/// Two frames, or a quarter of a millisecond if that is more: one frame loses 8 % to late timers.
-fn burst(spec: &LabSpec, rate: Rate) -> u64 {
+/// Bytes that a shaper lets through at once: two frames, or a quarter of a millisecond if that is more: one frame loses 8 % to late timers.
+pub fn burst(spec: &LabSpec, rate: Rate) -> u64 {
     let frames = 2 * (spec.nic.mtu.0 + 14 + FRAME_OVERHEAD);
     frames.max((rate.as_bytes_per_second() / 4000.0) as u64)
 }

@@ -15,10 +15,10 @@ use crate::cluster::racks::Racks;
 use crate::model::network::Network;
 use crate::model::sharing::fabric::{Fabric, Limit, Share};
 use crate::model::sharing::flow_cuts::Strictness;
-use crate::model::sharing::model::{Model, finite_rate, rate_model, transient_window};
-use crate::model::sharing::protocol::Protocol;
+use crate::model::sharing::model::{Model, finite_rate, rate_model, transient_windows};
+use crate::model::sharing::protocol::{Protocol, Windows};
 use crate::model::sharing::{RateModel, SharingError};
-use crate::units::{Bytes, Time};
+use crate::units::Time;
 
 /// Why there is no prediction.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -116,8 +116,8 @@ pub fn predict_flows(
     method: Method,
 ) -> Result<Prediction, PredictError> {
     let fabric = Fabric::of(flows, racks, network)?;
-    if let Some(window) = transient_window(method.model, network)? {
-        return settle(flows, network, fabric, window);
+    if let Some(windows) = transient_windows(method.model, network)? {
+        return settle(flows, network, fabric, windows);
     }
     match rate_model(method.model, network, method.strictness)? {
         Some(mut model) => step_flows(flows, network, fabric, model.as_mut()),
@@ -125,8 +125,8 @@ pub fn predict_flows(
     }
 }
 
-fn settle(flows: &[Flow], network: &Network, fabric: Fabric, window: Bytes) -> Result<Prediction, PredictError> {
-    let settled = transient::simulate(flows, &fabric, window, finite_rate(network)?);
+fn settle(flows: &[Flow], network: &Network, fabric: Fabric, windows: Windows) -> Result<Prediction, PredictError> {
+    let settled = transient::simulate(flows, &fabric, windows, finite_rate(network)?);
     let passages = settled.passages.into_iter();
     let flows = flows.iter().zip(&fabric.paths).zip(passages);
     let flows =

@@ -18,11 +18,8 @@
 use super::fluid::{Interval, Passage};
 use crate::cluster::flow::Flow;
 use crate::model::sharing::fabric::{Fabric, Limit, LinkId, Path, Share};
-use crate::model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
+use crate::model::sharing::protocol::Windows;
 use crate::units::{Bytes, Rate, Time};
-
-/// Bytes that the acknowledgement of two packets takes on the wire, for each byte that those take there.
-const ACKNOWLEDGEMENT: f64 = FRAME_OVERHEAD as f64 / (2 * (SEGMENT + FRAME_OVERHEAD)) as f64;
 
 /// Steps in the time of a full packet.
 const STEPS: f64 = 4.0;
@@ -44,11 +41,11 @@ pub struct Settled {
 
 /// Steps all flows, each with the same window, over links whose capacities are in units of `rate`, the goodput of a flow
 /// alone.
-pub fn simulate(flows: &[Flow], fabric: &Fabric, window: Bytes, rate: Rate) -> Settled {
+pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -> Settled {
     let rate = rate.as_bytes_per_second();
     let mut waiting: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].size.0 > 0).collect();
     waiting.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
-    let mut queues = Queues::new(fabric, rate);
+    let mut queues = Queues::new(fabric, windows.segment, rate);
     let mut settled = Settled {
         passages: flows.iter().map(|flow| Passage { end: flow.start, duration: Time::ZERO }).collect(),
         intervals: vec![Vec::new(); flows.len()],
@@ -64,7 +61,7 @@ pub fn simulate(flows: &[Flow], fabric: &Fabric, window: Bytes, rate: Rate) -> S
             }
         }
         while let Some(flow) = waiting.pop_if(|flow| flows[*flow].start.as_nanos() * 1e-9 <= now) {
-            under_way.push(Loop::new(flow, &flows[flow], &fabric.paths[flow], window, now));
+            under_way.push(Loop::new(flow, &flows[flow], &fabric.paths[flow], windows, now));
         }
         let until_start = waiting.last().map_or(f64::INFINITY, |flow| flows[*flow].start.as_nanos() * 1e-9 - now);
         let step = queues.step.min(until_start);
@@ -85,19 +82,22 @@ struct Queues {
     /// `B`, in bytes.
     contents: Vec<f64>,
     rate: f64,
-    /// Time of a full packet, in seconds.
+    /// Bytes of a full packet.
+    segment: f64,
+    /// Time of it, in seconds.
     packet: f64,
     step: f64,
 }
 
 impl Queues {
-    fn new(fabric: &Fabric, rate: f64) -> Queues {
+    fn new(fabric: &Fabric, segment: Bytes, rate: f64) -> Queues {
         let links = fabric.link_count();
-        let packet = SEGMENT as f64 / rate;
+        let packet = segment.0 as f64 / rate;
         Queues {
             capacities: (0..links as u32).map(|link| fabric.capacity(LinkId(link)).0 * rate).collect(),
             contents: vec![0.0; links],
             rate,
+            segment: segment.0 as f64,
             packet,
             step: packet / STEPS,
         }
@@ -154,12 +154,13 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(place: usize, flow: &Flow, path: &Path, window: Bytes, now: f64) -> Loop {
+    fn new(place: usize, flow: &Flow, path: &Path, windows: Windows, now: f64) -> Loop {
         let stage = |weight| move |link| Stage { link, weight, content: 0.0 };
         let data = path.data_in_order().map(stage(1.0));
-        let mut stages: Vec<Stage> = data.chain(path.acknowledgements_in_order().map(stage(ACKNOWLEDGEMENT))).collect();
+        let mut stages: Vec<Stage> =
+            data.chain(path.acknowledgements_in_order().map(stage(windows.acknowledgement()))).collect();
         let size = flow.size.0 as f64;
-        let first = size.min(window.0 as f64);
+        let first = size.min(windows.window.0 as f64);
         stages[0].content = first;
         Loop {
             flow: place,
@@ -234,7 +235,7 @@ impl Loop {
             let wait = queues.wait(stage.link);
             if wait > longest.0 {
                 let limit = if place < self.data { Limit::Link } else { Limit::Acknowledgements };
-                longest = (wait, if others > SEGMENT as f64 { limit(stage.link) } else { Limit::Alone });
+                longest = (wait, if others > queues.segment { limit(stage.link) } else { Limit::Alone });
             }
         }
         longest.1

@@ -170,6 +170,9 @@ pub struct Sharing {
     /// Closed loop: whether patterns are stepped through the filling and emptying of queues, by `window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transient: Option<bool>,
+    /// Packet level, and closed loop with `transient`: payload of a full packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Bytes>,
     /// Packet level, and closed loop with `transient`: bytes that a flow keeps in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
@@ -182,6 +185,9 @@ pub struct Sharing {
     /// Packet level: bytes that wait at most before a port of the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
+    /// Packet level: bytes that a link lets through at once after a pause, as token buckets do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Bytes>,
     /// Packet level: which messages go over one connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,

@@ -7,10 +7,10 @@ use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
 use super::ib_penalty::IbPenalty;
 use super::independent::Independent;
-use super::protocol::Protocol;
+use super::protocol::{Protocol, Windows};
 use super::{RateModel, Sharing, SharingError};
 use crate::model::network::Network;
-use crate::units::{Bytes, Rate};
+use crate::units::Rate;
 
 /// A model of concurrent communications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,11 +107,11 @@ pub fn rate_model(
     }))
 }
 
-/// The window with which the closed loop is stepped through the filling of queues; none where its steady rates hold.
+/// The windows with which the closed loop is stepped through the filling of queues; none where its steady rates hold.
 ///
 /// # Errors
 /// A closed loop that is not that of equal windows through lossless queues, or no window.
-pub fn transient_window(model: Model, network: &Network) -> Result<Option<Bytes>, SharingError> {
+pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windows>, SharingError> {
     let sharing = &network.sharing;
     if model != Model::ClosedLoop || sharing.transient != Some(true) {
         return Ok(None);
@@ -126,7 +126,8 @@ pub fn transient_window(model: Model, network: &Network) -> Result<Option<Bytes>
     if sharing.window.is_none() {
         return Err(parameter("sharing.window", None, "the bytes that a flow keeps in flight, for sharing.transient"));
     }
-    Ok(Some(Protocol::of(sharing)?.window))
+    let Protocol { window, segment, .. } = Protocol::of(sharing)?;
+    Ok(Some(Windows { window, segment }))
 }
 
 /// As [`rate_model`], for the messages of a program, which are many: the closed loop follows them less closely.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Sharing, SharingError};
 use crate::units::{Bytes, Time};
 
-/// Payload of a full packet.
+/// Payload of a full packet where the largest IP packet has 1500 bytes.
 pub const SEGMENT: u64 = 1448;
 /// What a frame has beside its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of preamble,
 /// checksum and gap.
@@ -42,12 +42,16 @@ pub enum Connections {
 pub struct Protocol {
     /// How a sender finds its window.
     pub congestion: Congestion,
+    /// Payload of a full packet.
+    pub segment: Bytes,
     /// Most bytes in flight, whatever the congestion control says: the receiver's window.
     pub window: Bytes,
     /// The congestion window of a new connection.
     pub first_window: Bytes,
     /// Bytes that wait at most before a port of the switch.
     pub queue: Option<Bytes>,
+    /// Bytes that a link lets through at once after a pause.
+    pub burst: Bytes,
     /// Which messages go over one connection.
     pub connections: Connections,
     /// Whether a connection that was idle falls back to its first window.
@@ -56,6 +60,22 @@ pub struct Protocol {
     pub small_queues: bool,
     /// With several seeds: how much later than its time a message may start.
     pub jitter: Time,
+}
+
+/// Equal windows through queues that lose nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Windows {
+    /// Bytes that each keeps in flight.
+    pub window: Bytes,
+    /// Payload of a full packet.
+    pub segment: Bytes,
+}
+
+impl Windows {
+    /// Bytes that the acknowledgement of two packets takes on the wire, for each byte that those take there.
+    pub fn acknowledgement(&self) -> f64 {
+        FRAME_OVERHEAD as f64 / (2 * (self.segment.0 + FRAME_OVERHEAD)) as f64
+    }
 }
 
 impl Protocol {
@@ -67,29 +87,43 @@ impl Protocol {
         let congestion = sharing.congestion.unwrap_or_default();
         // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
         let window = if congestion == Congestion::Fixed { Bytes(44_000) } else { Bytes(4 << 20) };
-        let packet = Bytes(SEGMENT);
+        let segment = segment(sharing)?;
         Ok(Protocol {
             congestion,
-            window: at_least(packet, "sharing.window", sharing.window.unwrap_or(window), "1448B, one packet, to 1GB")?,
+            segment,
+            window: at_least(segment, "sharing.window", sharing.window.unwrap_or(window), "one packet to 1GB")?,
             first_window: at_least(
-                packet,
+                segment,
                 "sharing.first_window",
-                sharing.first_window.unwrap_or(Bytes(10 * SEGMENT)),
-                "1448B, one packet, to 1GB",
+                sharing.first_window.unwrap_or(Bytes(10 * segment.0)),
+                "one packet to 1GB",
             )?,
             queue: sharing
                 .queue
                 .map(|queue| {
-                    let frame = Bytes(SEGMENT + FRAME_OVERHEAD);
-                    at_least(frame, "sharing.queue", queue, "1538B, one frame, to 1GB")
+                    let frame = Bytes(segment.0 + FRAME_OVERHEAD);
+                    at_least(frame, "sharing.queue", queue, "one frame to 1GB")
                 })
                 .transpose()?,
+            burst: at_least(Bytes(0), "sharing.burst", sharing.burst.unwrap_or_default(), "0B to 1GB")?,
             connections: sharing.connections.unwrap_or_default(),
             idle_restart: sharing.idle_restart.unwrap_or(true),
             small_queues: sharing.small_queues.unwrap_or(congestion != Congestion::Fixed),
             jitter: sharing.jitter.unwrap_or(Time::from_micros(100.0)),
         })
     }
+}
+
+/// Payload of a full packet.
+///
+/// # Errors
+/// Out of range.
+pub fn segment(sharing: &Sharing) -> Result<Bytes, SharingError> {
+    let found = sharing.segment.unwrap_or(Bytes(SEGMENT));
+    if (256..=65_000).contains(&found.0) {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field: "sharing.segment", found: found.to_string(), expected: "256B to 65kB" })
 }
 
 fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {

@@ -1,12 +1,12 @@
 //! Both ends of a connection, without clock and network: frames and times go in, frames come out.
 
+use super::Message;
 use super::control::Control;
 use super::frame::{Frame, Place};
 use super::picos::Picos;
 use super::receiver::{Beginning, Memory, Receiver};
 use super::sender::{Limits, Sender};
 use super::stream::Stream;
-use super::{Message, SEGMENT};
 use crate::model::sharing::protocol::{Congestion, Protocol};
 use crate::units::Rate;
 
@@ -33,18 +33,20 @@ impl Connection {
     /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
     /// parts.
     pub(super) fn new(number: u32, messages: &[(usize, Message)], protocol: &Protocol, wire: Rate) -> Connection {
-        Connection::carrying(number, Stream::new(messages), protocol, wire)
+        Connection::carrying(number, Stream::new(messages, protocol.segment), protocol, wire)
     }
 
     /// A connection to whose stream messages are added.
     pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate) -> Connection {
-        Connection::carrying(number, Stream::one_by_one(), protocol, wire)
+        Connection::carrying(number, Stream::one_by_one(protocol.segment), protocol, wire)
     }
 
     fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate) -> Connection {
         let is_fixed = protocol.congestion == Congestion::Fixed;
-        let packets = |bytes: u64| (bytes / SEGMENT) as u32;
+        let segment = protocol.segment.0;
+        let packets = |bytes: u64| (bytes / segment) as u32;
         let limits = Limits {
+            segment: segment as u32,
             first_window: packets(protocol.first_window.0),
             receive_window: packets(protocol.window.0),
             is_lossless: is_fixed && protocol.queue.is_none(),
@@ -55,7 +57,7 @@ impl Connection {
             number,
             wire,
             stream,
-            sender: Sender::new(limits, Control::new(protocol.congestion, number)),
+            sender: Sender::new(limits, Control::new(protocol.congestion, segment as u32, number)),
             receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
             host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
         }

@@ -4,9 +4,9 @@
 //! later: its departure is known when it arrives, so that the queue needs no events but the departures, of which only
 //! the first is pending. What waits is `(free - t) * rate` bytes, so that a full queue needs no count of bytes.
 
+use super::FRAME_OVERHEAD;
 use super::frame::Frame;
 use super::picos::Picos;
-use super::{FRAME_OVERHEAD, SEGMENT};
 use crate::units::{Bytes, Rate, Time};
 
 /// What a link is.
@@ -14,20 +14,29 @@ use crate::units::{Bytes, Rate, Time};
 pub(super) struct LinkKind {
     /// Wire rate.
     pub rate: Rate,
+    /// Payload of a full packet.
+    pub segment: Bytes,
     /// Added behind the link.
     pub latency: Time,
     /// Most bytes that wait, the frame under way included; none is no limit.
     pub queue: Option<Bytes>,
+    /// Bytes that pass at once after a pause: the size of a token bucket.
+    pub burst: Bytes,
 }
 
 /// What a link does at the time.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
+    /// When it is free, and so much later as its token bucket allows.
     free: Picos,
+    /// With a token bucket: the last departure.
+    passed: Picos,
     full_frame: Picos,
     answer: Picos,
     latency: Picos,
     longest_wait: Picos,
+    /// Time in which the token bucket fills: what it holds leaves so much earlier, but not before it comes.
+    burst: Picos,
     /// The last departure that was put off.
     last: Picos,
     picos_per_byte: f64,
@@ -42,19 +51,24 @@ impl Link {
         let picos_per_byte = 1e12 / kind.rate.as_bytes_per_second();
         let mut link = Link {
             free: Picos::ZERO,
+            passed: Picos::ZERO,
             full_frame: Picos::ZERO,
             answer: Picos::ZERO,
             latency: Picos::from_time(kind.latency),
             longest_wait: Picos::NEVER,
+            burst: Picos((kind.burst.0 as f64 * picos_per_byte) as u64),
             last: Picos::ZERO,
             picos_per_byte,
             leaving: vec![(Picos::NEVER, Frame::answer(0, 0)); 16].into(),
             head: 0,
             waiting: 0,
         };
-        link.full_frame = link.service(Bytes(SEGMENT));
+        link.full_frame = link.service(kind.segment);
         link.answer = link.service(Bytes(0));
-        link.longest_wait = kind.queue.map_or(Picos::NEVER, |queue| Picos((queue.0 as f64 * picos_per_byte) as u64));
+        // A frame fits into an empty queue, however its time is rounded.
+        link.longest_wait = kind
+            .queue
+            .map_or(Picos::NEVER, |queue| Picos((queue.0 as f64 * picos_per_byte) as u64).max(link.full_frame));
         link
     }
 
@@ -76,11 +90,15 @@ impl Link {
     /// A frame comes at `now`: when it is through, latency included, or nothing if the queue is full.
     #[inline]
     pub(super) fn admit(&mut self, now: Picos, service: Picos) -> Option<Picos> {
-        if self.free.since(now) + service > self.longest_wait {
+        if self.free.since(now + self.burst) + service > self.longest_wait {
             return None;
         }
         self.free = self.free.max(now) + service;
-        Some(self.free + self.latency)
+        if self.burst == Picos::ZERO {
+            return Some(self.free + self.latency);
+        }
+        self.passed = (self.free - self.burst).max(now + Picos(1)).max(self.passed + Picos(1));
+        Some(self.passed + self.latency)
     }
 
     /// The same departure, so much later, but after those before it.

@@ -1,7 +1,7 @@
 //! Messages packet by packet: windows, first-in-first-out links, acknowledgements, and queues that overflow.
 //!
 //! Each link (node out, node in, rack up, rack down) serves frames one after the other at its wire rate. A data frame
-//! carries up to 1448 bytes and is 90 bytes longer; an answer has 90 bytes and goes back through the same kind of queues.
+//! carries up to `sharing.segment` bytes and is 90 bytes longer; an answer has 90 bytes and goes back through the same kind of queues.
 //! Without a limit on queues and with fixed windows this is the closed loop of which `closed_loop` is the fluid limit;
 //! with reno, cubic or bbr over queues of limited size it is TCP as today's Linux has it.
 //!
@@ -155,13 +155,15 @@ impl<'a> Plan<'a> {
             .map(|link| rate_of(LinkId(link), self.fabric, self.wire).as_bytes_per_second())
             .fold(f64::INFINITY, f64::min);
         let last = messages.iter().map(|message| message.start.as_seconds()).fold(0.0, f64::max);
-        let frames = bytes / SEGMENT as f64 + messages.len() as f64;
+        let frames = bytes / self.wire.protocol.segment.0 as f64 + messages.len() as f64;
         let seconds = (bytes + 2.0 * frames * FRAME_OVERHEAD as f64) / slowest + last;
         let each = self.wire.latency.as_seconds() * frames.max(1.0);
         if (seconds + each).is_nan() || seconds + each >= LONGEST {
             return Err(SharingError::TooLong { seconds: seconds + each, most: LONGEST });
         }
-        let packets = |load: &Load| load.1.iter().map(|(_, message)| message.size.0.div_ceil(SEGMENT)).sum::<u64>();
+        let packets = |load: &Load| {
+            load.1.iter().map(|(_, message)| message.size.0.div_ceil(self.wire.protocol.segment.0)).sum::<u64>()
+        };
         match self.loads.iter().map(packets).max() {
             Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets { found: most, most: (1 << 31) - 1 }),
             _ if self.loads.len() > MOST_CONNECTIONS => {
@@ -201,8 +203,10 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
         let (is_of_node, is_out) = (fabric.is_of_node(LinkId(number)), number.is_multiple_of(2));
         Link::new(LinkKind {
             rate: rate_of(LinkId(number), fabric, wire),
+            segment: wire.protocol.segment,
             latency: if is_of_node && !is_out { wire.latency } else { Time::ZERO },
             queue: wire.protocol.queue.filter(|_| !(is_of_node && is_out)),
+            burst: wire.protocol.burst,
         })
     };
     (0..fabric.link_count() as u32).map(link).collect()

@@ -6,6 +6,8 @@ use super::picos::Picos;
 /// When the next packets may go.
 #[derive(Debug, Clone)]
 pub(super) struct Pace {
+    /// Payload of a packet.
+    segment: u32,
     /// Packets a second, if paced, and the time of one.
     rate: Option<f64>,
     each: Picos,
@@ -15,12 +17,13 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(control: &Control) -> Pace {
+    pub(super) fn new(control: &Control, segment: u32) -> Pace {
         let rate = control.pace();
         Pace {
+            segment,
             rate,
             each: rate.map_or(Picos::ZERO, |rate| Picos::from_seconds(1.0 / rate)),
-            left: rate.map_or(u32::MAX, burst),
+            left: rate.map_or(u32::MAX, |rate| burst(rate, segment)),
             next: Picos::ZERO,
             is_held: false,
         }
@@ -42,7 +45,7 @@ impl Pace {
         }
         let Some(rate) = self.rate else { return false };
         if now >= self.next {
-            self.left = burst(rate);
+            self.left = burst(rate, self.segment);
             return false;
         }
         self.is_held = true;

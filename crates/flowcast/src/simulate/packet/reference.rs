@@ -6,9 +6,10 @@ use std::collections::BinaryHeap;
 
 use super::picos::Picos;
 use super::receiver::LONGEST_DELAY;
-use super::{Carried, FRAME_OVERHEAD, Message, SEGMENT, Wire, travel};
+use super::{Carried, FRAME_OVERHEAD, Message, Wire, travel};
 use crate::model::sharing::fabric::{Fabric, Limit, LinkId, Path, Share};
 use crate::simulate::fluid::{Interval, Passage};
+use crate::units::Bytes;
 
 const PACKETS_PER_ANSWER: u32 = 2;
 const NOTES: u64 = 32;
@@ -61,6 +62,7 @@ struct Reference {
     /// Picoseconds per byte of each link, and when it is free.
     links: Vec<(f64, Picos)>,
     window: u64,
+    segment: u64,
     wire: Wire,
     queue: BinaryHeap<Queued>,
     sequence: u64,
@@ -74,7 +76,8 @@ impl Reference {
         let mut engine = Reference {
             connections: messages.iter().zip(&fabric.paths).map(|(m, path)| connection(m, path, wire)).collect(),
             links: (0..fabric.link_count() as u32).map(link).collect(),
-            window: wire.protocol.window.0 / SEGMENT * SEGMENT,
+            window: whole_packets(wire.protocol.window, wire),
+            segment: wire.protocol.segment.0,
             wire: *wire,
             queue: BinaryHeap::new(),
             sequence: 0,
@@ -147,9 +150,9 @@ impl Reference {
     fn send(&mut self, now: Picos, flow: usize) {
         loop {
             let connection = &self.connections[flow];
-            let bytes = SEGMENT.min(connection.size - connection.sent);
+            let bytes = self.segment.min(connection.size - connection.sent);
             let in_flight = connection.sent - connection.acknowledged;
-            if bytes == 0 || in_flight + SEGMENT > connection.window.min(self.window) {
+            if bytes == 0 || in_flight + self.segment > connection.window.min(self.window) {
                 return;
             }
             let (link, last) = (connection.data[0], self.is_last(flow, 0));
@@ -225,8 +228,12 @@ fn connection(message: &Message, path: &Path, wire: &Wire) -> Connection {
         acknowledged: 0,
         arrived: 0,
         unanswered: 0,
-        window: wire.protocol.first_window.0 / SEGMENT * SEGMENT,
+        window: whole_packets(wire.protocol.first_window, wire),
         noted_at: start,
         noted: 0,
     }
+}
+
+fn whole_packets(bytes: Bytes, wire: &Wire) -> u64 {
+    bytes.0 / wire.protocol.segment.0 * wire.protocol.segment.0
 }

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
+use super::Message;
 use super::frame::Place;
 use super::picos::Picos;
-use super::{Message, SEGMENT};
 use crate::model::sharing::fabric::{Limit, Share};
 use crate::simulate::fluid::{Interval, Passage};
 use crate::units::{Bytes, Rate};
@@ -34,6 +34,8 @@ struct Part {
 /// What is written, and what has come.
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
+    /// Payload of a full packet.
+    segment: u64,
     parts: VecDeque<Part>,
     /// Parts written so far, the packet after the last of these, and when the next is written.
     written: usize,
@@ -55,11 +57,11 @@ pub(super) struct Stream {
 
 impl Stream {
     /// The messages of these places, none of them empty, by start.
-    pub(super) fn new(messages: &[(usize, Message)]) -> Stream {
+    pub(super) fn new(messages: &[(usize, Message)], segment: Bytes) -> Stream {
         let mut end = 0;
         let part = |(place, message): &(usize, Message)| {
             let first = end;
-            end += message.size.0.div_ceil(SEGMENT) as u32;
+            end += message.size.0.div_ceil(segment.0) as u32;
             let written = Picos::from_time(message.start);
             let passage = Passage { end: message.start, ..Passage::default() };
             Part { message: *place, written, size: message.size.0, first, end, passage, intervals: Vec::new() }
@@ -68,7 +70,7 @@ impl Stream {
             parts: messages.iter().map(part).collect(),
             most: usize::MAX,
             notes: NOTES,
-            ..Stream::one_by_one()
+            ..Stream::one_by_one(segment)
         };
         stream.next_write = stream.parts.front().map_or(Picos::NEVER, |part| part.written);
         stream.begin_notes();
@@ -76,8 +78,9 @@ impl Stream {
     }
 
     /// No messages yet; [`Stream::append`] adds them.
-    pub(super) fn one_by_one() -> Stream {
+    pub(super) fn one_by_one(segment: Bytes) -> Stream {
         Stream {
+            segment: segment.0,
             parts: VecDeque::new(),
             written: 0,
             available: 0,
@@ -95,7 +98,7 @@ impl Stream {
     /// A message that is written now; false if its packets have no numbers left.
     pub(super) fn append(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
         let first = self.available;
-        let packets = size.0.div_ceil(SEGMENT).max(1);
+        let packets = size.0.div_ceil(self.segment).max(1);
         let Some(end) = u32::try_from(packets).ok().and_then(|packets| first.checked_add(packets)) else {
             return false;
         };
@@ -166,7 +169,7 @@ impl Stream {
     /// Payload of a packet.
     pub(super) fn payload(&self, packet: u32) -> Bytes {
         let part = self.part_of(packet);
-        Bytes(SEGMENT.min(part.size - u64::from(packet - part.first) * SEGMENT))
+        Bytes(self.segment.min(part.size - u64::from(packet - part.first) * self.segment))
     }
 
     fn part_of(&self, packet: u32) -> &Part {
@@ -185,7 +188,7 @@ impl Stream {
     fn note(&mut self, now: Picos, next: u32, wire: Rate) {
         while self.done < self.parts.len() && next >= self.next_note {
             let part = &mut self.parts[self.done];
-            let come = u64::from(next.min(part.end) - part.first) * SEGMENT;
+            let come = u64::from(next.min(part.end) - part.first) * self.segment;
             let come = come.min(part.size);
             if now > self.noted_at {
                 if self.notes > 1 {
@@ -200,7 +203,8 @@ impl Stream {
                 (self.noted_at, self.noted) = (now, come);
             }
             if next < part.end {
-                self.next_note = part.first + note_after(come, part.size, self.notes);
+                self.next_note =
+                    part.first + note_after(come, part.size, self.notes).div_ceil(self.segment).max(1) as u32;
                 continue;
             }
             part.passage = Passage { end: now.to_time(), duration: now.since(part.written).to_time() };
@@ -213,7 +217,7 @@ impl Stream {
     fn begin_notes(&mut self) {
         if let Some(part) = self.parts.get(self.done) {
             (self.noted, self.noted_at) = (0, part.written.max(self.noted_at));
-            self.next_note = part.first + note_after(0, part.size, self.notes);
+            self.next_note = part.first + note_after(0, part.size, self.notes).div_ceil(self.segment).max(1) as u32;
         } else {
             self.next_note = u32::MAX;
         }
@@ -230,7 +234,7 @@ impl Stream {
     }
 }
 
-/// Packets of a message until one of so many parts more than `noted` has come, or all.
-fn note_after(noted: u64, size: u64, notes: u64) -> u32 {
-    (noted + size.div_ceil(notes)).min(size).div_ceil(SEGMENT).max(1) as u32
+/// Bytes of a message when one of so many parts more than `noted` has come, or all.
+fn note_after(noted: u64, size: u64, notes: u64) -> u64 {
+    (noted + size.div_ceil(notes)).min(size)
 }

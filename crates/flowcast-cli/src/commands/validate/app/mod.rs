@@ -12,14 +12,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::Network;
 use flowcast::report::validation::app::{AppValidation, Fared};
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded::times::worked;
 use flowcast::units::{Bytes, Time};
 use flowcast_lab::{LabSpec, Level, network_of};
 
-use self::predictors::{Predictor, Setting};
+use self::predictors::{Networks, Predictor, Setting};
 use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
 use super::tolerance::Tolerance;
@@ -62,6 +61,9 @@ pub struct ValidateApp {
     /// Built-in network, network file or Dimemas configuration, fitted to other runs [default: that of the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
+    /// Network for `packet`, with wire rates [default: the lab's rates, with what --network says of latency and overhead]
+    #[arg(long, value_name = "NET")]
+    packet_network: Option<String>,
     /// Replace a field of the network (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -132,15 +134,14 @@ impl ValidateApp {
         let predictors = predictors::of(&self.model, &self.collectives)?;
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
-        let network = self.network(spec.as_ref());
         // What cannot be predicted is not run; a journal knows its lab only when it is read.
-        let network = if self.no_run && self.network.is_none() { None } else { Some(network?) };
+        let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
-        let network = match network {
-            Some(network) => network,
-            None => self.network(measured.header.lab.as_ref())?,
+        let networks = match known {
+            Some(networks) => networks,
+            None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
-        let validation = self.validation(&measured, &predictors, &network)?;
+        let validation = self.validation(&measured, &predictors, &networks)?;
         let fared = validation.fared()?;
         let document = document::write(&self.output, &validation, &fared)?;
         if self.json {
@@ -185,26 +186,41 @@ impl ValidateApp {
         plan.carry_out(header, self.resume)
     }
 
-    /// What is given, else what the lab's rates say; computation scaled.
-    fn network(&self, spec: Option<&LabSpec>) -> Result<Network> {
+    /// What is given, else what the lab's rates say; computation scaled. Packets have the lab's wire rates and what the
+    /// network says of overheads and latency, unless they are given a network of their own.
+    fn networks(&self, spec: Option<&LabSpec>, predictors: &[Predictor]) -> Result<Networks> {
         let overrides = parse_overrides(&self.overrides)?;
-        let mut network = match (&self.network, spec) {
+        let mut goodput = match (&self.network, spec) {
             (Some(name), _) => network_args::load(name, &overrides)?.announced(),
             (None, Some(spec)) => network_of(spec, Level::Goodput)?.with_overrides(&overrides)?,
             (None, None) => bail!("found neither --network nor --lab, expected --network NET"),
         };
         if self.compute_scale != 1.0 {
-            if network.machine.nodes.is_empty() {
-                network.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
+            if goodput.machine.nodes.is_empty() {
+                goodput.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
             }
-            network.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
+            goodput.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
         }
-        Ok(network)
+        let mut wire = match (&self.packet_network, spec) {
+            (Some(name), _) => Some(network_args::load(name, &[])?.announced()),
+            (None, Some(spec)) => Some(network_of(spec, Level::Wire)?),
+            (None, None) => None,
+        };
+        if let Some(wire) = &mut wire {
+            wire.machine = goodput.machine.clone();
+            wire.point_to_point = goodput.point_to_point;
+            if self.packet_network.is_none() {
+                (wire.nic.latency, wire.nic.overhead) = (goodput.nic.latency, goodput.nic.overhead);
+            }
+        }
+        let networks = Networks { goodput, wire };
+        predictors.iter().try_for_each(|predictor| networks.of(predictor).map(|_| ()))?;
+        Ok(networks)
     }
 
-    fn validation(&self, measured: &Measured, predictors: &[Predictor], network: &Network) -> Result<AppValidation> {
+    fn validation(&self, measured: &Measured, predictors: &[Predictor], networks: &Networks) -> Result<AppValidation> {
         let setting = Setting {
-            network,
+            networks,
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
             clock: if self.compute == Compute::Cpu { Clock::ThreadCpu } else { Clock::Wall },
@@ -221,17 +237,20 @@ impl ValidateApp {
             runs: measured.runs.clone(),
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
-            provenance: self.provenance(measured, network),
+            provenance: self.provenance(measured, networks),
         })
     }
 
-    fn provenance(&self, measured: &Measured, network: &Network) -> BTreeMap<String, String> {
+    fn provenance(&self, measured: &Measured, networks: &Networks) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("program".into(), measured.header.title());
         if let Some(lab) = &measured.header.lab {
             all.insert("lab".into(), lab.to_toml());
         }
-        all.insert("network".into(), network.to_toml());
+        all.insert("network".into(), networks.goodput.to_toml());
+        if let Some(wire) = &networks.wire {
+            all.insert("network.packet".into(), wire.to_toml());
+        }
         all.insert("compute".into(), format!("{:?} times {}", self.compute, self.compute_scale).to_lowercase());
         all
     }

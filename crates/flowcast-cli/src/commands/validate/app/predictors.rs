@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
@@ -32,9 +32,28 @@ pub struct Predictor {
     collectives: String,
 }
 
+/// The network as the models want it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Networks {
+    /// Rates of payload.
+    pub goodput: Network,
+    /// Rates of the wire, for `packet`; none where nobody says what they are.
+    pub wire: Option<Network>,
+}
+
+impl Networks {
+    /// The one for a way of predicting.
+    pub fn of(&self, predictor: &Predictor) -> Result<&Network> {
+        if predictor.model != Some(Model::Packet) {
+            return Ok(&self.goodput);
+        }
+        self.wire.as_ref().context("--model packet: found neither --packet-network nor --lab, expected one of them")
+    }
+}
+
 /// What all predictions have in common.
 pub struct Setting<'a> {
-    pub network: &'a Network,
+    pub networks: &'a Networks,
     pub mapping: Option<Mapping>,
     pub rendezvous_from: Option<Bytes>,
     pub clock: Clock,
@@ -46,7 +65,6 @@ pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     for name in models {
         let model = match name.as_str() {
             LIMITS => None,
-            "packet" => bail!("--model: found `packet`, expected {LIMITS} or one of the fluid models for a program"),
             name => Some(Model::named(name).with_context(|| format!("--model: expected {LIMITS} or a model"))?),
         };
         let named = |way: &String| Predictor { name: format!("{name}/{way}"), model, collectives: way.clone() };
@@ -76,17 +94,18 @@ fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'
     let mapping = setting.mapping.clone().or_else(|| hosts(files));
     let mut expanded: BTreeMap<&str, Option<Program>> = BTreeMap::new();
     let mut all = Vec::new();
-    for Predictor { model, collectives, .. } in predictors {
+    for predictor @ Predictor { model, collectives, .. } in predictors {
         if !expanded.contains_key(collectives.as_str()) {
             let how = CollectivesArgs { collectives: Some(collectives.clone()) };
-            expanded.insert(collectives, how.apply(&program, Some(setting.network))?);
+            expanded.insert(collectives, how.apply(&program, Some(&setting.networks.goodput))?);
         }
+        let network = setting.networks.of(predictor)?;
         let program = expanded[collectives.as_str()].as_ref().unwrap_or(&program);
-        let placement = Placement::of_program(&setting.network.machine, mapping.as_ref(), program)?;
-        let rendezvous = Rendezvous::of(setting.network, setting.rendezvous_from);
+        let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
+        let rendezvous = Rendezvous::of(network, setting.rendezvous_from);
         let engine = match model {
-            Some(model) => Engine::sharing(program, setting.network, placement, rendezvous, *model)?,
-            None => Engine::new(program, setting.network, placement, rendezvous)?,
+            Some(model) => Engine::sharing(program, network, placement, rendezvous, *model)?,
+            None => Engine::new(program, network, placement, rendezvous)?,
         };
         all.push(predicted(program, &engine, &regions)?);
     }
@@ -134,7 +153,6 @@ mod tests {
             .map(|predictor| predictor.name)
             .collect();
         assert_eq!(names, ["limits/formula", "limits/openmpi", "fair/formula", "fair/openmpi"]);
-        assert!(of(&list("packet"), &list("formula")).is_err());
         assert!(of(&list("fare"), &list("formula")).is_err());
         assert!(of(&list("fair"), &list("formulas")).is_err());
     }

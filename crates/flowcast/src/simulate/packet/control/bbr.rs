@@ -14,10 +14,9 @@
 //!
 //! Not modelled: the detection of policers and the allowance for gathered acknowledgements, which Linux adds.
 
-use super::super::SEGMENT;
 use super::super::picos::Picos;
 use super::filter::LargestOf;
-use super::{Heard, Repair, Window};
+use super::{Heard, LARGEST_BURST, Repair, Window};
 
 const HIGH_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -41,6 +40,8 @@ enum State {
 /// State of one connection.
 #[derive(Debug, Clone)]
 pub(in crate::simulate::packet) struct Bbr {
+    /// Payload of a packet.
+    segment: u32,
     state: State,
     rate: LargestOf,
     round: u32,
@@ -60,8 +61,9 @@ pub(in crate::simulate::packet) struct Bbr {
 }
 
 impl Bbr {
-    pub(super) fn new(seed: u32) -> Bbr {
+    pub(super) fn new(segment: u32, seed: u32) -> Bbr {
         Bbr {
+            segment,
             state: State::StartUp,
             rate: LargestOf::default(),
             round: 0,
@@ -260,11 +262,11 @@ impl Bbr {
             return 10;
         }
         let product = gain * self.rate.value() * self.least_round_trip.as_seconds();
-        (product.ceil() as u32).saturating_add(3 * burst(self.pace)).next_multiple_of(2)
+        (product.ceil() as u32).saturating_add(3 * burst(self.pace, self.segment)).next_multiple_of(2)
     }
 }
 
 /// Packets that are sent at a time: a millisecond's worth, two at least, 64 KiB at most.
-pub(in super::super) fn burst(pace: f64) -> u32 {
-    ((pace / 1024.0) as u32).clamp(2, 65_536 / SEGMENT as u32)
+pub(in super::super) fn burst(pace: f64, segment: u32) -> u32 {
+    ((pace / 1024.0) as u32).min(LARGEST_BURST / segment).max(2)
 }

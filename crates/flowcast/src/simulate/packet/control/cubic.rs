@@ -38,13 +38,16 @@ struct Epoch {
     computed: (Picos, u32, u32),
 }
 
-impl Default for Cubic {
-    fn default() -> Cubic {
-        Cubic { plateau: 0.0, epoch: None, least_round_trip: Picos::NEVER, hystart: Hystart::default() }
-    }
-}
-
 impl Cubic {
+    pub(super) fn new(segment: u32) -> Cubic {
+        Cubic { plateau: 0.0, epoch: None, least_round_trip: Picos::NEVER, hystart: Hystart::new(segment) }
+    }
+
+    /// As new.
+    pub(super) fn reset(&mut self) {
+        *self = Cubic::new(self.hystart.segment());
+    }
+
     /// Notes the round trip, and leaves slow start if HyStart says so.
     pub(super) fn observe(&mut self, window: &mut Window, heard: &Heard) {
         let Some(round_trip) = heard.round_trip else { return };

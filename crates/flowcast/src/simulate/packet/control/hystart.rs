@@ -10,7 +10,6 @@
 //! On fast local links the first of these comes at 16 packets: answers to a window that keeps the link busy are a train
 //! that is longer than any round trip without queues. This is why cubic stays below windows that reno fills.
 
-use super::super::SEGMENT;
 use super::super::picos::Picos;
 use super::{Heard, Window};
 
@@ -25,6 +24,8 @@ const MOST_RISE: Picos = Picos::from_millis(16);
 /// One round of slow start.
 #[derive(Debug, Clone)]
 pub(super) struct Hystart {
+    /// Payload of a packet.
+    segment: u32,
     begun: Picos,
     /// First packet of the next round.
     end: u32,
@@ -33,24 +34,27 @@ pub(super) struct Hystart {
     samples: u32,
 }
 
-impl Default for Hystart {
-    fn default() -> Hystart {
-        Hystart { begun: Picos::ZERO, end: 0, last_answer: Picos::ZERO, least_now: Picos::NEVER, samples: 0 }
-    }
-}
-
 impl Hystart {
+    pub(super) fn new(segment: u32) -> Hystart {
+        Hystart { segment, begun: Picos::ZERO, end: 0, last_answer: Picos::ZERO, least_now: Picos::NEVER, samples: 0 }
+    }
+
+    pub(super) fn segment(&self) -> u32 {
+        self.segment
+    }
+
     /// Whether slow start is over; `least` is the connection's least round trip.
     pub(super) fn is_over(&mut self, window: &Window, heard: &Heard, least: Picos, round_trip: Picos) -> bool {
         let (first_missing, first_unsent) = heard.reach;
         if first_missing >= self.end {
-            *self = Hystart { begun: heard.now, end: first_unsent, last_answer: heard.now, ..Hystart::default() };
+            *self =
+                Hystart { begun: heard.now, end: first_unsent, last_answer: heard.now, ..Hystart::new(self.segment) };
         }
         if window.packets < LEAST_WINDOW {
             return false;
         }
         // Linux sends at twice the window in a round trip while it starts slowly.
-        let bytes = 2.0 * f64::from(window.packets) * SEGMENT as f64;
+        let bytes = 2.0 * f64::from(window.packets) * f64::from(self.segment);
         let bursts = round_trip.scaled(BURSTS / bytes).min(MOST_FOR_BURSTS);
         let train = self.is_long_train(heard.now, (least + bursts).scaled(0.5));
         self.least_now = self.least_now.min(round_trip);

@@ -15,6 +15,9 @@ use bbr::Bbr;
 pub(super) use bbr::burst;
 use cubic::Cubic;
 
+/// Bytes of the largest burst that leaves a sender in one piece.
+pub(super) const LARGEST_BURST: u32 = 65_536;
+
 /// The congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
@@ -97,13 +100,13 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// `seed` chooses where bbr's cycle begins.
-    pub(super) fn new(congestion: Congestion, seed: u32) -> Control {
+    /// For packets of so many bytes; `seed` chooses where bbr's cycle begins.
+    pub(super) fn new(congestion: Congestion, segment: u32, seed: u32) -> Control {
         match congestion {
             Congestion::Fixed => Control::Fixed,
             Congestion::Reno => Control::Reno,
-            Congestion::Cubic => Control::Cubic(Box::default()),
-            Congestion::Bbr => Control::Bbr(Box::new(Bbr::new(seed))),
+            Congestion::Cubic => Control::Cubic(Box::new(Cubic::new(segment))),
+            Congestion::Bbr => Control::Bbr(Box::new(Bbr::new(segment, seed))),
         }
     }
 
@@ -143,7 +146,7 @@ impl Control {
     pub(super) fn reset(&mut self, window: &Window) {
         match self {
             Control::Fixed | Control::Reno => {}
-            Control::Cubic(cubic) => **cubic = Cubic::default(),
+            Control::Cubic(cubic) => cubic.reset(),
             Control::Bbr(bbr) => bbr.time_out(window),
         }
     }

@@ -47,6 +47,8 @@ pub(super) struct Transmission {
 /// What a sender may use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
+    /// Payload of a packet.
+    pub segment: u32,
     /// Packets at the start, and after a pause.
     pub first_window: u32,
     /// Packets beyond the first one missing.
@@ -128,7 +130,7 @@ impl Sender {
             Window { packets: limits.first_window.min(limits.receive_window), threshold: u32::MAX / 2, credit: 0 };
         Sender {
             limits,
-            pace: Pace::new(&control),
+            pace: Pace::new(&control, limits.segment),
             control,
             window,
             came: Order::default(),

@@ -1,12 +1,9 @@
 //! What a sender does at its own times, and how much it leaves in its own interface.
 
-use super::super::SEGMENT;
-use super::super::control::Repair;
+use super::super::control::{LARGEST_BURST, Repair};
 use super::super::picos::Picos;
 use super::Sender;
 
-/// Packets of the largest burst that leaves a sender in one piece (64 KiB).
-const LARGEST_BURST: u32 = 65_536 / SEGMENT as u32;
 /// Bursts halve with each of these in the least round trip (Linux' `tcp_tso_rtt_log`, 2^9 us).
 const NEAR: Picos = Picos::from_micros(512);
 
@@ -33,7 +30,8 @@ impl Sender {
         let pace = ratio * f64::from(self.window.packets) / smooth.as_seconds();
         let in_a_millisecond = (self.control.pace().unwrap_or(pace) / 1024.0) as u32;
         let halvings = self.round_trip.least().0 / NEAR.0;
-        let burst = (in_a_millisecond + (LARGEST_BURST >> halvings.min(31))).min(LARGEST_BURST);
+        let largest = LARGEST_BURST / self.limits.segment;
+        let burst = (in_a_millisecond + (largest >> halvings.min(31))).min(largest);
         (2 * burst.min(self.window.packets / 2).max(2)).max(in_a_millisecond)
     }
 
