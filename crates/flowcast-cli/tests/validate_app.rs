@@ -58,6 +58,15 @@ fn rows<'a>(document: &'a Value, quantity: &str) -> Vec<&'a Value> {
     document["rows"].as_array().unwrap().iter().filter(|row| row["quantity"] == quantity).collect()
 }
 
+/// Of the fitted regions, in the run that they were fitted to.
+fn median_error(fit: &Value) -> f64 {
+    let time = |region: &Value, field: &str| region[field].as_f64().unwrap();
+    let error = |region: &Value| (time(region, "predicted_s") / time(region, "measured_s") - 1.0).abs();
+    let mut errors: Vec<f64> = fit["regions"].as_array().unwrap().iter().map(error).collect();
+    errors.sort_by(f64::total_cmp);
+    errors[errors.len() / 2]
+}
+
 mod open_mpi {
     use super::*;
 
@@ -94,9 +103,9 @@ mod open_mpi {
         assert!(fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(), "{fit}");
         let again = ["--no-run", "--network", "fitted.toml", "--model", "limits", "--collectives", "formula"];
         let predicted = document(&bench.validate(&again, &[]));
-        // How near they are depends on the machine's other work; that the fit finds what is there is tested on made regions.
-        let regions = &predicted["predictions"][0]["regions"];
-        assert!(regions["median_absolute_error"].as_f64() > Some(0.0), "{regions}");
+        // How near other runs are depends on the machine's other work: what was fitted is held against itself.
+        assert!(median_error(&fit) < 0.5, "{fit}");
+        assert!(predicted["predictions"][0]["regions"]["count"].as_u64() > Some(70), "{predicted}");
         let refused = bench.validate(&[&again[..], &["--tolerance", "limits/formula=0%"]].concat(), &[]);
         assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
         assert!(said(&refused).contains("limits/formula: total off by"), "{}", said(&refused));

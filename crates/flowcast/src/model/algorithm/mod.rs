@@ -20,6 +20,7 @@ use crate::units::Bytes;
 #[allow(missing_docs)]
 pub enum Algorithm {
     Linear,
+    LinearInOrder,
     LinearImmediate,
     LinearSync,
     Chain,
@@ -48,67 +49,43 @@ pub enum Algorithm {
 use Algorithm::*;
 
 impl Algorithm {
-    /// All of them.
-    pub const ALL: [Algorithm; 24] = [
-        Linear,
-        LinearImmediate,
-        LinearSync,
-        Chain,
-        Binary,
-        SplitBinary,
-        InOrderBinary,
-        Binomial,
-        Knomial,
-        DoubleRing,
-        Dissemination,
-        RecursiveDoubling,
-        RecursiveHalving,
-        Butterfly,
-        Ring,
-        NeighborExchange,
-        Bruck,
-        Pairwise,
-        Rabenseifner,
-        ScatterRecursiveDoubling,
-        ScatterRing,
-        ReduceThenBcast,
-        ReduceThenScatter,
-        GatherThenBcast,
+    /// All of them with their names in tables, in the order of their declaration.
+    pub const NAMES: [(Algorithm, &str); 25] = [
+        (Linear, "linear"),
+        (LinearInOrder, "linear-in-order"),
+        (LinearImmediate, "linear-immediate"),
+        (LinearSync, "linear-sync"),
+        (Chain, "chain"),
+        (Binary, "binary"),
+        (SplitBinary, "split-binary"),
+        (InOrderBinary, "in-order-binary"),
+        (Binomial, "binomial"),
+        (Knomial, "knomial"),
+        (DoubleRing, "double-ring"),
+        (Dissemination, "dissemination"),
+        (RecursiveDoubling, "recursive-doubling"),
+        (RecursiveHalving, "recursive-halving"),
+        (Butterfly, "butterfly"),
+        (Ring, "ring"),
+        (NeighborExchange, "neighbor-exchange"),
+        (Bruck, "bruck"),
+        (Pairwise, "pairwise"),
+        (Rabenseifner, "rabenseifner"),
+        (ScatterRecursiveDoubling, "scatter-recursive-doubling"),
+        (ScatterRing, "scatter-ring"),
+        (ReduceThenBcast, "reduce-then-bcast"),
+        (ReduceThenScatter, "reduce-then-scatter"),
+        (GatherThenBcast, "gather-then-bcast"),
     ];
 
     /// Name in tables.
     pub const fn name(self) -> &'static str {
-        match self {
-            Linear => "linear",
-            LinearImmediate => "linear-immediate",
-            LinearSync => "linear-sync",
-            Chain => "chain",
-            Binary => "binary",
-            SplitBinary => "split-binary",
-            InOrderBinary => "in-order-binary",
-            Binomial => "binomial",
-            Knomial => "knomial",
-            DoubleRing => "double-ring",
-            Dissemination => "dissemination",
-            RecursiveDoubling => "recursive-doubling",
-            RecursiveHalving => "recursive-halving",
-            Butterfly => "butterfly",
-            Ring => "ring",
-            NeighborExchange => "neighbor-exchange",
-            Bruck => "bruck",
-            Pairwise => "pairwise",
-            Rabenseifner => "rabenseifner",
-            ScatterRecursiveDoubling => "scatter-recursive-doubling",
-            ScatterRing => "scatter-ring",
-            ReduceThenBcast => "reduce-then-bcast",
-            ReduceThenScatter => "reduce-then-scatter",
-            GatherThenBcast => "gather-then-bcast",
-        }
+        Algorithm::NAMES[self as usize].1
     }
 
     /// The algorithm of that name.
     pub fn from_name(name: &str) -> Option<Algorithm> {
-        Algorithm::ALL.into_iter().find(|known| known.name() == name)
+        Algorithm::NAMES.into_iter().find(|(_, known)| *known == name).map(|(algorithm, _)| algorithm)
     }
 
     /// The algorithms that carry out an operation.
@@ -122,8 +99,8 @@ impl Algorithm {
             Scatter => &[Linear, Binomial, LinearImmediate],
             Scatterv => &[Linear, LinearImmediate],
             Allgather | Allgatherv => &[Ring, Bruck, RecursiveDoubling, NeighborExchange, GatherThenBcast],
-            Alltoall => &[Linear, Pairwise, Bruck],
-            Alltoallv | Alltoallw => &[Linear, Pairwise],
+            Alltoall => &[Linear, LinearInOrder, Pairwise, Bruck],
+            Alltoallv | Alltoallw => &[Linear, LinearInOrder, Pairwise],
             Reduce => &[Linear, Chain, Binary, InOrderBinary, Binomial, Knomial, Rabenseifner],
             Allreduce => &[RecursiveDoubling, Ring, Rabenseifner, Linear, ReduceThenBcast],
             ReduceScatter | ReduceScatterBlock => {
@@ -179,5 +156,18 @@ impl std::fmt::Display for Choice {
             write!(f, " segment {segment}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_stands_in_the_place_of_its_algorithm() {
+        for (place, (algorithm, name)) in Algorithm::NAMES.into_iter().enumerate() {
+            assert_eq!((algorithm as usize, algorithm.name()), (place, name));
+            assert_eq!(Algorithm::from_name(name), Some(algorithm));
+        }
     }
 }

@@ -169,6 +169,7 @@ impl Plan<'_> {
         match algorithm {
             Algorithm::Pairwise => self.alltoall_pairwise(),
             Algorithm::Bruck => self.alltoall_bruck(),
+            Algorithm::LinearInOrder => self.alltoall_in_order(),
             _ => self.alltoall_linear(self.width.unwrap_or(u32::MAX)),
         }
     }

@@ -93,6 +93,15 @@ impl Plan<'_> {
         }
     }
 
+    /// All messages at once, each rank in the same order: the first gets all its messages first, the last all last.
+    pub(super) fn alltoall_in_order(&mut self) {
+        let own = self.rank;
+        let others: Vec<u32> = (0..self.ranks).filter(|rank| *rank != own).collect();
+        others.iter().for_each(|from| self.put(Move::Post { from: *from, part: pair(*from, own) }));
+        others.iter().for_each(|to| self.put(Move::Start { to: *to, part: pair(own, *to) }));
+        self.put(Move::WaitAll);
+    }
+
     /// One partner to send to and one to receive from in each step.
     pub(super) fn alltoall_pairwise(&mut self) {
         for distance in 1..self.ranks {

@@ -209,6 +209,7 @@ impl ValidateApp {
         if let Some(wire) = &mut wire {
             wire.machine = goodput.machine.clone();
             wire.point_to_point = goodput.point_to_point;
+            wire.collectives = goodput.collectives.clone();
             if self.packet_network.is_none() {
                 (wire.nic.latency, wire.nic.overhead) = (goodput.nic.latency, goodput.nic.overhead);
             }
