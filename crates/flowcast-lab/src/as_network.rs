@@ -21,7 +21,7 @@ pub enum Level {
 
 /// Bytes in flight for each byte of a fixed window. The system doubles the buffer that a program asks for and takes off
 /// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
-const IN_FLIGHT: f64 = 1.25;
+pub(crate) const IN_FLIGHT: f64 = 1.25;
 
 /// The first rail of a lab as a network.
 ///
@@ -70,7 +70,22 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
     Network::from_toml(&text, &[])
 }
 
-/// What only the packet level reads. Connections of a fixed window stay between repetitions, at their whole window.
+/// A switch that loses nothing between senders with these fixed buffers, which need not start slowly: for the packet
+/// level.
+///
+/// # Errors
+/// A rate of 0.
+pub(crate) fn windows_alone(wire: Rate, buffer: Bytes) -> Result<Network, NetworkError> {
+    let in_flight = (buffer.0 as f64 * IN_FLIGHT).round() as u64;
+    let text = format!(
+        "schema = \"flowcast/network/1\"\nname = \"windows\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\n\
+         bandwidth = \"{wire}\"\n[sharing]\nmodel = \"packet\"\nwindow = \"{in_flight}B\"\nfirst_window = \"{in_flight}B\"\n"
+    );
+    Network::from_toml(&text, &[])
+}
+
+/// What only the packet level reads. Connections stay between repetitions: those of a fixed window at their whole window,
+/// those of automatic windows with what the repetitions before have left them, of which there are two that do not count.
 fn transport(spec: &LabSpec) -> String {
     let idle = spec.tcp.slow_start_after_idle;
     let burst = match spec.cable {
@@ -86,7 +101,7 @@ fn transport(spec: &LabSpec) -> String {
             Window::Fixed(_) => String::new(),
             Window::Automatic => {
                 let (control, queue) = (spec.tcp.congestion_control, spec.queues.port.0);
-                format!("congestion = \"{control}\"\nqueue = \"{queue}B\"\nidle_restart = {idle}\n")
+                format!("congestion = \"{control}\"\nqueue = \"{queue}B\"\nidle_restart = {idle}\nwarm_ups = 2\n")
             }
         }
 }

@@ -208,6 +208,51 @@ fn an_idle_connection_starts_slowly_again_unless_told_not_to() {
 }
 
 #[test]
+fn a_connection_that_was_warmed_up_begins_at_the_window_it_has_reached() {
+    let duration = |warm_ups: &str, first_window: &str| {
+        let network = network(
+            1.25e8,
+            &[
+                ("nic.latency", "5ms"),
+                ("sharing.window", "1448000B"),
+                ("sharing.congestion", "reno"),
+                ("sharing.idle_restart", "false"),
+                ("sharing.first_window", first_window),
+                ("sharing.warm_ups", warm_ups),
+            ],
+        );
+        by(&network, &[Flow { size: Bytes(400 * SEGMENT), ..flow(1, 0, 1, 0) }]).flows[0].duration.as_seconds()
+    };
+    // From ten packets on it takes 10, 20, 40, 80, 160 and 90 of them, and each but the last a round trip of 10 ms.
+    assert!((duration("0", "14480B") - 0.056).abs() < 0.001, "{}", duration("0", "14480B"));
+    // 10 + 400 packets are more than there are to send.
+    assert!((duration("1", "14480B") - duration("0", "1448000B")).abs() < 1e-9);
+    assert_eq!(duration("1", "14480B"), duration("7", "14480B"));
+}
+
+#[test]
+fn rounds_that_take_longer_than_the_first_do_not_run_into_each_other() {
+    let network = |warm_ups| {
+        with(&[
+            ("sharing.congestion", "cubic"),
+            ("sharing.queue", "20kB"),
+            ("sharing.idle_restart", "false"),
+            ("sharing.warm_ups", warm_ups),
+        ])
+    };
+    let flows = [flow(1, 0, 2, 1), flow(2, 1, 2, 1), Flow { start: Time::from_seconds(0.1), ..flow(3, 0, 3, 1) }];
+    let (cold, warm) = (by(&network("0"), &flows), by(&network("5"), &flows));
+    let seconds = |prediction: &Prediction| prediction.makespan().as_seconds();
+    assert_ne!(cold, warm);
+    assert!((seconds(&warm) / seconds(&cold) - 1.0).abs() < 0.3, "{} and {}", seconds(&cold), seconds(&warm));
+    for (flow, (prediction, intervals)) in flows.iter().zip(warm.flows.iter().zip(&warm.intervals.of_flow)) {
+        assert!((prediction.end - prediction.duration - flow.start).as_seconds() < 1e-9);
+        assert!(intervals.iter().all(|interval| interval.from >= flow.start && interval.to <= prediction.end));
+        assert!(prediction.slowdown() > 0.999, "{}", prediction.slowdown());
+    }
+}
+
+#[test]
 fn messages_of_a_pair_go_one_after_the_other_over_one_connection() {
     let network = with(&[("sharing.connections", "pair")]);
     let prediction = by(&network, &[flow(1, 0, 1, 4), flow(2, 0, 1, 4), flow(3, 1, 0, 1)]);
@@ -238,6 +283,7 @@ fn fields_out_of_range_are_refused_by_name() {
         ("sharing.first_window", "2GB"),
         ("sharing.queue", "1537B"),
         ("sharing.queue", "0B"),
+        ("sharing.warm_ups", "1001"),
     ] {
         let network = network(WIRE, &[(field, value)]);
         let method = Method { model: Model::Packet, strictness: Strictness::Extended };

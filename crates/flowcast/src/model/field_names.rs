@@ -120,6 +120,7 @@ fn every_field() -> Network {
             burst: Some(Bytes(1)),
             connections: Some(Connections::default()),
             idle_restart: Some(true),
+            warm_ups: Some(1),
             small_queues: Some(true),
             jitter: Some(time),
             backbone_from: Some(1),

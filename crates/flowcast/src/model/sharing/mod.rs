@@ -194,6 +194,9 @@ pub struct Sharing {
     /// Packet level: whether a connection that was idle falls back to its first window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<bool>,
+    /// Packet level: how often the pattern was carried before over the same connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_ups: Option<u32>,
     /// Packet level: whether a sender keeps its own interface's queue small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_queues: Option<bool>,

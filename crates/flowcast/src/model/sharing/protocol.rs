@@ -11,6 +11,8 @@ pub const SEGMENT: u64 = 1448;
 /// checksum and gap.
 pub const FRAME_OVERHEAD: u64 = 90;
 
+const MOST_WARM_UPS: u32 = 1000;
+
 /// How a sender finds its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -56,6 +58,8 @@ pub struct Protocol {
     pub connections: Connections,
     /// Whether a connection that was idle falls back to its first window.
     pub idle_restart: bool,
+    /// How often the messages were carried before over the same connections, which keep their windows.
+    pub warm_ups: u32,
     /// Whether a sender keeps what it has in its own interface's queue small.
     pub small_queues: bool,
     /// With several seeds: how much later than its time a message may start.
@@ -108,6 +112,7 @@ impl Protocol {
             burst: at_least(Bytes(0), "sharing.burst", sharing.burst.unwrap_or_default(), "0B to 1GB")?,
             connections: sharing.connections.unwrap_or_default(),
             idle_restart: sharing.idle_restart.unwrap_or(true),
+            warm_ups: warm_ups(sharing.warm_ups.unwrap_or(0))?,
             small_queues: sharing.small_queues.unwrap_or(congestion != Congestion::Fixed),
             jitter: sharing.jitter.unwrap_or(Time::from_micros(100.0)),
         })
@@ -124,6 +129,13 @@ pub fn segment(sharing: &Sharing) -> Result<Bytes, SharingError> {
         return Ok(found);
     }
     Err(SharingError::Parameter { field: "sharing.segment", found: found.to_string(), expected: "256B to 65kB" })
+}
+
+fn warm_ups(found: u32) -> Result<u32, SharingError> {
+    if found <= MOST_WARM_UPS {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field: "sharing.warm_ups", found: found.to_string(), expected: "0 to 1000" })
 }
 
 fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {

@@ -31,17 +31,23 @@ struct HostQueue {
 
 impl Connection {
     /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
-    /// parts.
-    pub(super) fn new(number: u32, messages: &[(usize, Message)], protocol: &Protocol, wire: Rate) -> Connection {
-        Connection::carrying(number, Stream::new(messages, protocol.segment), protocol, wire)
+    /// parts, `opening` the round trip of frames without payload.
+    pub(super) fn new(
+        number: u32,
+        messages: &[(usize, Message)],
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> Connection {
+        Connection::carrying(number, Stream::new(messages, protocol.segment), protocol, wire, opening)
     }
 
     /// A connection to whose stream messages are added.
-    pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate) -> Connection {
-        Connection::carrying(number, Stream::one_by_one(protocol.segment), protocol, wire)
+    pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
+        Connection::carrying(number, Stream::one_by_one(protocol.segment), protocol, wire, opening)
     }
 
-    fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate) -> Connection {
+    fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
         let is_fixed = protocol.congestion == Congestion::Fixed;
         let segment = protocol.segment.0;
         let packets = |bytes: u64| (bytes / segment) as u32;
@@ -49,6 +55,7 @@ impl Connection {
             segment: segment as u32,
             first_window: packets(protocol.first_window.0),
             receive_window: packets(protocol.window.0),
+            opening,
             is_lossless: is_fixed && protocol.queue.is_none(),
             idle_restart: protocol.idle_restart,
         };

@@ -25,7 +25,7 @@ pub(super) type Route = [u32; MOST_HOPS];
 
 /// The network with its connections.
 pub(super) struct Engine {
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     /// For each connection the way of its data and that of its answers.
     routes: Vec<Route>,
     pub(super) connections: Vec<Connection>,

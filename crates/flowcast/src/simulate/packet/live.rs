@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::engine::Engine;
 use super::jitter::Jitter;
 use super::picos::Picos;
-use super::{LONGEST, Wire, links_of, there_and_back};
+use super::{LONGEST, Wire, links_of, opening, there_and_back};
 use crate::model::sharing::SharingError;
 use crate::model::sharing::fabric::{Fabric, Path};
 use crate::simulate::fluid::Passage;
@@ -30,7 +30,8 @@ impl Live {
     /// Opens a connection along a path of the fabric.
     pub fn connect(&mut self, path: &Path) -> ConnectionId {
         let number = self.engine.connections.len() as u32;
-        let connection = Connection::open(number, &self.wire.protocol, self.wire.rate);
+        let opening = opening(path, &self.engine.links, &self.wire);
+        let connection = Connection::open(number, &self.wire.protocol, self.wire.rate, opening);
         self.engine.connect(connection, there_and_back(path));
         ConnectionId(number)
     }

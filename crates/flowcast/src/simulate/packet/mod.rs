@@ -12,6 +12,7 @@
 //! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
 //! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
 //! | `jitter`, `seeds` | repetitions | Floyd and Jacobson 1992 |
+//! | `warm_up` | what connections keep from earlier repetitions | Linux |
 //!
 //! `docs/packet.md` has the rules in one place, and what is not modelled.
 
@@ -35,6 +36,7 @@ mod stream;
 mod tournament;
 #[cfg(test)]
 mod twin;
+mod warm_up;
 
 use std::collections::BTreeMap;
 
@@ -49,6 +51,7 @@ use frame::MOST_CONNECTIONS;
 use jitter::Jitter;
 use link::{Link, LinkKind};
 use picos::Picos;
+use warm_up::Rounds;
 
 pub use crate::model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
 
@@ -95,15 +98,25 @@ pub struct Carried {
 /// # Errors
 /// More than can be counted: 2^28 connections, 2^31 packets of one of them, or 26 days.
 pub fn simulate(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
-    let plan = Plan::new(messages, fabric, wire)?;
+    warm_up::last_round(wire.protocol.warm_ups, |rounds| simulate_rounds(messages, fabric, wire, rounds))
+}
+
+/// Carries the messages in rounds, over the same connections; those of the first round stand first.
+fn simulate_rounds(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+    rounds: Rounds,
+) -> Result<Carried, SharingError> {
+    let plan = Plan::new(messages, fabric, wire, rounds)?;
     let mut engine = Engine::new(plan.links(), plan.routes(), plan.connections(), plan.jitter());
     engine.run();
     if !engine.connections.iter().all(|connection| connection.stream.is_whole()) {
         return Err(SharingError::TooLong { seconds: Picos::NEVER.as_seconds(), most: LONGEST });
     }
     let mut carried = Carried {
-        passages: messages.iter().map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
-        intervals: vec![Vec::new(); messages.len()],
+        passages: rounds.of(messages).map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
+        intervals: vec![Vec::new(); rounds.count() * messages.len()],
         packet_hops: engine.packet_hops,
         dropped: engine.dropped,
     };
@@ -126,15 +139,16 @@ struct Plan<'a> {
 type Load = (Path, Vec<(usize, Message)>);
 
 impl<'a> Plan<'a> {
-    fn new(messages: &[Message], fabric: &'a Fabric, wire: &'a Wire) -> Result<Plan<'a>, SharingError> {
+    fn new(messages: &[Message], fabric: &'a Fabric, wire: &'a Wire, rounds: Rounds) -> Result<Plan<'a>, SharingError> {
         let mut jitter = wire.seed.map(Jitter::from_seed);
         let most = Picos::from_time(wire.protocol.jitter);
         let mut loads: BTreeMap<(u32, u32, usize), Load> = BTreeMap::new();
-        for (place, (message, path)) in messages.iter().zip(&fabric.paths).enumerate() {
+        for (place, message) in rounds.of(messages).enumerate() {
+            let (flow, path) = (place % messages.len(), &fabric.paths[place % messages.len()]);
             let later = jitter.as_mut().map_or(Picos::ZERO, |jitter| jitter.of_start(most));
-            let message = Message { start: message.start + later.to_time(), ..*message };
+            let message = Message { start: message.start + later.to_time(), ..message };
             let key = match wire.protocol.connections {
-                Connections::Each => (0, 0, place),
+                Connections::Each => (0, 0, flow),
                 Connections::Pair => (path.src, path.dst, 0),
             };
             if message.size.0 > 0 {
@@ -144,7 +158,7 @@ impl<'a> Plan<'a> {
         let mut loads: Vec<_> = loads.into_values().collect();
         loads.iter_mut().for_each(|(_, messages)| messages.sort_by_key(|(_, message)| message.start));
         let plan = Plan { fabric, wire, loads, jitter };
-        plan.check(messages)?;
+        plan.check(&rounds.of(messages).collect::<Vec<_>>())?;
         Ok(plan)
     }
 
@@ -182,8 +196,10 @@ impl<'a> Plan<'a> {
     }
 
     fn connections(&self) -> Vec<Connection> {
-        let connection = |(number, (_, messages)): (u32, &Load)| {
-            Connection::new(number, messages, &self.wire.protocol, self.wire.rate)
+        let links = self.links();
+        let connection = |(number, (path, messages)): (u32, &Load)| {
+            let opening = opening(path, &links, self.wire);
+            Connection::new(number, messages, &self.wire.protocol, self.wire.rate, opening)
         };
         (0..).zip(&self.loads).map(connection).collect()
     }
@@ -210,6 +226,12 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
         })
     };
     (0..fabric.link_count() as u32).map(link).collect()
+}
+
+/// What empty frames take there and back, before anything else is under way.
+fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
+    let ways = path.data_in_order().chain(path.acknowledgements_in_order());
+    ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| sum + links[link.0 as usize].answer())
 }
 
 fn there_and_back(path: &Path) -> [Route; 2] {

@@ -31,6 +31,13 @@ impl RoundTrip {
         RoundTrip { smooth: Some(Picos::ZERO), ..RoundTrip::default() }
     }
 
+    /// Of a connection whose opening took so long: the system takes that for its first sample.
+    pub(super) fn opened(opening: Picos) -> RoundTrip {
+        let mut opened = RoundTrip::default();
+        opened.add(opening);
+        opened
+    }
+
     /// A new sample: weights 1/8 and 1/4.
     pub(super) fn add(&mut self, sample: Picos) {
         self.least = self.least.min(sample);

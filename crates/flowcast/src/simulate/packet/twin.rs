@@ -123,7 +123,7 @@ impl Twin {
 }
 
 fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
-    let plan = Plan::new(messages, fabric, wire).unwrap();
+    let plan = Plan::new(messages, fabric, wire, Rounds::once()).unwrap();
     let links = plan.links();
     let mut twin = Twin {
         free: vec![Picos::ZERO; links.len()],
@@ -190,6 +190,7 @@ fn protocols() -> impl Strategy<Value = Protocol> {
             queue: queue.map(Bytes),
             connections: if flags.0 { Connections::Pair } else { Connections::Each },
             idle_restart: flags.1,
+            warm_ups: 0,
             small_queues: flags.2,
             jitter: Time::from_micros(200.0),
         }

@@ -9,7 +9,7 @@
 //! - Recovery: the missing packets are sent again first (RFC 6675); proportional rate reduction sets the window
 //!   (RFC 6937); it ends when all that was sent before it has come.
 //! - Tail: after two round trips without an answer the last packet is sent once more (RFC 8985 section 7).
-//! - Time-out: `srtt + max(4 rttvar, 200 ms)`, doubled each time, 1 s before the first round trip (RFC 6298); everything
+//! - Time-out: `srtt + max(4 rttvar, 200 ms)`, doubled each time (RFC 6298); everything
 //!   in flight counts as lost, the window falls to one packet. If a transmission from before comes after all, the
 //!   window comes back (RFC 4015).
 //! - Idle: a window that was not used for a time-out is halved for each, down to the first window (RFC 2861).
@@ -53,6 +53,8 @@ pub(super) struct Limits {
     pub first_window: u32,
     /// Packets beyond the first one missing.
     pub receive_window: u32,
+    /// What the opening of the connection took.
+    pub opening: Picos,
     /// Whether nothing can get lost, so that no timer is needed.
     pub is_lossless: bool,
     pub idle_restart: bool,
@@ -144,7 +146,7 @@ impl Sender {
             repaired_at: 0,
             reduction: Reduction::default(),
             before_timeout: None,
-            round_trip: if limits.is_lossless { RoundTrip::unmeasured() } else { RoundTrip::default() },
+            round_trip: if limits.is_lossless { RoundTrip::unmeasured() } else { RoundTrip::opened(limits.opening) },
             delivered: 0,
             delivered_at: Picos::ZERO,
             first_sent: Picos::ZERO,
@@ -239,12 +241,15 @@ impl Sender {
 
     /// Nothing is in flight: a window that was long unused is not trusted.
     fn begin_again(&mut self, now: Picos) {
-        let pause = now.since(self.last_sent);
-        let timeout = self.round_trip.timeout();
-        if self.next == 0 || !self.limits.idle_restart || pause <= timeout {
+        if self.next == 0 {
             return;
         }
+        let pause = now.since(self.last_sent);
+        let timeout = self.round_trip.timeout();
         self.control.idle(pause);
+        if !self.limits.idle_restart || pause <= timeout {
+            return;
+        }
         if matches!(self.control, Control::Bbr(_)) {
             return;
         }
