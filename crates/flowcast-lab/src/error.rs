@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use flowcast::model::network::NetworkError;
+use flowcast::simulate::concurrent::PredictError;
 use flowcast::stats::StatsError;
 use flowcast::units::{Node, Rate};
 use thiserror::Error;
@@ -104,6 +106,12 @@ pub enum LabError {
     /// Durations that cannot be summed up, or a rule that makes no sense.
     #[error("repetitions: {0}")]
     Repetitions(#[from] StatsError),
+    /// The rates of the lab give no network to expect anything of.
+    #[error("what the self-test expects: {0}")]
+    Network(#[from] NetworkError),
+    /// The packet model does not say what to expect.
+    #[error("what the self-test expects: {0}")]
+    Prediction(#[from] PredictError),
     /// A file of the lab's state.
     #[error("{path}: {source}")]
     File {
