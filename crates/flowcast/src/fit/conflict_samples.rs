@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::samples::{SamplesError, micros, refused, whole};
+use super::samples::{SamplesError, header, micros, read_comment, refused, whole};
 use crate::cluster::conflicts::{Conflict, Kind};
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
@@ -79,7 +79,7 @@ impl ConflictSamples {
         for (index, raw) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let (line, content) = (index + 1, raw.trim());
             match content.strip_prefix('#') {
-                Some(comment) => reader.read_comment(line, comment)?,
+                Some(comment) => read_comment(line, comment, SCHEMA, &mut reader.samples.provenance)?,
                 None if content.is_empty() => {}
                 None if !reader.has_columns => reader.read_columns(line, content)?,
                 None => reader.read_row(line, content)?,
@@ -98,13 +98,7 @@ impl ConflictSamples {
 
 /// Header lines and column names.
 pub fn csv_header(provenance: &BTreeMap<String, String>) -> String {
-    let mut text = format!("# schema: {SCHEMA}\n");
-    for (key, value) in provenance {
-        // A line break inside a value would end the comment.
-        let value = value.replace(['\n', '\r'], " ");
-        writeln!(text, "# {key}: {value}").expect("text grows");
-    }
-    text + COLUMNS + "\n"
+    header(SCHEMA, provenance, COLUMNS)
 }
 
 /// Appends the rows of a conflict.
@@ -140,18 +134,6 @@ struct Row<'a> {
 }
 
 impl Reader {
-    fn read_comment(&mut self, line: usize, comment: &str) -> Result<(), SamplesError> {
-        let Some((key, value)) = comment.split_once(':') else { return Ok(()) };
-        let (key, value) = (key.trim(), value.trim());
-        if key == "schema" && value != SCHEMA {
-            return Err(refused(line, format!("schema `{value}`"), format!("`{SCHEMA}`")));
-        }
-        if key != "schema" {
-            self.samples.provenance.insert(key.to_owned(), value.to_owned());
-        }
-        Ok(())
-    }
-
     fn read_columns(&mut self, line: usize, content: &str) -> Result<(), SamplesError> {
         self.has_columns = content == COLUMNS;
         if self.has_columns {

@@ -90,7 +90,7 @@ impl PrttSamples {
         for (index, raw) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let (line, content) = (index + 1, raw.trim());
             match (content.strip_prefix('#'), &columns) {
-                (Some(comment), _) => samples.read_comment(line, comment)?,
+                (Some(comment), _) => read_comment(line, comment, SCHEMA, &mut samples.provenance)?,
                 (None, _) if content.is_empty() => {}
                 (None, None) => columns = Some(Columns::read(line, content)?),
                 (None, Some(columns)) => {
@@ -114,29 +114,22 @@ impl PrttSamples {
         }
         text
     }
-
-    fn read_comment(&mut self, line: usize, comment: &str) -> Result<(), SamplesError> {
-        let Some((key, value)) = comment.split_once(':') else { return Ok(()) };
-        let (key, value) = (key.trim(), value.trim());
-        if key == "schema" && value != SCHEMA {
-            return Err(refused(line, format!("schema `{value}`"), format!("`{SCHEMA}`")));
-        }
-        if key != "schema" {
-            self.provenance.insert(key.to_owned(), value.to_owned());
-        }
-        Ok(())
-    }
 }
 
 /// Header lines and column names.
 pub fn csv_header(provenance: &BTreeMap<String, String>) -> String {
-    let mut text = format!("# schema: {SCHEMA}\n");
+    header(SCHEMA, provenance, &COLUMNS.join(","))
+}
+
+/// Header lines and column names of a form.
+pub(super) fn header(schema: &str, provenance: &BTreeMap<String, String>, columns: &str) -> String {
+    let mut text = format!("# schema: {schema}\n");
     for (key, value) in provenance {
         // A line break inside a value would end the comment.
         let value = value.replace(['\n', '\r'], " ");
         writeln!(text, "# {key}: {value}").expect("text grows");
     }
-    text + &COLUMNS.join(",") + "\n"
+    text + columns + "\n"
 }
 
 /// Appends one row.
@@ -181,6 +174,24 @@ impl Columns {
         let size = Bytes(whole(line, COLUMNS[2], size, 1 << 50)?);
         Ok((PrttPoint::new(messages, delay, size), micros(line, COLUMNS[3], prtt)?))
     }
+}
+
+/// A header line: a pair of key and value, or the schema, which has to be this one.
+pub(super) fn read_comment(
+    line: usize,
+    comment: &str,
+    schema: &str,
+    provenance: &mut BTreeMap<String, String>,
+) -> Result<(), SamplesError> {
+    let Some((key, value)) = comment.split_once(':') else { return Ok(()) };
+    let (key, value) = (key.trim(), value.trim());
+    if key == "schema" && value != schema {
+        return Err(refused(line, format!("schema `{value}`"), format!("`{schema}`")));
+    }
+    if key != "schema" {
+        provenance.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(())
 }
 
 pub(super) fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, SamplesError> {
