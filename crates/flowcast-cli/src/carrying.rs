@@ -7,14 +7,17 @@ use flowcast_lab::{Carried, Carrier, Lab, LabError, PatternOptions, PatternRun, 
 use crate::commands::lab::explained;
 use crate::mpi_session::MpiSession;
 use crate::repeating::Over;
+use crate::tcp_session::TcpSession;
 
 /// What carries.
 #[derive(Debug)]
 pub enum Means<'a> {
     /// Connections of this process.
     Tcp(&'a Lab),
-    /// Ranks that stay between patterns.
+    /// MPI ranks, which stay between patterns.
     Mpi(Box<MpiSession>),
+    /// Processes on other hosts, which stay between patterns.
+    Hosts(Box<TcpSession>),
 }
 
 impl<'a> Means<'a> {
@@ -29,7 +32,7 @@ impl<'a> Means<'a> {
     /// Name and version of the MPI library, if there is one.
     pub fn mpi_version(&self) -> Option<&str> {
         match self {
-            Means::Tcp(_) => None,
+            Means::Tcp(_) | Means::Hosts(_) => None,
             Means::Mpi(session) => Some(session.version()),
         }
     }
@@ -50,6 +53,7 @@ impl<'a> Means<'a> {
                 let mut ranks = Ranks { session, steps, options: *options };
                 repeat(&mut ranks, options)
             }
+            Means::Hosts(session) => return session.run(steps, options),
         };
         run.map_err(explained)
     }

@@ -31,6 +31,13 @@ pub fn place() -> Option<Place> {
     place_from(|name| env::var(name).ok())
 }
 
+/// The same for a process that only launchers start: what srun says of itself counts as well, which any step of a batch
+/// script has.
+pub fn place_of_rank() -> Option<Place> {
+    let number = |name: &str| env::var(name).ok()?.parse().ok();
+    place().or_else(|| Some(Place { rank: number("SLURM_PROCID")?, size: number("SLURM_NTASKS")? }))
+}
+
 fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
     let number = |name: &str| read(name)?.parse().ok();
     let pair = |rank, size| Some(Place { rank: number(rank)?, size: number(size)? });

@@ -18,6 +18,7 @@ mod repeating;
 mod replay_files;
 mod replay_view;
 mod tables;
+mod tcp_session;
 mod trace_args;
 
 use std::process::ExitCode;

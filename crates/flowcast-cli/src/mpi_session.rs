@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use flowcast::cluster::flow::Flow;
 use flowcast::units::Node;
-use flowcast_lab::{Carried, Lab};
+use flowcast_lab::{Carried, Lab, NodeOf};
 use flowcast_net::mpi::{MOST_FLOWS, Order, Reply};
 
 use crate::commands::lab::explained;
@@ -48,8 +48,8 @@ impl MpiSession {
         Ok(session)
     }
 
-    /// By a launcher's command line. The first host that a rank is on is node 0, and so on.
-    pub fn with_launcher(words: &[String]) -> Result<(MpiSession, Vec<String>)> {
+    /// By a launcher's command line. The first host that a rank is on is node 0, and so on; or each rank is a node.
+    pub fn with_launcher(words: &[String], nodes: NodeOf) -> Result<(MpiSession, Vec<String>)> {
         let Some((program, arguments)) = words.split_first() else {
             bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
         };
@@ -58,7 +58,7 @@ impl MpiSession {
         let mut session = MpiSession::start(command)?;
         let mut hosts: Vec<String> = Vec::new();
         for (host, rank) in session.hosts()?.into_iter().zip(0..) {
-            if !hosts.contains(&host) {
+            if nodes == NodeOf::Rank || !hosts.contains(&host) {
                 hosts.push(host);
                 session.ranks.push(rank);
             }
@@ -155,14 +155,19 @@ impl Drop for MpiSession {
     /// The end of the orders ends the ranks; those that do not end are killed.
     fn drop(&mut self) {
         self.orders = None;
-        let until = Instant::now() + END;
-        while Instant::now() < until {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+/// Waits for a launcher whose ranks were told to end, and kills it if it does not.
+pub fn end(child: &mut Child) {
+    let until = Instant::now() + END;
+    while Instant::now() < until {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }

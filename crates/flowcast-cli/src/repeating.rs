@@ -1,11 +1,11 @@
 //! Options of commands that carry patterns until their times are known.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::stats::interval::StoppingRule;
-use flowcast_lab::PatternOptions;
+use flowcast_lab::{PatternOptions, PatternRun};
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -32,6 +32,31 @@ pub struct Repeating {
     /// Confidence of that interval
     #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
     confidence: f64,
+}
+
+/// How far a command goes, and what it says.
+#[derive(Debug, Args)]
+pub struct Going {
+    /// Begin nothing new after this many seconds; what is finished is kept, and --resume goes on
+    #[arg(long, value_name = "SECONDS")]
+    pub max_time: Option<f64>,
+    /// Do not check that the lab delivers its rates
+    #[arg(long)]
+    pub no_self_test: bool,
+    /// Machine-readable output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Says that one of several patterns was carried.
+pub fn tell_carried((number, of): (usize, usize), name: &str, run: &PatternRun, began: Instant) {
+    eprintln!(
+        "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s",
+        run.repetitions.first().map_or(0, Vec::len),
+        run.repetitions.len(),
+        if run.is_precise { "" } else { " (not as precise as asked)" },
+        began.elapsed().as_secs_f64()
+    );
 }
 
 impl Repeating {

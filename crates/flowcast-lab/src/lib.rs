@@ -48,3 +48,4 @@ pub use spec::{
     TcpSpec, Window,
 };
 pub use timed::{Carried, Carrier, Connections, PatternOptions, PatternRun, TcpCarrier, repeat, run_pattern};
+pub use timed::{Hosts, Introduction, NodeOf, serve_host};

@@ -31,6 +31,7 @@ mod predict_trace;
 mod rails;
 mod record;
 mod sweep;
+mod tcp_rank;
 mod validate;
 
 use anyhow::Result;
@@ -69,6 +70,7 @@ enum Command {
     Completions(completions::Completions),
     Man(completions::Man),
     MpiRank(mpi_rank::MpiRank),
+    TcpRank(tcp_rank::TcpRank),
 }
 
 impl Cli {
@@ -96,6 +98,7 @@ impl Cli {
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
             Command::MpiRank(command) => command.run(),
+            Command::TcpRank(command) => command.run(),
         }
     }
 }

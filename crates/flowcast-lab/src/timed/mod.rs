@@ -5,6 +5,7 @@
 //! the first ones only warm up, and the others go on until the mean of every flow's duration is known well enough
 //! (Student's t) or the most repetitions are done.
 
+mod hosts;
 mod tcp;
 
 use std::time::Duration;
@@ -17,6 +18,7 @@ use flowcast::units::{Bytes, Time};
 use crate::error::LabError;
 use crate::lab::Lab;
 
+pub use hosts::{Hosts, Introduction, NodeOf, serve as serve_host};
 pub use tcp::TcpCarrier;
 
 /// What carries a pattern once.

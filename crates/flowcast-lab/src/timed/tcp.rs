@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::lab::Lab;
 
 /// What a sender hands to the system at a time. The system takes no more than the window, so this is no limit.
-const BLOCK: usize = 1 << 20;
+pub(super) const BLOCK: usize = 1 << 20;
 /// What a receiver takes at a time.
 const READ: usize = 1 << 18;
 /// The common start is so far ahead that all threads wait for it.
@@ -38,11 +38,11 @@ struct Connection {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Message {
+pub(super) struct Message {
     /// Place in the pattern.
-    index: usize,
-    start: Duration,
-    size: u64,
+    pub index: usize,
+    pub start: Duration,
+    pub size: u64,
 }
 
 impl TcpCarrier {
@@ -101,7 +101,12 @@ impl Carrier for TcpCarrier {
 }
 
 /// Sends each message when its time has come and those before it are sent; gives the starts.
-fn send_all(mut stream: &TcpStream, messages: &[Message], block: &[u8], zero: Instant) -> io::Result<Vec<Time>> {
+pub(super) fn send_all(
+    mut stream: &TcpStream,
+    messages: &[Message],
+    block: &[u8],
+    zero: Instant,
+) -> io::Result<Vec<Time>> {
     let mut starts = Vec::with_capacity(messages.len());
     for message in messages {
         thread::sleep((zero + message.start).saturating_duration_since(Instant::now()));
@@ -117,7 +122,7 @@ fn send_all(mut stream: &TcpStream, messages: &[Message], block: &[u8], zero: In
 }
 
 /// Takes each message whole; gives the ends.
-fn receive_all(mut stream: &TcpStream, messages: &[Message], zero: Instant) -> io::Result<Vec<Time>> {
+pub(super) fn receive_all(mut stream: &TcpStream, messages: &[Message], zero: Instant) -> io::Result<Vec<Time>> {
     let mut block = vec![0u8; READ];
     let mut ends = Vec::with_capacity(messages.len());
     for message in messages {

@@ -4,6 +4,7 @@ mod journal;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -13,7 +14,7 @@ use flowcast::cluster::conflicts::{Conflict, ConflictPlan, Kind};
 use flowcast::cluster::racks::Racks;
 use flowcast::fit::conflict_samples::{ConflictSamples, Measured};
 use flowcast::units::{Bytes, Node};
-use flowcast_lab::{Lab, LabSpec, PatternOptions};
+use flowcast_lab::{Lab, LabSpec, NodeOf, PatternOptions};
 
 use self::journal::Journal;
 use crate::carrying::Means;
@@ -23,17 +24,18 @@ use crate::exit::Finding;
 use crate::mpi_session::MpiSession;
 use crate::output::println_out;
 use crate::provenance;
-use crate::repeating::{Over, Repeating};
+use crate::repeating::{Going, Over, Repeating, tell_carried};
+use crate::tcp_session::TcpSession;
 
 /// Measure what messages that are under way together do to each other
 ///
-/// Carries the elementary conflicts between the nodes of a lab, over TCP or by MPI, or between the hosts of an MPI
-/// launcher, and random patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which
+/// Carries the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which
 /// sharing model explains it best. Conflicts that are finished stay in FILE.csv.partial until all are.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure conflicts --lab asymmetric -o conflicts.csv\n  \
                         flowcast measure conflicts --lab asymmetric --over mpi -o conflicts.csv\n  \
                         flowcast measure conflicts --launcher 'mpirun -np 8 --hostfile hosts' --racks 2 -o conflicts.csv\n  \
+                        flowcast measure conflicts --launcher 'srun -n 8' --over tcp -o conflicts.csv\n  \
                         flowcast fit conflicts.csv -o network.toml")]
 pub struct MeasureConflicts {
     /// Write the durations here
@@ -45,12 +47,18 @@ pub struct MeasureConflicts {
     /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher")]
     lab_set: Vec<String>,
-    /// What carries the messages in the lab
-    #[arg(long, value_enum, default_value_t = Over::Tcp, conflicts_with = "launcher")]
-    over: Over,
-    /// No lab: MPI ranks on other machines, started by these words and this program's name behind them
+    /// What carries the messages [default: tcp in a lab, mpi with --launcher]
+    #[arg(long, value_enum)]
+    over: Option<Over>,
+    /// No lab: ranks on other machines, started by these words and this program's name behind them
     #[arg(long, value_name = "WORDS")]
     launcher: Option<String>,
+    /// With --launcher: each rank is a node, also where a host has several
+    #[arg(long, requires = "launcher")]
+    node_per_rank: bool,
+    /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
+    #[arg(long, value_name = "ADDR", requires = "launcher")]
+    via: Option<IpAddr>,
     /// With --launcher: racks, to which the hosts are dealt in blocks
     #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher")]
     racks: u32,
@@ -74,15 +82,8 @@ pub struct MeasureConflicts {
     /// Go on with the conflicts of FILE.csv.partial
     #[arg(long)]
     resume: bool,
-    /// Begin no new conflict after this many seconds; what is missing ends with code 1 and is left for --resume
-    #[arg(long, value_name = "SECONDS")]
-    max_time: Option<f64>,
-    /// Do not check that the lab delivers its rates
-    #[arg(long)]
-    no_self_test: bool,
-    /// Machine-readable summary on the standard output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    going: Going,
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
@@ -97,7 +98,7 @@ impl MeasureConflicts {
             bail!("--size and --most: found 0, expected a number above 0");
         }
         match &self.launcher {
-            Some(words) => self.over_launcher(words, &options),
+            Some(words) => self.with_launcher(words, &options),
             None => self.in_lab(&options),
         }
     }
@@ -109,20 +110,20 @@ impl MeasureConflicts {
         provenance.insert("lab".into(), one_line(&spec)?);
         let mut run = self.open(plan, provenance)?;
         let carried = if run.missing().is_empty() { Ok(()) } else { self.carry_in_lab(&spec, &mut run, options) };
-        run.or_abandoned(carried)?.deliver(self.json)
+        run.or_abandoned(carried)?.deliver(self.going.json)
     }
 
     fn carry_in_lab(&self, spec: &LabSpec, run: &mut Run, options: &PatternOptions) -> Result<()> {
         let lab = Lab::up(spec).map_err(explained)?;
-        if !self.no_self_test {
+        if !self.going.no_self_test {
             self_tested(&lab)?;
         }
-        run.carry(&mut Means::in_lab(&lab, self.over)?, options, self.max_time)
+        run.carry(&mut Means::in_lab(&lab, self.over())?, options, self.going.max_time)
     }
 
-    fn over_launcher(&self, words: &str, options: &PatternOptions) -> Result<()> {
+    fn with_launcher(&self, words: &str, options: &PatternOptions) -> Result<()> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let (session, hosts) = MpiSession::with_launcher(&words)?;
+        let (mut means, hosts) = self.means(&words)?;
         let (nodes, racks) = (hosts.len() as u32, self.racks.max(1));
         let mut places = Racks::default();
         for node in (0..nodes).filter(|_| racks > 1) {
@@ -130,21 +131,41 @@ impl MeasureConflicts {
             places.place(Node(node), Node(node), &rack.to_string())?;
         }
         let plan = self.plan((0..nodes).map(Node).collect(), places)?;
-        let mut provenance = self.provenance(&format!("mpi, {}", words.join(" ")));
+        let mut provenance = self.provenance(&format!("{}, {}", self.name(), words.join(" ")));
         provenance.insert("hosts".into(), hosts.join(" "));
         provenance.insert("racks".into(), racks.to_string());
         let mut run = self.open(plan, provenance)?;
-        let carried = run.carry(&mut Means::Mpi(Box::new(session)), options, self.max_time);
-        run.or_abandoned(carried)?.deliver(self.json)
+        let carried = run.carry(&mut means, options, self.going.max_time);
+        run.or_abandoned(carried)?.deliver(self.going.json)
+    }
+
+    /// What carries between the hosts of a launcher, and these.
+    fn means(&self, words: &[String]) -> Result<(Means<'static>, Vec<String>)> {
+        let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
+        if self.over() == Over::Tcp {
+            let session = TcpSession::with_launcher(words, nodes, self.via)?;
+            let hosts = session.names();
+            return Ok((Means::Hosts(Box::new(session)), hosts));
+        }
+        if self.via.is_some() {
+            bail!("--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that");
+        }
+        let (session, hosts) = MpiSession::with_launcher(words, nodes)?;
+        Ok((Means::Mpi(Box::new(session)), hosts))
+    }
+
+    fn over(&self) -> Over {
+        self.over.unwrap_or(if self.launcher.is_some() { Over::Mpi } else { Over::Tcp })
     }
 
     fn name(&self) -> &'static str {
-        if self.over == Over::Mpi { "mpi" } else { "tcp" }
+        if self.over() == Over::Mpi { "mpi" } else { "tcp" }
     }
 
     fn plan(&self, nodes: Vec<Node>, racks: Racks) -> Result<ConflictPlan> {
         if nodes.len() < 2 {
-            bail!("found {} node, expected at least two", nodes.len());
+            let several = if self.launcher.is_some() { "hosts, or --node-per-rank" } else { "nodes" };
+            bail!("found {} node, expected at least two {several}", nodes.len());
         }
         Ok(ConflictPlan { nodes, racks, size: self.size, most: self.most })
     }
@@ -226,16 +247,7 @@ impl Run {
             let measured = Measured { conflict: conflict.clone(), durations };
             self.journal.append(&measured, &self.racks)?;
             self.known.push(measured);
-            eprintln!(
-                "flowcast: {} of {}: {}: {} flows, {} repetitions{}, {:.1} s",
-                at + 1,
-                missing.len(),
-                conflict.name,
-                conflict.flows.len(),
-                run.repetitions.len(),
-                if run.is_precise { "" } else { " (not as precise as asked)" },
-                start.elapsed().as_secs_f64()
-            );
+            tell_carried((at + 1, missing.len()), &conflict.name, &run, start);
         }
         Ok(())
     }

@@ -1,0 +1,58 @@
+//! `flowcast tcp-rank`: a rank that carries patterns over TCP for another process of this program.
+
+use std::net::{IpAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use flowcast_lab::{Introduction, serve_host};
+
+use crate::exit::EnvironmentLacks;
+use crate::launcher::{Place, place_of_rank};
+use crate::provenance;
+
+/// How long the process that measures is looked for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
+#[derive(Debug, Args)]
+#[command(hide = true, after_help = "Example:\n  mpirun -np 2 flowcast tcp-rank node0:40123")]
+pub struct TcpRank {
+    /// Host and port of the process that measures
+    driver: String,
+    /// An address of the network that messages are to use
+    #[arg(long, value_name = "ADDR")]
+    via: Option<IpAddr>,
+}
+
+impl TcpRank {
+    /// Follows orders until they end.
+    pub fn run(self) -> Result<()> {
+        let Some(Place { rank, size }) = place_of_rank() else {
+            return Err(EnvironmentLacks("found no launcher, expected mpirun or srun to start this".into()).into());
+        };
+        let host = provenance::host();
+        let control = self.reach(&host)?;
+        let own = Introduction { rank, size, host, via: self.via };
+        serve_host(&control, &own).map_err(|error| EnvironmentLacks(format!("rank {rank}: {error}")).into())
+    }
+
+    fn reach(&self, host: &str) -> Result<TcpStream> {
+        // A machine need not know its own name.
+        let driver = match self.driver.rsplit_once(':') {
+            Some((name, port)) if name == host => format!("127.0.0.1:{port}"),
+            _ => self.driver.clone(),
+        };
+        let began = Instant::now();
+        loop {
+            match TcpStream::connect(&driver) {
+                Ok(control) => return Ok(control),
+                Err(error) if began.elapsed() > PATIENCE => {
+                    return Err(EnvironmentLacks(format!("cannot reach {driver}: {error}")).into());
+                }
+                Err(_) => thread::sleep(Duration::from_millis(100)),
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Processes of this program that a launcher has started on other hosts, and that carry patterns over TCP.
+
+use std::env;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use flowcast::cluster::flow::Flow;
+use flowcast_lab::{Hosts, NodeOf, PatternOptions, PatternRun, repeat};
+
+use crate::commands::lab::explained;
+use crate::exit::EnvironmentLacks;
+use crate::mpi_session::end;
+use crate::provenance;
+
+/// The subcommand that is a rank.
+const RANK: &str = "tcp-rank";
+
+/// How long a launcher may take.
+const START: Duration = Duration::from_secs(60);
+
+/// Ranks that wait for orders.
+#[derive(Debug)]
+pub struct TcpSession {
+    child: Child,
+    hosts: Option<Hosts>,
+}
+
+impl TcpSession {
+    /// By a launcher's command line. Ranks connect to this host by its name; messages go to the hosts' names, or to their
+    /// addresses in the network of `via`.
+    pub fn with_launcher(words: &[String], nodes: NodeOf, via: Option<IpAddr>) -> Result<TcpSession> {
+        let Some((program, arguments)) = words.split_first() else {
+            bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
+        };
+        let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let driver = format!("{}:{}", provenance::host(), door.local_addr()?.port());
+        let mut command = Command::new(program);
+        command.args(arguments).arg(env::current_exe()?).args([RANK, &driver]);
+        command.args(via.into_iter().flat_map(|via| ["--via".to_owned(), via.to_string()]));
+        // The standard output is for results.
+        let output = io::stderr().as_fd().try_clone_to_owned()?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::from(output)).spawn();
+        let child = child.map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")))?;
+        let mut session = TcpSession { child, hosts: None };
+        let mut has_ended = || {
+            let status = session.child.try_wait().ok()??;
+            Some(format!("the launcher has ended, {status}"))
+        };
+        let hosts = Hosts::gather(&door, nodes, START, &mut has_ended);
+        session.hosts = Some(hosts.map_err(|error| EnvironmentLacks(format!("the ranks did not start: {error}")))?);
+        Ok(session)
+    }
+
+    /// The host of each node.
+    pub fn names(&self) -> Vec<String> {
+        self.hosts.as_ref().map(Hosts::names).unwrap_or_default()
+    }
+
+    /// Carries the steps until the durations of all flows are known.
+    pub fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
+        let hosts = self.hosts.as_mut().expect("ranks are there until the end");
+        hosts.connect(steps).and_then(|mut carrier| repeat(&mut carrier, options)).map_err(explained)
+    }
+}
+
+impl Drop for TcpSession {
+    /// The end of the connections ends the ranks; a launcher that does not end is killed.
+    fn drop(&mut self) {
+        self.hosts = None;
+        end(&mut self.child);
+    }
+}

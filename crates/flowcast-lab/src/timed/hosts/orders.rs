@@ -1,0 +1,193 @@
+//! What a driver and its ranks say to each other, as lines of text.
+
+use std::fmt;
+use std::str::{FromStr, SplitWhitespace};
+use std::time::Duration;
+
+/// What a rank is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Tell the time.
+    Clock,
+    /// Connect these.
+    Open(Vec<Leg>),
+    /// Carry those with these numbers, counted from this moment of its own clock on.
+    Carry(Duration, Vec<u32>),
+}
+
+/// A flow's end at a rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leg {
+    /// The flow's number.
+    pub flow: u32,
+    /// Where to send it; nothing if it comes in.
+    pub to: Option<String>,
+    /// Bytes.
+    pub size: u64,
+    /// From the common start on.
+    pub start: Duration,
+}
+
+/// What a rank answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Which of how many it is, where it runs and where it listens.
+    Hello {
+        /// Counted from 0.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+        /// Its host.
+        host: String,
+        /// Where messages are to be sent.
+        address: String,
+    },
+    /// Since it began.
+    Clock(Duration),
+    /// All is connected.
+    Opened,
+    /// Starts of flows sent and ends of flows taken, from the common start on.
+    Carried {
+        /// Flow and start.
+        sent: Vec<(u32, Duration)>,
+        /// Flow and end.
+        taken: Vec<(u32, Duration)>,
+    },
+    /// It could not.
+    Failed(String),
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Order::Clock => f.write_str("clock"),
+            Order::Open(legs) => {
+                f.write_str("open")?;
+                legs.iter().try_for_each(|Leg { flow, to, size, start }| match to {
+                    Some(to) => write!(f, " send {flow} {to} {size} {}", start.as_nanos()),
+                    None => write!(f, " take {flow} {size} {}", start.as_nanos()),
+                })
+            }
+            Order::Carry(zero, flows) => {
+                write!(f, "carry {}", zero.as_nanos())?;
+                flows.iter().try_for_each(|flow| write!(f, " {flow}"))
+            }
+        }
+    }
+}
+
+impl Order {
+    /// Reads a line; `None` if it is no order.
+    pub fn parse(line: &str) -> Option<Order> {
+        let mut words = line.split_whitespace();
+        match words.next()? {
+            "clock" => Some(Order::Clock),
+            "open" => {
+                let mut legs = Vec::new();
+                while let Some(word) = words.next() {
+                    legs.push(leg(word, &mut words)?);
+                }
+                Some(Order::Open(legs))
+            }
+            "carry" => {
+                let zero = Duration::from_nanos(number(&mut words)?);
+                words.map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>().map(|flows| Order::Carry(zero, flows))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn leg(word: &str, words: &mut SplitWhitespace<'_>) -> Option<Leg> {
+    let flow = number(words)?;
+    let to = match word {
+        "send" => Some(words.next()?.to_owned()),
+        "take" => None,
+        _ => return None,
+    };
+    Some(Leg { flow, to, size: number(words)?, start: Duration::from_nanos(number(words)?) })
+}
+
+fn number<T: FromStr>(words: &mut SplitWhitespace<'_>) -> Option<T> {
+    words.next()?.parse().ok()
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reply::Hello { rank, size, host, address } => write!(f, "hello {rank} {size} {host} {address}"),
+            Reply::Clock(time) => write!(f, "clock {}", time.as_nanos()),
+            Reply::Opened => f.write_str("opened"),
+            Reply::Carried { sent, taken } => {
+                f.write_str("carried")?;
+                sent.iter().try_for_each(|(flow, start)| write!(f, " send {flow} {}", start.as_nanos()))?;
+                taken.iter().try_for_each(|(flow, end)| write!(f, " take {flow} {}", end.as_nanos()))
+            }
+            // A line is a reply.
+            Reply::Failed(why) => write!(f, "failed {}", why.replace(['\n', '\r'], " ")),
+        }
+    }
+}
+
+impl Reply {
+    /// Reads a line; `None` if it is no reply.
+    pub fn parse(line: &str) -> Option<Reply> {
+        let (word, rest) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
+        let mut words = rest.split_whitespace();
+        match word {
+            "hello" => Some(Reply::Hello {
+                rank: number(&mut words)?,
+                size: number(&mut words)?,
+                host: words.next()?.to_owned(),
+                address: words.next()?.to_owned(),
+            }),
+            "clock" => Some(Reply::Clock(Duration::from_nanos(number(&mut words)?))),
+            "opened" => Some(Reply::Opened),
+            "carried" => {
+                let (mut sent, mut taken) = (Vec::new(), Vec::new());
+                while let Some(word) = words.next() {
+                    let side = if word == "send" { &mut sent } else { &mut taken };
+                    side.push((number(&mut words)?, Duration::from_nanos(number(&mut words)?)));
+                }
+                Some(Reply::Carried { sent, taken })
+            }
+            "failed" => Some(Reply::Failed(rest.to_owned())),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn orders_and_replies_read_back_equal() {
+        let nanos = Duration::from_nanos;
+        let send = Leg { flow: 0, to: Some("node9:40777".into()), size: 4_000_000, start: nanos(0) };
+        let take = Leg { flow: 1, to: None, size: 5, start: nanos(50_000) };
+        for order in [Order::Clock, Order::Open(vec![send, take]), Order::Carry(nanos(71_340_123), vec![0, 1])] {
+            assert_eq!(Order::parse(&order.to_string()), Some(order));
+        }
+        let hello = Reply::Hello { rank: 1, size: 4, host: "node7".into(), address: "node7:40123".into() };
+        let carried = Reply::Carried { sent: vec![(0, nanos(1200))], taken: vec![(1, nanos(340_012_345))] };
+        for reply in [hello, carried, Reply::Clock(nanos(7)), Reply::Opened, Reply::Failed("no way".into())] {
+            assert_eq!(Reply::parse(&reply.to_string()), Some(reply));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_more_than_no_order(
+            line in "(hello|clock|open|opened|carry|carried|failed|send|take|[0-9]{1,21}|-1| ){0,12}",
+        ) {
+            if let Some(order) = Order::parse(&line) {
+                prop_assert_eq!(Order::parse(&order.to_string()), Some(order));
+            }
+            if let Some(reply) = Reply::parse(&line) {
+                prop_assert_eq!(Reply::parse(&reply.to_string()), Some(reply));
+            }
+        }
+    }
+}

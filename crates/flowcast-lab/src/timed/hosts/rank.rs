@@ -1,0 +1,176 @@
+//! A rank: the ends of flows on one host, driven over a connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flowcast::units::Time;
+
+use super::orders::{Leg, Order, Reply};
+use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};
+
+/// A flow that makes no progress for so long has failed, and so has a connection that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who a rank is.
+#[derive(Debug, Clone)]
+pub struct Introduction {
+    /// Counted from 0.
+    pub rank: u32,
+    /// How many there are.
+    pub size: u32,
+    /// Name of its host, by which the others reach it.
+    pub host: String,
+    /// An address of the network that messages are to use, instead of that of the name.
+    pub via: Option<IpAddr>,
+}
+
+/// Follows the driver's orders until the connection ends.
+///
+/// # Errors
+/// The connection breaks, or no socket can be had. What goes wrong with a flow is told to the driver.
+pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
+    control.set_nodelay(true)?;
+    let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let port = door.local_addr()?.port();
+    let address = match own.via {
+        Some(via) => format!("{}:{port}", address_towards(via)?),
+        None => format!("{}:{port}", own.host),
+    };
+    let Introduction { rank, size, host, .. } = own.clone();
+    say(control, &Reply::Hello { rank, size, host, address })?;
+    let mut rank = Rank { host: &own.host, door, origin: Instant::now(), legs: BTreeMap::new() };
+    for line in BufReader::new(control).lines() {
+        let line = line?;
+        let order = Order::parse(&line).ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
+        let reply = order.and_then(|order| rank.follow(order));
+        say(control, &reply.unwrap_or_else(|error| Reply::Failed(error.to_string())))?;
+    }
+    Ok(())
+}
+
+fn say(mut control: &TcpStream, reply: &Reply) -> io::Result<()> {
+    control.write_all(format!("{reply}\n").as_bytes())
+}
+
+/// This host's own address in the network of another, by the system's routes; nothing is sent.
+fn address_towards(other: IpAddr) -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // Any port will do.
+    socket.connect((other, 9))?;
+    Ok(socket.local_addr()?.ip())
+}
+
+struct Rank<'a> {
+    host: &'a str,
+    door: TcpListener,
+    origin: Instant,
+    /// Whether it is sent, its number; its connection and its message.
+    legs: BTreeMap<(bool, u32), (TcpStream, Message)>,
+}
+
+impl Rank<'_> {
+    fn follow(&mut self, order: Order) -> io::Result<Reply> {
+        match order {
+            Order::Clock => Ok(Reply::Clock(self.origin.elapsed())),
+            Order::Open(legs) => self.open(&legs).map(|()| Reply::Opened),
+            Order::Carry(zero, flows) => self.carry(self.origin + zero, &flows),
+        }
+    }
+
+    /// Connects what leaves, and takes the connections of what enters; each begins with the flow's number.
+    fn open(&mut self, legs: &[Leg]) -> io::Result<()> {
+        self.legs.clear();
+        let (sent, taken): (Vec<&Leg>, Vec<&Leg>) = legs.iter().partition(|leg| leg.to.is_some());
+        let door = &self.door;
+        let (sent, taken) = thread::scope(|scope| {
+            // Meanwhile, since the other ends are waiting as well.
+            let accepting = scope.spawn(|| accept(door, &taken));
+            let sent = sent.iter().map(|leg| Ok((*leg, self.connect(leg)?))).collect::<io::Result<Vec<_>>>();
+            (sent, accepting.join().expect("accepting does not panic"))
+        });
+        for (leg, stream) in sent?.into_iter().chain(taken?) {
+            stream.set_nodelay(true)?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            let message = Message { index: leg.flow as usize, start: leg.start, size: leg.size };
+            self.legs.insert((leg.to.is_some(), leg.flow), (stream, message));
+        }
+        Ok(())
+    }
+
+    fn connect(&self, leg: &Leg) -> io::Result<TcpStream> {
+        let to = leg.to.as_deref().unwrap_or_default();
+        // A machine need not know its own name.
+        let to = match to.rsplit_once(':') {
+            Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
+            _ => to.to_owned(),
+        };
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
+        let mut stream = TcpStream::connect(&to).map_err(told)?;
+        stream.write_all(&leg.flow.to_le_bytes())?;
+        Ok(stream)
+    }
+
+    fn carry(&self, zero: Instant, flows: &[u32]) -> io::Result<Reply> {
+        let block = vec![0u8; BLOCK];
+        let wanted: BTreeSet<u32> = flows.iter().copied().collect();
+        let legs = self.legs.iter().filter(|((_, flow), _)| wanted.contains(flow));
+        let times = thread::scope(|scope| {
+            let begin = |(key, (stream, message)): (&(bool, u32), &'_ (TcpStream, Message))| {
+                let (key, message, block) = (*key, *message, block.as_slice());
+                let stream = stream.try_clone();
+                let leg = scope.spawn(move || {
+                    let (stream, messages) = (stream?, [message]);
+                    if key.0 {
+                        send_all(&stream, &messages, block, zero)
+                    } else {
+                        receive_all(&stream, &messages, zero)
+                    }
+                });
+                (key, leg)
+            };
+            let under_way: Vec<_> = legs.map(begin).collect();
+            let end = |(key, leg): (_, thread::ScopedJoinHandle<'_, io::Result<Vec<Time>>>)| {
+                Ok((key, leg.join().expect("legs do not panic")?[0]))
+            };
+            under_way.into_iter().map(end).collect::<io::Result<Vec<((bool, u32), Time)>>>()
+        })?;
+        let (mut sent, mut taken) = (Vec::new(), Vec::new());
+        for ((is_sent, flow), time) in times {
+            let time = Duration::from_secs_f64(time.as_seconds());
+            if is_sent { sent.push((flow, time)) } else { taken.push((flow, time)) }
+        }
+        Ok(Reply::Carried { sent, taken })
+    }
+}
+
+/// A connection for each of these flows; those of strangers are dropped.
+fn accept<'a>(door: &TcpListener, legs: &[&'a Leg]) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
+    let until = Instant::now() + PATIENCE;
+    door.set_nonblocking(true)?;
+    let mut missing: BTreeMap<u32, &Leg> = legs.iter().map(|leg| (leg.flow, *leg)).collect();
+    let mut come = Vec::with_capacity(legs.len());
+    while !missing.is_empty() {
+        match door.accept() {
+            Ok((mut stream, _)) => {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                let mut flow = [0; 4];
+                stream.read_exact(&mut flow)?;
+                come.extend(missing.remove(&u32::from_le_bytes(flow)).map(|leg| (leg, stream)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let problem = format!("{} connections did not come", missing.len());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, problem));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(come)
+}
