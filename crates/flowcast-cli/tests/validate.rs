@@ -50,6 +50,43 @@ fn a_journal_is_predicted_again_without_a_lab_and_tolerances_decide_the_exit_cod
 }
 
 #[test]
+fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    // The same chain as if its lab had had automatic windows over short queues; repetitions that spread a lot.
+    let lab = JOURNAL.replacen("\"window\":\"32KiB\"", "\"window\":\"automatic\"", 1);
+    let lab = lab.replacen("\"congestion_control\":\"reno\"", "\"congestion_control\":\"cubic\"", 1);
+    let lab = lab.replacen("\"port\":\"3MB\"", "\"port\":\"100kB\"", 1);
+    assert_ne!(lab, JOURNAL);
+    std::fs::write(folder.path().join("report.html.journal"), lab).unwrap();
+    let output = validate(folder.path(), &["--no-run", "--json", "--models", "fair,packet", "--seeds", "9"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["models"][0]["coverage"], Value::Null);
+    assert_eq!(document["models"][1]["interval_level"], 0.9);
+    let (mut inside, mut repetitions) = (0, 0);
+    for flow in document["patterns"][0]["flows"].as_array().unwrap() {
+        let interval = &flow["predicted_interval_s"]["packet"];
+        let (low, high) = (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap());
+        let median = flow["predicted_s"]["packet"].as_f64().unwrap();
+        assert!(low < median && median < high, "{flow}");
+        let times: Vec<f64> =
+            flow["repetitions_s"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
+        repetitions += times.len();
+        inside += times.iter().filter(|time| (low..=high).contains(*time)).count();
+    }
+    let coverage = &document["models"][1]["coverage"];
+    assert_eq!(
+        (coverage["inside"].as_u64(), coverage["repetitions"].as_u64()),
+        (Some(inside as u64), Some(repetitions as u64))
+    );
+    let table = validate(folder.path(), &["--no-run", "--models", "packet", "--seeds", "9"]);
+    assert!(String::from_utf8_lossy(&table.stdout).contains("runs inside 90 %"));
+    let refused = validate(folder.path(), &["--no-run", "--models", "fair", "--seeds", "9"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said(&refused).contains("--seeds: found the models fair, expected packet"), "{}", said(&refused));
+}
+
+#[test]
 fn patterns_that_are_finished_are_not_run_again_and_a_journal_in_the_way_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("report.html.journal"), JOURNAL).unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
@@ -21,7 +21,7 @@ use crate::exit::Finding;
 use crate::network_args;
 use crate::output::println_out;
 use crate::provenance;
-use crate::repeating::{Over, Repeating};
+use crate::repeating::{Going, Over, Repeating, tell_carried};
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
@@ -73,6 +73,10 @@ pub struct ValidatePattern {
     /// Network for `packet`, with wire rates [default: that of the lab's rates]
     #[arg(long, value_name = "NET")]
     packet_network: Option<String>,
+    /// Model packet: so many runs of each pattern with random starts and host times; their medians are compared, and the
+    /// share of the single repetitions that lie where nine of ten of these runs do is told
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     tolerance: Vec<String>,
@@ -90,15 +94,8 @@ pub struct ValidatePattern {
     /// Run nothing: predict the patterns of REPORT.journal again
     #[arg(long, conflicts_with = "resume")]
     no_run: bool,
-    /// Run no new pattern after this many seconds; what is finished is reported
-    #[arg(long, value_name = "SECONDS")]
-    max_time: Option<f64>,
-    /// Do not check that the lab delivers its rates
-    #[arg(long)]
-    no_self_test: bool,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    going: Going,
 }
 
 impl ValidatePattern {
@@ -107,6 +104,9 @@ impl ValidatePattern {
         journal::check_page(&self.output)?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;
+        if self.seeds.is_some() && !models.contains(&Model::Packet) {
+            bail!("--seeds: found the models {}, expected packet among them", self.models.join(", "));
+        }
         let set = Set::parse(&self.sets)?;
         let (header, finished) = if self.no_run { self.known()? } else { self.carried(&set)? };
         let spec = &header.lab;
@@ -114,12 +114,12 @@ impl ValidatePattern {
         let validation = Validation {
             title: set.title().to_owned(),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
-            cases: results::cases(&finished, spec, &predictors)?,
+            cases: results::cases(&finished, spec, &predictors, self.seeds)?,
             provenance: self.provenance(&header, &predictors),
         };
         let errors = validation.errors()?;
         let document = results::write(&self.output, &validation, &errors, &finished)?;
-        if self.json {
+        if self.going.json {
             println_out!("{document}");
         } else {
             results::print(&validation, &errors, &results::wholes(&finished, &validation)?);
@@ -155,7 +155,7 @@ impl ValidatePattern {
 
     fn carry(&self, spec: &LabSpec, missing: &[&Named], journal: &mut Journal) -> Result<Vec<Finished>> {
         let lab = Lab::up(spec).map_err(explained)?;
-        if !self.no_self_test {
+        if !self.going.no_self_test {
             self_tested(&lab)?;
         }
         let options = self.repeating.options()?;
@@ -163,7 +163,7 @@ impl ValidatePattern {
         let began = Instant::now();
         let mut finished = Vec::new();
         for named in missing {
-            if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
+            if self.going.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
                 eprintln!("flowcast: {} patterns are left; --resume runs them", missing.len() - finished.len());
                 break;
             }
@@ -172,16 +172,7 @@ impl ValidatePattern {
             let one = Finished::new(named, &run);
             journal.append(&one)?;
             finished.push(one);
-            eprintln!(
-                "flowcast: {} of {}: {}: {} flows, {} repetitions{}, {:.1} s",
-                finished.len(),
-                missing.len(),
-                named.name,
-                named.pattern.flows.len(),
-                run.repetitions.len(),
-                if run.is_precise { "" } else { " (not as precise as asked)" },
-                start.elapsed().as_secs_f64()
-            );
+            tell_carried((finished.len(), missing.len()), &named.name, &run, start);
         }
         Ok(finished)
     }
@@ -215,6 +206,9 @@ impl ValidatePattern {
         all.insert("lab".into(), header.lab.to_toml());
         all.insert("over".into(), header.over().to_owned());
         all.insert("seed".into(), self.seed.to_string());
+        if let Some(seeds) = self.seeds {
+            all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
+        }
         for (model, network) in predictors {
             let name = if *model == Model::Packet { "network.packet" } else { "network" };
             all.insert(name.into(), network.to_toml());

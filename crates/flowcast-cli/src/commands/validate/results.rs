@@ -10,7 +10,8 @@ use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{Case, ModelErrors, Validation, html};
-use flowcast::simulate::concurrent::{Method, predict};
+use flowcast::simulate::concurrent::{Method, predict, predict_seeds};
+use flowcast::simulate::packet::seeds::LEVEL;
 use flowcast::stats::sample::median;
 use flowcast::units::Time;
 use serde_json::{Value, json};
@@ -25,20 +26,26 @@ use flowcast_lab::LabSpec;
 /// The models, each with its network.
 pub type Predictors = Vec<(Model, Network)>;
 
-/// Predicts every finished pattern with every model.
-pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors) -> Result<Vec<Case>> {
+/// Predicts every finished pattern with every model; `seeds` is how often the packet model runs, if not once.
+pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors, seeds: Option<u32>) -> Result<Vec<Case>> {
     let racks = racks_of(spec);
     let case = |finished: &Finished| -> Result<Case> {
         let (flows, step_of) = (finished.pattern_flows(), finished.steps());
-        let predicted = predictors.iter().map(|(model, network)| -> Result<Vec<Time>> {
-            let steps = by_step(&flows, &step_of).into_iter();
-            let durations = steps.map(|flows| durations(&Pattern { flows, racks: racks.clone() }, network, *model));
-            Ok(durations.collect::<Result<Vec<_>>>()?.concat())
-        });
+        let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
+        for (model, network) in predictors {
+            let mut of_model = Predicted::default();
+            for flows in by_step(&flows, &step_of) {
+                let pattern = Pattern { flows, racks: racks.clone() };
+                of_model.add(&pattern, network, *model, seeds).with_context(|| finished.name.clone())?;
+            }
+            predicted.push(of_model.durations);
+            intervals.push(of_model.intervals);
+        }
         Ok(Case {
             name: finished.name.clone(),
             configuration: finished.configuration.clone(),
-            predicted: predicted.collect::<Result<_>>().with_context(|| finished.name.clone())?,
+            predicted,
+            intervals,
             measured: finished.durations(),
             flows,
         })
@@ -46,9 +53,26 @@ pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors) -> 
     finished.iter().map(case).collect()
 }
 
-fn durations(pattern: &Pattern, network: &Network, model: Model) -> Result<Vec<Time>> {
-    let prediction = predict(pattern, network, Method { model, strictness: Strictness::Extended })?;
-    Ok(prediction.flows.iter().map(|flow| flow.duration).collect())
+/// What a model says of a pattern's flows, step by step.
+#[derive(Default)]
+struct Predicted {
+    durations: Vec<Time>,
+    intervals: Vec<(Time, Time)>,
+}
+
+impl Predicted {
+    fn add(&mut self, pattern: &Pattern, network: &Network, model: Model, seeds: Option<u32>) -> Result<()> {
+        let prediction = match seeds.filter(|_| model == Model::Packet) {
+            None => predict(pattern, network, Method { model, strictness: Strictness::Extended })?,
+            Some(seeds) => {
+                let (prediction, spreads) = predict_seeds(pattern, network, seeds)?;
+                self.intervals.extend(spreads.iter().map(|spread| (spread.low.duration, spread.high.duration)));
+                prediction
+            }
+        };
+        self.durations.extend(prediction.flows.iter().map(|flow| flow.duration));
+        Ok(())
+    }
 }
 
 /// A pattern of several steps as a whole: how long all of them took together.
@@ -104,9 +128,11 @@ pub fn write(output: &Path, validation: &Validation, errors: &[ModelErrors], fin
 /// The error columns for people.
 pub fn print(validation: &Validation, errors: &[ModelErrors], wholes: &[Whole]) {
     let columns = ["model", ">mean", ">pattern min", ">max", ">global min", ">max", ">worst flow", "which", ">signed"];
-    let mut table = table(&[&columns[..], &[">worst configuration"]].concat());
+    let has_intervals = errors.iter().any(|errors| errors.coverage.is_some());
+    let more = [">worst configuration", ">runs inside 90 %"];
+    let mut table = table(&[&columns[..], &more[..1 + usize::from(has_intervals)]].concat());
     for (name, errors) in validation.models.iter().zip(errors) {
-        table.add_row([
+        let mut row = vec![
             name.clone(),
             percent(errors.mean_absolute),
             percent(errors.mean_range.0),
@@ -117,7 +143,11 @@ pub fn print(validation: &Validation, errors: &[ModelErrors], wholes: &[Whole]) 
             format!("{}, flow {}", errors.worst.case, errors.worst.flow),
             format!("{:+.1}..{:+.1} %", errors.signed_range.0 * 100.0, errors.signed_range.1 * 100.0),
             percent(errors.worst_configuration()),
-        ]);
+        ];
+        if has_intervals {
+            row.push(errors.coverage.map_or_else(|| "-".into(), |coverage| percent(coverage.share())));
+        }
+        table.add_row(row);
     }
     println_out!("{table}");
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
@@ -170,7 +200,7 @@ fn model_entry(name: &str, errors: &ModelErrors) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut entry = json!({
         "model": name,
         "mean_absolute_error": errors.mean_absolute,
         "pattern_mean_absolute_error": { "min": errors.mean_range.0, "max": errors.mean_range.1 },
@@ -181,7 +211,13 @@ fn model_entry(name: &str, errors: &ModelErrors) -> Value {
         "highest_error": errors.signed_range.1,
         "worst_configuration_mean_absolute_error": errors.worst_configuration(),
         "configurations": configurations,
-    })
+    });
+    if let Some(coverage) = errors.coverage {
+        entry["interval_level"] = json!(LEVEL);
+        entry["coverage"] =
+            json!({ "share": coverage.share(), "inside": coverage.inside, "repetitions": coverage.repetitions });
+    }
+    entry
 }
 
 fn pattern_entry(validation: &Validation, case: &Case, finished: &Finished) -> Result<Value> {
@@ -194,10 +230,20 @@ fn pattern_entry(validation: &Validation, case: &Case, finished: &Finished) -> R
             .map(|(model, predicted)| (model.as_str(), predicted[index].as_seconds()))
             .collect();
         let repetitions: Vec<f64> = case.measured[index].iter().map(|time| time.as_seconds()).collect();
-        json!({
+        let interval = |(model, intervals): (&String, &Vec<(Time, Time)>)| {
+            let (low, high) = intervals.get(index)?;
+            Some((model.clone(), json!([low.as_seconds(), high.as_seconds()])))
+        };
+        let intervals: serde_json::Map<String, Value> =
+            validation.models.iter().zip(&case.intervals).filter_map(interval).collect();
+        let mut entry = json!({
             "id": flow.id, "src": flow.src.0, "dst": flow.dst.0, "bytes": flow.size.0, "start_s": flow.start.as_seconds(),
             "measured_s": medians[index], "repetitions_s": repetitions, "predicted_s": predicted,
-        })
+        });
+        if !intervals.is_empty() {
+            entry["predicted_interval_s"] = intervals.into();
+        }
+        entry
     };
     let mut entry = json!({
         "pattern": case.name,

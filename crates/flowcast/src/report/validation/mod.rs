@@ -33,6 +33,8 @@ pub struct Case {
     pub measured: Vec<Vec<Time>>,
     /// Predicted durations by model, then by flow; models have the same order in each case.
     pub predicted: Vec<Vec<Time>>,
+    /// By model, then by flow: between which durations nine of ten predicted runs lie; no flow where a model tells none.
+    pub intervals: Vec<Vec<(Time, Time)>>,
 }
 
 /// All patterns of a validation.
@@ -67,6 +69,24 @@ pub struct ModelErrors {
     pub by_configuration: Vec<ConfigurationErrors>,
     /// Signed errors of all flows.
     pub signed: Vec<f64>,
+    /// How many single repetitions its intervals hold, if it tells any.
+    pub coverage: Option<Coverage>,
+}
+
+/// How many single repetitions of flows lie inside the intervals that were predicted for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coverage {
+    /// Those that do.
+    pub inside: usize,
+    /// All.
+    pub repetitions: usize,
+}
+
+impl Coverage {
+    /// Those inside, as a share of all.
+    pub fn share(self) -> f64 {
+        self.inside as f64 / self.repetitions as f64
+    }
 }
 
 /// How one model fared on the patterns of a configuration.
@@ -150,7 +170,19 @@ impl Validation {
             signed_range: range(&sum.signed),
             by_configuration: by_configuration.into_iter().map(ConfigurationErrors::from).collect(),
             signed: sum.signed,
+            coverage: self.coverage_of(model),
         })
+    }
+
+    fn coverage_of(&self, model: usize) -> Option<Coverage> {
+        let mut coverage = Coverage { inside: 0, repetitions: 0 };
+        for case in &self.cases {
+            for ((low, high), repetitions) in case.intervals.get(model)?.iter().zip(&case.measured) {
+                coverage.repetitions += repetitions.len();
+                coverage.inside += repetitions.iter().filter(|time| (*low..=*high).contains(*time)).count();
+            }
+        }
+        (coverage.repetitions > 0).then_some(coverage)
     }
 }
 
@@ -213,6 +245,10 @@ mod tests {
             flows: vec![flow(1), flow(2)],
             measured: vec![times(&[0.9, 1.0, 1.4]), times(&[2.0])],
             predicted: vec![times(predicted), times(&[1.0, 2.0])],
+            intervals: vec![
+                Vec::new(),
+                vec![(times(&[0.95])[0], times(&[1.4])[0]), (times(&[2.1])[0], times(&[2.2])[0])],
+            ],
         };
         Validation {
             title: "two <models>".into(),
@@ -246,6 +282,15 @@ mod tests {
     }
 
     #[test]
+    fn intervals_cover_the_single_repetitions_between_their_ends() {
+        let errors = validation().errors().unwrap();
+        assert_eq!(errors[0].coverage, None);
+        // Of 0.9, 1.0 and 1.4 two lie from 0.95 to 1.4, and 2.0 is below 2.1; three times over.
+        assert_eq!(errors[1].coverage, Some(Coverage { inside: 6, repetitions: 12 }));
+        near(errors[1].coverage.unwrap().share(), 0.5);
+    }
+
+    #[test]
     fn nothing_to_compare_is_an_error() {
         let empty = Validation { cases: Vec::new(), ..validation() };
         assert!(empty.errors().is_err());
@@ -259,7 +304,7 @@ mod tests {
         let validation = validation();
         let page = html(&validation, &validation.errors().unwrap());
         assert!(page.contains("two &lt;models&gt;") && !page.contains("two <models>"));
-        for text in ["fair", "exact", "17.5 %", "50.0 % (b, flow 1)", "<svg", "host"] {
+        for text in ["fair", "exact", "17.5 %", "50.0 % (b, flow 1)", "50.0 % of 12", "<svg", "host"] {
             assert!(page.contains(text), "{text}");
         }
         assert_eq!(page, html(&validation, &validation.errors().unwrap()));

@@ -41,13 +41,13 @@ pub(super) fn begun(title: &str) -> String {
 fn push_models(out: &mut String, validation: &Validation, errors: &[ModelErrors]) {
     out.push_str(
         "<table><tr><th>model</th><th>mean absolute</th><th>of a pattern, min / max</th><th>global, min / max</th>\
-         <th>best flow</th><th>worst flow</th><th>signed</th></tr>\n",
+         <th>best flow</th><th>worst flow</th><th>signed</th><th>runs inside 90 %</th></tr>\n",
     );
     for (model, (name, errors)) in validation.models.iter().zip(errors).enumerate() {
         let _ = writeln!(
             out,
             "<tr><td><span class=\"key\" style=\"background:{}\"></span>{}</td><td>{}</td><td>{} / {}</td>\
-             <td>{} / {}</td><td>{} ({}, flow {})</td><td>{} ({}, flow {})</td><td>{} .. {}</td></tr>",
+             <td>{} / {}</td><td>{} ({}, flow {})</td><td>{} ({}, flow {})</td><td>{} .. {}</td><td>{}</td></tr>",
             plot::colour(model),
             escaped(name),
             percent(errors.mean_absolute),
@@ -63,6 +63,7 @@ fn push_models(out: &mut String, validation: &Validation, errors: &[ModelErrors]
             errors.worst.flow,
             signed(errors.signed_range.0),
             signed(errors.signed_range.1),
+            errors.coverage.map_or_else(|| "-".into(), |of| format!("{} of {}", percent(of.share()), of.repetitions)),
         );
     }
     out.push_str("</table>\n");
