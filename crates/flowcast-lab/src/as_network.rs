@@ -23,6 +23,10 @@ pub enum Level {
 /// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
 pub(crate) const IN_FLIGHT: f64 = 1.25;
 
+/// How much repetitions of the same flow alone differ in a lab: the pooled standard deviation of the logarithm over 56
+/// repetitions in eight measurements of conflicts, on a virtual machine with two cores. `docs/packet.md` has more.
+const NOISE: f64 = 0.015;
+
 /// The first rail of a lab as a network.
 ///
 /// With fixed windows the closed loop's parameters are those of the theory, alpha = kappa = 1; windows that the system
@@ -66,6 +70,7 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
     };
     if level == Level::Wire {
         text += &transport(spec);
+        text += &format!("noise = {NOISE:?}\n");
     }
     Network::from_toml(&text, &[])
 }

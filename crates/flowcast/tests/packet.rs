@@ -9,6 +9,7 @@ use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::simulate::concurrent::{Method, Prediction, predict_flows, predict_seeds};
+use flowcast::simulate::packet::seeds::{Runs, Spread};
 use flowcast::simulate::packet::{FRAME_OVERHEAD, SEGMENT};
 use flowcast::units::{Bytes, Node, Time};
 
@@ -138,7 +139,7 @@ fn equal_flows_are_served_alike_in_the_long_run() {
     for congestion in ["reno", "cubic", "bbr"] {
         let network = with(&[("sharing.congestion", congestion), ("sharing.queue", "100kB")]);
         let pattern = Pattern { flows: (0..3).map(|n| flow(n + 1, n, 9, 40)).collect(), ..Pattern::default() };
-        let (prediction, spreads) = predict_seeds(&pattern, &network, 9).unwrap();
+        let (prediction, spreads) = predict_seeds(&pattern, &network, Runs::once(9)).unwrap();
         for (flow, spread) in prediction.flows.iter().zip(&spreads) {
             assert!((flow.slowdown() - 2.8).abs() < 0.3, "{congestion}: {}", flow.slowdown());
             assert!(spread.low.end <= flow.end && flow.end <= spread.high.end);
@@ -150,8 +151,8 @@ fn equal_flows_are_served_alike_in_the_long_run() {
 fn seeds_give_the_same_interval_each_time() {
     let network = with(&[("sharing.congestion", "cubic"), ("sharing.queue", "60kB")]);
     let pattern = Pattern { flows: vec![flow(1, 0, 2, 4), flow(2, 1, 2, 4)], ..Pattern::default() };
-    let first = predict_seeds(&pattern, &network, 5).unwrap();
-    assert_eq!(first, predict_seeds(&pattern, &network, 5).unwrap());
+    let first = predict_seeds(&pattern, &network, Runs::once(5)).unwrap();
+    assert_eq!(first, predict_seeds(&pattern, &network, Runs::once(5)).unwrap());
     assert!(first.1.iter().all(|spread| spread.low.end < spread.high.end));
 }
 
@@ -231,6 +232,24 @@ fn a_connection_that_was_warmed_up_begins_at_the_window_it_has_reached() {
 }
 
 #[test]
+fn hosts_widen_intervals_by_their_noise_and_leave_medians_where_they_are() {
+    let pattern = Pattern { flows: vec![flow(1, 0, 1, 4), flow(2, 0, 2, 2)], racks: Racks::default() };
+    let runs = |noise, runs| predict_seeds(&pattern, &with(&[("sharing.noise", noise)]), runs).unwrap();
+    let (quiet, noisy) = (runs("0.0", Runs::once(400)), runs("0.02", Runs::once(400)));
+    for ((still, moved), flow) in quiet.1.iter().zip(&noisy.1).zip(&noisy.0.flows) {
+        let of = |time: Time| time.as_seconds() / still.median.duration.as_seconds();
+        // 5 % of a normal distribution lie beyond 1.645 standard deviations.
+        assert!((of(moved.low.duration) - (-0.0329f64).exp()).abs() < 0.006, "{}", of(moved.low.duration));
+        assert!((of(moved.high.duration) - 0.0329f64.exp()).abs() < 0.006, "{}", of(moved.high.duration));
+        assert!((of(moved.median.duration) - 1.0).abs() < 0.004);
+        assert_eq!(flow.duration, moved.median.duration);
+    }
+    let again = runs("0.02", Runs { seeds: 40, repetitions: 10 });
+    let width = |spread: &Spread| (spread.high.duration - spread.low.duration).as_seconds();
+    assert!((width(&again.1[0]) / width(&noisy.1[0]) - 1.0).abs() < 0.2);
+}
+
+#[test]
 fn rounds_that_take_longer_than_the_first_do_not_run_into_each_other() {
     let network = |warm_ups| {
         with(&[
@@ -284,6 +303,7 @@ fn fields_out_of_range_are_refused_by_name() {
         ("sharing.queue", "1537B"),
         ("sharing.queue", "0B"),
         ("sharing.warm_ups", "1001"),
+        ("sharing.noise", "1.5"),
     ] {
         let network = network(WIRE, &[(field, value)]);
         let method = Method { model: Model::Packet, strictness: Strictness::Extended };

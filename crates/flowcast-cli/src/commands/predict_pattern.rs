@@ -12,7 +12,7 @@ use flowcast::model::sharing::model::Model;
 use flowcast::report::pattern_plot;
 use flowcast::simulate::concurrent::{FlowPrediction, Method, Prediction, predict, predict_seeds};
 use flowcast::simulate::fluid::Interval;
-use flowcast::simulate::packet::seeds::{LEVEL, Spread};
+use flowcast::simulate::packet::seeds::{LEVEL, Runs, Spread};
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bo
     let method = method(args.model.as_deref(), args.strict, network)?;
     let (prediction, spreads) = match args.seeds {
         None => (predict(pattern, network, method)?, Vec::new()),
-        Some(seeds) if method.model == Model::Packet => predict_seeds(pattern, network, seeds)?,
+        Some(seeds) if method.model == Model::Packet => predict_seeds(pattern, network, Runs::once(seeds))?,
         Some(_) => bail!("--seeds: found the model {}, expected packet (--model packet)", method.model.name()),
     };
     if let Some(path) = &args.plot {

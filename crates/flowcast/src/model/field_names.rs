@@ -123,6 +123,7 @@ fn every_field() -> Network {
             warm_ups: Some(1),
             small_queues: Some(true),
             jitter: Some(time),
+            noise: Some(1.0),
             backbone_from: Some(1),
             backbone_share: Some(rate),
             penalty_out: Some(1.0),

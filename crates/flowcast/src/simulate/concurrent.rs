@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use thiserror::Error;
 
 use super::fluid::{self, Demand, Interval, Intervals, Passage};
-use super::packet::seeds::{self, Spread};
+use super::packet::seeds::{self, Runs, Spread};
 use super::packet::{self, Carried, Message, Wire};
 use super::transient;
 use crate::cluster::flow::Flow;
@@ -177,11 +177,11 @@ fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Pr
 pub fn predict_seeds(
     pattern: &Pattern,
     network: &Network,
-    seeds: u32,
+    runs: Runs,
 ) -> Result<(Prediction, Vec<Spread>), PredictError> {
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
-    let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, seeds)?;
+    let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, runs)?;
     let mut prediction = carry_packets(&pattern.flows, network, fabric)?;
     for (flow, spread) in prediction.flows.iter_mut().zip(&spreads) {
         (flow.end, flow.duration) = (spread.median.end, spread.median.duration);

@@ -59,6 +59,9 @@ pub struct Finished {
     pub configuration: String,
     /// Whether all durations are known as well as was asked.
     pub is_precise: bool,
+    /// Repetitions that were not counted, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_ups: Option<u32>,
     /// The flows and how long they took.
     pub flows: Vec<FinishedFlow>,
 }
@@ -84,7 +87,7 @@ fn is_first(step: &u32) -> bool {
 
 impl Finished {
     /// From a pattern and its run.
-    pub fn new(named: &Named, run: &PatternRun) -> Finished {
+    pub fn new(named: &Named, run: &PatternRun, warm_ups: usize) -> Finished {
         let flow = |(index, flow): (usize, &Flow)| FinishedFlow {
             id: flow.id,
             src: flow.src.0,
@@ -98,6 +101,7 @@ impl Finished {
             name: named.name.clone(),
             configuration: named.configuration.clone(),
             is_precise: run.is_precise,
+            warm_ups: u32::try_from(warm_ups).ok(),
             flows: named.pattern.flows.iter().enumerate().map(flow).collect(),
         }
     }
@@ -112,6 +116,11 @@ impl Finished {
             start: Time::from_seconds(flow.start_s),
         };
         self.flows.iter().map(flow).collect()
+    }
+
+    /// How often it was carried and counted.
+    pub fn repetitions(&self) -> u32 {
+        self.flows.first().map_or(1, |flow| flow.durations_s.len() as u32)
     }
 
     /// The step of each flow.
@@ -151,7 +160,7 @@ mod tests {
         let named = Named { name: name.into(), configuration: "two".into(), pattern, step_of: vec![0, 1] };
         let carried = Carried { start: Time::ZERO, end: Time::from_seconds(0.1 + 0.2) };
         let run = PatternRun { repetitions: vec![vec![carried; 2]; 3], is_precise: true };
-        let finished = Finished::new(&named, &run);
+        let finished = Finished::new(&named, &run, 2);
         assert!(finished.is(&named));
         finished
     }

@@ -73,7 +73,8 @@ pub struct ValidatePattern {
     /// Network for `packet`, with wire rates [default: that of the lab's rates]
     #[arg(long, value_name = "NET")]
     packet_network: Option<String>,
-    /// Model packet: so many runs of each pattern with random starts and host times; their medians are compared, and the
+    /// Model packet: so many runs of each pattern with random starts and host times, each as often repeated as was
+    /// measured; their medians are compared, and the
     /// share of the single repetitions that lie where nine of ten of these runs do is told
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
@@ -169,7 +170,7 @@ impl ValidatePattern {
             }
             let start = Instant::now();
             let run = means.run(&named.steps(), &options)?;
-            let one = Finished::new(named, &run);
+            let one = Finished::new(named, &run, options.warm_ups);
             journal.append(&one)?;
             finished.push(one);
             tell_carried((finished.len(), missing.len()), &named.name, &run, start);

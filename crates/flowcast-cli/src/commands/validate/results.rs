@@ -11,7 +11,7 @@ use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{Case, ModelErrors, Validation, html};
 use flowcast::simulate::concurrent::{Method, predict, predict_seeds};
-use flowcast::simulate::packet::seeds::LEVEL;
+use flowcast::simulate::packet::seeds::{LEVEL, Runs};
 use flowcast::stats::sample::median;
 use flowcast::units::Time;
 use serde_json::{Value, json};
@@ -34,9 +34,11 @@ pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors, see
         let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
         for (model, network) in predictors {
             let mut of_model = Predicted::default();
+            let network = as_carried(network, finished);
+            let runs = seeds.map(|seeds| Runs { seeds, repetitions: finished.repetitions() });
             for flows in by_step(&flows, &step_of) {
                 let pattern = Pattern { flows, racks: racks.clone() };
-                of_model.add(&pattern, network, *model, seeds).with_context(|| finished.name.clone())?;
+                of_model.add(&pattern, &network, *model, runs).with_context(|| finished.name.clone())?;
             }
             predicted.push(of_model.durations);
             intervals.push(of_model.intervals);
@@ -53,6 +55,15 @@ pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors, see
     finished.iter().map(case).collect()
 }
 
+/// Where a network asks for warm-ups, those of the measurement if they are known.
+fn as_carried(network: &Network, finished: &Finished) -> Network {
+    let mut network = network.clone();
+    if let (Some(warm_ups), Some(found)) = (&mut network.sharing.warm_ups, finished.warm_ups) {
+        *warm_ups = found;
+    }
+    network
+}
+
 /// What a model says of a pattern's flows, step by step.
 #[derive(Default)]
 struct Predicted {
@@ -61,11 +72,11 @@ struct Predicted {
 }
 
 impl Predicted {
-    fn add(&mut self, pattern: &Pattern, network: &Network, model: Model, seeds: Option<u32>) -> Result<()> {
-        let prediction = match seeds.filter(|_| model == Model::Packet) {
+    fn add(&mut self, pattern: &Pattern, network: &Network, model: Model, runs: Option<Runs>) -> Result<()> {
+        let prediction = match runs.filter(|_| model == Model::Packet) {
             None => predict(pattern, network, Method { model, strictness: Strictness::Extended })?,
-            Some(seeds) => {
-                let (prediction, spreads) = predict_seeds(pattern, network, seeds)?;
+            Some(runs) => {
+                let (prediction, spreads) = predict_seeds(pattern, network, runs)?;
                 self.intervals.extend(spreads.iter().map(|spread| (spread.low.duration, spread.high.duration)));
                 prediction
             }

@@ -203,6 +203,9 @@ pub struct Sharing {
     /// Packet level, several seeds: how much later than its time a message may start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Time>,
+    /// Packet level, several seeds: standard deviation, as a share, of what a message alone takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
     /// Asymmetric Ethernet: flows over the backbone from which it is the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backbone_from: Option<u32>,

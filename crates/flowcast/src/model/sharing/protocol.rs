@@ -64,6 +64,8 @@ pub struct Protocol {
     pub small_queues: bool,
     /// With several seeds: how much later than its time a message may start.
     pub jitter: Time,
+    /// With several seeds: the standard deviation of the logarithm of what a message alone takes.
+    pub noise: f64,
 }
 
 /// Equal windows through queues that lose nothing.
@@ -115,6 +117,7 @@ impl Protocol {
             warm_ups: warm_ups(sharing.warm_ups.unwrap_or(0))?,
             small_queues: sharing.small_queues.unwrap_or(congestion != Congestion::Fixed),
             jitter: sharing.jitter.unwrap_or(Time::from_micros(100.0)),
+            noise: noise(sharing.noise.unwrap_or(0.0))?,
         })
     }
 }
@@ -136,6 +139,13 @@ fn warm_ups(found: u32) -> Result<u32, SharingError> {
         return Ok(found);
     }
     Err(SharingError::Parameter { field: "sharing.warm_ups", found: found.to_string(), expected: "0 to 1000" })
+}
+
+fn noise(found: f64) -> Result<f64, SharingError> {
+    if (0.0..=1.0).contains(&found) {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field: "sharing.noise", found: found.to_string(), expected: "a share from 0 to 1" })
 }
 
 fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {

@@ -1,4 +1,5 @@
-//! What differs from run to run: when messages start, and how long a frame takes from its interface to the switch.
+//! What differs from run to run: when messages start, how long a frame takes from its interface to the switch, and what
+//! the hosts themselves add or save.
 //!
 //! Deterministic drop-tail queues lock phase: of two flows that come in at the rate at which the queue is emptied, one
 //! loses again and again. A random time for each packet, up to that of one frame on the link, breaks this (Floyd and
@@ -27,6 +28,13 @@ impl Jitter {
     #[inline]
     pub(super) fn of_frame(&mut self, frame: Picos) -> Picos {
         self.up_to(frame)
+    }
+
+    /// By what a duration is multiplied whose logarithm has this standard deviation (Box and Muller 1958).
+    pub(super) fn of_duration(&mut self, deviation: f64) -> f64 {
+        let [radius, angle] = [self.0.random::<f64>(), self.0.random::<f64>()];
+        let normal = (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
+        (deviation * normal).exp()
     }
 
     #[inline]

@@ -98,7 +98,23 @@ pub struct Carried {
 /// # Errors
 /// More than can be counted: 2^28 connections, 2^31 packets of one of them, or 26 days.
 pub fn simulate(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
-    warm_up::last_round(wire.protocol.warm_ups, |rounds| simulate_rounds(messages, fabric, wire, rounds))
+    let mut all = simulate_repetitions(messages, fabric, wire, 1)?;
+    Ok(all.pop().expect("one was asked for"))
+}
+
+/// As [`simulate`], `repetitions` times over the same connections, after the warm-ups; frames and losses are those of all
+/// of them.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_repetitions(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+    repetitions: u32,
+) -> Result<Vec<Carried>, SharingError> {
+    let carry = |rounds| simulate_rounds(messages, fabric, wire, rounds);
+    warm_up::last_rounds(wire.protocol.warm_ups, repetitions.max(1), carry)
 }
 
 /// Carries the messages in rounds, over the same connections; those of the first round stand first.

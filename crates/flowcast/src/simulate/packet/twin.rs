@@ -193,6 +193,7 @@ fn protocols() -> impl Strategy<Value = Protocol> {
             warm_ups: 0,
             small_queues: flags.2,
             jitter: Time::from_micros(200.0),
+            noise: 0.0,
         }
     })
 }

@@ -1,8 +1,8 @@
 //! What connections keep from earlier repetitions: a pattern that is carried again and again over the same connections
 //! meets their windows, thresholds and round trips where the repetition before has left them.
 //!
-//! The messages are carried in rounds, each of which begins when the one before has ended everywhere; the last one
-//! counts. Its time is not known beforehand: rounds begin ever farther apart until it fits.
+//! The messages are carried in rounds, each of which begins when the one before has ended everywhere; the last ones
+//! count. Their time is not known beforehand: rounds begin ever farther apart until they fit.
 
 use super::{Carried, Message, SharingError};
 use crate::simulate::fluid::{Interval, Passage};
@@ -48,40 +48,43 @@ impl Rounds {
         starts.zip(carried.passages.chunks(flows.max(1))).all(|(next, round)| end_of(round) + PAUSE <= next)
     }
 
-    /// The last round, as if it were the only one.
-    fn last_of(self, mut carried: Carried) -> Carried {
-        let (flows, shift) = (carried.passages.len() / self.count(), self.start(self.count - 1));
-        let before = carried.passages.len() - flows;
-        let sooner = |time: Time| if time > shift { time - shift } else { Time::ZERO };
-        carried.passages.drain(..before);
-        carried.intervals.drain(..before);
-        for passage in &mut carried.passages {
-            *passage = Passage { end: sooner(passage.end), ..*passage };
-        }
-        for interval in carried.intervals.iter_mut().flatten() {
-            *interval = Interval { from: sooner(interval.from), to: sooner(interval.to), ..*interval };
-        }
-        carried
+    /// The rounds from `first` on, each as if it were the only one.
+    fn from(self, first: u32, carried: Carried) -> Vec<Carried> {
+        let flows = (carried.passages.len() / self.count()).max(1);
+        let alone = |(round, (passages, intervals)): (u32, (&[Passage], &[Vec<Interval>]))| {
+            let shift = self.start(round);
+            let sooner = |time: Time| if time > shift { time - shift } else { Time::ZERO };
+            let earlier =
+                |interval: &Interval| Interval { from: sooner(interval.from), to: sooner(interval.to), ..*interval };
+            Carried {
+                passages: passages.iter().map(|one| Passage { end: sooner(one.end), ..*one }).collect(),
+                intervals: intervals.iter().map(|of_one| of_one.iter().map(earlier).collect()).collect(),
+                ..carried
+            }
+        };
+        let rounds = carried.passages.chunks(flows).zip(carried.intervals.chunks(flows));
+        (0..).zip(rounds).skip(first as usize).map(alone).collect()
     }
 }
 
-/// The last of `warm_ups + 1` rounds.
+/// The last `counted` of `warm_ups + counted` rounds; frames and losses are those of all of them.
 ///
 /// # Errors
 /// Those of `carry`.
-pub(super) fn last_round(
+pub(super) fn last_rounds(
     warm_ups: u32,
+    counted: u32,
     carry: impl Fn(Rounds) -> Result<Carried, SharingError>,
-) -> Result<Carried, SharingError> {
+) -> Result<Vec<Carried>, SharingError> {
     let first = carry(Rounds::once())?;
-    if warm_ups == 0 {
-        return Ok(first);
+    if warm_ups + counted == 1 || first.passages.is_empty() {
+        return Ok(vec![first; counted as usize]);
     }
-    let mut rounds = Rounds { count: warm_ups + 1, period: end_of(&first.passages) + PAUSE };
+    let mut rounds = Rounds { count: warm_ups + counted, period: end_of(&first.passages) + PAUSE };
     loop {
         let carried = carry(rounds)?;
         if rounds.fits(&carried) {
-            return Ok(rounds.last_of(carried));
+            return Ok(rounds.from(warm_ups, carried));
         }
         rounds.period = rounds.period * FARTHER;
     }
