@@ -129,6 +129,41 @@ fn intervals_hold_the_truth_and_a_network_file_reads_back() {
 }
 
 #[test]
+fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
+    let transport = |text: &str| Some(network(text).sharing);
+    let with = |samples: &ConflictSamples, transport| {
+        let options = ConflictFitOptions { replicates: 2, transport, ..ConflictFitOptions::default() };
+        fit_conflicts(samples, options, &durations).unwrap()
+    };
+    let named = |fit: &ConflictFit, name: &str| fit.models.iter().find(|fit| fit.name() == name).unwrap().clone();
+    let window = "window = \"160kB\"\n";
+    let settling = network(&format!("{window}alpha = 1.0\nkappa = 1.0\ntransient = true\n"));
+    let fit = with(&made_by(&settling, Model::ClosedLoop, 6, 0.0), transport(window));
+    let settled = named(&fit, "closed-loop-transient").held_out.unwrap();
+    assert!(settled.mean_absolute < 0.005, "{settled:?}");
+    assert_eq!(fit.best_fluid_model().name(), "closed-loop-transient");
+    let written = fit.to_network("mine", Default::default());
+    assert_eq!(Network::from_toml(&written.to_toml(), &[]).unwrap(), written);
+    assert_eq!((written.sharing.transient, written.sharing.kappa), (Some(true), Some(1.0)));
+    assert!(written.sharing.odd_end.is_some() && written.provenance.contains_key("fitted.closed-loop.sharing.kappa"));
+
+    let packets = "window = \"160kB\"\nfirst_window = \"160kB\"\n";
+    let fit = with(&made_by(&network(packets), Model::Packet, 6, 0.0), transport(packets));
+    let counted = named(&fit, "packet").held_out.unwrap();
+    assert!(counted.mean_absolute < 0.01, "{counted:?}");
+    assert_eq!(fit.best_model().name(), "packet");
+    let written = fit.to_packet_network("mine", Default::default()).unwrap();
+    assert!((written.nic.rate().as_bytes_per_second() * 8e-6 / 47.0 - 1.0).abs() < 0.005);
+
+    // Losses leave no common window, and without a transport there is nothing to count.
+    let cubic = "congestion = \"cubic\"\nqueue = \"100kB\"\n";
+    let names: Vec<&str> =
+        with(&made_by(&network(""), Model::Fair, 4, 0.0), transport(cubic)).models.iter().map(ModelFit::name).collect();
+    assert!(names.contains(&"packet") && !names.contains(&"closed-loop-transient"), "{names:?}");
+    assert!(with(&made_by(&network(""), Model::Fair, 4, 0.0), None).to_packet_network("mine", Default::default()).is_none());
+}
+
+#[test]
 fn random_patterns_change_no_parameter() {
     let truth = network("alpha = 1.0\nkappa = 0.5\n");
     let mut samples = made_by(&truth, Model::ClosedLoop, 6, 0.002);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -49,6 +49,12 @@ pub struct Fit {
     /// Write the network file
     #[arg(short, long, value_name = "NET.toml")]
     output: Option<PathBuf>,
+    /// Of conflicts: write the network file for the model packet, which has wire rates
+    #[arg(long, value_name = "NET.toml", conflicts_with_all = ["prtt", "regions"])]
+    packet_output: Option<PathBuf>,
+    /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
+    window: Option<Bytes>,
     /// Name of the network [default: the output file's name, or "measured"]
     #[arg(long)]
     name: Option<String>,
@@ -86,7 +92,7 @@ impl Fit {
         }
         let samples = PrttSamples::from_csv(&text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
-        self.write(&fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
+        write(self.output.as_deref(), &fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
         if self.json {
             println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
         } else {
@@ -97,20 +103,22 @@ impl Fit {
 
     fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {
         let replicates = self.replicates.unwrap_or(ConflictFitOptions::default().replicates);
-        let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed };
+        let transport = fit_conflicts::transport(samples, self.window)?;
+        let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed, transport };
         let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
-        self.write(&fit.to_network(&self.network_name(), fit_conflicts::provenance_of(samples, &fit)))?;
+        let provenance = fit_conflicts::provenance_of(samples, &fit);
+        write(self.output.as_deref(), &fit.to_network(&self.network_name(), provenance.clone()))?;
+        if let Some(output) = &self.packet_output {
+            let expected = "--packet-output: found conflicts of an unknown transport, expected --window SIZE";
+            let network = fit.to_packet_network(&stem(output).unwrap_or_else(|| "measured".into()), provenance);
+            write(Some(output), &network.context(expected)?)?;
+        }
         if self.json {
             println_out!("{}", fit_conflicts::document(&fit, samples));
         } else {
             fit_conflicts::print(&fit);
         }
         Ok(())
-    }
-
-    fn write(&self, network: &Network) -> Result<()> {
-        let Some(output) = &self.output else { return Ok(()) };
-        write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
     }
 
     fn fit_regions(&self) -> Result<()> {
@@ -135,9 +143,17 @@ impl Fit {
     }
 
     fn network_name(&self) -> String {
-        let stem = || self.output.as_ref()?.file_stem()?.to_str().map(str::to_owned);
-        self.name.clone().or_else(stem).unwrap_or_else(|| "measured".into())
+        self.name.clone().or_else(|| stem(self.output.as_ref()?)).unwrap_or_else(|| "measured".into())
     }
+}
+
+fn write(output: Option<&Path>, network: &Network) -> Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
+}
+
+fn stem(path: &Path) -> Option<String> {
+    path.file_stem()?.to_str().map(str::to_owned)
 }
 
 /// This run's provenance, and that of the samples under `samples.`.

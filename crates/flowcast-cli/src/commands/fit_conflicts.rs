@@ -2,29 +2,64 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context, Result};
 use flowcast::cluster::flow::Flow;
+use flowcast::cluster::pattern::Pattern;
 use flowcast::cluster::racks::Racks;
 use flowcast::fit::conflict_samples::ConflictSamples;
 use flowcast::fit::conflicts::{ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
 use flowcast::model::network::Network;
-use flowcast::model::sharing::SharingError;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, PredictError, predict_flows};
-use flowcast::units::{Rate, Rounded, Time};
+use flowcast::model::sharing::{Sharing, SharingError};
+use flowcast::simulate::concurrent::{Method, PredictError, predict_flows, predict_seeds};
+use flowcast::simulate::packet::seeds::Runs;
+use flowcast::units::{Bytes, Rate, Rounded, Time};
+use flowcast_lab::{LabSpec, Level, network_of};
 use serde_json::{Value, json};
 
 use crate::output::println_out;
 use crate::provenance;
 use crate::tables::table;
 
+/// Runs of the packet level where queues overflow, and single runs are a matter of chance.
+const SEEDS: u32 = 9;
+
 /// Durations of flows under a model, stepped through their events.
 pub fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Result<Vec<Time>, SharingError> {
     let method = Method { model, strictness: Strictness::Extended };
-    match predict_flows(flows, racks, network, method) {
+    let prediction = if model == Model::Packet && network.sharing.queue.is_some() {
+        let pattern = Pattern { flows: flows.to_vec(), racks: racks.clone() };
+        predict_seeds(&pattern, network, Runs::once(SEEDS)).map(|(prediction, _)| prediction)
+    } else {
+        predict_flows(flows, racks, network, method)
+    };
+    match prediction {
         Ok(prediction) => Ok(prediction.flows.iter().map(|flow| flow.duration).collect()),
         Err(PredictError::Sharing(refused)) => Err(refused),
     }
+}
+
+/// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
+pub fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Option<Sharing>> {
+    if window.is_some() {
+        let restart = Some(false);
+        return Ok(Some(Sharing { window, first_window: window, idle_restart: restart, ..Sharing::default() }));
+    }
+    let Some(lab) = samples.provenance.get("lab") else { return Ok(None) };
+    let spec: LabSpec = serde_json::from_str(lab).context("# lab")?;
+    let transport = network_of(&spec, Level::Wire)?.sharing;
+    // The packet level has neither cuts nor exponents.
+    Ok(Some(Sharing {
+        odd_end: None,
+        odd_inner: None,
+        io_out: None,
+        include: None,
+        start_end: None,
+        alpha: None,
+        kappa: None,
+        ..transport
+    }))
 }
 
 /// This run's provenance, and that of the samples under `samples.`.
@@ -56,14 +91,14 @@ pub fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
     };
     let model = |fit: &ModelFit| {
         json!({
-            "model": fit.model.name(), "parameters": fit.parameters.iter().map(parameter).collect::<Vec<_>>(),
+            "model": fit.name(), "parameters": fit.parameters.iter().map(parameter).collect::<Vec<_>>(),
             "fitted": errors(&fit.fitted), "left_out": errors(&fit.left_out),
             "held_out": fit.held_out.as_ref().map(errors),
         })
     };
     let (conflicts, random, repetitions) = fit.counts;
     json!({
-        "schema": "flowcast/conflict-fit/1", "best": fit.best_model().model.name(),
+        "schema": "flowcast/conflict-fit/1", "best": fit.best_model().name(),
         "latency": { "value_s": latency[0], "interval_s": [latency[1], latency[2]] },
         "bandwidth": rate(&fit.rate), "backbone": backbone,
         "models": fit.models.iter().map(model).collect::<Vec<_>>(),
@@ -83,7 +118,7 @@ fn errors(errors: &Errors) -> Value {
 
 fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
     let predicted: BTreeMap<&str, f64> =
-        fit.models.iter().map(|fit| fit.model.name()).zip(one.predicted.iter().copied()).collect();
+        fit.models.iter().map(ModelFit::name).zip(one.predicted.iter().copied()).collect();
     json!({
         "conflict": one.conflict, "kind": one.kind.to_string(), "flow": one.flow.id, "src": one.flow.src.0,
         "dst": one.flow.dst.0, "times_longer_than_alone": one.measured.value,
@@ -100,7 +135,13 @@ pub fn print(fit: &ConflictFit) {
     print_models(fit);
     let best = fit.best_model();
     let on = if best.held_out.is_some() { "on the random patterns" } else { "on conflicts left out" };
-    println_out!("{} explains this network best, {on}.", best.model.name());
+    println_out!("{} explains this network best, {on}.", best.name());
+    if best.model == Model::Packet {
+        println_out!(
+            "The network file is for {}; packet has wire rates: --packet-output.",
+            fit.best_fluid_model().name()
+        );
+    }
     if fit.has_racks && fit.backbone.is_none() {
         eprintln!(
             "warning: the backbone was not saturated and is taken for no limit; measure with more nodes in a rack"
@@ -116,7 +157,7 @@ pub fn print(fit: &ConflictFit) {
 fn print_slowdowns(fit: &ConflictFit) {
     let best = fit.best;
     let mut table =
-        table(&["conflict", ">flow", "", ">times alone", ">interval", &format!(">{}", fit.best_model().model.name())]);
+        table(&["conflict", ">flow", "", ">times alone", ">interval", &format!(">{}", fit.best_model().name())]);
     let mut last = "";
     for one in &fit.slowdowns {
         let name = if one.conflict == last { "" } else { one.conflict.as_str() };
@@ -152,7 +193,7 @@ fn print_parameters(fit: &ConflictFit) {
     for model in &fit.models {
         for parameter in &model.parameters {
             let Estimate { value, low, high } = parameter.estimate;
-            row(parameter.field, model.model.name(), [value, low, high].map(|number| format!("{number:.3}")));
+            row(parameter.field, model.name(), [value, low, high].map(|number| format!("{number:.3}")));
         }
     }
     println_out!("{table}");
@@ -166,7 +207,7 @@ fn print_models(fit: &ConflictFit) {
         let held_out = model.held_out.as_ref();
         let or_none = |value: Option<f64>| value.map_or("-".to_owned(), percent);
         table.add_row([
-            model.model.name().to_owned(),
+            model.name().to_owned(),
             or_none(held_out.map(|errors| errors.mean_absolute)),
             or_none(held_out.map(|errors| errors.worst)),
             percent(model.left_out.mean_absolute),

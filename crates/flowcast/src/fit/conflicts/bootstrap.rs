@@ -29,7 +29,7 @@ pub(super) fn bootstrap(
     fitter: &Fitter<'_>,
     conflicts: &[&Measured],
     whole: &Whole,
-    options: ConflictFitOptions,
+    options: &ConflictFitOptions,
 ) -> Result<Replicates, ConflictFitError> {
     let mut resampler = Resampler::from_seed(options.seed);
     let mut all = Vec::with_capacity(options.replicates);

@@ -8,6 +8,9 @@
 //! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, and on each
 //! conflict after a fit to all others.
 //!
+//! What carried the messages decides which models can be compared: with the window known also the closed loop while its
+//! queues fill, and the packet level, neither of which has anything to fit.
+//!
 //! Stepping flows through their events is a later stage of this library, so the caller brings it as a [`Predictor`].
 
 mod bootstrap;
@@ -25,8 +28,8 @@ use crate::cluster::conflicts::{Conflict, Kind};
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
-use crate::model::sharing::SharingError;
 use crate::model::sharing::model::Model;
+use crate::model::sharing::{Sharing, SharingError};
 use crate::stats::StatsError;
 use crate::stats::error_measures::error_summary;
 use crate::units::Time;
@@ -34,7 +37,7 @@ use crate::units::Time;
 use bootstrap::{Replicates, bootstrap, estimate};
 pub use links::{BackboneLimit, Links, SATURATED};
 pub use outcome::{BackboneFit, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
-use parameters::CANDIDATES;
+use parameters::Needs;
 use search::Fitter;
 
 /// Durations of flows under a model.
@@ -55,7 +58,7 @@ pub enum ConflictFitError {
 }
 
 /// How to fit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFitOptions {
     /// Bootstrap replicates.
     pub replicates: usize,
@@ -63,11 +66,13 @@ pub struct ConflictFitOptions {
     pub level: f64,
     /// Seed of the bootstrap.
     pub seed: u64,
+    /// What carried the messages, as `packet` reads it, if it is known.
+    pub transport: Option<Sharing>,
 }
 
 impl Default for ConflictFitOptions {
     fn default() -> ConflictFitOptions {
-        ConflictFitOptions { replicates: 200, level: 0.95, seed: 1 }
+        ConflictFitOptions { replicates: 200, level: 0.95, seed: 1, transport: None }
     }
 }
 
@@ -92,13 +97,14 @@ pub fn fit_conflicts(
     if conflicts.iter().all(|measured| measured.conflict.kind == Kind::Alone) && !conflicts.is_empty() {
         return Err(ConflictFitError::NoConflict);
     }
-    let fitter = Fitter { racks: &samples.racks, predictor };
+    let transport = options.transport.as_ref();
+    let fitter = Fitter { racks: &samples.racks, predictor, transport, candidates: parameters::candidates(transport) };
     let observed = observe(&conflicts);
     let whole = Whole::of(&fitter, &observed)?;
-    let replicates = bootstrap(&fitter, &conflicts, &whole, options)?;
+    let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
     let random = observe(&random);
-    let mut models = Vec::with_capacity(CANDIDATES.len());
-    for place in 0..CANDIDATES.len() {
+    let mut models = Vec::with_capacity(fitter.candidates.len());
+    for place in 0..fitter.candidates.len() {
         models.push(whole.model_fit(&fitter, place, (&observed, &random), &replicates)?);
     }
     Ok(ConflictFit {
@@ -108,9 +114,9 @@ pub fn fit_conflicts(
         best: best(&models),
         models,
         slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
-        options,
         counts: (observed.len(), random.len(), samples.measured.iter().map(Measured::repetitions).sum()),
         has_racks: samples.racks.count() > 1,
+        options: options.clone(),
     })
 }
 
@@ -121,9 +127,8 @@ fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
 
 /// The first of those with the smallest mean error on what no fit has seen.
 fn best(models: &[ModelFit]) -> usize {
-    let error = |fit: &ModelFit| fit.held_out.as_ref().unwrap_or(&fit.left_out).mean_absolute;
     let places = 0..models.len();
-    places.min_by(|a, b| error(&models[*a]).total_cmp(&error(&models[*b]))).expect("there are models")
+    places.min_by(|a, b| models[*a].unseen().total_cmp(&models[*b].unseen())).expect("there are models")
 }
 
 /// Links and the parameters of all candidates, in the search's scale.
@@ -136,20 +141,20 @@ struct Whole {
 impl Whole {
     fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
         let links = Links::of(observed)?;
-        let found = CANDIDATES.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
+        let found = fitter.candidates.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
         Ok(Whole { links, found })
     }
 
     /// From where another fit ended.
     fn near(&self, fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
         let links = Links::of(observed)?;
-        let found = CANDIDATES.iter().zip(&self.found);
+        let found = fitter.candidates.iter().zip(&self.found);
         let found = found.map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed)).collect();
         Ok(Whole { links, found })
     }
 
-    fn network(&self, place: usize) -> Network {
-        search::network_with(&CANDIDATES[place], &self.found[place].at, &self.links)
+    fn network(&self, fitter: &Fitter<'_>, place: usize) -> Network {
+        fitter.network_with(&fitter.candidates[place], &self.found[place].at, &self.links)
     }
 
     fn model_fit(
@@ -159,7 +164,7 @@ impl Whole {
         (observed, random): (&[Observed<'_>], &[Observed<'_>]),
         replicates: &Replicates,
     ) -> Result<ModelFit, ConflictFitError> {
-        let candidate = &CANDIDATES[place];
+        let candidate = &fitter.candidates[place];
         let mut parameters = Vec::new();
         for (at, parameter) in candidate.parameters.iter().enumerate() {
             let values: Vec<f64> =
@@ -169,10 +174,11 @@ impl Whole {
             let is_measured = self.found[place].is_felt[at];
             parameters.push(FittedParameter { field: parameter.field, estimate, is_measured });
         }
-        let network = self.network(place);
+        let network = self.network(fitter, place);
         let contended: Vec<&Observed<'_>> = observed.iter().filter(|one| one.conflict.kind != Kind::Alone).collect();
         Ok(ModelFit {
             model: candidate.model,
+            is_settling: candidate.needs == Needs::Window,
             parameters,
             fitted: fitter.errors(candidate.model, &network, contended.iter().copied())?,
             left_out: self.left_out(fitter, place, observed)?,
@@ -195,9 +201,9 @@ impl Whole {
             let others: Vec<Observed<'_>> =
                 observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
             let links = Links::of(&others)?;
-            let found = fitter.refine(&CANDIDATES[place], &self.found[place].at, &links, &others);
-            let network = search::network_with(&CANDIDATES[place], &found.at, &links);
-            fitter.judge(CANDIDATES[place].model, &network, left, &mut judged);
+            let found = fitter.refine(&fitter.candidates[place], &self.found[place].at, &links, &others);
+            let network = fitter.network_with(&fitter.candidates[place], &found.at, &links);
+            fitter.judge(fitter.candidates[place].model, &network, left, &mut judged);
         }
         judged.errors()
     }
@@ -210,8 +216,9 @@ impl Whole {
     ) -> Result<Vec<Slowdown>, ConflictFitError> {
         let mut all = Vec::new();
         for (at, one) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
-            let predicted: Vec<Option<Vec<Time>>> = (0..CANDIDATES.len())
-                .map(|place| fitter.durations(CANDIDATES[place].model, &self.network(place), one.conflict).ok())
+            let candidates = fitter.candidates.iter().enumerate();
+            let predicted: Vec<Option<Vec<Time>>> = candidates
+                .map(|(at, known)| fitter.durations(known.model, &self.network(fitter, at), one.conflict).ok())
                 .collect();
             for (place, flow) in one.conflict.flows.iter().enumerate() {
                 let times_alone = |time: Time, links: &Links| time.as_seconds() / links.alone(flow.size).as_seconds();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::search::{plain_network, plain_sharing};
+use super::parameters::known;
+use super::search::{packet_network, plain_network, plain_sharing, settling};
 use super::{BackboneLimit, ConflictFit, Estimate, FittedParameter, Links, ModelFit};
 use crate::model::network::{Interval, Network};
 use crate::model::sharing::Sharing;
@@ -10,23 +11,36 @@ use crate::model::sharing::model::Model;
 use crate::units::{Rate, Time};
 
 impl ConflictFit {
-    /// The network with the parameters of all models, the best one as its own, and `provenance`. `alpha` is that of the
-    /// closed loop, unless alpha-fair, which shares the field, is the best.
-    pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
-        let limit =
-            |fit: &super::outcome::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
-        let links = Links {
-            latency: tidy_time(self.latency.value),
-            rate: tidy_rate(self.rate.value),
-            backbone: self.backbone.as_ref().map(limit),
-        };
-        let best = self.best_model();
+    /// The network with the parameters of all fluid models, the best of them as its own, and `provenance`. `alpha` is that
+    /// of the closed loop, unless alpha-fair, which shares the field, is the best, or the closed loop while queues fill,
+    /// which has 1. What the fields do not hold stands in the provenance.
+    pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
+        let (links, best) = (self.tidy_links(), self.best_fluid_model());
         let mut sharing = Sharing { model: Some(best.model.name().to_owned()), ..plain_sharing(&links) };
         for parameter in self.written_parameters() {
             set(&mut sharing, parameter);
         }
+        if best.is_settling {
+            sharing = settling(&sharing, self.options.transport.as_ref().unwrap_or(&Sharing::default()));
+        }
+        let network = Network { sharing, intervals: self.interval_texts(), ..plain_network(&links) };
+        self.told(network, name, provenance)
+    }
+
+    /// The network of the packet level: wire rates, and the transport that was given. None without that.
+    pub fn to_packet_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Option<Network> {
+        let network = packet_network(&self.tidy_links(), self.options.transport.as_ref()?);
+        Some(self.told(network, name, provenance))
+    }
+
+    fn told(&self, network: Network, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
         for fit in &self.models {
-            provenance.insert(format!("error.{}", fit.model.name()), fit.verdict());
+            provenance.insert(format!("error.{}", fit.name()), fit.verdict());
+            for parameter in &fit.parameters {
+                let Estimate { value, low, high } = parameter.estimate;
+                let text = format!("{} ({} to {})", tidy(value), tidy(low), tidy(high));
+                provenance.insert(format!("fitted.{}.{}", fit.name(), parameter.field), text);
+            }
         }
         let (conflicts, random, repetitions) = self.counts;
         Network {
@@ -35,10 +49,18 @@ impl ConflictFit {
             source: format!(
                 "flowcast fit, {conflicts} conflicts and {random} random patterns in {repetitions} repetitions"
             ),
-            sharing,
-            intervals: self.interval_texts(),
             provenance,
-            ..plain_network(&links)
+            ..network
+        }
+    }
+
+    fn tidy_links(&self) -> Links {
+        let limit =
+            |fit: &super::outcome::BackboneFit| BackboneLimit { rate: tidy_rate(fit.rate.value), from: fit.from.value };
+        Links {
+            latency: tidy_time(self.latency.value),
+            rate: tidy_rate(self.rate.value),
+            backbone: self.backbone.as_ref().map(limit),
         }
     }
 
@@ -47,9 +69,19 @@ impl ConflictFit {
         &self.models[self.best]
     }
 
+    /// The fluid model that does: one that goodput belongs to.
+    pub fn best_fluid_model(&self) -> &ModelFit {
+        let fluid = self.models.iter().filter(|fit| fit.model != Model::Packet);
+        fluid.min_by(|a, b| a.unseen().total_cmp(&b.unseen())).expect("there are fluid models")
+    }
+
     /// Each field once.
     fn written_parameters(&self) -> Vec<&FittedParameter> {
-        let best = self.best_model();
+        let best = self.best_fluid_model();
+        if best.is_settling {
+            let cuts = self.models.iter().filter(|fit| fit.model == Model::FlowCuts);
+            return cuts.flat_map(|fit| &fit.parameters).collect();
+        }
         let left_out = if best.model == Model::AlphaFair { "sharing.alpha" } else { "" };
         let of_others = self.models.iter().filter(|fit| fit.model != Model::AlphaFair).flat_map(|fit| &fit.parameters);
         let others = of_others.filter(|parameter| parameter.field != left_out);
@@ -90,9 +122,9 @@ impl ModelFit {
 }
 
 fn set(sharing: &mut Sharing, parameter: &FittedParameter) {
-    let candidates = super::CANDIDATES.iter().flat_map(|candidate| candidate.parameters);
-    let known = candidates.into_iter().find(|known| known.field == parameter.field);
-    known.expect("fitted parameters are those of candidates").set(sharing, tidy(parameter.estimate.value));
+    known(parameter.field)
+        .expect("fitted parameters are those of candidates")
+        .set(sharing, tidy(parameter.estimate.value));
 }
 
 /// Six significant digits: more than any measurement has, and short in a file.

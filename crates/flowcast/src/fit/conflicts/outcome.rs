@@ -54,6 +54,8 @@ pub struct BackboneFit {
 pub struct ModelFit {
     /// The model.
     pub model: Model,
+    /// Whether it is the closed loop followed while queues fill (`sharing.transient`).
+    pub is_settling: bool,
     /// Its parameters.
     pub parameters: Vec<FittedParameter>,
     /// On the conflicts that it was fitted to.
@@ -62,6 +64,18 @@ pub struct ModelFit {
     pub left_out: Errors,
     /// On the random patterns, if there are any.
     pub held_out: Option<Errors>,
+}
+
+impl ModelFit {
+    /// Mean error on what no fit has seen.
+    pub(super) fn unseen(&self) -> f64 {
+        self.held_out.as_ref().unwrap_or(&self.left_out).mean_absolute
+    }
+
+    /// Name in tables and files.
+    pub fn name(&self) -> &'static str {
+        if self.is_settling { "closed-loop-transient" } else { self.model.name() }
+    }
 }
 
 /// A parameter of a model.

@@ -2,6 +2,7 @@
 
 use crate::model::sharing::Sharing;
 use crate::model::sharing::model::Model;
+use crate::model::sharing::protocol::Congestion;
 
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]
@@ -60,10 +61,23 @@ impl Parameter {
 pub struct Candidate {
     /// The model.
     pub model: Model,
+    /// What it needs besides its parameters.
+    pub needs: Needs,
     /// What is fitted.
     pub parameters: &'static [Parameter],
     /// Where searches begin, in the order of the parameters.
     pub starts: &'static [&'static [f64]],
+}
+
+/// What a candidate takes from the measurement's transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// The window, to follow how queues fill.
+    Window,
+    /// All of it, and wire rates.
+    Transport,
 }
 
 const CUT: (f64, f64) = (0.0, 20.0);
@@ -91,24 +105,42 @@ const CUTS: [Parameter; 4] = [
 ];
 
 const fn plain(model: Model) -> Candidate {
-    Candidate { model, parameters: &[], starts: &[&[]] }
+    Candidate { model, needs: Needs::Nothing, parameters: &[], starts: &[&[]] }
 }
 
 /// The models, the simpler ones first. Cuts begin at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
-pub const CANDIDATES: [Candidate; 7] = [
+const FLUID: [Candidate; 7] = [
     plain(Model::Independent),
     plain(Model::Fair),
     plain(Model::DegreeFair),
     plain(Model::Asymmetric),
     Candidate {
-        model: Model::FlowCuts,
         parameters: &CUTS,
         starts: &[&[0.5, 2.0, 3.0, 0.5], &[0.75, 4.0 / 3.0, 3.0, 0.5], &[1.0, 1.0, 0.0, 0.0]],
+        ..plain(Model::FlowCuts)
     },
-    Candidate { model: Model::AlphaFair, parameters: &[ALPHA], starts: &[&[1.0], &[0.5], &[2.41], &[8.0]] },
+    Candidate { parameters: &[ALPHA], starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
     Candidate {
-        model: Model::ClosedLoop,
         parameters: &[ALPHA, KAPPA],
         starts: &[&[1.0, 1.0], &[1.0, 0.1], &[2.41, 0.1], &[0.5, 0.5], &[8.0, 0.1]],
+        ..plain(Model::ClosedLoop)
     },
 ];
+
+/// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
+/// window, the closed loop while it settles if all flows keep the same window, and the packet level.
+pub fn candidates(transport: Option<&Sharing>) -> Vec<Candidate> {
+    let mut all = FLUID.to_vec();
+    if let Some(transport) = transport {
+        if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {
+            all.push(Candidate { needs: Needs::Window, ..plain(Model::ClosedLoop) });
+        }
+        all.push(Candidate { needs: Needs::Transport, ..plain(Model::Packet) });
+    }
+    all
+}
+
+/// The parameter that stands in this field.
+pub fn known(field: &str) -> Option<Parameter> {
+    FLUID.iter().flat_map(|candidate| candidate.parameters).copied().find(|known| known.field == field)
+}

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::parameters::Candidate;
-use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
+use super::parameters::{Candidate, Needs};
+use super::{BackboneLimit, ConflictFitError, Errors, Links, Observed, Predictor, errors};
 use crate::cluster::conflicts::{Conflict, Kind};
 use crate::cluster::racks::Racks;
 use crate::fit::descent::{Lowest, descend};
@@ -12,8 +12,9 @@ use crate::model::file_system::FileSystem;
 use crate::model::machine::Machine;
 use crate::model::network::{Backbone, Network, Nic, PointToPoint, Rule, SCHEMA};
 use crate::model::sharing::model::Model;
+use crate::model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
 use crate::model::sharing::{Sharing, SharingError};
-use crate::units::Time;
+use crate::units::{Bytes, Rate, Time};
 
 /// What predictions need apart from the network.
 pub struct Fitter<'a> {
@@ -21,6 +22,10 @@ pub struct Fitter<'a> {
     pub racks: &'a Racks,
     /// Steps flows through their events.
     pub predictor: &'a Predictor<'a>,
+    /// What carried the messages, if it is known.
+    pub transport: Option<&'a Sharing>,
+    /// The models.
+    pub candidates: Vec<Candidate>,
 }
 
 /// Predicted and measured durations of several conflicts.
@@ -67,7 +72,7 @@ impl Fitter<'_> {
         links: &Links,
         observed: &[Observed<'_>],
     ) -> Option<Vec<f64>> {
-        let network = network_with(candidate, at, links);
+        let network = self.network_with(candidate, at, links);
         let mut all = Vec::new();
         for one in observed.iter().filter(|one| one.conflict.kind != Kind::Alone) {
             let durations = self.durations(candidate.model, &network, one.conflict).ok()?;
@@ -75,6 +80,22 @@ impl Fitter<'_> {
             all.extend(pairs.map(|(predicted, measured)| (predicted.as_nanos() / measured.as_nanos()).ln()));
         }
         Some(all)
+    }
+
+    /// The network of a place of the search.
+    pub fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
+        let transport = self.transport.cloned().unwrap_or_default();
+        match candidate.needs {
+            Needs::Nothing => {
+                let mut sharing = plain_sharing(links);
+                for (parameter, value) in candidate.parameters.iter().zip(at) {
+                    parameter.set(&mut sharing, parameter.in_file(*value));
+                }
+                Network { sharing, ..plain_network(links) }
+            }
+            Needs::Window => Network { sharing: settling(&plain_sharing(links), &transport), ..plain_network(links) },
+            Needs::Transport => packet_network(links, &transport),
+        }
     }
 
     /// Predicted durations of a conflict.
@@ -106,13 +127,23 @@ impl Fitter<'_> {
     }
 }
 
-/// The network of a place of the search.
-pub fn network_with(candidate: &Candidate, at: &[f64], links: &Links) -> Network {
-    let mut sharing = plain_sharing(links);
-    for (parameter, value) in candidate.parameters.iter().zip(at) {
-        parameter.set(&mut sharing, parameter.in_file(*value));
+/// The closed loop with equal windows, followed while queues fill: alpha = kappa = 1.
+pub fn settling(sharing: &Sharing, transport: &Sharing) -> Sharing {
+    Sharing { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true), window: transport.window, ..sharing.clone() }
+}
+
+/// The packet level counts frames: wire rates, and no latency that is a frame's own way through the switch.
+pub fn packet_network(links: &Links, transport: &Sharing) -> Network {
+    let frame = (SEGMENT + FRAME_OVERHEAD) as f64 / SEGMENT as f64;
+    let wire = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * frame);
+    let through = links.rate.time_for(Bytes(SEGMENT));
+    let latency = if links.latency > through { links.latency - through } else { Time::ZERO };
+    let backbone = links.backbone.map(|limit| BackboneLimit { rate: wire(limit.rate), ..limit });
+    let model = Some(Model::Packet.name().to_owned());
+    Network {
+        sharing: Sharing { model, ..transport.clone() },
+        ..plain_network(&Links { latency, rate: wire(links.rate), backbone })
     }
-    Network { sharing, ..plain_network(links) }
 }
 
 /// What is not searched for: the backbone's limit, and the cut of a flow alone.
