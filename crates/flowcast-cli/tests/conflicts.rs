@@ -63,20 +63,57 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     assert!(!folder.path().join("conflicts.csv.partial").exists());
     assert!(document["provenance"]["lab"].as_str().unwrap().contains("20"));
 
-    let fit = json(&flowcast(folder.path(), "fit conflicts.csv -o mine.toml --replicates 5 --json"));
+    let fit = json(&flowcast(folder.path(), "fit conflicts.csv -o mine.toml --packet-output wire.toml --replicates 5 --json"));
     // Fixed windows: the flow out of a node that two flows enter gets half as well.
     let [out, ..] = times(&fit, "in-out-2")[..] else { panic!("{fit}") };
     assert!((1.5..2.5).contains(&out), "{out}");
     let shown = flowcast(folder.path(), "networks show ./mine.toml");
     let text = String::from_utf8(shown.stdout).unwrap();
     for expected in [
-        "[intervals.\"sharing.kappa\"]",
+        "\"fitted.closed-loop.sharing.kappa\"",
         "\"samples.kernel\"",
         "\"error.closed-loop\"",
+        "\"error.closed-loop-transient\"",
+        "\"error.packet\"",
         "[intervals.\"nic.bandwidth\"]",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    let wire = std::fs::read_to_string(folder.path().join("wire.toml")).unwrap();
+    assert!(wire.contains("model = \"packet\"") && wire.contains("window = \"40960B\""), "{wire}");
+}
+
+#[test]
+fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
+    if !there_is_mpi("ranks_of_a_launcher_carry_conflicts_over_tcp") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --most 2 --kinds out --holdout 1 --over tcp";
+    let measure = |launcher: &str, more: &str| {
+        // The launcher gives up before the test would hang.
+        let mut command = Command::new("timeout");
+        command.args(["60", env!("CARGO_BIN_EXE_flowcast")]).args(what.split_whitespace()).args(more.split_whitespace());
+        command.args(["--launcher", launcher, "-o", "conflicts.csv", "--json"]).current_dir(folder.path());
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").output().unwrap()
+    };
+    let document = json(&measure("mpirun -np 4 --oversubscribe", "--node-per-rank --via 127.0.0.1"));
+    let names: Vec<&str> =
+        document["conflicts"].as_array().unwrap().iter().map(|one| one["conflict"].as_str().unwrap()).collect();
+    assert_eq!(names, ["alone", "alone-half", "out-2", "random-1"]);
+    for flow in document["conflicts"].as_array().unwrap().iter().flat_map(|one| one["flows"].as_array().unwrap()) {
+        assert!(flow["median_s"].as_f64().unwrap() > 0.0, "{flow}");
+        assert_eq!(flow["repetitions_s"].as_array().unwrap().len(), 2);
+    }
+    assert_eq!(document["provenance"]["path"], "tcp, mpirun -np 4 --oversubscribe");
+    assert!(!folder.path().join("conflicts.csv.partial").exists());
+
+    let alone = measure("mpirun -np 2 --oversubscribe", "");
+    assert_eq!(alone.status.code(), Some(2), "{}", said(&alone));
+    assert!(said(&alone).contains("found 1 node, expected at least two hosts, or --node-per-rank"), "{}", said(&alone));
+    let ended = measure("false", "");
+    assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
+    assert!(said(&ended).contains("the launcher has ended"), "{}", said(&ended));
 }
 
 #[test]
