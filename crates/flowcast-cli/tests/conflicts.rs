@@ -63,7 +63,10 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     assert!(!folder.path().join("conflicts.csv.partial").exists());
     assert!(document["provenance"]["lab"].as_str().unwrap().contains("20"));
 
-    let fit = json(&flowcast(folder.path(), "fit conflicts.csv -o mine.toml --packet-output wire.toml --replicates 5 --json"));
+    let fit = json(&flowcast(
+        folder.path(),
+        "fit conflicts.csv -o mine.toml --packet-output wire.toml --replicates 5 --json",
+    ));
     // Fixed windows: the flow out of a node that two flows enter gets half as well.
     let [out, ..] = times(&fit, "in-out-2")[..] else { panic!("{fit}") };
     assert!((1.5..2.5).contains(&out), "{out}");
@@ -89,11 +92,15 @@ fn ranks_of_a_launcher_carry_conflicts_over_tcp() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let what = "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --most 2 --kinds out --holdout 1 --over tcp";
+    let what =
+        "measure conflicts --size 400kB --warm-ups 1 --repetitions 2 2 --most 2 --kinds out --holdout 1 --over tcp";
     let measure = |launcher: &str, more: &str| {
         // The launcher gives up before the test would hang.
         let mut command = Command::new("timeout");
-        command.args(["60", env!("CARGO_BIN_EXE_flowcast")]).args(what.split_whitespace()).args(more.split_whitespace());
+        command
+            .args(["60", env!("CARGO_BIN_EXE_flowcast")])
+            .args(what.split_whitespace())
+            .args(more.split_whitespace());
         command.args(["--launcher", launcher, "-o", "conflicts.csv", "--json"]).current_dir(folder.path());
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").output().unwrap()
     };

@@ -138,7 +138,7 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     let named = |fit: &ConflictFit, name: &str| fit.models.iter().find(|fit| fit.name() == name).unwrap().clone();
     let window = "window = \"160kB\"\n";
     let settling = network(&format!("{window}alpha = 1.0\nkappa = 1.0\ntransient = true\n"));
-    let fit = with(&made_by(&settling, Model::ClosedLoop, 6, 0.0), transport(window));
+    let fit = with(&made_by(&settling, Model::ClosedLoop, 4, 0.0), transport(window));
     let settled = named(&fit, "closed-loop-transient").held_out.unwrap();
     assert!(settled.mean_absolute < 0.005, "{settled:?}");
     assert_eq!(fit.best_fluid_model().name(), "closed-loop-transient");
@@ -148,7 +148,7 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     assert!(written.sharing.odd_end.is_some() && written.provenance.contains_key("fitted.closed-loop.sharing.kappa"));
 
     let packets = "window = \"160kB\"\nfirst_window = \"160kB\"\n";
-    let fit = with(&made_by(&network(packets), Model::Packet, 6, 0.0), transport(packets));
+    let fit = with(&made_by(&network(packets), Model::Packet, 4, 0.0), transport(packets));
     let counted = named(&fit, "packet").held_out.unwrap();
     assert!(counted.mean_absolute < 0.01, "{counted:?}");
     assert_eq!(fit.best_model().name(), "packet");
@@ -160,7 +160,9 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     let names: Vec<&str> =
         with(&made_by(&network(""), Model::Fair, 4, 0.0), transport(cubic)).models.iter().map(ModelFit::name).collect();
     assert!(names.contains(&"packet") && !names.contains(&"closed-loop-transient"), "{names:?}");
-    assert!(with(&made_by(&network(""), Model::Fair, 4, 0.0), None).to_packet_network("mine", Default::default()).is_none());
+    assert!(
+        with(&made_by(&network(""), Model::Fair, 4, 0.0), None).to_packet_network("mine", Default::default()).is_none()
+    );
 }
 
 #[test]

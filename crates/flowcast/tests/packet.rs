@@ -175,7 +175,7 @@ fn a_tiny_window_waits_for_the_held_back_answer() {
     let network = network(WIRE, &[("sharing.window", "1448B")]);
     let flow = Flow { size: Bytes(3 * SEGMENT), ..flow(1, 0, 1, 0) };
     let seconds = by(&network, &[flow]).flows[0].duration.as_seconds();
-    assert!((seconds - 2.0 * 0.040).abs() < 0.006, "{seconds}");
+    assert!((seconds - 2.0 * 0.040).abs() < 0.008, "{seconds}");
 }
 
 #[test]
@@ -233,14 +233,16 @@ fn a_connection_that_was_warmed_up_begins_at_the_window_it_has_reached() {
 
 #[test]
 fn hosts_widen_intervals_by_their_noise_and_leave_medians_where_they_are() {
-    let pattern = Pattern { flows: vec![flow(1, 0, 1, 4), flow(2, 0, 2, 2)], racks: Racks::default() };
+    // Flows that do not meet differ by nothing else.
+    let short = |flow: Flow| Flow { size: Bytes(100_000), ..flow };
+    let pattern = Pattern { flows: vec![short(flow(1, 0, 1, 0)), short(flow(2, 2, 3, 0))], racks: Racks::default() };
     let runs = |noise, runs| predict_seeds(&pattern, &with(&[("sharing.noise", noise)]), runs).unwrap();
     let (quiet, noisy) = (runs("0.0", Runs::once(400)), runs("0.02", Runs::once(400)));
     for ((still, moved), flow) in quiet.1.iter().zip(&noisy.1).zip(&noisy.0.flows) {
         let of = |time: Time| time.as_seconds() / still.median.duration.as_seconds();
         // 5 % of a normal distribution lie beyond 1.645 standard deviations.
-        assert!((of(moved.low.duration) - (-0.0329f64).exp()).abs() < 0.006, "{}", of(moved.low.duration));
-        assert!((of(moved.high.duration) - 0.0329f64.exp()).abs() < 0.006, "{}", of(moved.high.duration));
+        assert!((of(moved.low.duration) - (-0.0329f64).exp()).abs() < 0.008, "{}", of(moved.low.duration));
+        assert!((of(moved.high.duration) - 0.0329f64.exp()).abs() < 0.008, "{}", of(moved.high.duration));
         assert!((of(moved.median.duration) - 1.0).abs() < 0.004);
         assert_eq!(flow.duration, moved.median.duration);
     }
