@@ -29,8 +29,9 @@ use crate::tcp_session::TcpSession;
 
 /// Measure what messages that are under way together do to each other
 ///
-/// Carries the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which
-/// sharing model explains it best. Conflicts that are finished stay in FILE.csv.partial until all are.
+/// Carries the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random
+/// patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which sharing model explains
+/// it best. Conflicts that are finished stay in FILE.csv.partial until all are.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure conflicts --lab asymmetric -o conflicts.csv\n  \
                         flowcast measure conflicts --lab asymmetric --over mpi -o conflicts.csv\n  \
