@@ -73,9 +73,8 @@ pub struct ValidatePattern {
     /// Network for `packet`, with wire rates [default: that of the lab's rates]
     #[arg(long, value_name = "NET")]
     packet_network: Option<String>,
-    /// Model packet: so many runs of each pattern with random starts and host times, each as often repeated as was
-    /// measured; their medians are compared, and the
-    /// share of the single repetitions that lie where nine of ten of these runs do is told
+    /// Model packet: so many runs of each pattern with random starts and host times, each repeated as often as was
+    /// measured; their medians are compared, and it is told how many single repetitions lie where nine of ten of theirs do
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
