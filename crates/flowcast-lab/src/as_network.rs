@@ -83,7 +83,7 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
 pub(crate) fn windows_alone(wire: Rate, buffer: Bytes) -> Result<Network, NetworkError> {
     let in_flight = (buffer.0 as f64 * IN_FLIGHT).round() as u64;
     let text = format!(
-        "schema = \"flowcast/network/1\"\nname = \"windows\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\n\
+        "schema = \"flowcast/network/1\"\nname = \"windows\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"0us\"\n\
          bandwidth = \"{wire}\"\n[sharing]\nmodel = \"packet\"\nwindow = \"{in_flight}B\"\nfirst_window = \"{in_flight}B\"\n"
     );
     Network::from_toml(&text, &[])
