@@ -134,9 +134,10 @@ pub fn settling(sharing: &Sharing, transport: &Sharing) -> Sharing {
 
 /// The packet level counts frames: wire rates, and no latency that is a frame's own way through the switch.
 pub fn packet_network(links: &Links, transport: &Sharing) -> Network {
-    let frame = (SEGMENT + FRAME_OVERHEAD) as f64 / SEGMENT as f64;
+    let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
+    let frame = (segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64;
     let wire = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * frame);
-    let through = links.rate.time_for(Bytes(SEGMENT));
+    let through = links.rate.time_for(segment);
     let latency = if links.latency > through { links.latency - through } else { Time::ZERO };
     let backbone = links.backbone.map(|limit| BackboneLimit { rate: wire(limit.rate), ..limit });
     let model = Some(Model::Packet.name().to_owned());
