@@ -83,7 +83,7 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
         assert!(text.contains(expected), "{expected}: {text}");
     }
     let wire = std::fs::read_to_string(folder.path().join("wire.toml")).unwrap();
-    assert!(wire.contains("model = \"packet\"") && wire.contains("window = \"40960B\""), "{wire}");
+    assert!(wire.contains("model = \"packet\"") && wire.contains("window = \"40KiB\""), "{wire}");
 }
 
 #[test]
