@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::network::Network;
-use flowcast::trace::expand::{Expanded, expand};
+use flowcast::trace::expand::{Expanded, Immediate, expand};
 use flowcast::trace::{Program, ReadOptions};
 
 use crate::files::read_text;
@@ -26,7 +26,7 @@ impl CollectivesArgs {
         let Some(expanded) = self.expand(program, network)? else { return Ok(None) };
         if expanded.kept > 0 {
             eprintln!(
-                "flowcast: note: {} collectives keep their formula: immediate ones are not carried out by messages",
+                "flowcast: note: {} collectives keep their formula: their communicator names a rank twice",
                 expanded.kept
             );
         }
@@ -37,7 +37,7 @@ impl CollectivesArgs {
     pub fn expand(&self, program: &Program, network: Option<&Network>) -> Result<Option<Expanded>> {
         let Some(table) = self.table(network)? else { return Ok(None) };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Some(expand(program, &table, ReadOptions { threads })?))
+        Ok(Some(expand(program, &table, Immediate::Expanded, ReadOptions { threads })?))
     }
 
     /// The rules; `None` for the formula.

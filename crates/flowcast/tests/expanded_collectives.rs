@@ -11,7 +11,7 @@ use flowcast::simulate::contention::Contention;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
 use flowcast::simulate::replay::Replay;
-use flowcast::trace::expand::{Expanded, expand};
+use flowcast::trace::expand::{Expanded, Immediate, expand};
 use flowcast::trace::words::Op;
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{Rank, Rate, Time};
@@ -38,7 +38,7 @@ fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
 }
 
 fn expanded(program: &Program, table: &AlgorithmTable) -> Expanded {
-    expand(program, table, ReadOptions::default()).unwrap()
+    expand(program, table, Immediate::Expanded, ReadOptions::default()).unwrap()
 }
 
 fn hockney() -> Network {
@@ -50,7 +50,7 @@ fn hockney() -> Network {
 }
 
 fn makespan(program: &Program, network: &Network) -> f64 {
-    let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
+    let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let replay = Replay::new(program, network, placement, Rendezvous::AsRecorded).unwrap();
     replay.run().unwrap().makespan().as_nanos()
 }
@@ -154,14 +154,18 @@ fn blocks_of_different_sizes_travel_as_they_are() {
 }
 
 #[test]
-fn immediate_collectives_keep_their_formula_and_root_synchronous_ones_are_expanded() {
+fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchronous_ones_are_expanded() {
     let text = "#DIMEMAS:\"i\":0:2(1,1),1\nd:1:1:2:0:1\n\
         1:0:0:0.0\n10:0:0:10:1:0:0:8:8:3\n10:0:0:8:1:0:0:64:64:0\n10:0:0:0:1:0:0:0:0:2\n\
         1:1:0:0.0\n10:1:0:10:1:0:0:8:0:3\n10:1:0:8:1:0:0:64:64:0\n10:1:0:0:1:0:0:0:0:2\n";
-    let Expanded { program, uses, kept } =
-        expanded(&as_program(read_text(text).unwrap()), &AlgorithmTable::of(Base::Mpich));
+    let whole = as_program(read_text(text).unwrap());
+    let table = AlgorithmTable::of(Base::Mpich);
+    let Expanded { program, uses, kept } = expand(&whole, &table, Immediate::Kept, ReadOptions::default()).unwrap();
     assert_eq!((program.messages(), kept, uses.len(), program.instances().len()), (1, 1, 1, 1));
     assert!(makespan(&program, &hockney()) > 0.0);
+    let Expanded { program, uses, kept } = expanded(&whole, &table);
+    let immediate: Vec<u64> = uses.iter().map(|used| used.immediate).collect();
+    assert_eq!((program.messages(), kept, immediate), (3, 0, vec![1, 0]));
 }
 
 /// All that is not a collective, and not a message of one.
@@ -187,13 +191,14 @@ proptest! {
         let sent: u64 = uses.iter().map(|used| used.messages).sum();
         prop_assert_eq!(u64::from(messages.messages()), u64::from(program.messages()) + sent);
         prop_assert_eq!(messages.bytes().0, program.bytes().0 + uses.iter().map(|used| used.bytes.0).sum::<u64>());
-        prop_assert_eq!(messages.instances().len() as u64, kept);
+        prop_assert_eq!(kept, 0);
         for rank in (0..program.ranks() as u32).map(Rank) {
             prop_assert_eq!(others(&messages, rank), others(&program, rank));
         }
         prop_assert!(makespan(&messages, &hockney()) >= 0.0);
         let immediate = |record: &Record| matches!(record, Record::Collective { mode: Mode::Immediate, .. });
-        prop_assert_eq!(kept > 0, records.ranks.iter().flatten().any(immediate));
+        prop_assert_eq!(messages.streams() > program.ranks(), records.ranks.iter().flatten().any(immediate));
+        prop_assert_eq!(uses.iter().any(|used| used.immediate > 0), records.ranks.iter().flatten().any(immediate));
     }
 
     #[test]
@@ -215,8 +220,8 @@ proptest! {
         let program = records.program();
         let table = AlgorithmTable::of(Base::OpenMpi);
         let one = expanded(&program, &table).program;
-        let many = expand(&program, &table, ReadOptions { threads: 3 }).unwrap().program;
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        let many = expand(&program, &table, Immediate::Expanded, ReadOptions { threads: 3 }).unwrap().program;
+        for rank in (0..one.streams() as u32).map(Rank) {
             prop_assert_eq!(one.words(rank), many.words(rank));
         }
     }

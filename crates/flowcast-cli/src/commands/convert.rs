@@ -12,7 +12,7 @@ use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
-use flowcast::trace::expand::expand;
+use flowcast::trace::expand::{Immediate, expand};
 use flowcast::trace::{Program, ReadOptions, Trace, TraceRef};
 use flowcast::units::Rank;
 use serde_json::json;
@@ -78,7 +78,7 @@ impl Convert {
             }
         };
         print_notes(&program);
-        let program = self.prepared(program)?;
+        let (program, lost) = self.prepared(program)?;
         let losses = match self.to {
             Form::Dim => {
                 let dialect = if self.strict { Dialect::Dimemas } else { Dialect::Own };
@@ -88,36 +88,32 @@ impl Convert {
             Form::Ti => write_ti(&program, &self.output)?,
             Form::Prv => self.write_prv(&program)?,
         };
-        self.report((program.ranks(), u64::from(program.messages())), &losses)
+        self.report((program.ranks(), u64::from(program.messages())), &lost.and(losses))
     }
 
-    /// The program with its collectives as the form needs them.
-    fn prepared(&self, program: Program) -> Result<Program> {
+    /// The program with its collectives as the form needs them, and what that lost.
+    fn prepared(&self, program: Program) -> Result<(Program, Losses)> {
         let needs_messages = match self.to {
             Form::Goal => true,
             Form::Ti => self.collectives.collectives.is_some() || convert::needs_messages(&program),
             Form::Dim | Form::Prv => self.collectives.collectives.is_some(),
         };
         let network = self.network()?;
-        let blocking = match self.to {
-            Form::Goal | Form::Ti => convert::with_blocking_collectives(&program),
-            Form::Dim | Form::Prv => None,
-        };
-        if blocking.is_some() {
-            eprintln!("flowcast: note: immediate collectives are written as blocking ones where they start");
-        }
-        let program = blocking.unwrap_or(program);
+        let blocking = if self.to == Form::Ti { convert::with_blocking_collectives(&program) } else { None };
+        let (program, losses) = blocking.unwrap_or((program, Losses::default()));
         if !needs_messages {
-            return Ok(program);
+            return Ok((program, losses));
         }
         let table = self.collectives.table(network.as_ref())?;
         let table = match (table, self.to) {
             (Some(table), _) => table,
-            (None, Form::Dim | Form::Prv) => return Ok(program),
+            (None, Form::Dim | Form::Prv) => return Ok((program, losses)),
             (None, _) => AlgorithmTable::of(Base::OpenMpi),
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(expand(&program, &table, ReadOptions { threads })?.program)
+        // A .dim has no other words for what runs beside a rank.
+        let immediate = if self.to == Form::Dim { Immediate::Kept } else { Immediate::Expanded };
+        Ok((expand(&program, &table, immediate, ReadOptions { threads })?.program, losses))
     }
 
     fn network(&self) -> Result<Option<Network>> {

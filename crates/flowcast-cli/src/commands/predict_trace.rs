@@ -181,10 +181,10 @@ fn predict_program(
         [mapping] => Some(parse_mapping(mapping)?),
         _ => bail!("--mapping: found {} of them, expected one, as there is one trace", options.mapping.len()),
     };
-    let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
     print_notes(program);
     let expanded = options.collectives.apply(program, Some(network))?;
     let program = expanded.as_ref().unwrap_or(program);
+    let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
     let rendezvous = Rendezvous::of(network, options.rendezvous_from);
     let places = placement.clone();
     let replay = match options.model.as_deref().map(Model::named).transpose()? {

@@ -52,7 +52,7 @@ impl<'a> Collectives<'a> {
         Collectives {
             program,
             gatherings: vec![gathering; program.instances().len()],
-            next_waiting: vec![NOBODY; program.ranks()],
+            next_waiting: vec![NOBODY; program.streams()],
         }
     }
 

@@ -16,7 +16,7 @@ use crate::model::machine::NodeGroup;
 use crate::model::machine::wide_area::Site;
 use crate::model::network::{Network, Rule};
 use crate::trace::access::Access;
-use crate::trace::program::{MessageClass, Program, SendMode};
+use crate::trace::program::{Communicator, MessageClass, Program, SendMode};
 use crate::units::{Bytes, Node, Rank, Rate, Time, TimePerByte};
 
 /// Times of one message class, in nanoseconds.
@@ -95,7 +95,7 @@ impl Costs {
     /// Computes all costs.
     pub fn new(program: &Program, network: &Network, placement: &Placement, rendezvous: Rendezvous) -> Costs {
         let groups = placement.groups().to_vec();
-        let ranks = (0..program.ranks() as u32).map(Rank);
+        let ranks = (0..program.streams() as u32).map(Rank);
         let group_of_rank: Vec<usize> = ranks.map(|rank| placement.group_index(placement.node(rank))).collect();
         let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
         Costs {
@@ -103,7 +103,7 @@ impl Costs {
             paths: ways(network, placement).map(|way| way.costs(program, rendezvous)).collect(),
             speeds,
             accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
-            communicators: program.communicators().iter().map(|known| Shape::new(&known.members, placement)).collect(),
+            communicators: shapes(program, placement),
             network: network.clone(),
             groups,
             group_of_rank,
@@ -166,7 +166,7 @@ impl Costs {
         wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
     }
 
-    /// The sites whose networks a collective on this communicator takes.
+    /// The sites whose networks a collective on this communicator takes; none if a rank meets its strand there.
     pub fn sites(&self, communicator: u32) -> impl Iterator<Item = u32> + '_ {
         self.communicators[communicator as usize].sites.iter().map(|site| site.site)
     }
@@ -233,6 +233,15 @@ impl Costs {
     pub fn network(&self) -> &Network {
         &self.network
     }
+}
+
+/// What a rank and its strand do together costs nothing: they have no shape.
+fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
+    let shape = |known: &Communicator| match known.members.iter().any(|rank| rank.index() >= program.ranks()) {
+        true => Shape { ranks: 0, nodes: 0, sites: Vec::new() },
+        false => Shape::new(&known.members, placement),
+    };
+    program.communicators().iter().map(shape).collect()
 }
 
 /// All kinds of ways, in the order of their numbers.

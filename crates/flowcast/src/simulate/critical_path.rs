@@ -116,7 +116,8 @@ pub struct CriticalPath {
 
 /// Follows the causes back from the end of the last rank; `path_of` gives what the way of a message (by slot) costs.
 pub fn walk_back<'a>(program: &Program, recorder: &Recorder, path_of: impl Fn(u32) -> &'a PathCosts) -> CriticalPath {
-    let ends = recorder.ranks.iter().map(|stretches| stretches.last().map_or(Time::ZERO, |last| last.segment.end));
+    let own = recorder.ranks.iter().take(program.ranks());
+    let ends = own.map(|stretches| stretches.last().map_or(Time::ZERO, |last| last.segment.end));
     let ends: Vec<Time> = ends.collect();
     let makespan = ends.iter().copied().fold(Time::ZERO, Time::max);
     let last = ends.iter().position(|end| *end == makespan).unwrap_or(0);
@@ -154,7 +155,7 @@ impl<'a> Walk<'a> {
     /// Moves back to `start`; the time between is spent on `limit`.
     fn spend(&mut self, limit: Limit, start: Time) {
         if start < self.at {
-            self.path.steps.push(Step { rank: Rank(self.rank), start, end: self.at, limit });
+            self.path.steps.push(Step { rank: self.program.owner(Rank(self.rank)), start, end: self.at, limit });
             self.at = start;
         }
     }

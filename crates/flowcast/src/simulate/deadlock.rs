@@ -6,8 +6,10 @@ use crate::units::Rank;
 /// A rank that cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// The rank.
+    /// The rank, or strand of a rank.
     pub rank: Rank,
+    /// The rank that it belongs to.
+    pub owner: Rank,
     /// Its record: `file:line`, or rank and record.
     pub place: String,
     /// What it waits for.
@@ -27,13 +29,14 @@ pub fn deadlock(waits: &[Wait]) -> SimulateError {
         None => waits.iter().take(SHOWN).collect(),
     };
     let mut story: Vec<String> =
-        chosen.iter().map(|wait| format!("{}: rank {} waits for {}", wait.place, wait.rank, wait.what)).collect();
+        chosen.iter().map(|wait| format!("{}: rank {} waits for {}", wait.place, wait.owner, wait.what)).collect();
     if cycle.is_some() {
-        story.push(format!("which closes the cycle at rank {}", chosen[0].rank));
+        story.push(format!("which closes the cycle at rank {}", chosen[0].owner));
     } else if waits.len() > SHOWN {
         story.push(format!("and {} more ranks", waits.len() - SHOWN));
     }
-    SimulateError::Deadlock { waiting: waits.len(), story: story.join("; ") }
+    let waiting = waits.iter().filter(|wait| wait.rank == wait.owner).count();
+    SimulateError::Deadlock { waiting, story: story.join("; ") }
 }
 
 /// Follows from each rank the first of those that it waits for; a rank met again closes a cycle.

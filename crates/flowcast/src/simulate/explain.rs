@@ -198,7 +198,7 @@ impl<'a> Explainer<'a> {
         Explainer {
             program,
             replay,
-            ranks: vec![Account::default(); program.ranks()],
+            ranks: vec![Account::default(); program.streams()],
             flights: vec![flight; program.messages() as usize],
             ops: ops_of_instances(program),
         }
@@ -215,7 +215,8 @@ impl<'a> Explainer<'a> {
         }
         let mut sites: Vec<(Site, Sums)> = sites.into_iter().collect();
         sites.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
-        Explanation { ranks: self.ranks.into_iter().map(|account| account.sums).collect(), sites }
+        let ranks = self.ranks.into_iter().take(self.program.ranks()).map(|account| account.sums).collect();
+        Explanation { ranks, sites }
     }
 
     fn path(&self, slot: u32) -> &'a PathCosts {

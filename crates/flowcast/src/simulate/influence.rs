@@ -94,7 +94,7 @@ impl Uses {
     fn of(done: &Done) -> Uses {
         let Done { program, network, placement, rendezvous, .. } = *done;
         let mut uses = Uses { connected: vec![0; network.machine.wide_area.connections.len()], ..Uses::default() };
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
                 match op {
                     Op::Send { class, slot } => {

@@ -2,7 +2,8 @@
 //!
 //! The [`Recorder`](super::record::Recorder) keeps the causes of everything and takes a few hundred bytes for each
 //! message. A journal keeps no causes, and all but the messages as differences of whole nanoseconds, a few bytes each,
-//! so that a trace of 10 million messages fits into little more than 1 GiB, the program included.
+//! so that a trace of 10 million messages fits into little more than 1 GiB, the program included. What the strands of a
+//! rank do beside it is not shown, but for their messages, which are the rank's.
 
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, MessageSpan, Segment};
@@ -103,7 +104,8 @@ struct RankJournal {
     open: Option<(Function, f64, f64)>,
     marks: Packed,
     sends: Vec<u32>,
-    /// Of a schedule: the messages that it received.
+    /// The messages that it received beside those for its own receives: of a schedule all, of a program those of
+    /// its strands.
     receipts: Vec<u32>,
     times: [f64; Activity::ALL.len()],
 }
@@ -202,7 +204,7 @@ impl<'a> Journal<'a> {
     fn slots(&self, rank: Rank) -> std::ops::Range<u32> {
         let TraceRef::Program(program) = self.trace else { return 0..0 };
         let next = Rank(rank.0 + 1);
-        let end = if next.index() < self.ranks.len() { program.first_slot(next) } else { self.flights.len() as u32 };
+        let end = if next.index() < program.streams() { program.first_slot(next) } else { self.flights.len() as u32 };
         program.first_slot(rank)..end
     }
 
@@ -222,7 +224,7 @@ impl<'a> Journal<'a> {
         let (dst, size, tag) = self.ends(from, class, slot);
         let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
         let span = MessageSpan {
-            src: Rank(from),
+            src: Rank(self.owner(from)),
             dst,
             size,
             tag,
@@ -238,7 +240,7 @@ impl<'a> Journal<'a> {
         match self.trace {
             TraceRef::Program(program) => {
                 let class = &program.classes()[class as usize];
-                (program.receiver(slot), class.size, class.tag)
+                (program.owner(program.receiver(slot)), class.size, class.tag)
             }
             TraceRef::Schedule(schedule) => {
                 let node = class - self.bases[from as usize];
@@ -250,14 +252,23 @@ impl<'a> Journal<'a> {
         }
     }
 
+    /// The rank that a stream belongs to.
+    fn owner(&self, stream: u32) -> u32 {
+        match self.trace {
+            TraceRef::Program(program) => program.owner(Rank(stream)).0,
+            TraceRef::Schedule(_) => stream,
+        }
+    }
+
     /// The number of a message among all: what the replay of a program calls it by, and of a schedule the operation.
     fn number(&self, slot: u32) -> u32 {
         self.numbers.get(slot as usize).copied().unwrap_or(slot)
     }
 
     fn stretch(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, sends: Side) {
-        if end > start {
-            let journal = &mut self.ranks[rank as usize];
+        if end > start
+            && let Some(journal) = self.ranks.get_mut(rank as usize)
+        {
             journal.times[activity as usize] += end - start;
             let code = (activity as u64) << 1 | u64::from(sends == Side::Sender);
             journal.stretches.push((nanos(start), nanos(end)), code);
@@ -268,7 +279,7 @@ impl<'a> Journal<'a> {
         if !self.keeps_calls || end <= start {
             return;
         }
-        let journal = &mut self.ranks[rank as usize];
+        let Some(journal) = self.ranks.get_mut(rank as usize) else { return };
         if let Some((before, start, end)) = journal.open.replace((function, start, end)) {
             journal.calls.push((nanos(start), nanos(end)), before.code());
         }
@@ -276,7 +287,7 @@ impl<'a> Journal<'a> {
 
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
     fn held_call(&mut self, rank: u32, start: f64, end: f64) {
-        match &mut self.ranks[rank as usize].open {
+        match self.ranks.get_mut(rank as usize).and_then(|journal| journal.open.as_mut()) {
             Some((Function::Send, _, ended)) if *ended == start => *ended = end,
             _ => self.call(rank, Function::Wait, start, end),
         }
@@ -346,7 +357,8 @@ impl Observer for Journal<'_> {
         self.stretch(rank, (call, start), Activity::Overhead, Side::Sender);
         self.stretch(rank, (start, end), Activity::Overhead, Side::Sender);
         let slot = self.number(slot);
-        self.ranks[rank as usize].sends.push(slot);
+        let owner = self.owner(rank);
+        self.ranks[owner as usize].sends.push(slot);
         // The receive may have been posted before.
         let Flight { posted, received, .. } = self.flights[slot as usize];
         self.flights[slot as usize] =
@@ -396,8 +408,9 @@ impl Observer for Journal<'_> {
         let Received { call, before, taken, end } = received;
         self.stretch(rank, (call, before), Activity::Overhead, Side::Receiver);
         let slot = self.number(slot);
-        if let TraceRef::Schedule(_) = self.trace {
-            self.ranks[rank as usize].receipts.push(slot);
+        let owner = self.owner(rank);
+        if owner != rank || matches!(self.trace, TraceRef::Schedule(_)) {
+            self.ranks[owner as usize].receipts.push(slot);
         }
         let sent = self.flights[slot as usize].asked.clamp(before, taken.max(before));
         self.stretch(rank, (before, sent), Activity::LateSender, Side::Receiver);

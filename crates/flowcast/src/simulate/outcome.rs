@@ -58,10 +58,10 @@ pub struct Waits {
 }
 
 impl Outcome {
-    /// The result of a program's replay.
+    /// The result of a program's replay; `ranks` may have its strands behind them.
     pub fn of(program: &Program, ranks: impl Iterator<Item = RankOutcome>) -> Outcome {
         Outcome {
-            ranks: ranks.collect(),
+            ranks: ranks.take(program.ranks()).collect(),
             messages: u64::from(program.messages()),
             bytes: program.bytes(),
             waits: Waits::default(),

@@ -12,6 +12,8 @@ const MAX_NODES: u64 = 1 << 24;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
     node_of: Vec<Node>,
+    /// How many of these are ranks; strands follow.
+    ranks: usize,
     /// Index of each node's group.
     group_of: Vec<u32>,
     groups: Vec<NodeGroup>,
@@ -36,7 +38,7 @@ impl Placement {
         Placement::of_applications(machine, &[Application { threads: vec![1; ranks], mapping }])
     }
 
-    /// Places the tasks of a program, with their threads.
+    /// Places the tasks of a program, with their threads and strands.
     ///
     /// # Errors
     /// As [`Placement::new`].
@@ -45,7 +47,11 @@ impl Placement {
         mapping: Option<&Mapping>,
         program: &Program,
     ) -> Result<Placement, SimulateError> {
-        Placement::of_applications(machine, &[Application { threads: program.threads_of_tasks(), mapping }])
+        let application = Application { threads: program.threads_of_tasks(), mapping };
+        let mut placement = Placement::of_applications(machine, &[application])?;
+        let strands: Vec<Node> = program.strands().iter().map(|rank| placement.node(*rank)).collect();
+        placement.node_of.extend(strands);
+        Ok(placement)
     }
 
     /// Places several programs on a machine, each by a mapping of its own; the threads of a task run on one node, and
@@ -89,7 +95,12 @@ impl Placement {
                 node_of.extend(std::iter::repeat_n(node, *threads as usize));
             }
         }
-        Ok(Placement { node_of, group_of, groups, sites })
+        Ok(Placement { ranks: node_of.len(), node_of, group_of, groups, sites })
+    }
+
+    /// How many ranks it places.
+    pub fn ranks(&self) -> usize {
+        self.ranks
     }
 
     /// How many sites the machine has.
@@ -137,13 +148,13 @@ impl Placement {
     /// Whether two ranks share a node anywhere.
     pub fn is_shared(&self) -> bool {
         let mut used = vec![false; self.nodes()];
-        self.node_of.iter().any(|node| std::mem::replace(&mut used[node.index()], true))
+        self.node_of[..self.ranks].iter().any(|node| std::mem::replace(&mut used[node.index()], true))
     }
 
     /// Nodes with more ranks than processors, which take turns in reality.
     pub fn oversubscribed(&self) -> usize {
         let mut ranks = vec![0u32; self.nodes()];
-        self.node_of.iter().for_each(|node| ranks[node.index()] += 1);
+        self.node_of[..self.ranks].iter().for_each(|node| ranks[node.index()] += 1);
         let more = |(node, ranks): (usize, &u32)| *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1);
         ranks.iter().enumerate().filter(|entry| more(*entry)).count()
     }

@@ -193,7 +193,7 @@ pub struct Recorder {
 impl Recorder {
     /// For the replay of this program.
     pub fn new(program: &Program) -> Recorder {
-        let ranks = program.ranks();
+        let ranks = program.streams();
         Recorder {
             ranks: vec![Vec::new(); ranks],
             flights: vec![NOWHERE; program.messages() as usize],
@@ -210,13 +210,13 @@ impl Recorder {
 
     /// The timeline of what was recorded: neighbouring stretches of the same activity become one.
     pub fn timeline(&self, program: &Program) -> Timeline {
-        let ranks = self.ranks.iter().map(|stretches| merged(stretches)).collect();
+        let ranks = self.ranks.iter().take(program.ranks()).map(|stretches| merged(stretches)).collect();
         let flights = self.flights.iter().enumerate().filter(|(_, flight)| flight.from != NONE);
         let message = |(slot, flight): (usize, &Flight)| {
             let class = &program.classes()[flight.class as usize];
             MessageSpan {
-                src: Rank(flight.from),
-                dst: program.receiver(slot as u32),
+                src: program.owner(Rank(flight.from)),
+                dst: program.owner(program.receiver(slot as u32)),
                 size: class.size,
                 tag: class.tag,
                 sent: Time::from_nanos(flight.call),

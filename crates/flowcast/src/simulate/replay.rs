@@ -194,7 +194,7 @@ where
     fn new(replay: &'a Replay<'_>, observer: &'a mut O, transit: &'a mut T) -> Self {
         let program = replay.program;
         let slots = program.messages() as usize;
-        let ranks = program.ranks() as u32;
+        let ranks = program.streams() as u32;
         let state = |rank| RankState { next_slot: program.first_slot(Rank(rank)), ..RankState::default() };
         let with_rendezvous = if RENDEZVOUS { slots } else { 0 };
         Engine {

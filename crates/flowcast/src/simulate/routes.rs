@@ -70,7 +70,7 @@ pub fn ways_of(program: &Program, network: &Network, placement: &Placement) -> R
         return Ok(Vec::new());
     }
     let mut ways = vec![0; program.messages() as usize];
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    for rank in (0..program.streams() as u32).map(Rank) {
         let node = placement.node(rank);
         let group = placement.group_index(node);
         for (_, op) in program.ops(rank) {

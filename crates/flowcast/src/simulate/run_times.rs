@@ -50,8 +50,11 @@ impl Watch<'_> {
         self.times
     }
 
-    /// Inside a collective that is carried out by messages, the time is the collective's.
-    fn add(&mut self, slot: u32, own: Function, nanos: f64) {
+    /// Inside a collective that is carried out by messages, the time is the collective's; that of a strand is nobody's.
+    fn add(&mut self, rank: u32, slot: u32, own: Function, nanos: f64) {
+        if rank as usize >= self.program.ranks() {
+            return;
+        }
         let class = &self.program.classes()[self.classes[slot as usize] as usize];
         let call = match (operation_of(class), own) {
             (Some(op), _) => op.name(),
@@ -67,25 +70,28 @@ impl Watch<'_> {
 }
 
 impl Observer for Watch<'_> {
-    fn sent(&mut self, _rank: u32, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
         self.classes[slot as usize] = sent.class;
-        self.add(slot, Function::Send, sent.end - sent.call);
+        self.add(rank, slot, Function::Send, sent.end - sent.call);
     }
 
-    fn held(&mut self, _rank: u32, slot: u32, start: f64, end: f64) {
+    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
         let own = if self.is_immediate(slot) { Function::Wait } else { Function::Send };
-        self.add(slot, own, end - start);
+        self.add(rank, slot, own, end - start);
     }
 
-    fn received(&mut self, _rank: u32, slot: u32, received: Received) {
-        self.add(slot, Function::Recv, received.end - received.call);
+    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+        self.add(rank, slot, Function::Recv, received.end - received.call);
     }
 
     fn accessed(&mut self, _rank: u32, accessed: Accessed) {
         self.times.add_call(OTHER, Time::from_nanos(accessed.end - accessed.call));
     }
 
-    fn gathered(&mut self, _rank: u32, gathered: Gathered) {
+    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+        if rank as usize >= self.program.ranks() {
+            return;
+        }
         let op = self.ops[gathered.instance as usize];
         self.times.add_call(op.name(), Time::from_nanos(gathered.end - gathered.call));
     }

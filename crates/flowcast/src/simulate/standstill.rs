@@ -52,11 +52,11 @@ impl Standstill<'_> {
             },
             _ => ("an instruction that can be read (the compiled trace is damaged)".to_owned(), Vec::new()),
         };
-        Wait { rank, place: self.program.place(rank, record), what, on }
+        Wait { rank, owner: self.program.owner(rank), place: self.program.place(rank, record), what, on }
     }
 
     fn explain_message(&self, slot: u32) -> (String, Vec<Rank>) {
-        let found = (0..self.program.ranks() as u32).map(Rank).find_map(|rank| {
+        let found = (0..self.program.streams() as u32).map(Rank).find_map(|rank| {
             let send = self.program.ops(rank).find_map(|(_, op)| match op {
                 Op::Send { class, slot: filled } if filled == slot => Some(class),
                 _ => None,
@@ -65,8 +65,9 @@ impl Standstill<'_> {
         });
         match found {
             Some((rank, class)) => {
+                let from = self.program.owner(rank);
                 let text =
-                    format!("a message from rank {rank} (tag {}, communicator {})", class.tag, class.communicator);
+                    format!("a message from rank {from} (tag {}, communicator {})", class.tag, class.communicator);
                 (text, vec![rank])
             }
             None => ("a message that nobody sends".to_owned(), Vec::new()),
@@ -76,14 +77,15 @@ impl Standstill<'_> {
     fn explain_receiver(&self, class: u32, slot: u32) -> (String, Vec<Rank>) {
         let receiver = self.program.receiver(slot);
         let Bytes(size) = self.program.classes()[class as usize].size;
-        (format!("rank {receiver} to receive its message ({size} bytes, synchronous)"), vec![receiver])
+        let shown = self.program.owner(receiver);
+        (format!("rank {shown} to receive its message ({size} bytes, synchronous)"), vec![receiver])
     }
 
     fn explain_collective(&self, instance: u32) -> (String, Vec<Rank>) {
         let communicator = &self.program.communicators()[self.program.instances()[instance as usize] as usize];
         let members = communicator.members.iter().copied();
         let missing: Vec<Rank> = members.filter(|member| self.has_yet_to_call(*member, instance)).collect();
-        let names: Vec<String> = missing.iter().take(8).map(Rank::to_string).collect();
+        let names: Vec<String> = missing.iter().take(8).map(|rank| self.program.owner(*rank).to_string()).collect();
         (format!("rank {} in a collective on communicator {}", names.join(", "), communicator.id), missing)
     }
 

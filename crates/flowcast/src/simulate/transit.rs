@@ -313,7 +313,7 @@ fn routes_of(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) 
     let mut flows = Vec::new();
     let mut route_of = vec![0; program.messages() as usize];
     // Ranks by node, so that one row of numbers is enough.
-    let mut ranks: Vec<Rank> = (0..program.ranks() as u32).map(Rank).collect();
+    let mut ranks: Vec<Rank> = (0..program.streams() as u32).map(Rank).collect();
     ranks.sort_by_key(|rank| placement.node(*rank));
     let mut known = vec![NONE; placement.nodes()];
     for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {

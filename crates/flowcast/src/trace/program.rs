@@ -132,18 +132,37 @@ pub struct Program {
     pub(super) source: Option<Source>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub(super) threads: Vec<(u32, u32)>,
+    /// The rank of each strand, in the order of their streams.
+    pub(super) strands: Vec<Rank>,
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Program {{ {}: {} ranks, {} messages }}", self.name, self.streams.len(), self.slots)
+        write!(f, "Program {{ {}: {} ranks, {} messages }}", self.name, self.ranks(), self.slots)
     }
 }
 
 impl Program {
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
+        self.streams.len() - self.strands.len()
+    }
+
+    /// Number of streams of instructions: those of the ranks, and behind them the strands. A strand runs beside its
+    /// rank, on its node but on no processor of it, and is numbered like a rank wherever instructions are carried out.
+    pub fn streams(&self) -> usize {
         self.streams.len()
+    }
+
+    /// The rank that a stream belongs to.
+    #[inline]
+    pub fn owner(&self, stream: Rank) -> Rank {
+        stream.index().checked_sub(self.ranks()).map_or(stream, |strand| self.strands[strand])
+    }
+
+    /// The ranks of the strands, in the order of their streams.
+    pub fn strands(&self) -> &[Rank] {
+        &self.strands
     }
 
     /// The instructions of a rank.
@@ -161,7 +180,7 @@ impl Program {
         self.streams[rank.index()].first_slot
     }
 
-    /// Which rank receives into a slot.
+    /// Which rank, or strand, receives into a slot.
     pub fn receiver(&self, slot: u32) -> Rank {
         let after = self.streams.partition_point(|stream| stream.first_slot <= slot);
         Rank(after as u32 - 1)
@@ -219,12 +238,13 @@ impl Program {
 
     /// The task that a rank is a thread of.
     pub fn task(&self, rank: Rank) -> u32 {
+        let rank = self.owner(rank);
         self.threads.get(rank.index()).map_or(rank.0, |(task, _)| *task)
     }
 
     /// Which thread of its task a rank is.
     pub fn thread(&self, rank: Rank) -> u32 {
-        self.threads.get(rank.index()).map_or(0, |(_, thread)| *thread)
+        self.threads.get(self.owner(rank).index()).map_or(0, |(_, thread)| *thread)
     }
 
     /// Whether any task has several threads.
@@ -247,6 +267,9 @@ impl Program {
 
     /// Where a record stands, for messages to people: `file:line` if the text is at hand.
     pub fn place(&self, rank: Rank, record: u32) -> String {
+        if rank.index() >= self.ranks() {
+            return format!("rank {}, in an immediate collective", self.owner(rank));
+        }
         match self.source.as_ref().and_then(|source| source.line(rank, record)) {
             Some(place) => place,
             None => format!("rank {rank}, record {record}"),

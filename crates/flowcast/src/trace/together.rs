@@ -21,7 +21,7 @@ struct Offsets {
 /// Joins programs that run at once.
 ///
 /// # Errors
-/// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered.
+/// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has strands.
 pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     let mut whole = Program {
         name: programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(" and "),
@@ -38,7 +38,11 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         ignored: Vec::new(),
         source: sources(programs),
         threads: Vec::new(),
+        strands: Vec::new(),
     };
+    if programs.iter().any(|program| !program.strands.is_empty()) {
+        return Err(TraceError::Limit("programs whose immediate collectives are expanded, which run alone only"));
+    }
     let have_threads = programs.iter().any(|program| program.has_threads());
     let mut task = 0;
     for program in programs {

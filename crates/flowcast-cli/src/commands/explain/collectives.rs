@@ -69,6 +69,7 @@ fn document(expanded: &Expanded) -> serde_json::Value {
             "algorithm": used.choice.map(|choice| choice.to_string()),
             "stages": stages.collect::<Vec<_>>(),
             "count": used.count,
+            "immediate": used.immediate,
             "messages": used.messages,
             "message_bytes": used.bytes.0,
         })
@@ -94,8 +95,12 @@ fn print_table(expanded: &Expanded) {
         ]);
     }
     println_out!("{table}");
+    let immediate: u64 = expanded.uses.iter().map(|used| used.immediate).sum();
+    if immediate > 0 {
+        println_out!("immediate: {immediate}, whose messages move beside the program");
+    }
     if expanded.kept > 0 {
-        println_out!("{} immediate collectives keep their formula", expanded.kept);
+        println_out!("{} keep their formula: their communicator names a rank twice", expanded.kept);
     }
 }
 

@@ -62,12 +62,14 @@ pub(super) struct Engine<'a, O> {
 impl<'a, O: Observer> Engine<'a, O> {
     pub fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O) -> Self {
         let Replay { program, placement, costs, ways: way_of } = replay;
-        let ranks = program.ranks();
+        let ranks = program.streams();
         let mut pending = Pending::default();
         let numbers = WayNumbers::new(placement);
         let routes: Vec<Route> = (0..costs.paths.len()).map(|way| numbers.route(way)).collect();
         let network = costs.network();
         let scheduler = &network.machine.scheduler;
+        let processors = Processors::new(placement, ranks, priorities(scheduler, ranks));
+        let scheduling = Scheduling::new(scheduler, ranks, processors.nodes());
         let perturbation = Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
         Engine {
             program,
@@ -81,13 +83,13 @@ impl<'a, O: Observer> Engine<'a, O> {
                 .collect(),
             slots: Slots::new(program, costs.has_rendezvous()),
             pending,
-            processors: Processors::new(placement, ranks, priorities(scheduler, ranks)),
+            processors,
             links,
             messages: Messages::default(),
             gatherings: Gatherings::new(program),
             placement,
             routes,
-            scheduling: Scheduling::new(scheduler, ranks, placement.nodes()).map(Box::new),
+            scheduling: scheduling.map(Box::new),
             perturbation,
             waits: Waits::default(),
             accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks }),

@@ -66,7 +66,7 @@ impl Gatherings {
         Gatherings {
             all: vec![NOBODY; program.instances().len()],
             sizes: program.communicators().iter().map(|known| known.members.len() as u32).collect(),
-            next_waiting: vec![NONE; program.ranks()],
+            next_waiting: vec![NONE; program.streams()],
         }
     }
 
@@ -186,7 +186,8 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         gathering.begun = true;
-        if synchronous {
+        // A rank and its strand meet without a network.
+        if synchronous || self.costs.sites(communicator).next().is_none() {
             self.end_gathering(instance);
         } else {
             let number = self.messages.add(Message::new(instance, 0, 0, Purpose::Collective));

@@ -50,7 +50,7 @@ impl Links {
             pools: Vec::new(),
             buses: (0..sites).map(|site| Buses::new(site_buses(network, site))).collect(),
             of_node: Vec::with_capacity(placement.nodes()),
-            of_rank: Vec::with_capacity(program.ranks()),
+            of_rank: Vec::with_capacity(program.streams()),
             of_site: Vec::new(),
             of_connection: Vec::new(),
             buses_inside: Vec::new(),
@@ -71,11 +71,13 @@ impl Links {
         links
     }
 
-    /// The threads of a task share its links.
+    /// The threads of a task share its links, and so do the strands of a rank.
     fn add_ranks(&mut self, program: &Program, placement: &Placement) {
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in (0..program.streams() as u32).map(Rank) {
             let group = placement.group(rank);
+            let owner = program.owner(rank);
             let pool = match self.of_rank.last() {
+                _ if owner != rank => self.of_rank[owner.index()],
                 Some(of_task) if program.thread(rank) > 0 => *of_task,
                 _ => self.add_pool(group.intra_in_links, group.intra_out_links),
             };
@@ -91,7 +93,7 @@ impl Links {
         for node in (0..placement.nodes() as u32).map(Node) {
             self.buses.push(Buses::new(placement.groups()[placement.group_index(node)].intra_buses));
         }
-        let of_rank = (0..program.ranks() as u32).map(|rank| first + placement.node(Rank(rank)).0);
+        let of_rank = (0..program.streams() as u32).map(|rank| first + placement.node(Rank(rank)).0);
         self.buses_inside = of_rank.collect();
     }
 

@@ -4,7 +4,7 @@
 //! back of its node's queue when it is woken. After a computation a rank keeps its processor for the call that
 //! follows (it goes to the front of the queue); between two computations it goes to the back. With priorities the queue
 //! is ordered by them first. Where no two ranks share a node there is nothing to count: whoever wants a processor gets
-//! it in the next round.
+//! it in the next round. A strand has a processor of its own, which stands behind those of the nodes.
 
 use super::super::placement::Placement;
 use super::messages::NONE;
@@ -31,6 +31,8 @@ struct NodeState {
 pub struct Processors {
     nodes: Vec<NodeState>,
     node_of: Vec<u32>,
+    /// How many ranks there are, before their strands.
+    ranks: u32,
     /// By rank: the next in the queue of its node.
     next: Vec<u32>,
     /// By rank, with priorities only.
@@ -46,24 +48,30 @@ pub struct Processors {
 
 impl Processors {
     /// All free.
-    pub fn new(placement: &Placement, ranks: usize, priorities: Vec<i32>) -> Processors {
+    pub fn new(placement: &Placement, streams: usize, priorities: Vec<i32>) -> Processors {
         let node = |node| {
             let group = &placement.groups()[placement.group_index(Node(node))];
             NodeState { free: group.cpus.max(1), first: NONE, last: NONE }
         };
-        let node_of: Vec<u32> = (0..ranks as u32).map(|rank| placement.node(Rank(rank)).0).collect();
+        let node_of: Vec<u32> = (0..streams as u32).map(|rank| placement.node(Rank(rank)).0).collect();
         let alone = !placement.is_shared();
+        let ranks = placement.ranks() as u32;
+        let strands = ranks..streams as u32;
         let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
         if alone {
-            node_of.iter().enumerate().for_each(|(rank, node)| rank_of[*node as usize] = rank as u32);
+            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize] as usize] = rank);
+            rank_of.extend(strands.clone());
         }
+        let of_strand = NodeState { free: 1, first: NONE, last: NONE };
+        let nodes = (0..placement.nodes() as u32).map(node).chain(strands.map(|_| of_strand));
         Processors {
-            nodes: (0..placement.nodes() as u32).map(node).collect(),
+            nodes: nodes.collect(),
             node_of,
-            next: vec![NONE; ranks],
+            ranks,
+            next: vec![NONE; streams],
             priorities,
             rank_of,
-            wants: vec![false; if alone { ranks } else { 0 }],
+            wants: vec![false; if alone { streams } else { 0 }],
             changed: Vec::new(),
             sorted: true,
         }
@@ -92,10 +100,24 @@ impl Processors {
         self.node_of[rank as usize]
     }
 
+    /// How many nodes there are, one for each strand included.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node whose processors a rank uses; for a strand the one that is its own.
+    #[inline(always)]
+    pub fn home(&self, rank: u32) -> u32 {
+        match rank.checked_sub(self.ranks) {
+            None => self.node_of[rank as usize],
+            Some(strand) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + strand,
+        }
+    }
+
     /// A rank wants a processor.
     #[inline(always)]
     pub fn queue(&mut self, rank: u32, place: Place) {
-        let number = self.node_of[rank as usize];
+        let number = self.home(rank);
         if self.are_alone() {
             self.wants[rank as usize] = true;
             return self.note_change(number);
@@ -119,7 +141,8 @@ impl Processors {
 
     /// Among ranks of its own number at the front or the back.
     fn queue_by_priority(&mut self, rank: u32, place: Place) {
-        let node = &mut self.nodes[self.node_of[rank as usize] as usize];
+        let home = self.home(rank) as usize;
+        let node = &mut self.nodes[home];
         let own = self.priorities[rank as usize];
         let mut before = NONE;
         let mut at = node.first;
@@ -147,7 +170,7 @@ impl Processors {
         if self.are_alone() {
             return;
         }
-        let number = self.node_of[rank as usize];
+        let number = self.home(rank);
         let node = &mut self.nodes[number as usize];
         node.free += 1;
         if node.first != NONE {
@@ -161,7 +184,8 @@ impl Processors {
         if self.are_alone() {
             return true;
         }
-        let node = &mut self.nodes[self.node_of[rank as usize] as usize];
+        let home = self.home(rank) as usize;
+        let node = &mut self.nodes[home];
         let free = node.free > 0;
         node.free -= u32::from(free);
         free
@@ -170,13 +194,13 @@ impl Processors {
     /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
     #[inline(always)]
     pub fn nobody_waits(&self, rank: u32) -> bool {
-        self.changed.is_empty() && (self.are_alone() || self.nodes[self.node_of[rank as usize] as usize].free > 0)
+        self.changed.is_empty() && (self.are_alone() || self.nodes[self.home(rank) as usize].free > 0)
     }
 
     /// The next rank that gets a processor of the node of `rank`.
     #[inline(always)]
     pub fn next_beside(&mut self, rank: u32) -> Option<u32> {
-        self.take(self.node_of[rank as usize])
+        self.take(self.home(rank))
     }
 
     /// The next rank of any node that gets a processor: by node, then in the order of the node's queue.

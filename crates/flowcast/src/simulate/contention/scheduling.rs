@@ -137,7 +137,7 @@ impl<O: Observer> Engine<'_, O> {
     #[cold]
     pub(super) fn start_scheduled_turn(&mut self, rank: u32) {
         let now = self.pending.now();
-        let node = self.processors.node(rank);
+        let node = self.processors.home(rank);
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
         if let Some(running) = scheduling.running.get_mut(node as usize) {
             running.push(rank);
@@ -213,7 +213,7 @@ impl<O: Observer> Engine<'_, O> {
             return Slice::Switched;
         }
         share.running = false;
-        let node = self.processors.node(rank);
+        let node = self.processors.home(rank);
         if let Some(running) = scheduling.running.get_mut(node as usize) {
             running.retain(|other| *other != rank);
         }
@@ -241,7 +241,7 @@ impl<O: Observer> Engine<'_, O> {
     /// A rank wants a processor: one that runs on its node may have to make room.
     #[cold]
     pub(super) fn make_room(&mut self, rank: u32) {
-        let node = self.processors.node(rank);
+        let node = self.processors.home(rank);
         let Some(scheduling) = self.scheduling.as_mut().filter(|scheduling| scheduling.preemptive) else { return };
         if self.processors.has_free(node) {
             return;

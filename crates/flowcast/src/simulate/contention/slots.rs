@@ -46,7 +46,7 @@ impl Slots {
     /// Nothing sent, nothing posted.
     pub fn new(program: &Program, has_rendezvous: bool) -> Slots {
         let messages = program.messages();
-        let ranks = program.ranks() as u32;
+        let ranks = program.streams() as u32;
         let mut firsts: Vec<u32> = (0..ranks).map(|rank| program.first_slot(Rank(rank))).collect();
         firsts.push(messages);
         let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
@@ -113,5 +113,5 @@ fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
         first += program.ops(Rank(rank)).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
         (place, place)
     };
-    (0..program.ranks() as u32).map(place).collect()
+    (0..program.streams() as u32).map(place).collect()
 }

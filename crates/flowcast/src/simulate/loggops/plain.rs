@@ -374,6 +374,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         let from = pattern.peer.map_or("any rank".to_owned(), |peer| format!("rank {peer}"));
         Wait {
             rank: Rank(rank as u32),
+            owner: Rank(rank as u32),
             place: self.schedule.place(rank, node),
             what: format!("a message from {from} ({tag})"),
             on: pattern.peer.map(Rank).into_iter().collect(),
@@ -388,6 +389,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         if let Some(message) = waiting.filter(|message| self.parameters.is_rendezvous(message.size)) {
             return Wait {
                 rank: rank_id,
+                owner: rank_id,
                 place: self.schedule.place(rank, message.node),
                 what: format!("rank {} to receive its message", message.to),
                 on: vec![Rank(message.to)],
@@ -396,6 +398,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         let stuck = host.open.iter().position(|open| *open > 0).unwrap_or(0);
         Wait {
             rank: rank_id,
+            owner: rank_id,
             place: self.schedule.place(rank, stuck as u32),
             what: "operations of its own that require it in turn".to_owned(),
             on: vec![rank_id],

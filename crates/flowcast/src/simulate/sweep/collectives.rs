@@ -65,7 +65,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
             program,
             costs: CollectiveCosts::new(costs),
             progress: vec![progress; program.instances().len()],
-            next_waiting: vec![NOBODY; program.ranks()],
+            next_waiting: vec![NOBODY; program.streams()],
             gatherings: Vec::new(),
             free: Vec::new(),
         }

@@ -77,7 +77,7 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
     fn new(walked: &'a Walked<'a>, costs: &'a LaneCosts<'a, W>) -> Self {
         let program = walked.program;
         let slots = program.messages() as usize;
-        let ranks = program.ranks() as u32;
+        let ranks = program.streams() as u32;
         let state = |rank| RankState { next_slot: program.first_slot(Rank(rank)), ..RankState::default() };
         let none = Times::all(0.0);
         let with_rendezvous = if RENDEZVOUS { slots } else { 0 };
@@ -106,8 +106,18 @@ impl<'a, const W: usize, const RENDEZVOUS: bool, const BUSY: bool> Engine<'a, W,
             return None;
         }
         let of_lane = |lane: usize| SetOutcome {
-            ends: self.times.iter().map(|rank| Time::from_nanos(rank.time.0[lane])).collect(),
-            computes: self.times.iter().map(|rank| Time::from_nanos(rank.compute.0[lane])).collect(),
+            ends: self
+                .times
+                .iter()
+                .take(self.program.ranks())
+                .map(|rank| Time::from_nanos(rank.time.0[lane]))
+                .collect(),
+            computes: self
+                .times
+                .iter()
+                .take(self.program.ranks())
+                .map(|rank| Time::from_nanos(rank.compute.0[lane]))
+                .collect(),
         };
         Some((0..self.costs.lanes).map(of_lane).collect())
     }

@@ -40,7 +40,7 @@ pub fn table(slots: usize) -> Vec<Known> {
 pub fn awaited_sends(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.messages() as usize];
     let mut sends = Vec::new();
-    for rank in 0..program.ranks() as u32 {
+    for rank in 0..program.streams() as u32 {
         sends.clear();
         for (_, op) in program.ops(Rank(rank)) {
             match op {

@@ -40,6 +40,9 @@ pub struct Tables {
     /// Task and thread of each rank, where tasks have several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     threads: Vec<(u32, u32)>,
+    /// The rank of each strand; their streams stand last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    strands: Vec<u32>,
 }
 
 const SCHEMA: &str = "flowcast/compiled-trace/1";
@@ -47,7 +50,7 @@ const SCHEMA: &str = "flowcast/compiled-trace/1";
 /// Tables, then the streams.
 pub fn parts(program: &Program) -> Vec<Vec<u8>> {
     let mut parts = vec![encode_tables(&tables_of(program))];
-    for rank in 0..program.ranks() as u32 {
+    for rank in 0..program.streams() as u32 {
         parts.push(program.words(Rank(rank)).iter().flat_map(|word| word.to_le_bytes()).collect());
     }
     parts
@@ -62,7 +65,7 @@ fn tables_of(program: &Program) -> Tables {
         let root = call.root.map(|root| root.0);
         (call.op as u8, call.communicator, call.mode as u8, call.is_root, root, call.send.0, call.recv.0)
     };
-    let ranks = (0..program.ranks() as u32).map(Rank).map(|rank| {
+    let ranks = (0..program.streams() as u32).map(Rank).map(|rank| {
         let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
         (program.words(rank).len() as u64, after - program.first_slot(rank))
     });
@@ -81,6 +84,7 @@ fn tables_of(program: &Program) -> Tables {
         bytes: program.bytes.0,
         ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
         threads: program.threads.clone(),
+        strands: program.strands.iter().map(|rank| rank.0).collect(),
     }
 }
 
@@ -105,6 +109,9 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
     if executions.max(slots) > words as u64 {
         return Err("found more messages or collectives in the tables than instructions".into());
     }
+    if tables.strands.len() > tables.ranks.len() {
+        return Err("found more strands than streams".into());
+    }
     let instances =
         tables.instances.iter().flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
     let communicator =
@@ -124,6 +131,7 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
         ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
         source: None,
         threads: tables.threads,
+        strands: tables.strands.into_iter().map(Rank).collect(),
     };
     let file = (**bytes).as_ref();
     // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.
@@ -168,8 +176,9 @@ fn read_call(call: CallRow) -> Option<CollectiveCall> {
 /// Whether every number in the tables and streams stays inside what it counts, so that the replay need not look.
 fn check(program: &Program) -> Option<()> {
     use words::Op;
-    let ranks = program.ranks() as u32;
+    let ranks = program.streams() as u32;
     let inside = |value: u32, limit: usize| ((value as usize) < limit).then_some(());
+    program.strands.iter().try_for_each(|rank| inside(rank.0, program.ranks()))?;
     for communicator in &program.communicators {
         communicator.members.iter().try_for_each(|rank| inside(rank.0, ranks as usize))?;
     }

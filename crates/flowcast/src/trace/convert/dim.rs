@@ -22,7 +22,7 @@ pub enum Dialect {
 
 const WAITS: &str = "waits for sends";
 
-/// Writes a program. The records of each task are made twice: the header tells where they begin.
+/// Writes a program without strands. The records of each task are made twice: the header tells where they begin.
 ///
 /// # Errors
 /// Those of `out`.
@@ -49,7 +49,7 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
     let mut losses = Losses::default();
     for rank in ranks.clone() {
         let lost = task(rank, &mut *out)?;
-        lost.0.into_iter().for_each(|(kind, count)| *losses.0.entry(kind).or_default() += count);
+        losses = losses.and(lost);
     }
     let mut offset = body;
     for (rank, length) in ranks.zip(lengths) {

@@ -1,19 +1,21 @@
 //! LogGOPSim's GOAL. A rank's operations require each other in the order of the program; immediate ones are required by
-//! what comes behind their wait.
+//! what comes behind their wait. So are immediate collectives, whose messages are a chain of their own beside the rank's.
+//!
+//! All chains of a rank are on one processor: in LogGOPSim a dependency between two processors does not carry the time.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{ACCELERATOR, ACCESSES, Counters, EVENTS, IGNORED, Losses, SYNCHRONOUS, Tables};
-use crate::trace::program::{MessageClass, Program};
+use super::steps::{Message, Step, Steps};
+use super::{Losses, Tables};
+use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::schedule::{After, Operation, Schedule};
-use crate::trace::words::Op;
 use crate::units::{Bytes, Rank, Time};
 
 const COLLECTIVES: &str = "collectives";
 const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which costs the same";
 
-/// Writes a program without collectives.
+/// Writes a program without collectives but those of ranks with their strands.
 ///
 /// # Errors
 /// Those of `out`.
@@ -23,127 +25,137 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     writeln!(out, "num_ranks {}", program.ranks())?;
     for rank in (0..program.ranks() as u32).map(Rank) {
         writeln!(out, "\nrank {rank} {{")?;
-        let mut writer = Writer::new(out, &tables, rank, &mut losses);
-        for (_, op) in program.ops(rank) {
-            writer.op(op)?;
-        }
+        let strands = HashMap::new();
+        let mut writer = Writer { out, tables: &tables, losses: &mut losses, strands, next: 0, rest: 0.0 };
+        writer.rank(rank)?;
         writeln!(out, "}}")?;
     }
     Ok(losses)
 }
 
+/// Operations that follow each other.
+struct Chain<'a> {
+    steps: Steps<'a>,
+    /// What the next operation requires.
+    before: Vec<u64>,
+    /// Immediate operations by number.
+    receives: HashMap<u32, u64>,
+    sends: HashMap<u32, u64>,
+}
+
 struct Writer<'a> {
     out: &'a mut dyn Write,
     tables: &'a Tables<'a>,
-    rank: Rank,
     losses: &'a mut Losses,
-    counters: Counters,
+    strands: HashMap<Rank, Chain<'a>>,
     next: u64,
-    /// What the next operation requires.
-    before: Vec<u64>,
-    /// Immediate operations: receives by slot, sends by number.
-    receives: HashMap<u32, u64>,
-    sends: HashMap<u32, u64>,
     /// Nanoseconds that rounding has left over.
     rest: f64,
 }
 
-impl<'a> Writer<'a> {
-    fn new(out: &'a mut dyn Write, tables: &'a Tables<'a>, rank: Rank, losses: &'a mut Losses) -> Writer<'a> {
+impl<'a> Chain<'a> {
+    fn new(tables: &'a Tables<'a>, stream: Rank) -> Chain<'a> {
         let (receives, sends) = (HashMap::new(), HashMap::new());
-        let counters = Counters::default();
-        Writer { out, tables, rank, losses, counters, next: 0, before: Vec::new(), receives, sends, rest: 0.0 }
+        Chain { steps: Steps::new(tables, stream), before: Vec::new(), receives, sends }
     }
+}
 
-    fn op(&mut self, op: Op) -> io::Result<()> {
-        match op {
-            Op::Compute(time) => self.compute(time)?,
-            Op::Accelerator(time) => {
-                self.losses.count(ACCELERATOR);
-                self.compute(time)?;
+impl<'a> Writer<'a> {
+    fn rank(&mut self, rank: Rank) -> io::Result<()> {
+        let mut chain = Chain::new(self.tables, rank);
+        while let Some(step) = chain.steps.next(self.losses) {
+            match step {
+                Step::Meeting(strand, CollectiveMode::Immediate) => self.begin(strand, &chain.before)?,
+                Step::Meeting(strand, _) => {
+                    let ends = self.strands.get_mut(&strand).map(|strand| std::mem::take(&mut strand.before));
+                    chain.before.extend(ends.into_iter().flatten());
+                }
+                step => self.step(step, &mut chain)?,
             }
-            Op::Send { class, slot } => self.send(class, slot)?,
-            Op::Recv => {
-                let text = self.receive();
-                self.blocking(&text)?;
-            }
-            Op::Irecv => {
-                let slot = self.counters.received;
-                let text = self.receive();
-                let label = self.immediate(&text)?;
-                self.receives.insert(slot, label);
-            }
-            Op::WaitRecv(slot) => {
-                let label = self.receives.remove(&slot);
-                self.before.extend(label);
-            }
-            Op::WaitSend(ago) => {
-                let label = self.sends.remove(&(self.counters.sent - 1 - ago));
-                self.before.extend(label);
-            }
-            Op::Collective { .. } => self.losses.count(COLLECTIVES),
-            Op::Event(_) => self.losses.count(EVENTS),
-            Op::Access(_) => self.losses.count(ACCESSES),
-            Op::Ignored(_) => self.losses.count(IGNORED),
-            Op::WaitCollective(_) | Op::Nothing => {}
         }
         Ok(())
     }
 
-    fn compute(&mut self, time: Time) -> io::Result<()> {
+    /// Writes an operation of a strand up to its end.
+    fn begin(&mut self, strand: Rank, before: &[u64]) -> io::Result<()> {
+        let mut chain = self.strands.remove(&strand).unwrap_or_else(|| Chain::new(self.tables, strand));
+        chain.before = before.to_vec();
+        let mut has_begun = false;
+        while let Some(step) = chain.steps.next(self.losses) {
+            match step {
+                Step::Meeting(..) if has_begun => break,
+                Step::Meeting(..) => has_begun = true,
+                step => self.step(step, &mut chain)?,
+            }
+        }
+        self.strands.insert(strand, chain);
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step<'a>, chain: &mut Chain<'a>) -> io::Result<()> {
+        match step {
+            Step::Compute(time) => self.compute(time, chain)?,
+            Step::Send(message) => {
+                let text = format!("send {}b to {} tag {}", self.size(message), message.peer, self.tag(message));
+                if !message.class.mode.immediate {
+                    return self.blocking(&text, chain);
+                }
+                let label = self.immediate(&text, chain)?;
+                chain.sends.insert(message.number, label);
+            }
+            Step::Receive(message) => self.blocking(&self.receive(message), chain)?,
+            Step::Post(message) => {
+                let label = self.immediate(&self.receive(message), chain)?;
+                chain.receives.insert(message.number, label);
+            }
+            Step::AwaitReceive(message) => chain.before.extend(chain.receives.remove(&message.number)),
+            Step::AwaitSend(message) => chain.before.extend(chain.sends.remove(&message.number)),
+            Step::Collective(..) | Step::Meeting(..) => self.losses.count(COLLECTIVES),
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, time: Time, chain: &mut Chain<'a>) -> io::Result<()> {
         let exact = time.as_nanos() + self.rest;
         let whole = exact.round().max(0.0);
         self.rest = exact - whole;
-        if whole > 0.0 { self.blocking(&format!("calc {whole}")) } else { Ok(()) }
+        if whole > 0.0 { self.blocking(&format!("calc {whole}"), chain) } else { Ok(()) }
     }
 
-    fn size(&mut self, class: &MessageClass) -> u64 {
-        if class.size == Bytes(0) {
+    fn size(&mut self, message: Message<'_>) -> u64 {
+        if message.class.size == Bytes(0) {
             self.losses.count(ROUNDED);
         }
-        class.size.0.max(1)
+        message.class.size.0.max(1)
     }
 
-    fn send(&mut self, class: u32, slot: u32) -> io::Result<()> {
-        let number = self.counters.next_send();
-        let (to, class) = (self.tables.program.receiver(slot), self.tables.class(class));
-        if class.mode.synchronous {
-            self.losses.count(SYNCHRONOUS);
-        }
-        let text = format!("send {}b to {to} tag {}", self.size(class), self.tables.tag(class));
-        if !class.mode.immediate {
-            return self.blocking(&text);
-        }
-        let label = self.immediate(&text)?;
-        self.sends.insert(number, label);
+    fn tag(&self, message: Message<'_>) -> u32 {
+        self.tables.tag(message.class)
+    }
+
+    fn receive(&self, message: Message<'_>) -> String {
+        format!("recv {}b from {} tag {}", message.class.size.0.max(1), message.peer, self.tag(message))
+    }
+
+    fn blocking(&mut self, operation: &str, chain: &mut Chain<'a>) -> io::Result<()> {
+        let label = self.write(operation, &chain.before)?;
+        chain.before = vec![label];
         Ok(())
     }
 
-    fn receive(&mut self) -> String {
-        let slot = self.counters.next_slot(self.tables.program, self.rank);
-        let (from, class) = self.tables.message(slot);
-        format!("recv {}b from {from} tag {}", class.size.0.max(1), self.tables.tag(class))
-    }
-
-    fn blocking(&mut self, operation: &str) -> io::Result<()> {
-        let label = self.write(operation)?;
-        self.before = vec![label];
-        Ok(())
-    }
-
-    fn immediate(&mut self, operation: &str) -> io::Result<u64> {
+    fn immediate(&mut self, operation: &str, chain: &mut Chain<'a>) -> io::Result<u64> {
         // One join instead of many dependencies of each of a row of immediate operations.
-        if self.before.len() > 1 {
-            self.blocking("calc 0")?;
+        if chain.before.len() > 1 {
+            self.blocking("calc 0", chain)?;
         }
-        self.write(operation)
+        self.write(operation, &chain.before)
     }
 
-    fn write(&mut self, operation: &str) -> io::Result<u64> {
+    fn write(&mut self, operation: &str, before: &[u64]) -> io::Result<u64> {
         self.next += 1;
         let label = self.next;
         writeln!(self.out, "l{label}: {operation}")?;
-        for earlier in &self.before {
+        for earlier in before {
             writeln!(self.out, "l{label} requires l{earlier}")?;
         }
         Ok(label)

@@ -5,6 +5,7 @@
 mod dim;
 mod goal;
 mod prepare;
+mod steps;
 mod ti;
 
 use std::collections::BTreeMap;
@@ -25,7 +26,19 @@ pub struct Losses(BTreeMap<&'static str, u64>);
 
 impl Losses {
     fn count(&mut self, kind: &'static str) {
-        *self.0.entry(kind).or_default() += 1;
+        self.add(kind, 1);
+    }
+
+    fn add(&mut self, kind: &'static str, count: u64) {
+        if count > 0 {
+            *self.0.entry(kind).or_default() += count;
+        }
+    }
+
+    /// Together with other losses.
+    pub fn and(mut self, others: Losses) -> Losses {
+        others.0.into_iter().for_each(|(kind, count)| self.add(kind, count));
+        self
     }
 
     /// Kinds with their counts.
@@ -52,7 +65,7 @@ impl<'a> Tables<'a> {
     pub fn new(program: &'a Program) -> Tables<'a> {
         let mut sources = vec![(Rank(0), 0); program.messages() as usize];
         let mut executions = vec![Vec::new(); program.instances().len()];
-        for rank in (0..program.ranks() as u32).map(Rank) {
+        for rank in (0..program.streams() as u32).map(Rank) {
             for (_, op) in program.ops(rank) {
                 match op {
                     Op::Send { class, slot } => sources[slot as usize] = (rank, class),

@@ -1,13 +1,23 @@
 //! What some forms need done to a program first.
 
+use super::Losses;
 use crate::trace::program::{CollectiveMode, Program, Stream, StreamWords};
 use crate::trace::words::{self, Op, Record};
 use crate::units::Rank;
 
+const IMMEDIATE: &str = "immediate collectives; the form has none, they are written as blocking ones where they start";
+
 /// The program with its immediate collectives as blocking ones where they start; `None` if it has none.
-pub fn with_blocking_collectives(program: &Program) -> Option<Program> {
+pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)> {
     if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
         return None;
+    }
+    let is_immediate = |call: u32| program.calls[call as usize].mode == CollectiveMode::Immediate;
+    let mut losses = Losses::default();
+    for (_, op) in (0..program.ranks() as u32).flat_map(|rank| program.ops(Rank(rank))) {
+        if matches!(op, Op::Collective { call, .. } if is_immediate(call)) {
+            losses.count(IMMEDIATE);
+        }
     }
     let mut changed = program.clone();
     for call in changed.calls.iter_mut().filter(|call| call.mode == CollectiveMode::Immediate) {
@@ -17,7 +27,7 @@ pub fn with_blocking_collectives(program: &Program) -> Option<Program> {
         let first_slot = stream.first_slot;
         *stream = Stream { words: StreamWords::Owned(without_waits(program.words(Rank(rank)))), first_slot };
     }
-    Some(changed)
+    Some((changed, losses))
 }
 
 fn without_waits(old: &[u32]) -> Vec<u32> {

@@ -3,12 +3,10 @@
 
 use std::io::{self, Write};
 
-use super::{
-    ACCELERATOR, ACCESSES, Counters, EVENTS, IGNORED, Losses, ROOT_SYNCHRONOUS, SYNCHRONOUS, Tables, is_plain_world,
-};
+use super::steps::{Message, Step, Steps};
+use super::{Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
 use crate::model::collective::CollectiveOp;
 use crate::trace::program::{CollectiveCall, CollectiveMode, Program};
-use crate::trace::words::Op;
 use crate::units::{Rank, Time};
 
 /// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who
@@ -30,15 +28,16 @@ pub fn needs_messages(program: &Program) -> bool {
         })
 }
 
-/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them.
+/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them, and none is immediate.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn ti_rank(tables: &Tables<'_>, rank: Rank, losses: &mut Losses, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = Writer { out, tables, rank, losses, counters: Counters::default(), sends: Vec::new() };
+    let mut writer = Writer { out, tables, rank, losses };
     writeln!(writer.out, "{rank} init")?;
-    for (_, op) in tables.program.ops(rank) {
-        writer.op(op)?;
+    let mut steps = Steps::new(tables, rank);
+    while let Some(step) = steps.next(writer.losses) {
+        writer.step(step)?;
     }
     writeln!(writer.out, "{rank} finalize")
 }
@@ -48,54 +47,33 @@ struct Writer<'a> {
     tables: &'a Tables<'a>,
     rank: Rank,
     losses: &'a mut Losses,
-    counters: Counters,
-    /// Receiver, tag and whether it is immediate, of each send.
-    sends: Vec<(Rank, u32, bool)>,
 }
 
 impl Writer<'_> {
-    fn op(&mut self, op: Op) -> io::Result<()> {
+    fn step(&mut self, step: Step<'_>) -> io::Result<()> {
         let rank = self.rank;
-        match op {
-            Op::Compute(time) => self.compute(time)?,
-            Op::Accelerator(time) => {
-                self.losses.count(ACCELERATOR);
-                self.compute(time)?;
+        match step {
+            Step::Compute(time) => self.compute(time),
+            Step::Send(message) => {
+                let action = if message.class.mode.immediate { "isend" } else { "send" };
+                self.message(action, message)
             }
-            Op::Send { class, slot } => {
-                self.counters.next_send();
-                let (to, class) = (self.tables.program.receiver(slot), self.tables.class(class));
-                let tag = self.tables.tag(class);
-                if class.mode.synchronous {
-                    self.losses.count(SYNCHRONOUS);
-                }
-                self.sends.push((to, tag, class.mode.immediate));
-                let action = if class.mode.immediate { "isend" } else { "send" };
-                writeln!(self.out, "{rank} {action} {to} {tag} {}", class.size.0)?;
+            Step::Receive(message) => self.message("recv", message),
+            Step::Post(message) => self.message("irecv", message),
+            Step::AwaitReceive(Message { peer, class, .. }) => {
+                writeln!(self.out, "{rank} wait {peer} {rank} {}", self.tables.tag(class))
             }
-            Op::Recv | Op::Irecv => {
-                let slot = self.counters.next_slot(self.tables.program, rank);
-                let (from, class) = self.tables.message(slot);
-                let action = if op == Op::Irecv { "irecv" } else { "recv" };
-                writeln!(self.out, "{rank} {action} {from} {} {}", self.tables.tag(class), class.size.0)?;
+            Step::AwaitSend(Message { peer, class, .. }) if class.mode.immediate => {
+                writeln!(self.out, "{rank} wait {rank} {peer} {}", self.tables.tag(class))
             }
-            Op::WaitRecv(slot) => {
-                let (from, class) = self.tables.message(self.tables.program.first_slot(rank) + slot);
-                writeln!(self.out, "{rank} wait {from} {rank} {}", self.tables.tag(class))?;
-            }
-            Op::WaitSend(ago) => {
-                let (to, tag, immediate) = self.sends[(self.counters.sent - 1 - ago) as usize];
-                if immediate {
-                    writeln!(self.out, "{rank} wait {rank} {to} {tag}")?;
-                }
-            }
-            Op::Collective { call, instance } => self.collective(call, instance)?,
-            Op::Event(_) => self.losses.count(EVENTS),
-            Op::Access(_) => self.losses.count(ACCESSES),
-            Op::Ignored(_) => self.losses.count(IGNORED),
-            Op::WaitCollective(_) | Op::Nothing => {}
+            Step::Collective(call, instance) => self.collective(call, instance),
+            Step::AwaitSend(_) | Step::Meeting(..) => Ok(()),
         }
-        Ok(())
+    }
+
+    fn message(&mut self, action: &str, message: Message<'_>) -> io::Result<()> {
+        let Message { peer, class, .. } = message;
+        writeln!(self.out, "{} {action} {peer} {} {}", self.rank, self.tables.tag(class), class.size.0)
     }
 
     fn compute(&mut self, time: Time) -> io::Result<()> {

@@ -16,7 +16,7 @@ use super::moves::Layout;
 use super::plan::Task;
 use crate::model::algorithm::{Algorithm, AlgorithmTable, Choice, Extent};
 use crate::model::collective::CollectiveOp;
-use crate::trace::program::CollectiveCall;
+use crate::trace::program::{CollectiveCall, CollectiveMode};
 use crate::units::Bytes;
 
 /// A part of an operation that one algorithm carries out.
@@ -33,6 +33,8 @@ pub struct Stage {
 pub struct Group {
     /// The operation.
     pub op: CollectiveOp,
+    /// Whether a member goes on while its messages move.
+    pub is_immediate: bool,
     /// What the rules looked at.
     pub extent: Extent,
     /// What they chose.
@@ -50,7 +52,8 @@ impl Group {
         let choice = table.choose(op, &extent);
         let moves_nothing = calls.len() < 2 || op != CollectiveOp::Barrier && extent.total.0 == 0;
         let stages = if moves_nothing { Vec::new() } else { data.stages(op, choice, table) };
-        Group { op, extent, choice, stages }
+        let is_immediate = calls.iter().any(|call| call.mode == CollectiveMode::Immediate);
+        Group { op, is_immediate, extent, choice, stages }
     }
 }
 

@@ -1,9 +1,8 @@
 //! A program whose collective operations are carried out by messages, as an MPI library does it.
 //!
 //! A replay of the result models what happens inside a collective: its messages compete for links like all others,
-//! ranks that come late delay only those that need them, and the placement of the ranks counts. Blocking and
-//! root-synchronous calls are expanded; immediate ones keep their formula, since their messages move while the rank
-//! does something else.
+//! ranks that come late delay only those that need them, and the placement of the ranks counts. Immediate calls run
+//! beside their rank (`strands`).
 //!
 //! The messages of an operation are matched like all others, first in, first out; their tags are below those of MPI.
 
@@ -13,15 +12,14 @@ pub mod moves;
 pub mod plan;
 mod rewrite;
 mod rings;
+mod strands;
 mod trees;
 
 use std::collections::{BTreeMap, HashMap};
 
 pub use rewrite::operation_of;
 
-use super::build::RankBuilder;
 use super::link::{Parts, link};
-use super::parallel::for_each_mut;
 use super::program::{CollectiveCall, CollectiveMode, Program};
 use super::words::Op;
 use super::{ReadOptions, TraceError};
@@ -30,7 +28,7 @@ use crate::model::collective::CollectiveOp;
 use crate::units::{Bytes, Rank};
 use group::Group;
 use moves::Move;
-use rewrite::Rewrite;
+use strands::Strands;
 
 /// A program without the collectives that could be expanded.
 pub struct Expanded {
@@ -38,8 +36,18 @@ pub struct Expanded {
     pub program: Program,
     /// What was done, by operation, ranks and size.
     pub uses: Vec<Use>,
-    /// Executions that keep their formula, being immediate.
+    /// Executions that keep their formula: immediate ones, if they are to; and those on a communicator that names a rank
+    /// twice.
     pub kept: u64,
+}
+
+/// What becomes of immediate collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Immediate {
+    /// They run beside their rank.
+    Expanded,
+    /// They keep their formula.
+    Kept,
 }
 
 /// An algorithm and how often it was used in one situation.
@@ -55,6 +63,8 @@ pub struct Use {
     pub stages: Vec<(CollectiveOp, Choice)>,
     /// Executions.
     pub count: u64,
+    /// Those of them that are immediate.
+    pub immediate: u64,
     /// Messages of all executions.
     pub messages: u64,
     /// Their bytes.
@@ -65,37 +75,31 @@ pub struct Use {
 ///
 /// # Errors
 /// [`TraceError::Limit`] if the result is too large for the compiled form.
-pub fn expand(program: &Program, table: &AlgorithmTable, options: ReadOptions) -> Result<Expanded, TraceError> {
-    let found = Executions::of(program, table);
+pub fn expand(
+    program: &Program,
+    table: &AlgorithmTable,
+    immediate: Immediate,
+    options: ReadOptions,
+) -> Result<Expanded, TraceError> {
+    let found = Executions::of(program, table, immediate);
     let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
     let uses = found.uses();
     if found.groups.is_empty() {
         return Ok(Expanded { program: program.clone(), uses, kept });
     }
-    let sources = rewrite::sources(program);
-    let mut ranks: Vec<(Rank, RankBuilder, Result<(), TraceError>)> =
-        (0..program.ranks() as u32).map(|rank| (Rank(rank), RankBuilder::default(), Ok(()))).collect();
-    for_each_mut(&mut ranks, options.threads, |(rank, builder, done)| {
-        let mut rewrite = Rewrite::new(program, &found, &sources, *rank);
-        *done = rewrite.run();
-        *builder = rewrite.builder;
-    });
-    let mut builders = Vec::with_capacity(ranks.len());
-    for (_, builder, done) in ranks {
-        done?;
-        builders.push(builder);
-    }
-    drop(sources);
+    let strands = Strands::new(program, &found);
+    let builders = rewrite::rewritten((program, &found, &strands), options.threads)?;
     let parts = Parts {
         name: program.name.clone(),
         ranks: builders,
-        communicators: program.communicators.clone(),
+        communicators: program.communicators.iter().cloned().chain(strands.communicators()).collect(),
         ignored_kind: |number| number.to_string(),
         source: program.source.clone(),
         threads: program.threads.clone(),
     };
     let mut program_again = link(parts, options)?;
     program_again.ignored = program.ignored.clone();
+    program_again.strands = strands.owners;
     Ok(Expanded { program: program_again, uses, kept })
 }
 
@@ -110,7 +114,7 @@ struct Executions {
 }
 
 impl Executions {
-    fn of(program: &Program, table: &AlgorithmTable) -> Executions {
+    fn of(program: &Program, table: &AlgorithmTable, immediate: Immediate) -> Executions {
         let places = program.communicators.iter().map(|known| {
             let mut places: Vec<(Rank, u32)> = known.members.iter().copied().zip(0..).collect();
             places.sort_unstable();
@@ -118,12 +122,12 @@ impl Executions {
         });
         let mut found =
             Executions { groups: Vec::new(), groups_of: vec![None; program.instances.len()], places: places.collect() };
-        found.fill(program, table);
+        found.fill(program, table, immediate);
         found
     }
 
     /// Executions with the same calls are carried out alike.
-    fn fill(&mut self, program: &Program, table: &AlgorithmTable) {
+    fn fill(&mut self, program: &Program, table: &AlgorithmTable, immediate: Immediate) {
         let mut known: HashMap<&[u32], u32> = HashMap::new();
         let (starts, calls) = self.calls(program);
         for (instance, own) in starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).enumerate() {
@@ -131,7 +135,8 @@ impl Executions {
                 continue;
             }
             let of = |call: &u32| program.calls[*call as usize];
-            if own.iter().any(|call| of(call).mode == CollectiveMode::Immediate) {
+            let is_immediate = own.iter().any(|call| of(call).mode == CollectiveMode::Immediate);
+            if is_immediate && immediate == Immediate::Kept {
                 continue;
             }
             let groups = &mut self.groups;
@@ -188,10 +193,12 @@ impl Executions {
                 choice,
                 stages: if stages.len() > 1 { stages } else { Vec::new() },
                 count: 0,
+                immediate: 0,
                 messages: 0,
                 bytes: Bytes(0),
             });
             known.count += count;
+            known.immediate += if group.is_immediate { count } else { 0 };
             known.messages += messages * count;
             known.bytes.0 = known.bytes.0.saturating_add(bytes.saturating_mul(count));
         }

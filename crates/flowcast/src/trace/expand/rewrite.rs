@@ -1,25 +1,55 @@
-//! One rank's instructions, its collectives replaced by sends and receives.
+//! One rank's instructions, its collectives replaced by sends and receives, in its own stream or on strands.
 
 use std::collections::HashMap;
 
 use super::moves::{Layout, Move};
+use super::strands::Strands;
 use super::{Executions, group::Group};
 use crate::model::collective::CollectiveOp;
 use crate::trace::TraceError;
 use crate::trace::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
+use crate::trace::parallel::for_each_mut;
 use crate::trace::program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode};
 use crate::trace::words::{self, Op, Record};
 use crate::units::{Bytes, Rank};
 
 /// Who fills a slot, with a message of which class.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SlotSource {
+struct SlotSource {
     sender: u32,
     class: u32,
 }
 
+/// The streams of all ranks, and behind them their strands.
+///
+/// # Errors
+/// [`TraceError::Limit`].
+pub fn rewritten(of: (&Program, &Executions, &Strands), threads: usize) -> Result<Vec<RankBuilder>, TraceError> {
+    let (program, _, strands) = of;
+    let sources = sources(program);
+    let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> =
+        (0..program.ranks() as u32).map(|rank| (Rank(rank), Streams::default(), Ok(()))).collect();
+    for_each_mut(&mut ranks, threads, |(rank, streams, done)| {
+        let mut rewrite = Rewrite::new(of, &sources, *rank);
+        *done = rewrite.run();
+        *streams = (rewrite.builder, rewrite.beside);
+    });
+    let mut builders = Vec::with_capacity(program.ranks() + strands.owners.len());
+    let mut beside = Vec::new();
+    for (_, (own, strands), done) in ranks {
+        done?;
+        builders.push(own);
+        beside.extend(strands);
+    }
+    builders.extend(beside);
+    Ok(builders)
+}
+
+/// A rank's own stream, and its strands.
+type Streams = (RankBuilder, Vec<RankBuilder>);
+
 /// By slot.
-pub fn sources(program: &Program) -> Vec<SlotSource> {
+fn sources(program: &Program) -> Vec<SlotSource> {
     let mut sources = vec![SlotSource::default(); program.messages() as usize];
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (_, op) in program.ops(rank) {
@@ -32,13 +62,15 @@ pub fn sources(program: &Program) -> Vec<SlotSource> {
 }
 
 /// A rank being rewritten.
-pub struct Rewrite<'a> {
+struct Rewrite<'a> {
     program: &'a Program,
     found: &'a Executions,
+    strands: &'a Strands,
     sources: &'a [SlotSource],
     rank: Rank,
-    /// What has been made.
-    pub builder: RankBuilder,
+    /// What has been made: of the rank, and of its strands.
+    builder: RankBuilder,
+    beside: Vec<RankBuilder>,
     /// The new number of each receive and each send.
     slots: Vec<u32>,
     sends: Vec<u32>,
@@ -51,17 +83,21 @@ pub struct Rewrite<'a> {
 
 impl<'a> Rewrite<'a> {
     /// Nothing is done yet.
-    pub fn new(program: &'a Program, found: &'a Executions, sources: &'a [SlotSource], rank: Rank) -> Rewrite<'a> {
+    fn new(of: (&'a Program, &'a Executions, &'a Strands), sources: &'a [SlotSource], rank: Rank) -> Rewrite<'a> {
+        let (program, found, strands) = of;
+        let mut beside = Vec::new();
+        beside.resize_with(strands.of(rank), RankBuilder::default);
         let builder = RankBuilder::default();
         let (slots, sends, posted, started) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Rewrite { program, found, sources, rank, builder, slots, sends, immediates: HashMap::new(), posted, started }
+        let immediates = HashMap::new();
+        Rewrite { program, found, strands, sources, rank, builder, beside, slots, sends, immediates, posted, started }
     }
 
     /// Rewrites all instructions.
     ///
     /// # Errors
     /// [`TraceError::Limit`].
-    pub fn run(&mut self) -> Result<(), TraceError> {
+    fn run(&mut self) -> Result<(), TraceError> {
         let words = self.program.words(self.rank);
         let mut at = 0;
         while let Some((op, next)) = words::decode(words, at) {
@@ -95,7 +131,7 @@ impl<'a> Rewrite<'a> {
                 self.builder.wait_send(number, record)?;
             }
             Op::Collective { call, instance } => self.collective(call, instance, record)?,
-            Op::WaitCollective(instance) => self.builder.wait_immediate(self.immediates[&instance]),
+            Op::WaitCollective(instance) => self.wait_collective(instance, record)?,
             Op::Event(event) => {
                 let (kind, value) = self.program.events()[event as usize];
                 self.builder.event(kind, value)?;
@@ -128,8 +164,48 @@ impl<'a> Rewrite<'a> {
         };
         // The call itself remains as a record without effect, so that records keep their numbers.
         self.builder.copied(Op::Nothing, record);
+        let group = &self.found.groups[group as usize];
+        if made.mode == CollectiveMode::Immediate {
+            return self.start(group, instance);
+        }
         let place = self.found.place(made.communicator, self.rank).expect("a member made the call");
-        self.stages(&self.found.groups[group as usize], place, (&communicator.members, communicator.id))
+        let members = self.strands.members(instance).unwrap_or(&communicator.members);
+        self.stages(group, place, (members, communicator.id))
+    }
+
+    /// An immediate operation: a strand does it from here on.
+    fn start(&mut self, group: &Group, instance: u32) -> Result<(), RecordFault> {
+        let (communicator, place) = self.own_place(instance);
+        let members = self.strands.members(instance).expect("an immediate execution has strands");
+        let strand = self.strands.strand(members[place as usize]);
+        let begins = |mode| strand.meets(group.op, mode);
+        self.builder.further_collective(begins(CollectiveMode::Immediate), Record::Continues)?;
+        std::mem::swap(&mut self.builder, &mut self.beside[strand.number]);
+        self.builder.collective(begins(CollectiveMode::Blocking))?;
+        self.stages(group, place, (members, communicator))?;
+        std::mem::swap(&mut self.builder, &mut self.beside[strand.number]);
+        Ok(())
+    }
+
+    /// The wait for an immediate operation: rank and strand meet again.
+    fn wait_collective(&mut self, instance: u32, record: Record) -> Result<(), RecordFault> {
+        let Some(group) = self.found.groups_of[instance as usize] else {
+            self.builder.wait_immediate(self.immediates[&instance]);
+            return Ok(());
+        };
+        let (_, place) = self.own_place(instance);
+        let members = self.strands.members(instance).expect("an immediate execution has strands");
+        let strand = self.strands.strand(members[place as usize]);
+        let ends = strand.meets(self.found.groups[group as usize].op, CollectiveMode::Blocking);
+        self.builder.further_collective(ends, record)?;
+        self.beside[strand.number].collective(ends)
+    }
+
+    /// The communicator of an execution, and the rank's place in it.
+    fn own_place(&self, instance: u32) -> (i32, u32) {
+        let index = self.program.instances()[instance as usize];
+        let place = self.found.place(index, self.rank).expect("a member made the call");
+        (self.program.communicators()[index as usize].id, place)
     }
 
     fn stages(&mut self, group: &Group, place: u32, (members, id): (&[Rank], i32)) -> Result<(), RecordFault> {
