@@ -6,7 +6,10 @@ use anyhow::Result;
 use flowcast::model::network::Network;
 use flowcast::report::{Limits, NetworkView, Page, parameter_line};
 use flowcast::simulate::Engine;
+use flowcast::simulate::loggops::ways::Costs;
+use flowcast::simulate::loggops::{self, Loggops, Recording};
 use flowcast::trace::Program;
+use flowcast::trace::schedule::Schedule;
 use flowcast::units::Rounded;
 
 use crate::files::write_whole;
@@ -23,6 +26,23 @@ pub fn view(program: &Program, network: &Network, replay: &Engine<'_>) -> Result
         outcome,
         timeline: recorder.timeline(program),
         limits: Limits::from(&replay.critical_path(&recorder)),
+    })
+}
+
+/// Replays a schedule and keeps what there is to see.
+pub fn schedule_view(schedule: &Schedule, network: Option<&Network>, costs: Costs<'_>) -> Result<NetworkView> {
+    let Recording { outcome, timeline, path } = loggops::record(schedule, costs)?;
+    let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = costs.parameters;
+    let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
+    let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
+    let per_byte = gap_per_byte.as_nanos();
+    Ok(NetworkView {
+        name: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
+        title: network.map_or("with LogGOPSim's rules".to_owned(), |network| network.title.clone()),
+        parameters: format!("L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"),
+        outcome,
+        timeline,
+        limits: path.as_ref().map(Limits::from).unwrap_or_default(),
     })
 }
 

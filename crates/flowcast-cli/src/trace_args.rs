@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
+use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, compiled};
 use flowcast_otf2::Otf2Error;
 use memmap2::Mmap;
 
@@ -22,6 +22,11 @@ pub fn open_trace(path: &Path) -> Result<Trace> {
     let (name, options) = (path.display().to_string(), ReadOptions { threads });
     if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
         return open_otf2(path, options);
+    }
+    if compiled::is_schedule((*bytes).as_ref()) {
+        // Not by way of the map, whose pages count as this process's own while they are read.
+        let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        return Ok(Trace::Schedule(compiled::read_schedule(&name, &mut file)?));
     }
     let plain = trace::read::unpacked(&name, bytes)?;
     let trace = if trace::read::is_part((*plain).as_ref()) {

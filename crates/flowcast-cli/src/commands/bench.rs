@@ -183,7 +183,10 @@ fn replay_schedule(input: &Path, schedule: &Schedule, parameters: Loggops, timin
             std::hint::black_box(loggops::run(&again, parameters)?);
         } else {
             std::hint::black_box(match &prepared {
-                Some(prepared) => queues::run(prepared, parameters)?,
+                Some(prepared) => match queues::run(prepared, parameters) {
+                    Some(outcome) => outcome,
+                    None => loggops::run(schedule, parameters)?,
+                },
                 None => loggops::run(schedule, parameters)?,
             });
         }

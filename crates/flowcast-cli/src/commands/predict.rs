@@ -12,7 +12,7 @@ use super::predict_applications;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::trace_args::{first_file, open_trace};
+use crate::trace_args::first_file;
 
 /// Predict how long communications, or a program's communication, take
 #[derive(Debug, Args)]
@@ -82,9 +82,8 @@ impl Predict {
         if self.pattern.is_for_patterns_only() {
             bail!("found a trace, expected a pattern for --plot and --strict");
         }
-        let trace = open_trace(input)?;
         let options = self.trace.with_pattern_args(self.pattern);
-        predict_trace::run(&trace, network.as_ref(), &asked, &options, self.json)
+        predict_trace::run(input, network.as_ref(), &asked, &options, self.json)
     }
 }
 

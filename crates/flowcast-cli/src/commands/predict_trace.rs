@@ -10,13 +10,15 @@ use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::place::mapping_file;
 use flowcast::report::{NetworkView, Page};
-use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::explain::Explanation;
 use flowcast::simulate::influence::{Done, Unused, without_influence};
-use flowcast::simulate::loggops::{self, Loggops};
+use flowcast::simulate::loggops::ways::{Costs, Placed};
+use flowcast::simulate::loggops::{self, Loggops, Prepared, queues};
 use flowcast::simulate::outcome::{Outcome, RankOutcome};
 use flowcast::simulate::placement::Placement;
+use flowcast::simulate::record::Unobserved;
+use flowcast::simulate::{Engine, contention};
 use flowcast::trace::program::Program;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Trace, TraceRef};
@@ -30,8 +32,9 @@ use crate::files::read_text;
 use crate::output::println_out;
 use crate::provenance;
 use crate::replay_files::OutputArgs;
-use crate::replay_view::{view, write_page};
+use crate::replay_view::{schedule_view, view, write_page};
 use crate::tables::table;
+use crate::trace_args::open_trace;
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -80,36 +83,51 @@ impl TraceArgs {
 }
 
 /// Predicts and prints; `asked` names the fields that were set on the command line.
-pub fn run(trace: &Trace, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
-    let Prediction { outcome, explanation, unused } = match trace {
-        Trace::Schedule(schedule) => predict_schedule(schedule, network, options)?,
-        Trace::Program(program) => predict_program(program, network, asked, options)?,
+pub fn run(input: &Path, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
+    let trace = open_trace(input)?;
+    let ranks = trace.ranks();
+    let (Prediction { outcome, explanation, unused }, program) = match trace {
+        Trace::Schedule(schedule) => (predict_schedule((schedule, input), network, options)?, None),
+        Trace::Program(program) => (predict_program(&program, network, asked, options)?, Some(program)),
     };
+    let program = program.as_ref();
     if json {
-        let mut document = to_json(trace, &outcome, &unused);
+        let mut document = to_json(program, &outcome, &unused);
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);
         }
         println_out!("{document}");
     } else {
-        print_table(trace, network, &outcome);
+        let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
+        println_out!("predicted time{on}: {}", Rounded(outcome.makespan()));
+        println_out!("{ranks} ranks, {} messages, {} bytes", outcome.messages, outcome.bytes.0);
+        print_ranks(program, &outcome);
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
     }
     Ok(())
 }
 
-/// A schedule takes nothing but the cost of single messages from a network.
-fn unused_by_schedules(network: Option<&Network>, options: &TraceArgs) -> Vec<Unused> {
-    let reason = if options.goal_params.is_some() { "--goal-params instead" } else { "not part of LogGOPSim's rules" };
-    let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason };
+/// A schedule takes the cost of single messages from a network, and where it is placed what its nodes are like.
+fn unused_by_schedules(network: Option<&Network>, costs: Costs<'_>, options: &TraceArgs) -> Vec<Unused> {
     let Some(network) = network else { return Vec::new() };
     let mut list = Vec::new();
     if options.goal_params.is_some() {
-        list.extend([unused("point_to_point"), unused("nic")]);
+        let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason: "--goal-params instead" };
+        list.push(unused("point_to_point"));
+        // A model shares the bandwidth of the interfaces.
+        list.extend(options.model.is_none().then(|| unused("nic")));
     }
-    if !network.machine.is_default() {
-        list.push(unused("machine"));
+    let has_influence = match costs.placed {
+        Some(placed) => !contention::is_needed(network, placed.placement),
+        None => network.machine.is_default(),
+    };
+    if !has_influence {
+        let reason = match costs.placed {
+            Some(_) => "but for its nodes: limits are not part of LogGOPSim's rules",
+            None => "not part of LogGOPSim's rules",
+        };
+        list.push(Unused { parameter: "machine".to_owned(), reason });
     }
     list
 }
@@ -128,26 +146,65 @@ pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
     unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
 }
 
-fn predict_schedule(schedule: &Schedule, network: Option<&Network>, options: &TraceArgs) -> Result<Prediction> {
-    if options.model.is_some() || !options.mapping.is_empty() || options.report.is_some() {
-        bail!("found a GOAL schedule, expected another trace for --model, --mapping and --report");
-    }
+fn predict_schedule(
+    (schedule, input): (Schedule, &Path),
+    network: Option<&Network>,
+    options: &TraceArgs,
+) -> Result<Prediction> {
     if options.collectives.collectives.is_some() {
         bail!("found a GOAL schedule, which has no collectives, expected another trace for --collectives");
     }
-    let parameters = parameters(options.goal_params.as_deref(), network)?;
-    let explained = options.explain.then(|| loggops::explain::explain(schedule, parameters)).transpose()?;
+    let mut parameters = parameters(options.goal_params.as_deref(), network)?;
+    if let Some(from) = options.rendezvous_from {
+        parameters.eager_up_to = Some(Bytes(from.0.saturating_sub(1)));
+    }
+    let default = Machine::default();
+    let machine = network.map_or(&default, |network| &network.machine);
+    let mapping = one_mapping(options)?;
+    // Nodes matter only to those who ask for them.
+    let is_placed = mapping.is_some() || options.model.is_some();
+    let machine = if is_placed { machine } else { &default };
+    let placement = Placement::new(machine, mapping.as_ref(), schedule.ranks())?;
+    let sharing = match (options.model.as_deref().map(Model::named).transpose()?, network) {
+        (Some(model), Some(network)) => Some((network, model)),
+        (Some(_), None) => bail!("--model: found no network, expected --network NET"),
+        (None, _) => None,
+    };
+    let costs = Costs { parameters, placed: is_placed.then_some(Placed { placement: &placement, sharing }) };
+    let unused = unused_by_schedules(network, costs, options);
+    if !is_placed && !options.explain && options.report.is_none() && !options.outputs.is_given() {
+        return Ok(Prediction { outcome: ends_of(schedule, parameters, input)?, explanation: None, unused });
+    }
+    let schedule = &schedule;
+    let report = |path: &PathBuf| write_report(schedule_page(schedule, network, costs)?, path);
+    let reported = options.report.as_ref().map(report).transpose()?;
+    let explained = options.explain.then(|| loggops::explain::explain(schedule, costs)).transpose()?;
     let (explained, explanation) = explained.unzip();
-    let outcome = match explained {
+    let outcome = match reported.or(explained) {
         _ if options.outputs.is_given() => {
-            let placement = Placement::new(&Machine::default(), None, schedule.ranks())?;
-            let run = |journal: &mut _| loggops::observed(schedule, parameters, journal);
+            let run = |journal: &mut _| loggops::placed(schedule, costs, journal);
             options.outputs.write(TraceRef::Schedule(schedule), &placement, run)?
         }
         Some(outcome) => outcome,
-        None => loggops::run(schedule, parameters)?,
+        None => loggops::placed(schedule, costs, &mut Unobserved)?,
     };
-    Ok(Prediction { outcome, explanation, unused: unused_by_schedules(network, options) })
+    Ok(Prediction { outcome, explanation, unused })
+}
+
+/// Where nothing else is asked for, the schedule is given up for the form that is replayed, which takes half the memory.
+fn ends_of(schedule: Schedule, parameters: Loggops, input: &Path) -> Result<Outcome> {
+    let prepared = match Prepared::instead_of(schedule) {
+        Ok(prepared) => prepared,
+        Err(schedule) => return Ok(loggops::run(&schedule, parameters)?),
+    };
+    if let Some(outcome) = queues::run(&prepared, parameters) {
+        return Ok(outcome);
+    }
+    // It does not come to its end: what is at fault is told by the schedule itself.
+    match open_trace(input)? {
+        Trace::Schedule(schedule) => Ok(loggops::run(&schedule, parameters)?),
+        Trace::Program(_) => bail!("{}: found a trace, expected the schedule that was there before", input.display()),
+    }
 }
 
 /// What the option says, else what the network gives.
@@ -176,11 +233,7 @@ fn predict_program(
         bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
     }
     let Some(network) = network else { bail!("found no network, expected --network NET") };
-    let mapping = match &options.mapping[..] {
-        [] => None,
-        [mapping] => Some(parse_mapping(mapping)?),
-        _ => bail!("--mapping: found {} of them, expected one, as there is one trace", options.mapping.len()),
-    };
+    let mapping = one_mapping(options)?;
     print_notes(program);
     let expanded = options.collectives.apply(program, Some(network))?;
     let program = expanded.as_ref().unwrap_or(program);
@@ -191,7 +244,7 @@ fn predict_program(
         Some(model) => Engine::sharing(program, network, placement, rendezvous, model)?,
         None => Engine::new(program, network, placement, rendezvous)?,
     };
-    let report = |path: &PathBuf| write_report(program, network, view(program, network, &replay)?, path);
+    let report = |path: &PathBuf| write_report(program_page(program, network, &replay)?, path);
     let reported = options.report.as_ref().map(report).transpose()?;
     let explained = options.explain.then(|| replay.explain()).transpose()?;
     let (explained, explanation) = explained.unzip();
@@ -208,16 +261,35 @@ fn predict_program(
     Ok(Prediction { outcome, explanation, unused })
 }
 
-fn write_report(program: &Program, network: &Network, view: NetworkView, path: &Path) -> Result<Outcome> {
-    let outcome = view.outcome.clone();
-    let page = Page {
-        title: program.name.clone(),
-        subtitle: format!("{} ranks, {} messages on {}", program.ranks(), program.messages(), network.name),
-        networks: vec![view],
-        provenance: provenance::of_this_run(),
-    };
+/// The mapping of the one trace.
+fn one_mapping(options: &TraceArgs) -> Result<Option<Mapping>> {
+    match &options.mapping[..] {
+        [] => Ok(None),
+        [mapping] => Ok(Some(parse_mapping(mapping)?)),
+        _ => bail!("--mapping: found {} of them, expected one, as there is one trace", options.mapping.len()),
+    }
+}
+
+fn program_page(program: &Program, network: &Network, replay: &Engine<'_>) -> Result<Page> {
+    let subtitle = format!("{} ranks, {} messages on {}", program.ranks(), program.messages(), network.name);
+    Ok(page(program.name.clone(), subtitle, view(program, network, replay)?))
+}
+
+fn schedule_page(schedule: &Schedule, network: Option<&Network>, costs: Costs<'_>) -> Result<Page> {
+    if schedule.cpus() > 1 {
+        bail!("--report: found a rank with several processors, expected one in each, which can be drawn");
+    }
+    let subtitle = format!("{} ranks, {} messages", schedule.ranks(), schedule.messages());
+    Ok(page(schedule.name.clone(), subtitle, schedule_view(schedule, network, costs)?))
+}
+
+fn page(title: String, subtitle: String, view: NetworkView) -> Page {
+    Page { title, subtitle, networks: vec![view], provenance: provenance::of_this_run() }
+}
+
+fn write_report(page: Page, path: &Path) -> Result<Outcome> {
     write_page(&page, path)?;
-    Ok(outcome)
+    Ok(page.networks.into_iter().map(|view| view.outcome).next().unwrap_or_default())
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
@@ -253,22 +325,15 @@ pub fn print_notes(program: &Program) {
     }
 }
 
-fn to_json(trace: &Trace, outcome: &Outcome, unused: &[Unused]) -> serde_json::Value {
+fn to_json(program: Option<&Program>, outcome: &Outcome, unused: &[Unused]) -> serde_json::Value {
     json!({
         "schema": "flowcast/replay/1",
         "makespan_s": outcome.makespan().as_seconds(),
         "messages": outcome.messages,
         "bytes": outcome.bytes.0,
-        "ranks": ranks_json(trace_program(trace), outcome),
+        "ranks": ranks_json(program, outcome),
         "no_influence": unused_json(unused),
     })
-}
-
-fn trace_program(trace: &Trace) -> Option<&Program> {
-    match trace {
-        Trace::Program(program) => Some(program),
-        Trace::Schedule(_) => None,
-    }
 }
 
 /// By rank; the threads of a task are ranks, and say so.
@@ -293,13 +358,6 @@ pub fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<serde_jso
 
 /// More ranks than this are summed up: slowest, fastest and the middle.
 const ROWS: usize = 32;
-
-fn print_table(trace: &Trace, network: Option<&Network>, outcome: &Outcome) {
-    let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
-    println_out!("predicted time{on}: {}", Rounded(outcome.makespan()));
-    println_out!("{} ranks, {} messages, {} bytes", trace.ranks(), outcome.messages, outcome.bytes.0);
-    print_ranks(trace_program(trace), outcome);
-}
 
 /// The ranks, at most so many.
 pub fn print_ranks(program: Option<&Program>, outcome: &Outcome) {

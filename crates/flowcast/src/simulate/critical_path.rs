@@ -9,10 +9,8 @@
 
 mod words;
 
-use super::costs::PathCosts;
-use super::record::{Cause, Flight, Recorder, Stretch};
+use super::record::{Cause, Flight, Messages, Recorder, Stretch};
 use super::timeline::Activity;
-use crate::trace::program::Program;
 use crate::units::{Bytes, Rank, Time};
 
 /// What a part of the critical path is spent on.
@@ -114,8 +112,17 @@ pub struct CriticalPath {
     pub counts: Counts,
 }
 
-/// Follows the causes back from the end of the last rank; `path_of` gives what the way of a message (by slot) costs.
-pub fn walk_back<'a>(program: &Program, recorder: &Recorder, path_of: impl Fn(u32) -> &'a PathCosts) -> CriticalPath {
+/// What no bandwidth would shorten on the way of a message: its latency, and the rest of its interface.
+#[derive(Debug, Clone, Copy)]
+pub struct Steady {
+    /// The latency.
+    pub latency: Time,
+    /// The rest.
+    pub gap: Time,
+}
+
+/// Follows the causes back from the end of the last rank; `steady` tells of the way of a message, by slot.
+pub fn walk_back<M: Messages>(program: &M, recorder: &Recorder, steady: impl Fn(u32) -> Steady) -> CriticalPath {
     let own = recorder.ranks.iter().take(program.ranks());
     let ends = own.map(|stretches| stretches.last().map_or(Time::ZERO, |last| last.segment.end));
     let ends: Vec<Time> = ends.collect();
@@ -127,7 +134,7 @@ pub fn walk_back<'a>(program: &Program, recorder: &Recorder, path_of: impl Fn(u3
     let mut left: usize = recorder.ranks.iter().map(Vec::len).sum();
     while walk.at > Time::ZERO {
         match walk.stretch().filter(|_| left > 0) {
-            Some(stretch) => walk.follow(stretch, &path_of),
+            Some(stretch) => walk.follow(stretch, &steady),
             None => walk.spend(Limit::Other, Time::ZERO),
         }
         left = left.saturating_sub(1);
@@ -136,15 +143,15 @@ pub fn walk_back<'a>(program: &Program, recorder: &Recorder, path_of: impl Fn(u3
     walk.path
 }
 
-struct Walk<'a> {
-    program: &'a Program,
+struct Walk<'a, M> {
+    program: &'a M,
     recorder: &'a Recorder,
     rank: u32,
     at: Time,
     path: CriticalPath,
 }
 
-impl<'a> Walk<'a> {
+impl<'a, M: Messages> Walk<'a, M> {
     /// The stretch of the rank that leads to the present time.
     fn stretch(&self) -> Option<&'a Stretch> {
         let stretches = &self.recorder.ranks[self.rank as usize];
@@ -160,7 +167,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn follow<'b>(&mut self, stretch: &Stretch, path_of: impl Fn(u32) -> &'b PathCosts) {
+    fn follow(&mut self, stretch: &Stretch, steady: impl Fn(u32) -> Steady) {
         let segment = stretch.segment;
         if segment.end != self.at {
             // Causes are known for the ends of stretches only.
@@ -169,10 +176,11 @@ impl<'a> Walk<'a> {
         }
         match stretch.cause {
             Cause::Own => self.follow_own(stretch),
-            Cause::Message(slot) => self.follow_message(slot, path_of(slot)),
+            Cause::Message(slot) => self.follow_message(slot, steady(slot)),
             Cause::Release(slot) => self.follow_release(slot),
-            Cause::Receiver(slot) => self.rank = self.program.receiver(slot).0,
-            Cause::Interface(slot) => self.follow_interface(slot, path_of(slot)),
+            Cause::Receiver(slot) => self.rank = self.receiver(slot),
+            Cause::Bytes => self.spend(Limit::Bandwidth, segment.start),
+            Cause::Interface(slot) => self.follow_interface(slot, steady(slot)),
             Cause::LastOf(rank, came) => {
                 self.path.counts.collectives += u64::from(came < self.at);
                 self.spend(Limit::Collective, came);
@@ -191,14 +199,14 @@ impl<'a> Walk<'a> {
         self.spend(limit, stretch.segment.start);
     }
 
-    fn follow_message(&mut self, slot: u32, path: &PathCosts) {
+    fn follow_message(&mut self, slot: u32, steady: Steady) {
         let flight = self.flight(slot);
         let start = Time::from_nanos(flight.start);
-        self.spend(Limit::Bandwidth, start + Time::from_nanos(path.latency));
+        self.spend(Limit::Bandwidth, start + steady.latency);
         self.spend(Limit::Latency, start);
         self.spend(Limit::Contention, Time::from_nanos(flight.asked));
         self.path.counts.messages += 1;
-        self.count_bytes(flight);
+        self.count_bytes(slot);
         self.go_where_it_began(slot, flight);
     }
 
@@ -207,33 +215,37 @@ impl<'a> Walk<'a> {
         let flight = self.flight(slot);
         self.spend(Limit::Bandwidth, Time::from_nanos(flight.start));
         self.spend(Limit::Contention, Time::from_nanos(flight.asked));
-        self.count_bytes(flight);
+        self.count_bytes(slot);
         self.go_where_it_began(slot, flight);
     }
 
     /// The sender waited for its interface, which rested from the start of the message before.
-    fn follow_interface(&mut self, slot: u32, path: &PathCosts) {
+    fn follow_interface(&mut self, slot: u32, steady: Steady) {
         let flight = self.flight(slot);
         let begun = Time::from_nanos(flight.begun);
-        self.spend(Limit::Bandwidth, begun + Time::from_nanos(path.gap));
+        self.spend(Limit::Bandwidth, begun + steady.gap);
         self.spend(Limit::Gap, begun);
         self.path.counts.gaps += 1;
-        self.count_bytes(flight);
+        self.count_bytes(slot);
     }
 
     fn flight(&self, slot: u32) -> &'a Flight {
         &self.recorder.flights[slot as usize]
     }
 
-    fn count_bytes(&mut self, flight: &Flight) {
-        let Bytes(size) = self.program.classes()[flight.class as usize].size;
+    fn receiver(&self, slot: u32) -> u32 {
+        self.program.message(slot, self.flight(slot)).0.0
+    }
+
+    fn count_bytes(&mut self, slot: u32) {
+        let (_, Bytes(size), _) = self.program.message(slot, self.flight(slot));
         let Bytes(counted) = &mut self.path.counts.bytes;
         *counted = counted.saturating_add(size);
     }
 
     fn go_where_it_began(&mut self, slot: u32, flight: &Flight) {
         let waited = flight.asked > flight.ready;
-        self.rank = if waited { self.program.receiver(slot).0 } else { flight.from };
+        self.rank = if waited { self.receiver(slot) } else { flight.from };
     }
 }
 

@@ -160,10 +160,12 @@ impl Pairs {
     fn of(program: &Program, placement: &Placement) -> Pairs {
         let mut pairs = Pairs { flows: Vec::new(), of_slot: vec![0; program.messages() as usize] };
         let mut known = BTreeMap::new();
-        for rank in (0..program.ranks() as u32).map(Rank) {
-            for (_, op) in program.ops(rank) {
+        for stream in (0..program.streams() as u32).map(Rank) {
+            // Strands use the connections of their ranks.
+            let rank = program.owner(stream);
+            for (_, op) in program.ops(stream) {
                 let Op::Send { slot, .. } = op else { continue };
-                let other = program.receiver(slot);
+                let other = program.owner(program.receiver(slot));
                 let (src, dst) = (placement.node(rank), placement.node(other));
                 if src != dst {
                     let ends = (rank.min(other), rank.max(other));

@@ -2,7 +2,7 @@
 
 use super::timeline::{Activity, MessageSpan, Segment, Timeline};
 use crate::trace::program::Program;
-use crate::units::{Rank, Time};
+use crate::units::{Bytes, Rank, Time};
 
 /// Told of everything that takes time; all times in nanoseconds. The default is to take no notice, at no cost.
 pub trait Observer {
@@ -130,6 +130,8 @@ pub enum Cause {
     Interface(u32),
     /// The rank that decided the end of a collective, and when it came.
     LastOf(Rank, Time),
+    /// The rank's processor moved the bytes of a message.
+    Bytes,
 }
 
 /// A stretch of a rank's time with the reason for its end.
@@ -188,17 +190,45 @@ pub struct Recorder {
     pub flights: Vec<Flight>,
     /// The slot of each rank's last send.
     last_sends: Vec<u32>,
+    /// How much of the processor's time on a message that has come is overhead; the rest is for its bytes.
+    overhead: f64,
+}
+
+/// What the numbers of messages stand for.
+pub trait Messages {
+    /// How many ranks there are, before their strands.
+    fn ranks(&self) -> usize;
+    /// The rank that a stream belongs to.
+    fn owner(&self, stream: Rank) -> Rank;
+    /// The stream that receives a message, its size and its tag.
+    fn message(&self, slot: u32, flight: &Flight) -> (Rank, Bytes, i32);
+}
+
+impl Messages for Program {
+    fn ranks(&self) -> usize {
+        Program::ranks(self)
+    }
+
+    fn owner(&self, stream: Rank) -> Rank {
+        Program::owner(self, stream)
+    }
+
+    fn message(&self, slot: u32, flight: &Flight) -> (Rank, Bytes, i32) {
+        let class = &self.classes()[flight.class as usize];
+        (self.receiver(slot), class.size, class.tag)
+    }
 }
 
 impl Recorder {
     /// For the replay of this program.
     pub fn new(program: &Program) -> Recorder {
-        let ranks = program.streams();
-        Recorder {
-            ranks: vec![Vec::new(); ranks],
-            flights: vec![NOWHERE; program.messages() as usize],
-            last_sends: vec![NONE; ranks],
-        }
+        Recorder::of((program.streams(), program.messages() as usize), f64::INFINITY)
+    }
+
+    /// For so many streams and slots; of the processor's time on a message so much is overhead.
+    pub(super) fn of((streams, slots): (usize, usize), overhead: f64) -> Recorder {
+        let (ranks, flights) = (vec![Vec::new(); streams], vec![NOWHERE; slots]);
+        Recorder { ranks, flights, last_sends: vec![NONE; streams], overhead }
     }
 
     fn push(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
@@ -209,16 +239,16 @@ impl Recorder {
     }
 
     /// The timeline of what was recorded: neighbouring stretches of the same activity become one.
-    pub fn timeline(&self, program: &Program) -> Timeline {
+    pub fn timeline(&self, program: &impl Messages) -> Timeline {
         let ranks = self.ranks.iter().take(program.ranks()).map(|stretches| merged(stretches)).collect();
         let flights = self.flights.iter().enumerate().filter(|(_, flight)| flight.from != NONE);
         let message = |(slot, flight): (usize, &Flight)| {
-            let class = &program.classes()[flight.class as usize];
+            let (receiver, size, tag) = program.message(slot as u32, flight);
             MessageSpan {
                 src: program.owner(Rank(flight.from)),
-                dst: program.owner(program.receiver(slot as u32)),
-                size: class.size,
-                tag: class.tag,
+                dst: program.owner(receiver),
+                size,
+                tag,
                 sent: Time::from_nanos(flight.call),
                 arrived: Time::from_nanos(flight.arrival),
                 received: Time::from_nanos(if flight.received.is_nan() { flight.arrival } else { flight.received }),
@@ -287,7 +317,9 @@ impl Observer for Recorder {
         let sent = self.flights[slot as usize].asked.clamp(before, taken.max(before));
         self.push(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
         self.push(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
-        self.push(rank, (taken, end), Activity::Overhead, Cause::Own);
+        let handled = end.min(taken + self.overhead);
+        self.push(rank, (taken, handled), Activity::Overhead, Cause::Own);
+        self.push(rank, (handled, end), Activity::Transfer, Cause::Bytes);
         self.flights[slot as usize].received = end;
     }
 

@@ -11,7 +11,7 @@ use self::accesses::Accesses;
 use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
 use super::costs::{Costs, PathCosts, Rendezvous};
-use super::critical_path::{self, CriticalPath};
+use super::critical_path::{self, CriticalPath, Steady};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
@@ -74,7 +74,10 @@ impl<'a> Replay<'a> {
     /// Which chain of causes made the replay that was recorded take as long as it did.
     pub fn critical_path(&self, recorder: &Recorder) -> CriticalPath {
         let way = |slot: u32| self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
-        critical_path::walk_back(self.program, recorder, |slot| &self.costs.paths[way(slot)])
+        critical_path::walk_back(self.program, recorder, |slot| {
+            let path = &self.costs.paths[way(slot)];
+            Steady { latency: Time::from_nanos(path.latency), gap: Time::from_nanos(path.gap) }
+        })
     }
 
     /// Runs and tells an observer what happens.

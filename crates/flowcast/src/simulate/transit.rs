@@ -141,9 +141,36 @@ impl Shared {
         network: &Network,
         model: Box<dyn RateModel>,
     ) -> Result<Shared, SharingError> {
-        let (mut flows, route_of) = routes_of(program, placement);
+        let sends = |rank: Rank| {
+            program.ops(rank).filter_map(|(_, op)| match op {
+                Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
+                _ => None,
+            })
+        };
+        let routes = routes_of((program.streams(), program.messages() as usize), placement, sends);
+        Shared::of(routes, transfers_of(program, placement), (network, model))
+    }
+
+    /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
+    ///
+    /// # Errors
+    /// As [`Shared::new`].
+    pub fn between<I: Iterator<Item = (u32, Rank)>>(
+        counts: (usize, usize),
+        placement: &Placement,
+        sends: impl Fn(Rank) -> I,
+        by: (&Network, Box<dyn RateModel>),
+    ) -> Result<Shared, SharingError> {
+        Shared::of(routes_of(counts, placement, sends), Vec::new(), by)
+    }
+
+    fn of(
+        (mut flows, route_of): (Vec<Flow>, Vec<u32>),
+        transfers: Vec<Flow>,
+        (network, model): (&Network, Box<dyn RateModel>),
+    ) -> Result<Shared, SharingError> {
         let messages = flows.len();
-        flows.extend(transfers_of(program, placement));
+        flows.extend(transfers);
         let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
         let under_way = UnderWay::new(&fabric);
         let mut routes = std::mem::take(&mut fabric.paths);
@@ -308,20 +335,23 @@ impl<'a> SharedReplay<'a> {
 
 /// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
 /// takes.
-fn routes_of(program: &Program, placement: &Placement) -> (Vec<Flow>, Vec<u32>) {
+fn routes_of<I: Iterator<Item = (u32, Rank)>>(
+    (ranks, slots): (usize, usize),
+    placement: &Placement,
+    sends: impl Fn(Rank) -> I,
+) -> (Vec<Flow>, Vec<u32>) {
     const NONE: u32 = u32::MAX;
     let mut flows = Vec::new();
-    let mut route_of = vec![0; program.messages() as usize];
+    let mut route_of = vec![0; slots];
     // Ranks by node, so that one row of numbers is enough.
-    let mut ranks: Vec<Rank> = (0..program.streams() as u32).map(Rank).collect();
+    let mut ranks: Vec<Rank> = (0..ranks as u32).map(Rank).collect();
     ranks.sort_by_key(|rank| placement.node(*rank));
     let mut known = vec![NONE; placement.nodes()];
     for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {
         let src = placement.node(of_one_node[0]);
         let first = flows.len();
-        for (_, op) in of_one_node.iter().flat_map(|rank| program.ops(*rank)) {
-            let Op::Send { slot, .. } = op else { continue };
-            let dst = placement.node(program.receiver(slot));
+        for (slot, receiver) in of_one_node.iter().flat_map(|rank| sends(*rank)) {
+            let dst = placement.node(receiver);
             let number = &mut known[dst.index()];
             if *number == NONE {
                 *number = flows.len() as u32;

@@ -62,6 +62,11 @@ impl Graph {
         &self.dependents[from as usize..to as usize]
     }
 
+    /// How many dependencies there are.
+    pub fn count_dependencies(&self) -> usize {
+        self.dependents.len()
+    }
+
     /// All dependencies, by the operation waited for.
     pub fn dependencies(&self) -> Vec<Dependency> {
         let of = |earlier: u32| {
@@ -117,6 +122,16 @@ impl Schedule {
     /// Network interfaces of the rank that uses most.
     pub fn nics(&self) -> usize {
         self.nodes().map(|node| usize::from(node.nic) + 1).max().unwrap_or(1)
+    }
+
+    /// The number of each rank's first operation among those of all ranks, and behind them how many there are.
+    pub fn bases(&self) -> Vec<u32> {
+        let lengths = self.graphs.iter().map(|graph| graph.nodes.len() as u32);
+        let ends = lengths.scan(0u32, |sum, length| {
+            *sum = sum.wrapping_add(length);
+            Some(*sum)
+        });
+        std::iter::once(0).chain(ends).collect()
     }
 
     /// Number of sends.

@@ -7,61 +7,89 @@
 //! | idle until its sending or receiving interface is free again (`g`, `G`) | bandwidth |
 //! | idle, the message that ends it was not sent yet | late sender |
 //! | idle, that message was on its way (`L`) | latency |
+//! | idle, that message was slowed down by others, where they share the network | conflict |
 //! | a sender above `S`, its message on the way | latency |
 //! | the same, until the receiver has taken and asked for it | late receiver |
 
 use std::cmp::Reverse;
 
-use super::Loggops;
+use super::recording::Operations;
+use super::ways::{Costs, Travel};
 use crate::simulate::SimulateError;
 use crate::simulate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::simulate::journal::Function;
 use crate::simulate::outcome::Outcome;
 use crate::simulate::record::{Observer, Received, Sent};
-use crate::trace::schedule::Schedule;
+use crate::trace::schedule::{Operation, Schedule};
+use crate::units::Rank;
 
 /// Runs a schedule and says what its communication cost.
 ///
 /// # Errors
-/// As [`super::run`].
-pub fn explain(schedule: &Schedule, parameters: Loggops) -> Result<(Outcome, Explanation), SimulateError> {
-    let operations = schedule.graphs.iter().map(|graph| graph.nodes.len()).sum();
+/// As [`super::placed`].
+pub fn explain(schedule: &Schedule, costs: Costs<'_>) -> Result<(Outcome, Explanation), SimulateError> {
+    let operations = Operations::of(schedule);
     let mut explainer = Explainer {
-        overhead: parameters.overhead.as_nanos(),
-        latency: parameters.latency.as_nanos(),
-        ready: vec![0.0; operations],
+        overhead: costs.parameters.overhead.as_nanos(),
+        costs,
+        flights: vec![Flight::default(); operations.count()],
+        operations,
         ranks: vec![Sums::default(); schedule.ranks()],
         sends: Sums::default(),
         receives: Sums::default(),
     };
-    let outcome = super::observed(schedule, parameters, &mut explainer)?;
+    let outcome = super::placed(schedule, costs, &mut explainer)?;
     let site = |function| Site { function: None, caller: None, line: None, call: Call::Function(function) };
     let mut sites = vec![(site(Function::Send), explainer.sends), (site(Function::Recv), explainer.receives)];
     sites.sort_by_key(|(_, sums)| Reverse(sums.total()));
     Ok((outcome, Explanation { ranks: explainer.ranks, sites }))
 }
 
-struct Explainer {
+struct Explainer<'a> {
     overhead: f64,
-    latency: f64,
-    /// When the first byte of each message left, by its send.
-    ready: Vec<f64>,
+    costs: Costs<'a>,
+    operations: Operations<'a>,
+    /// By send.
+    flights: Vec<Flight>,
     ranks: Vec<Sums>,
     sends: Sums,
     receives: Sums,
 }
 
-impl Observer for Explainer {
-    fn sent(&mut self, rank: u32, slot: u32, Sent { call, start, end, .. }: Sent) {
-        self.ready[slot as usize] = end;
+/// A message: who sent it, when its first byte left and its last one was there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flight {
+    from: u32,
+    ready: f64,
+    arrival: f64,
+}
+
+impl Explainer<'_> {
+    fn travel(&self, slot: u32) -> Travel {
+        let from = self.flights[slot as usize].from;
+        match self.operations.operation(from, slot) {
+            Operation::Send { to, size, .. } => self.costs.travel(Rank(from), to, size),
+            Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),
+        }
+    }
+}
+
+impl Observer for Explainer<'_> {
+    fn sent(&mut self, rank: u32, slot: u32, Sent { call, start, end, arrival, .. }: Sent) {
+        self.flights[slot as usize] = Flight { from: rank, ready: end, arrival };
         for (cost, nanos) in [(Cost::Bandwidth, start - call), (Cost::Overhead, end - start)] {
             self.ranks[rank as usize].add(cost, nanos);
             self.sends.add(cost, nanos);
         }
     }
 
+    fn moved(&mut self, slot: u32, _start: f64, arrival: f64) {
+        self.flights[slot as usize].arrival = arrival;
+    }
+
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        let there = (self.ready[slot as usize] + self.latency).clamp(start, end);
+        let latency = self.travel(slot).latency.as_nanos();
+        let there = (self.flights[slot as usize].ready + latency).clamp(start, end);
         for (cost, nanos) in [(Cost::Latency, there - start), (Cost::LateReceiver, end - there)] {
             self.ranks[rank as usize].add(cost, nanos);
             self.sends.add(cost, nanos);
@@ -69,15 +97,21 @@ impl Observer for Explainer {
     }
 
     fn received(&mut self, rank: u32, slot: u32, Received { call, taken, end, .. }: Received) {
-        let ready = self.ready[slot as usize];
+        let Flight { ready, arrival, .. } = self.flights[slot as usize];
+        let Travel { latency, bytes, shares, .. } = self.travel(slot);
         let taken = taken.max(call);
         let left = ready.clamp(call, taken);
-        let there = (ready + self.latency).clamp(left, taken);
+        let moves = ready + latency.as_nanos();
+        let there = moves.clamp(left, taken);
+        // A flow that was waited for while it moved lost its share of the time to others.
+        let lost = 1.0 - bytes.as_nanos() / (arrival - moves).max(bytes.as_nanos());
+        let conflict = if shares && lost > 1e-9 { (arrival.min(taken) - there).max(0.0) * lost } else { 0.0 };
         let overhead = self.overhead.min(end - taken);
         let costs = [
             (Cost::LateSender, left - call),
             (Cost::Latency, there - left),
-            (Cost::Bandwidth, taken - there),
+            (Cost::Conflict, conflict),
+            (Cost::Bandwidth, taken - there - conflict),
             (Cost::Overhead, overhead),
             (Cost::Bandwidth, end - taken - overhead),
         ];

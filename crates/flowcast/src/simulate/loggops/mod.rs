@@ -12,14 +12,17 @@
 //! Operations that may start are taken in the order of their time, then of their creation; a blocked one keeps its
 //! place among those of equal time. Sizes of 0 cost as much as sizes of 1, where the original wraps around.
 //!
-//! [`queues`] carries this out fast where it can, [`plain`] as it is written here.
+//! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
+//! network, [`ways`] says what changes.
 
 pub mod explain;
 mod host;
 pub mod plain;
 mod prepared;
 pub mod queues;
+mod recording;
 mod tournament;
+pub mod ways;
 
 use super::SimulateError;
 use super::outcome::Outcome;
@@ -29,6 +32,8 @@ use crate::trace::schedule::Schedule;
 use crate::units::{Bytes, Time, TimePerByte};
 
 pub use prepared::Prepared;
+pub use recording::{Recording, record};
+use ways::{Costs, Placed, Ways};
 
 /// The parameters of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,8 +76,8 @@ impl Loggops {
 /// # Errors
 /// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
 pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
-    match Prepared::new(schedule) {
-        Some(prepared) => queues::run(&prepared, parameters),
+    match Prepared::new(schedule).and_then(|prepared| queues::run(&prepared, parameters)) {
+        Some(outcome) => Ok(outcome),
         None => plain::run(schedule, parameters),
     }
 }
@@ -88,6 +93,19 @@ pub fn observed<O: Observer>(
     parameters: Loggops,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
+    placed(schedule, Costs { parameters, placed: None }, observer)
+}
+
+/// As [`observed`], on nodes.
+///
+/// # Errors
+/// As [`run`], and those of a sharing model.
+pub fn placed<O: Observer>(schedule: &Schedule, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+    let is_plain = |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
+    if !costs.placed.as_ref().is_none_or(is_plain) {
+        return plain::on(schedule, Ways::new(schedule, costs)?, observer);
+    }
+    let parameters = costs.parameters;
     match Prepared::new(schedule) {
         Some(prepared) => match queues::attempt(&prepared, parameters, observer) {
             Some(outcome) => Ok(outcome),

@@ -4,14 +4,16 @@
 //! in a rank, any source, any tag.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use super::Loggops;
+use super::ways::{Costs, Travel, Ways};
 use crate::simulate::SimulateError;
 use crate::simulate::deadlock::{Wait, deadlock};
 use crate::simulate::matching::{MatchQueue, Pattern};
 use crate::simulate::outcome::{Outcome, RankOutcome};
 use crate::simulate::record::{Observer, Received, Sent, Unobserved};
+use crate::simulate::transit::Delivery;
 use crate::trace::schedule::{Node, Operation, Schedule};
 use crate::units::{Bytes, Rank, Time};
 
@@ -32,8 +34,16 @@ pub fn observed<O: Observer>(
     parameters: Loggops,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(schedule, parameters, observer);
-    engine.run();
+    on(schedule, Ways::alone(Costs { parameters, placed: None }), observer)
+}
+
+/// As [`observed`], for messages that go these ways.
+///
+/// # Errors
+/// As [`run`], and those of a sharing model.
+pub fn on<O: Observer>(schedule: &Schedule, ways: Ways<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+    let mut engine = Engine::new(schedule, ways, observer);
+    engine.run()?;
     engine.finish()
 }
 
@@ -105,6 +115,9 @@ struct Engine<'a, O> {
     /// The number of each rank's first operation, as observers count them.
     bases: Vec<u32>,
     parameters: Loggops,
+    ways: Ways<'a>,
+    /// Messages that share the network, by slot.
+    flows: HashMap<u32, Message>,
     hosts: Vec<Host>,
     queue: BinaryHeap<Reverse<Entry>>,
     created: u64,
@@ -113,7 +126,7 @@ struct Engine<'a, O> {
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
-    fn new(schedule: &'a Schedule, parameters: Loggops, observer: &'a mut O) -> Engine<'a, O> {
+    fn new(schedule: &'a Schedule, ways: Ways<'a>, observer: &'a mut O) -> Engine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());
         let host = |graph: &crate::trace::schedule::Graph| Host {
             cpus: vec![Time::ZERO; cpus],
@@ -123,25 +136,47 @@ impl<'a, O: Observer> Engine<'a, O> {
             ..Host::default()
         };
         let hosts = schedule.graphs.iter().map(host).collect();
-        let lengths = schedule.graphs.iter().map(|graph| graph.nodes.len() as u32);
-        let bases = lengths.scan(0u32, |sum, length| Some(std::mem::replace(sum, sum.wrapping_add(length)))).collect();
-        let queue = BinaryHeap::new();
-        Engine { schedule, observer, bases, parameters, hosts, queue, created: 0, messages: 0, bytes: 0 }
+        Engine {
+            schedule,
+            observer,
+            bases: schedule.bases(),
+            parameters: ways.costs.parameters,
+            ways,
+            flows: HashMap::new(),
+            hosts,
+            queue: BinaryHeap::new(),
+            created: 0,
+            messages: 0,
+            bytes: 0,
+        }
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> Result<(), SimulateError> {
         for rank in 0..self.hosts.len() as u32 {
             let open = &self.hosts[rank as usize].open;
             let roots = (0..open.len() as u32).filter(|node| open[*node as usize] == 0).collect();
             self.hosts[rank as usize].free = roots;
             self.queue_free(rank);
         }
-        while let Some(Reverse(entry)) = self.queue.pop() {
+        loop {
+            if let Some(delivery) = self.ways.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
+                self.deliver(delivery);
+                continue;
+            }
+            let Some(Reverse(entry)) = self.queue.pop() else { return Ok(()) };
             match entry.event {
                 Event::Operation { rank, node } => self.start(entry, rank, node),
                 Event::Message(message) => self.arrive(entry, message),
             }
         }
+    }
+
+    /// The last byte of a message that shared the network is there.
+    fn deliver(&mut self, delivery: Delivery) {
+        let Delivery { slot, start, arrival, .. } = delivery;
+        self.observer.moved(slot, start, arrival);
+        let message = self.flows.remove(&slot).expect("what arrives has departed");
+        self.push(Time::from_nanos(arrival), Event::Message(message));
     }
 
     fn node(&self, rank: u32, node: u32) -> &'a Node {
@@ -165,13 +200,15 @@ impl<'a, O: Observer> Engine<'a, O> {
                 self.queue_free(rank);
             }
             Operation::Send { to, size, tag } => {
+                let travel = self.ways.costs.travel(Rank(rank), to, size);
                 let host = &self.hosts[rank as usize];
-                let free = host.cpus[cpu].max(host.sending[nic]);
+                let interface = travel.interface.map_or(Time::ZERO, |_| host.sending[nic]);
+                let free = host.cpus[cpu].max(interface);
                 if free > entry.time {
                     return self.requeue(entry, free);
                 }
                 let message = Message { to: to.0, from: rank, node: index, size, tag, cpu: node.cpu, nic: node.nic };
-                self.send(entry.time, message);
+                self.send(entry.time, message, travel);
             }
             Operation::Recv { from, size, tag } => {
                 let pattern = Pattern { peer: from.map(|from| from.0), tag };
@@ -180,21 +217,29 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    fn send(&mut self, now: Time, message: Message) {
-        let Loggops { overhead, latency, gap, .. } = self.parameters;
-        let bytes_time = self.parameters.bytes_time(message.size);
+    fn send(&mut self, now: Time, message: Message, travel: Travel) {
+        let Travel { latency, bytes, interface, on_receiver, shares } = travel;
+        let overhead = self.parameters.overhead;
         let host = &mut self.hosts[message.from as usize];
         let call = std::mem::replace(&mut host.cpus[usize::from(message.cpu)], now + overhead);
-        host.sending[usize::from(message.nic)] = now + gap + bytes_time;
+        if let Some((gap, bytes)) = interface {
+            host.sending[usize::from(message.nic)] = now + gap + bytes;
+        }
         host.outcome.overhead += overhead;
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(message.size.0);
         let slot = self.slot(message);
-        let arrival = now + overhead + latency + bytes_time;
-        let [call, start, end, arrival] = [call, now, now + overhead, arrival].map(Time::as_nanos);
+        let [call, start, end] = [call, now, now + overhead].map(Time::as_nanos);
+        let arrival = if shares { f64::INFINITY } else { (now + overhead + latency + bytes).as_nanos() };
         self.observer.sent(message.from, slot, Sent { class: slot, call, start, end, arrival });
         self.mark_started(message.from, message.node);
-        self.push(now + overhead + latency, Event::Message(message));
+        if shares {
+            self.flows.insert(slot, message);
+            self.ways.depart((slot, message.size), now + overhead, travel);
+        } else {
+            // Bytes that the receiver's processor moves are still to come then.
+            self.push(now + overhead + latency + (bytes - on_receiver), Event::Message(message));
+        }
         if !self.parameters.is_rendezvous(message.size) {
             self.mark_done(message.from, message.node);
         }
@@ -223,17 +268,20 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn arrive(&mut self, entry: Entry, message: Message) {
-        let Loggops { overhead, gap, .. } = self.parameters;
+        let overhead = self.parameters.overhead;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
-        let bytes_time = self.parameters.bytes_time(message.size);
+        let Travel { interface, on_receiver, .. } =
+            self.ways.costs.travel(Rank(message.from), Rank(message.to), message.size);
         let slot = self.slot(message);
         let host = &mut self.hosts[message.to as usize];
-        let free = host.cpus[cpu].max(host.receiving[nic]);
+        let free = host.cpus[cpu].max(interface.map_or(Time::ZERO, |_| host.receiving[nic]));
         if free > entry.time {
             return self.requeue(entry, free);
         }
-        let call = std::mem::replace(&mut host.cpus[cpu], entry.time + overhead + bytes_time).as_nanos();
-        host.receiving[nic] = entry.time + gap + bytes_time;
+        let call = std::mem::replace(&mut host.cpus[cpu], entry.time + overhead + on_receiver).as_nanos();
+        if let Some((gap, bytes)) = interface {
+            host.receiving[nic] = entry.time + gap + bytes;
+        }
         host.outcome.overhead += overhead;
         let taken = entry.time.as_nanos();
         let received = Received { call, before: call, taken, end: host.cpus[cpu].as_nanos() };
@@ -302,7 +350,10 @@ impl<'a, O: Observer> Engine<'a, O> {
             let host = &self.hosts[rank as usize];
             let cpu = host.cpus[usize::from(node.cpu)];
             let time = match node.operation {
-                Operation::Send { .. } => cpu.max(host.sending[usize::from(node.nic)]),
+                Operation::Send { to, size, .. } => {
+                    let interface = self.ways.costs.travel(Rank(rank), to, size).interface;
+                    cpu.max(interface.map_or(Time::ZERO, |_| host.sending[usize::from(node.nic)]))
+                }
                 _ => cpu,
             };
             self.push(time, Event::Operation { rank, node: index });

@@ -8,6 +8,7 @@
 use crate::trace::key_map::KeyMap;
 use crate::trace::schedule::{Graph, Operation, Schedule};
 use crate::units::{Bytes, Rank};
+use std::borrow::Borrow;
 
 /// What an operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,8 +49,8 @@ impl Op {
 }
 
 /// A schedule without wildcards, with one processor and one interface in each rank.
-pub struct Prepared<'a> {
-    pub(super) schedule: &'a Schedule,
+#[derive(Default)]
+pub struct Prepared {
     /// The first operation of each rank, and the end.
     pub(super) bases: Vec<u32>,
     pub(super) ops: Vec<Op>,
@@ -63,56 +64,61 @@ pub struct Prepared<'a> {
 /// More operations than this do not fit the keys of events.
 const MOST: usize = 1 << 30;
 
-impl<'a> Prepared<'a> {
+impl Prepared {
     /// `None` if the schedule has wildcards or several processors or interfaces in a rank, or is too large.
-    pub fn new(schedule: &'a Schedule) -> Option<Prepared<'a>> {
-        let nodes: usize = schedule.graphs.iter().map(|graph| graph.nodes.len()).sum();
-        if nodes >= MOST || schedule.ranks() >= MOST || schedule.cpus() > 1 || schedule.nics() > 1 {
-            return None;
+    pub fn new(schedule: &Schedule) -> Option<Prepared> {
+        let numbers = Numbers::of(schedule)?;
+        Some(Prepared::of(schedule.graphs.iter(), numbers))
+    }
+
+    /// The same, and each rank's part of the schedule is given up once it is laid out, so that the memory of both is never
+    /// needed at once.
+    ///
+    /// # Errors
+    /// The schedule, where [`Prepared::new`] gives nothing.
+    pub fn instead_of(schedule: Schedule) -> Result<Prepared, Schedule> {
+        match Numbers::of(&schedule) {
+            Some(numbers) => Ok(Prepared::of(schedule.graphs.into_iter(), numbers)),
+            None => Err(schedule),
         }
-        let mut prepared = Prepared {
-            schedule,
-            bases: vec![0],
-            ops: Vec::with_capacity(nodes),
-            dependents: Vec::new(),
-            open: Vec::with_capacity(nodes),
-            sizes: Vec::new(),
-            channels: 0,
-        };
-        let mut numbers = Numbers::of_receives(schedule)?;
-        for (rank, graph) in schedule.graphs.iter().enumerate() {
-            prepared.add(Rank(rank as u32), graph, &mut numbers)?;
+    }
+
+    fn of(graphs: impl Iterator<Item = impl Borrow<Graph>>, mut numbers: Numbers) -> Prepared {
+        let mut prepared = Prepared { bases: vec![0], ..Prepared::default() };
+        prepared.ops.reserve_exact(numbers.operations);
+        prepared.open.reserve_exact(numbers.operations);
+        for (rank, graph) in (0..).map(Rank).zip(graphs) {
+            prepared.add(rank, graph.borrow(), &mut numbers);
         }
         prepared.sizes = numbers.sizes.keys().collect();
         prepared.channels = numbers.channels.len();
-        Some(prepared)
+        prepared
     }
 
-    fn add(&mut self, rank: Rank, graph: &Graph, numbers: &mut Numbers) -> Option<()> {
+    fn add(&mut self, rank: Rank, graph: &Graph, numbers: &mut Numbers) {
         let base = self.ops.len() as u32;
         for (index, node) in (0..).zip(&graph.nodes) {
             let (kind, peer, payload) = match node.operation {
                 Operation::Calc(time) => (Kind::Calc, rank, time.as_nanos().to_bits()),
-                Operation::Send { to, size, tag } => (Kind::Send, to, numbers.payload((to, rank, tag?), size)),
-                Operation::Recv { from, size, tag } => (Kind::Recv, rank, numbers.payload((rank, from?, tag?), size)),
+                Operation::Send { to, size, tag } => (Kind::Send, to, numbers.payload((to, Some(rank), tag), size)),
+                Operation::Recv { from, size, tag } => (Kind::Recv, rank, numbers.payload((rank, from, tag), size)),
             };
             let (starts, ends) = (graph.released_by_start(index), graph.released_by_end(index));
-            let (by_start, by_end) = (u16::try_from(starts.len()).ok()?, u16::try_from(ends.len()).ok()?);
             let all = starts.iter().chain(ends).map(|later| base + later);
-            let (first, is_run) = self.put_dependents(all)?;
+            let (first, is_run) = self.put_dependents(all);
+            let (by_start, by_end) = (starts.len() as u16, ends.len() as u16);
             self.ops.push(Op { payload, peer: peer.0, first, by_start, by_end, kind, is_run });
             self.open.push(node.dependencies);
         }
         self.bases.push(self.ops.len() as u32);
-        Some(())
     }
 
     /// The first of neighbours, or where a list of dependents begins, which is appended unless it is the one before: what
     /// is waited for together releases the same.
-    fn put_dependents(&mut self, list: impl Iterator<Item = u32> + Clone) -> Option<(u32, bool)> {
+    fn put_dependents(&mut self, list: impl Iterator<Item = u32> + Clone) -> (u32, bool) {
         let first = list.clone().next().unwrap_or(0);
         if list.clone().zip(first..).all(|(dependent, neighbour)| dependent == neighbour) {
-            return Some((first, true));
+            return (first, true);
         }
         let start = self.dependents.len();
         self.dependents.extend(list);
@@ -123,27 +129,41 @@ impl<'a> Prepared<'a> {
         if before.is_some() {
             self.dependents.truncate(start);
         }
-        Some((u32::try_from(before.unwrap_or(start)).ok()?, false))
+        (before.unwrap_or(start) as u32, false)
     }
 }
 
-/// Receiver, sender and tag.
-type Channel = (Rank, Rank, u32);
+/// Receiver, sender and tag, which are known.
+type Channel = (Rank, Option<Rank>, Option<u32>);
 
 #[derive(Default)]
 struct Numbers {
+    operations: usize,
     channels: KeyMap<Channel>,
     sizes: KeyMap<Bytes>,
 }
 
 impl Numbers {
-    /// With the channels of all receives; `None` if one may take messages of several channels.
-    fn of_receives(schedule: &Schedule) -> Option<Numbers> {
-        let mut numbers = Numbers::default();
+    /// With the channels of all receives; `None` if the schedule has something that the fast engine has not.
+    fn of(schedule: &Schedule) -> Option<Numbers> {
+        let operations: usize = schedule.graphs.iter().map(|graph| graph.nodes.len()).sum();
+        let dependencies: usize = schedule.graphs.iter().map(Graph::count_dependencies).sum();
+        if operations >= MOST || schedule.ranks() >= MOST || u32::try_from(dependencies).is_err() {
+            return None;
+        }
+        let mut numbers = Numbers { operations, ..Numbers::default() };
         for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
-            for node in &graph.nodes {
-                if let Operation::Recv { from, tag, .. } = node.operation {
-                    numbers.channels.number((rank, from?, tag?));
+            for (index, node) in (0..).zip(&graph.nodes) {
+                let released = graph.released_by_start(index).len().max(graph.released_by_end(index).len());
+                if (node.cpu, node.nic) != (0, 0) || released > usize::from(u16::MAX) {
+                    return None;
+                }
+                match node.operation {
+                    Operation::Recv { from, tag, .. } => {
+                        numbers.channels.number((rank, Some(from?), Some(tag?)));
+                    }
+                    Operation::Send { tag, .. } => _ = tag?,
+                    Operation::Calc(_) => {}
                 }
             }
         }

@@ -11,30 +11,22 @@
 //! next of all. No event is looked at twice, where the plain engine looks at each blocked one again whenever the
 //! processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown, nothing is allocated.
 
+use super::Loggops;
 use super::host::{Arrival, Host, Overflow, later, of_key};
 use super::prepared::{Kind, Op, Prepared};
 use super::tournament::{NEVER, Tournament};
-use super::{Loggops, plain};
-use crate::simulate::SimulateError;
 use crate::simulate::contention::prefetch::{prefetch, prefetch_at};
 use crate::simulate::outcome::{Outcome, RankOutcome, Waits};
 use crate::simulate::record::{Observer, Received, Sent, Unobserved};
 use crate::units::{Bytes, Time};
 
-/// Runs a schedule.
-///
-/// # Errors
-/// As [`plain::run`].
-pub fn run(prepared: &Prepared<'_>, parameters: Loggops) -> Result<Outcome, SimulateError> {
-    match attempt(prepared, parameters, &mut Unobserved) {
-        Some(outcome) => Ok(outcome),
-        // The plain engine stops at the same place and tells why.
-        None => plain::run(prepared.schedule, parameters),
-    }
+/// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
+pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
+    attempt(prepared, parameters, &mut Unobserved)
 }
 
 /// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
-pub(super) fn attempt<O: Observer>(prepared: &Prepared<'_>, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
+pub(super) fn attempt<O: Observer>(prepared: &Prepared, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
     let mut engine = Engine::new(prepared, parameters, observer);
     engine.run();
     engine.outcome()
@@ -73,7 +65,7 @@ struct Costs {
 }
 
 struct Engine<'a, O> {
-    prepared: &'a Prepared<'a>,
+    prepared: &'a Prepared,
     observer: &'a mut O,
     costs: Costs,
     sizes: Vec<SizeCost>,
@@ -94,7 +86,7 @@ struct Engine<'a, O> {
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
-    fn new(prepared: &'a Prepared<'a>, parameters: Loggops, observer: &'a mut O) -> Engine<'a, O> {
+    fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O) -> Engine<'a, O> {
         let ranks = prepared.bases.len() - 1;
         let size = |size: &Bytes| SizeCost {
             bytes: parameters.bytes_time(*size).as_nanos(),

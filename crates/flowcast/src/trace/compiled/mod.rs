@@ -8,10 +8,13 @@
 mod program;
 mod schedule;
 
+use std::io::Read;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::program::SharedBytes;
+use super::schedule::Schedule;
 use super::{Trace, TraceError};
 
 /// How a compiled trace begins.
@@ -21,6 +24,7 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 32;
 const PROGRAM: u32 = 1;
 const SCHEDULE: u32 = 2;
+const OTHER_CHECKSUM: &str = "found another checksum than the file's own: it is cut off or damaged";
 
 /// The compiled form: the parts to write one behind the other.
 pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
@@ -78,7 +82,7 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
         )));
     }
     if crc32fast::hash(&file[HEADER_BYTES..]) != word(12) {
-        return Err("found another checksum than the file's own: it is cut off or damaged".into());
+        return Err(OTHER_CHECKSUM.into());
     }
     let length = u64::from_le_bytes(file[16..24].try_into().expect("eight bytes"));
     let end = usize::try_from(length).ok().and_then(|length| length.checked_add(HEADER_BYTES));
@@ -86,8 +90,58 @@ fn read_checked(bytes: &SharedBytes) -> Result<Trace, Damage> {
         end.filter(|end| *end <= file.len() && end.is_multiple_of(8)).ok_or("found tables longer than the file")?;
     match word(24) {
         PROGRAM => Ok(Trace::Program(program::read(bytes, decode_tables(&file[HEADER_BYTES..end])?, end)?)),
-        SCHEDULE => Ok(Trace::Schedule(schedule::read(&file[end..], decode_tables(&file[HEADER_BYTES..end])?)?)),
+        SCHEDULE => Ok(Trace::Schedule(schedule::read(&mut &file[end..], decode_tables(&file[HEADER_BYTES..end])?)?)),
         kind => Err(Damage(format!("found a trace of kind {kind}, expected {PROGRAM} or {SCHEDULE}"))),
+    }
+}
+
+/// Whether this is the beginning of a compiled schedule, which [`read_schedule`] reads piece by piece.
+pub fn is_schedule(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+        && bytes.get(8..12) == Some(&VERSION.to_le_bytes()[..])
+        && bytes.get(24) == Some(&(SCHEDULE as u8))
+}
+
+/// Reads a compiled schedule from its beginning, without ever holding all of its bytes.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_schedule(name: &str, input: &mut dyn Read) -> Result<Schedule, TraceError> {
+    schedule_from(input).map_err(|Damage(problem)| TraceError::Damaged { name: name.to_owned(), problem })
+}
+
+fn schedule_from(input: &mut dyn Read) -> Result<Schedule, Damage> {
+    let unreadable = |error: std::io::Error| Damage(error.to_string());
+    let mut header = [0; HEADER_BYTES];
+    input.read_exact(&mut header).map_err(unreadable)?;
+    let mut input = Checked { input, hasher: crc32fast::Hasher::new() };
+    let length = u64::from_le_bytes(header[16..24].try_into().expect("eight bytes"));
+    let mut tables = Vec::new();
+    input.by_ref().take(length).read_to_end(&mut tables).map_err(unreadable)?;
+    let checksum = u32::from_le_bytes(header[12..16].try_into().expect("four bytes"));
+    let found = match tables.len() as u64 == length {
+        true => decode_tables(&tables).and_then(|tables| schedule::read(&mut input, tables)),
+        false => Err("found tables longer than the file".into()),
+    };
+    // What is damaged has another checksum, which is what to tell first.
+    std::io::copy(&mut input, &mut std::io::sink()).map_err(unreadable)?;
+    match input.hasher.finalize() == checksum {
+        true => found,
+        false => Err(OTHER_CHECKSUM.into()),
+    }
+}
+
+/// Computes the checksum of what is read.
+struct Checked<'a> {
+    input: &'a mut dyn Read,
+    hasher: crc32fast::Hasher,
+}
+
+impl Read for Checked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        Ok(read)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A schedule in the compiled form: 36 bytes for each operation, 9 for each dependency.
 
+use std::io::Read;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables};
@@ -59,37 +61,42 @@ fn encode_dependency(dependency: Dependency, out: &mut Vec<u8>) {
     out.push(u8::from(dependency.after == After::End));
 }
 
-/// Reads a schedule.
-pub fn read(bytes: &[u8], tables: Tables) -> Result<Schedule, Damage> {
+/// Reads a schedule, rank by rank.
+pub fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Damage> {
     let ranks = tables.ranks.len();
-    let mut rest = bytes;
+    let mut part = Vec::new();
     let mut graphs = Vec::with_capacity(ranks);
     for (nodes, dependencies) in tables.ranks {
-        let nodes: Vec<Node> = take(&mut rest, nodes, NODE_BYTES)?
-            .chunks_exact(NODE_BYTES)
-            .map(|bytes| decode_node(bytes, ranks))
-            .collect::<Option<_>>()
-            .ok_or("found an operation that names something outside the schedule")?;
-        let dependencies: Vec<Dependency> = take(&mut rest, dependencies, DEPENDENCY_BYTES)?
-            .chunks_exact(DEPENDENCY_BYTES)
-            .map(|bytes| decode_dependency(bytes, nodes.len()))
-            .collect::<Option<_>>()
-            .ok_or("found a dependency on an operation that does not exist")?;
+        take(input, (nodes, NODE_BYTES), &mut part)?;
+        let decoded = part.chunks_exact(NODE_BYTES).map(|bytes| decode_node(bytes, ranks));
+        let nodes = all(decoded).ok_or("found an operation that names something outside the schedule")?;
+        take(input, (dependencies, DEPENDENCY_BYTES), &mut part)?;
+        let decoded = part.chunks_exact(DEPENDENCY_BYTES).map(|bytes| decode_dependency(bytes, nodes.len()));
+        let dependencies = all(decoded).ok_or("found a dependency on an operation that does not exist")?;
         graphs.push(graph(nodes, &dependencies));
     }
-    if rest.is_empty() {
-        Ok(Schedule { name: tables.name, graphs })
-    } else {
-        Err("found bytes behind the last rank".into())
+    match input.read(&mut [0]) {
+        Ok(0) => Ok(Schedule { name: tables.name, graphs }),
+        Ok(_) => Err("found bytes behind the last rank".into()),
+        Err(error) => Err(Damage(error.to_string())),
     }
 }
 
-fn take<'a>(rest: &mut &'a [u8], count: u64, each: usize) -> Result<&'a [u8], Damage> {
-    let length = usize::try_from(count).ok().and_then(|count| count.checked_mul(each));
-    let length = length.filter(|length| *length <= rest.len()).ok_or("found ranks longer than the file")?;
-    let (taken, left) = rest.split_at(length);
-    *rest = left;
-    Ok(taken)
+/// So many records of so many bytes.
+fn take(input: &mut dyn Read, (count, each): (u64, usize), part: &mut Vec<u8>) -> Result<(), Damage> {
+    let length = count.checked_mul(each as u64).ok_or("found ranks longer than the file")?;
+    part.clear();
+    let read = input.take(length).read_to_end(part).map_err(|error| Damage(error.to_string()))?;
+    if read as u64 == length { Ok(()) } else { Err("found ranks longer than the file".into()) }
+}
+
+/// All of them in no more memory than they need.
+fn all<T>(decoded: impl ExactSizeIterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let mut all = Vec::with_capacity(decoded.len());
+    for one in decoded {
+        all.push(one?);
+    }
+    Some(all)
 }
 
 fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {

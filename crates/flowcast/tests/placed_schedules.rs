@@ -1,0 +1,156 @@
+//! Schedules whose ranks have places, and whose messages share the network by a model: cases worked out by hand.
+
+use std::sync::Arc;
+
+use flowcast::model::machine::{Machine, Mapping, NodeGroup};
+use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::critical_path::Limit;
+use flowcast::simulate::explain::Cost;
+use flowcast::simulate::journal::Journal;
+use flowcast::simulate::loggops::explain::explain;
+use flowcast::simulate::loggops::ways::{Costs, Placed};
+use flowcast::simulate::loggops::{self, Loggops};
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::schedule::Schedule;
+use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
+use flowcast::units::{Bytes, Rank, Rate, Time, TimePerByte};
+
+fn schedule(text: &'static str) -> Schedule {
+    let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
+    match read("t.goal", Arc::new(text.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
+        Trace::Schedule(schedule) => schedule,
+        Trace::Program(_) => panic!("expected a schedule"),
+    }
+}
+
+/// 10 us of latency, 2 us of overhead, no gap, 1 ns a byte.
+fn parameters() -> Loggops {
+    Loggops {
+        latency: Time::from_micros(10.0),
+        overhead: Time::from_micros(2.0),
+        gap: Time::ZERO,
+        gap_per_byte: TimePerByte::from_nanos(1.0),
+        eager_up_to: None,
+    }
+}
+
+fn network() -> Network {
+    let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
+    network.nic.bandwidth = Some(Rate::from_bytes_per_second(1e9));
+    network.nic.latency = Time::from_micros(10.0);
+    network
+}
+
+fn nodes(list: &[u32]) -> Placement {
+    let group = NodeGroup {
+        count: 4,
+        intra_latency: Time::from_micros(1.0),
+        intra_bandwidth: Rate::from_bytes_per_second(1e10),
+        ..NodeGroup::default()
+    };
+    let machine = Machine { nodes: vec![group], ..Machine::default() };
+    Placement::new(&machine, Some(&Mapping::List(list.to_vec())), list.len()).unwrap()
+}
+
+fn micros(schedule: &Schedule, costs: Costs<'_>) -> Vec<f64> {
+    let outcome = loggops::placed(schedule, costs, &mut flowcast::simulate::record::Unobserved).unwrap();
+    outcome.ranks.iter().map(|rank| rank.end.as_micros()).collect()
+}
+
+fn near(found: &[f64], expected: &[f64]) -> bool {
+    found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6 * b.max(1.0))
+}
+
+/// Two ranks that send 100,001 bytes each to a third.
+const INTO_ONE: &str = "num_ranks 3\nrank 0 {\nl1: send 100001b to 2 tag 0\n}\nrank 1 {\nl1: send 100001b to 2 tag 0\n}\n\
+                        rank 2 {\nl1: recv 100001b from 0 tag 0\nl2: recv 100001b from 1 tag 0\n}\n";
+
+#[test]
+fn messages_between_nodes_share_the_network_and_those_inside_do_not_take_it() {
+    let schedule = schedule(INTO_ONE);
+    let network = network();
+    let of = |placement: &Placement, model: Option<&str>| {
+        let sharing = model.map(|model| (&network, Model::named(model).unwrap()));
+        micros(&schedule, Costs { parameters: parameters(), placed: Some(Placed { placement, sharing }) })
+    };
+    let apart = nodes(&[0, 1, 2]);
+    // LogGOPSim: the second message waits for the receiver's interface and processor, which the first one takes.
+    assert!(near(&of(&apart, None), &[2.0, 2.0, 12.0 + 102.0 + 102.0]), "{:?}", of(&apart, None));
+    // Alone both are there after 2 + 10 + 100; the receiver then spends o on each.
+    assert!(near(&of(&apart, Some("independent")), &[2.0, 2.0, 112.0 + 4.0]), "{:?}", of(&apart, Some("independent")));
+    // They share the receiver's interface: 200 us of bytes.
+    assert!(near(&of(&apart, Some("fair")), &[2.0, 2.0, 212.0 + 4.0]), "{:?}", of(&apart, Some("fair")));
+    // Rank 1 beside rank 2: its message takes 2 + 1 + 10 there, and o; the other has the network for itself.
+    let together = nodes(&[0, 2, 2]);
+    assert!(near(&of(&together, Some("fair")), &[2.0, 2.0, 112.0 + 2.0]), "{:?}", of(&together, Some("fair")));
+    // Without a model the first byte of the other comes first, and its bytes take the receiver's processor.
+    assert!(near(&of(&together, None), &[2.0, 2.0, 12.0 + 102.0 + 2.0]), "{:?}", of(&together, None));
+}
+
+#[test]
+fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met_its_receive() {
+    let text = "num_ranks 2\nrank 0 {\nl1: send 100001b to 1 tag 0\nl2: calc 7000\nl2 requires l1\n}\n\
+                rank 1 {\nl1: calc 500000\nl2: recv 100001b from 0 tag 0\nl2 requires l1\n}\n";
+    let (schedule, network, apart) = (schedule(text), network(), nodes(&[0, 1]));
+    let sharing = Some((&network, Model::named("fair").unwrap()));
+    let mut costs = Costs { parameters: parameters(), placed: Some(Placed { placement: &apart, sharing }) };
+    assert!(near(&micros(&schedule, costs), &[2.0 + 7.0, 502.0]));
+    costs.parameters.eager_up_to = Some(Bytes(1000));
+    // The receiver's processor is free at 500; the message that has waited since 112 is taken then.
+    assert!(near(&micros(&schedule, costs), &[500.0 + 7.0, 502.0]), "{:?}", micros(&schedule, costs));
+}
+
+#[test]
+fn what_is_recorded_and_explained_adds_up() {
+    let text = "num_ranks 3\nrank 0 {\nl1: calc 3000\nl2: send 100001b to 2 tag 0\nl2 requires l1\nl3: send 5b to 1 tag 0\nl3 requires l2\n}\n\
+                rank 1 {\nl1: send 50001b to 2 tag 0\nl2: recv 5b from 0 tag 0\nl2 requires l1\nl3: calc 1000\nl3 requires l2\n}\n\
+                rank 2 {\nl1: recv 100001b from 0 tag 0\nl2: recv 50001b from 1 tag 0\nl3: calc 9000\nl3 requires l1\nl3 requires l2\n}\n";
+    let (schedule, network) = (schedule(text), network());
+    let placements = [nodes(&[0, 1, 2]), nodes(&[0, 0, 1])];
+    for (placement, model) in
+        placements.iter().flat_map(|placement| [None, Some("fair")].map(|model| (placement, model)))
+    {
+        let sharing = model.map(|model| (&network, Model::named(model).unwrap()));
+        let mut parameters = parameters();
+        parameters.gap = Time::from_micros(4.0);
+        let costs = Costs { parameters, placed: Some(Placed { placement, sharing }) };
+        let recording = loggops::record(&schedule, costs).unwrap();
+        let path = recording.path.unwrap();
+        assert_eq!(path.makespan, recording.outcome.makespan());
+        assert!(path.shares().iter().all(|share| share.limit != Limit::Other), "{model:?} {:?}", path.shares());
+        let sum: Time = path.shares().iter().map(|share| share.time).sum();
+        assert!(near(&[sum.as_micros()], &[path.makespan.as_micros()]));
+        assert_eq!(recording.timeline.messages.len(), 3);
+        let mut journal = Journal::of_schedule(&schedule);
+        assert_eq!(loggops::placed(&schedule, costs, &mut journal).unwrap(), recording.outcome);
+        assert_eq!((0..3).map(|rank| journal.received(Rank(rank)).count()).collect::<Vec<_>>(), [0, 1, 2]);
+        let (outcome, explanation) = explain(&schedule, costs).unwrap();
+        for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
+            assert!(
+                near(&[sums.total().as_micros()], &[(rank.blocked + rank.overhead).as_micros()]),
+                "{sums:?} {rank:?}"
+            );
+        }
+        let conflict = explanation.ranks[2].of(Cost::Conflict);
+        assert_eq!(conflict > Time::ZERO, model.is_some(), "{model:?} {conflict}");
+    }
+}
+
+#[test]
+fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_at_all() {
+    let schedule = schedule(INTO_ONE);
+    let bytes: Vec<u8> = compiled::parts(&Trace::Schedule(schedule.clone())).concat();
+    assert!(compiled::is_schedule(&bytes));
+    let read = |bytes: &[u8]| compiled::read_schedule("t", &mut &bytes[..]);
+    let again = read(&bytes).unwrap();
+    let run = |schedule: &Schedule| loggops::run(schedule, parameters()).unwrap();
+    assert_eq!(run(&again), run(&schedule));
+    for at in 0..bytes.len() {
+        assert!(at == bytes.len() || read(&bytes[..at]).is_err(), "cut at {at}");
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1;
+        let is_known = at < 12 || (24..32).contains(&at);
+        assert!(is_known || read(&damaged).is_err(), "damaged at {at}");
+    }
+}
