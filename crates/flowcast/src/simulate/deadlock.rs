@@ -77,6 +77,7 @@ mod tests {
     fn wait(rank: u32, on: &[u32]) -> Wait {
         Wait {
             rank: Rank(rank),
+            owner: Rank(rank),
             place: format!("t:{rank}"),
             what: "a message".into(),
             on: on.iter().copied().map(Rank).collect(),

@@ -42,9 +42,10 @@ pub struct Node {
     pub line: u32,
     /// How many operations it waits for.
     pub dependencies: u32,
-    /// Range in [`Graph::dependents`] that waits for its start, then for its end.
-    pub(super) on_start: (u32, u32),
-    pub(super) on_end: (u32, u32),
+    /// Where in [`Graph::dependents`] those begin that wait for its start, and those that wait for its end: each up to
+    /// where those of the next operation begin.
+    pub(super) on_start: u32,
+    pub(super) on_end: u32,
 }
 
 /// A rank's operations in text order.
@@ -58,8 +59,9 @@ pub struct Graph {
 impl Graph {
     /// Operations that may start once `node` has started, in text order.
     pub fn released_by_start(&self, node: u32) -> &[u32] {
-        let (from, to) = self.nodes[node as usize].on_start;
-        &self.dependents[from as usize..to as usize]
+        // Those of the starts of all stand before those of the ends.
+        let behind = self.nodes.get(node as usize + 1).map_or(self.nodes[0].on_end, |next| next.on_start);
+        &self.dependents[self.nodes[node as usize].on_start as usize..behind as usize]
     }
 
     /// How many dependencies there are.
@@ -79,8 +81,8 @@ impl Graph {
 
     /// Operations that may start once `node` has ended, in text order.
     pub fn released_by_end(&self, node: u32) -> &[u32] {
-        let (from, to) = self.nodes[node as usize].on_end;
-        &self.dependents[from as usize..to as usize]
+        let behind = self.nodes.get(node as usize + 1).map_or(self.dependents.len(), |next| next.on_end as usize);
+        &self.dependents[self.nodes[node as usize].on_end as usize..behind]
     }
 }
 
@@ -179,8 +181,8 @@ pub fn graph(mut nodes: Vec<Node>, dependencies: &[Dependency]) -> Graph {
     Graph { nodes, dependents }
 }
 
-/// Appends the dependents of each node, by counting sort, and gives their ranges.
-fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &mut Vec<u32>) -> Vec<(u32, u32)> {
+/// Appends the dependents of each node, by counting sort, and gives where they begin.
+fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &mut Vec<u32>) -> Vec<u32> {
     let chosen = || dependencies.iter().filter(move |dependency| dependency.after == after);
     let mut next = vec![0; nodes + 1];
     for dependency in chosen() {
@@ -190,7 +192,7 @@ fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &
     for node in 0..nodes {
         next[node + 1] += next[node];
     }
-    let found: Vec<(u32, u32)> = (0..nodes).map(|node| (next[node], next[node + 1])).collect();
+    let found = next[..nodes].to_vec();
     dependents.resize(next[nodes] as usize, 0);
     for dependency in chosen() {
         let at = &mut next[dependency.earlier as usize];
@@ -202,5 +204,5 @@ fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &
 
 /// An operation without dependencies so far.
 pub fn node(operation: Operation, line: u32) -> Node {
-    Node { operation, cpu: 0, nic: 0, line, dependencies: 0, on_start: (0, 0), on_end: (0, 0) }
+    Node { operation, cpu: 0, nic: 0, line, dependencies: 0, on_start: 0, on_end: 0 }
 }
