@@ -1,5 +1,6 @@
-//! A replay under limits allocates while it is set up and while its queues grow, and then no more: a program of twice
-//! the length makes as many allocations. Counted by a global allocator, for which this test is a binary of its own.
+//! A replay under limits, and one that follows the closed loop, allocates while it is set up and while its queues grow,
+//! and then no more: a program of twice the length makes as many allocations. Counted by a global allocator, for which this
+//! test is a binary of its own.
 
 #![allow(unsafe_code)]
 
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
@@ -68,9 +70,12 @@ fn network(buses: u32, cpus: u32) -> Network {
 }
 
 /// Allocations of one replay, set-up included.
-fn allocations(program: &Program, network: &Network, rendezvous: Rendezvous) -> u64 {
+fn allocations(program: &Program, network: &Network, rendezvous: Rendezvous, model: Option<Model>) -> u64 {
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
-    let engine = Engine::new(program, network, placement, rendezvous).unwrap();
+    let engine = match model {
+        None => Engine::new(program, network, placement, rendezvous).unwrap(),
+        Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
+    };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let outcome = engine.run().unwrap();
     let after = ALLOCATIONS.load(Ordering::Relaxed);
@@ -84,9 +89,13 @@ fn a_replay_of_twice_the_length_makes_no_more_allocations() {
     for (buses, cpus) in [(0, 2), (3, 2), (3, 1)] {
         let network = network(buses, cpus);
         for rendezvous in [Rendezvous::AsRecorded, Rendezvous::From(Bytes(1 << 20))] {
-            let counts = [&short, &long].map(|program| allocations(program, &network, rendezvous));
+            let counts = [&short, &long].map(|program| allocations(program, &network, rendezvous, None));
             assert!(counts[0] > 0, "the allocator counts");
             assert_eq!(counts[0], counts[1], "buses {buses}, processors {cpus}, {rendezvous:?}");
         }
     }
+    // Each link's list of messages grows with the most that ever cross it, which a longer program finds later.
+    let count = |program| allocations(program, &network(0, 2), Rendezvous::AsRecorded, Some(Model::ClosedLoop));
+    let (few, many) = (count(&short), count(&long));
+    assert!(many < few + 32, "{few} and {many}, for 3,200 messages more");
 }

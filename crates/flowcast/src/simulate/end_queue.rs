@@ -53,15 +53,28 @@ impl EndQueue {
         }
     }
 
+    /// Whether a flow has an end.
+    pub fn contains(&self, flow: u32) -> bool {
+        self.places.get(flow as usize).is_some_and(|place| *place != NOWHERE)
+    }
+
+    /// A flow has no end any more.
+    pub fn remove(&mut self, flow: u32) {
+        if !self.contains(flow) {
+            return;
+        }
+        let place = std::mem::replace(&mut self.places[flow as usize], NOWHERE) as usize;
+        let last = self.heap.pop().expect("the flow is there");
+        if let Some(removed) = self.heap.get(place).copied() {
+            if last < removed { self.rise(place, last) } else { self.sink(place, last) }
+        }
+    }
+
     /// Takes the first.
     pub fn pop(&mut self) -> Option<(Time, u32)> {
-        let first = *self.heap.first()?;
-        self.places[first.flow() as usize] = NOWHERE;
-        let last = self.heap.pop().expect("there is a first");
-        if !self.heap.is_empty() {
-            self.sink(0, last);
-        }
-        Some((first.end(), first.flow()))
+        let (end, flow) = self.first()?;
+        self.remove(flow);
+        Some((end, flow))
     }
 
     /// Puts an entry at a place or above.
@@ -119,6 +132,11 @@ mod tests {
                 queue.set(flow, end);
                 twin.insert(flow, end);
                 prop_assert_eq!(queue.first(), twin.iter().map(|(flow, end)| (*end, *flow)).min());
+                if flow % 5 == 1 {
+                    queue.remove(flow + 1);
+                    twin.remove(&(flow + 1));
+                }
+                prop_assert_eq!(queue.contains(flow + 1), twin.contains_key(&(flow + 1)));
                 if flow % 3 == 0 {
                     let (_, first) = queue.pop().unwrap();
                     prop_assert!(twin.remove(&first).is_some());

@@ -1,8 +1,8 @@
 //! How messages get from sender to receiver in a replay: undisturbed, or sharing the network with the others.
 //!
 //! A message is a flow: it departs when its sender's processor is through with it, spends its latency undisturbed,
-//! and then moves at the rate that a [`RateModel`] leaves it among all that are under way (RR-5910 section 5.3,
-//! Algorithm 1 of Zhu et al.). With max-min fairness this is what SimGrid's SMPI computes.
+//! and then moves at the rate that a sharing model leaves it among all that are under way (RR-5910 section 5.3,
+//! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -14,13 +14,13 @@ use super::packet_transit::Packets;
 use super::placement::Placement;
 use super::record::{Observer, Recorder, Unobserved};
 use super::replay::Replay;
-use super::under_way::UnderWay;
+use super::traffic::{Rule, Traffic};
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::Racks;
 use crate::model::network::Network;
+use crate::model::sharing::SharingError;
 use crate::model::sharing::fabric::{Fabric, Path};
-use crate::model::sharing::model::{Model, following_model};
-use crate::model::sharing::{RateModel, SharingError};
+use crate::model::sharing::model::Model;
 use crate::trace::access::{Access, TransferKind};
 use crate::trace::program::Program;
 use crate::trace::words::Op;
@@ -108,8 +108,7 @@ pub struct Shared {
     route_of: Vec<u32>,
     /// By ends: the path of one-sided transfers.
     transfers: BTreeMap<(Node, Node), Path>,
-    model: Box<dyn RateModel>,
-    under_way: UnderWay,
+    traffic: Traffic,
     /// Messages that have departed, by place.
     voyages: Vec<Voyage>,
     free: Vec<u32>,
@@ -135,11 +134,11 @@ impl Shared {
     ///
     /// # Errors
     /// A topology that has no place for a node.
-    pub fn new(
+    pub(super) fn new(
         program: &Program,
         placement: &Placement,
         network: &Network,
-        model: Box<dyn RateModel>,
+        rule: Rule,
     ) -> Result<Shared, SharingError> {
         let sends = |rank: Rank| {
             program.ops(rank).filter_map(|(_, op)| match op {
@@ -148,18 +147,18 @@ impl Shared {
             })
         };
         let routes = routes_of((program.streams(), program.messages() as usize), placement, sends);
-        Shared::of(routes, transfers_of(program, placement), (network, model))
+        Shared::of(routes, transfers_of(program, placement), (network, rule))
     }
 
     /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
     ///
     /// # Errors
     /// As [`Shared::new`].
-    pub fn between<I: Iterator<Item = (u32, Rank)>>(
+    pub(super) fn between<I: Iterator<Item = (u32, Rank)>>(
         counts: (usize, usize),
         placement: &Placement,
         sends: impl Fn(Rank) -> I,
-        by: (&Network, Box<dyn RateModel>),
+        by: (&Network, Rule),
     ) -> Result<Shared, SharingError> {
         Shared::of(routes_of(counts, placement, sends), Vec::new(), by)
     }
@@ -167,12 +166,12 @@ impl Shared {
     fn of(
         (mut flows, route_of): (Vec<Flow>, Vec<u32>),
         transfers: Vec<Flow>,
-        (network, model): (&Network, Box<dyn RateModel>),
+        (network, rule): (&Network, Rule),
     ) -> Result<Shared, SharingError> {
         let messages = flows.len();
         flows.extend(transfers);
         let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
-        let under_way = UnderWay::new(&fabric);
+        let traffic = Traffic::new(&fabric, rule);
         let mut routes = std::mem::take(&mut fabric.paths);
         let paths = routes.split_off(messages);
         Ok(Shared {
@@ -180,8 +179,7 @@ impl Shared {
             transfers: flows[messages..].iter().map(|flow| (flow.src, flow.dst)).zip(paths).collect(),
             fabric,
             route_of,
-            model,
-            under_way,
+            traffic,
             voyages: Vec::new(),
             free: Vec::new(),
             coming: BinaryHeap::new(),
@@ -214,7 +212,7 @@ impl Shared {
 
     /// Ends all messages whose last byte passes now; ends come before starts.
     fn end_messages(&mut self) {
-        while let Some((place, _)) = self.under_way.end_next(&self.fabric, self.now) {
+        while let Some(place) = self.traffic.end_next(&self.fabric, self.now) {
             self.arrive(place);
         }
         self.order_arrivals();
@@ -227,7 +225,7 @@ impl Shared {
             self.coming.pop();
             match self.voyages[place as usize].work {
                 0.0 => self.arrive(place),
-                work => self.under_way.start(&self.fabric, place, self.now, Time::from_nanos(work)),
+                work => self.traffic.start(&self.fabric, place, self.now, Time::from_nanos(work)),
             }
         }
         self.order_arrivals();
@@ -257,16 +255,18 @@ impl Transit for Shared {
             let start = self.coming.peek().map(|Reverse((time, ..))| *time);
             // Whatever starts now starts together.
             if start.is_none_or(|start| start > self.now) {
-                self.under_way.share_out(&self.fabric, self.model.as_mut(), self.now, |_| {})?;
+                self.traffic.share_out(&self.fabric, self.now)?;
             }
-            let end = self.under_way.next_end();
-            let next = start.into_iter().chain(end).min();
+            let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
+            let next = start.into_iter().chain(end).chain(step).min();
             let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else { return Ok(None) };
             self.now = next.max(self.now);
             if end.is_some_and(|end| end <= self.now) {
                 self.end_messages();
-            } else {
+            } else if start.is_some_and(|start| start <= self.now) {
                 self.start_messages();
+            } else {
+                self.traffic.step(&self.fabric);
             }
         }
     }
@@ -315,10 +315,10 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// As [`SharedReplay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        let Some(model) = following_model(self.model, &self.network)? else {
+        let Some(rule) = Rule::of(self.model, &self.network)? else {
             return self.replay.through(observer, &mut Packets::new(self.program, &self.placement, &self.network)?);
         };
-        let mut shared = Shared::new(self.program, &self.placement, &self.network, model)?;
+        let mut shared = Shared::new(self.program, &self.placement, &self.network, rule)?;
         self.replay.through(observer, &mut shared)
     }
 

@@ -38,7 +38,7 @@ const LEANS: [f64; 2] = [1e-2, 1e-3];
 const APPROACHES: [u32; 2] = [7, 20];
 
 /// Largest alpha for which delays, which go with the power alpha of the inverse rates, are kept as such.
-const STEEPEST: f64 = 8.0;
+pub(super) const STEEPEST: f64 = 8.0;
 
 /// Most flows that are solved at once; of larger sets of flows the relaxation keeps the solution up.
 const LARGE: usize = 400;

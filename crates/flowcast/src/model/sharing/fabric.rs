@@ -256,6 +256,11 @@ impl Fabric {
         2 * (self.nodes.len() + self.inner.len())
     }
 
+    /// No flow's data cross more links than this.
+    pub fn most_hops(&self) -> u32 {
+        2 * (u32::from(self.depth) + 1)
+    }
+
     /// What a link carries.
     pub fn capacity(&self, link: LinkId) -> Share {
         match (link.index() / 2).checked_sub(self.nodes.len()) {

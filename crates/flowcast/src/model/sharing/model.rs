@@ -1,7 +1,7 @@
 //! The sharing models by name, made from a network file.
 
 use super::asymmetric::{Asymmetric, DegreeFair, Saturation};
-use super::closed_loop::{ClosedLoop, Feedback};
+use super::closed_loop::{ClosedLoop, Feedback, STEEPEST};
 use super::fabric::Share;
 use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
@@ -141,6 +141,18 @@ pub fn following_model(model: Model, network: &Network) -> Result<Option<Box<dyn
         Model::AlphaFair => Box::new(ClosedLoop::following(Feedback { kappa: 0.0, ..feedback()? })),
         _ => return rate_model(model, network, Strictness::Extended),
     }))
+}
+
+/// The parameters of the loop if the messages of a program follow it ([`super::following`]): where acknowledgements wait,
+/// since without that the steady rates are the only ones, and up to an alpha that the steps can cope with.
+///
+/// # Errors
+/// A parameter that is out of range.
+pub fn following_feedback(model: Model, network: &Network) -> Result<Option<Feedback>, SharingError> {
+    if model != Model::ClosedLoop {
+        return Ok(None);
+    }
+    Ok(Some(feedback(&network.sharing)?).filter(|Feedback { alpha, kappa }| *kappa > 0.0 && *alpha <= STEEPEST))
 }
 
 /// The interface's rate, which must be finite.

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use super::closed_loop::Feedback;
 use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::filling::{filling_delay, of_pair, rate};
 use super::{Changes, fabric::Path};
 
 /// How closely links are balanced.
@@ -49,8 +50,6 @@ const ROUGH: f64 = 10.0;
 /// How far a link goes toward its balance from so many visits on: rings in which each link pushes the next would swing
 /// for ever without damping.
 const DAMPING: [(u32, f64); 4] = [(64, 0.75), (2_000, 0.5), (8_000, 0.25), (20_000, 0.1)];
-/// Steps of Newton's method for one link.
-const NEWTON_STEPS: usize = 30;
 /// Relative step, in units of the tolerance, that is the last: Newton's method doubles the digits with each.
 const LAST_STEP: f64 = 1e-2;
 
@@ -236,14 +235,7 @@ impl Relaxation {
         let before = (self.delays[out.index()], self.delays[into.index()]);
         let x = self.filling_delay(fabric, crowd, feedback, out, (before.0 + kappa * before.1, pace));
         let y = self.filling_delay(fabric, crowd, feedback, into, (before.1 + kappa * before.0, pace));
-        let delays = if kappa * x >= y {
-            (x, 0.0)
-        } else if kappa * y >= x {
-            (0.0, y)
-        } else {
-            let determinant = 1.0 - kappa * kappa;
-            ((x - kappa * y) / determinant, (y - kappa * x) / determinant)
-        };
+        let delays = of_pair(x, y, kappa);
         let delays = (pace.toward(before.0, delays.0), pace.toward(before.1, delays.1));
         (self.delays[out.index()], self.delays[into.index()]) = delays;
         if delays == before {
@@ -295,9 +287,6 @@ impl Relaxation {
 
     /// The delay that fills a link while all others stay as they are; none if its flows cannot fill it, or wait before.
     /// Of the delays of its flows `own` is the part in question.
-    ///
-    /// `(sum of rates)^-alpha` is concave and grows with the delay, and is straight for flows that have met the same
-    /// elsewhere: Newton's method for it comes from below after its first step and never leaves.
     fn filling_delay(
         &self,
         fabric: &Fabric,
@@ -311,31 +300,7 @@ impl Relaxation {
             return 0.0;
         }
         let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - own).max(0.0);
-        let sum = |delay: f64| -> (f64, f64) {
-            members.iter().map(elsewhere).fold((0.0, 0.0), |(load, slope), other| {
-                let rate = rate(other + delay, feedback);
-                (load + rate, slope + rate / (other + delay))
-            })
-        };
-        let (idle, _) = sum(0.0);
-        if idle <= capacity {
-            return 0.0;
-        }
-        let target = power(capacity, -feedback.alpha);
-        let mut delay = if own > 0.0 { own } else { target * power(members.len() as f64, feedback.alpha) };
-        for _ in 0..NEWTON_STEPS {
-            let (load, slope) = sum(delay);
-            let height = power(load, -feedback.alpha);
-            // d(load^-alpha) = load^(-alpha - 1) * sum of rate / delay
-            let step = (target - height) / (height / load * slope);
-            let next = delay + step;
-            // Newton's first step from above may fall below what is possible.
-            delay = if next > 0.0 { next } else { delay * 0.1 };
-            if step.abs() <= LAST_STEP * pace.tolerance * delay {
-                break;
-            }
-        }
-        delay
+        filling_delay(members.iter().map(elsewhere), capacity, feedback, (own, LAST_STEP * pace.tolerance))
     }
 
     /// Tells the rates that are not what they were.
@@ -374,18 +339,6 @@ impl Relaxation {
 
 fn step_after(visits: u32) -> f64 {
     DAMPING.iter().rev().find(|(from, _)| visits >= *from).map_or(1.0, |(_, step)| *step)
-}
-
-fn rate(delay: f64, feedback: Feedback) -> f64 {
-    if feedback.alpha == 1.0 { 1.0 / delay } else { delay.powf(-1.0 / feedback.alpha) }
-}
-
-fn power(base: f64, exponent: f64) -> f64 {
-    match exponent {
-        1.0 => base,
-        -1.0 => 1.0 / base,
-        _ => base.powf(exponent),
-    }
 }
 
 /// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.

@@ -9,10 +9,11 @@
 use super::Loggops;
 use crate::model::network::Network;
 use crate::model::sharing::SharingError;
-use crate::model::sharing::model::{Model, following_model};
+use crate::model::sharing::model::Model;
 use crate::simulate::SimulateError;
 use crate::simulate::costs::ClassCost;
 use crate::simulate::placement::Placement;
+use crate::simulate::traffic::Rule;
 use crate::simulate::transit::{Delivery, Departure, Handshake, Shared, Transit};
 use crate::trace::schedule::{Operation, Schedule};
 use crate::units::{Bytes, Rank, Time, TimePerByte};
@@ -93,8 +94,8 @@ impl<'a> Ways<'a> {
         let Some(Placed { placement, sharing: Some((network, model)) }) = costs.placed else {
             return Ok(Ways::alone(costs));
         };
-        let fluid = following_model(model, network)?;
-        let model = fluid.ok_or_else(|| SimulateError::Placement(PACKETS.to_owned()))?;
+        let rule = Rule::of(model, network)?;
+        let rule = rule.ok_or_else(|| SimulateError::Placement(PACKETS.to_owned()))?;
         let bases = schedule.bases();
         let sends = |rank: Rank| {
             let nodes = schedule.graphs[rank.index()].nodes.iter().zip(bases[rank.index()]..);
@@ -104,7 +105,7 @@ impl<'a> Ways<'a> {
             })
         };
         let slots = bases[schedule.ranks()] as usize;
-        let shared = Shared::between((schedule.ranks(), slots), placement, sends, (network, model))?;
+        let shared = Shared::between((schedule.ranks(), slots), placement, sends, (network, rule))?;
         Ok(Ways { costs, transit: Some(shared) })
     }
 
