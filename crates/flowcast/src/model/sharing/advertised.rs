@@ -14,9 +14,13 @@ use std::collections::VecDeque;
 use super::Changes;
 use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::fair::max_min;
 
 /// Relative difference below which two rates are one.
 const ROUNDING: f64 = 1e-12;
+
+/// So many times as many links as there are are solved anew after a change before all rates are.
+const PATIENCE: usize = 16;
 
 /// The rates advertised.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +47,13 @@ impl Advertised {
             self.doubt(*link);
             self.note_change(*link);
         }
+        let mut patience = PATIENCE * (fabric.link_count() + 1);
         while let Some(link) = self.in_doubt.pop_front() {
             self.is_in_doubt[link.index()] = false;
+            if patience == 0 {
+                continue;
+            }
+            patience -= 1;
             let (before, now) = (self.rates[link.index()], self.rate(fabric, crowd, link));
             // Not so for two infinities, whose difference is no number.
             if (now - before).abs() > ROUNDING * now.min(before) {
@@ -53,7 +62,31 @@ impl Advertised {
                 self.pass_on(fabric, crowd, link, now.min(before));
             }
         }
+        if patience == 0 {
+            self.fill(fabric, crowd);
+        }
         self.report(fabric, crowd, changes);
+    }
+
+    /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
+    fn fill(&mut self, fabric: &Fabric, crowd: &Crowd) {
+        let links = || (0..fabric.link_count() as u32).map(LinkId);
+        let mut active: Vec<usize> = links().flat_map(|link| crowd.members(link)).map(|flow| *flow as usize).collect();
+        active.sort_unstable();
+        active.dedup();
+        let mut shares = vec![0.0; fabric.paths.len()];
+        for (flow, allocation) in active.iter().zip(max_min(fabric, &active)) {
+            shares[*flow] = allocation.share.0;
+        }
+        for link in links() {
+            let of_members = || crowd.members(link).iter().map(|flow| shares[*flow as usize]);
+            let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
+            let rate = if is_full { of_members().fold(0.0, f64::max) } else { f64::INFINITY };
+            if rate != self.rates[link.index()] {
+                self.rates[link.index()] = rate;
+                self.note_change(link);
+            }
+        }
     }
 
     fn doubt(&mut self, link: LinkId) {
