@@ -5,6 +5,7 @@ mod random_programs;
 use flowcast::cluster::flow::Flow;
 use flowcast::cluster::racks::Racks;
 use flowcast::model::builtin;
+use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
@@ -118,4 +119,15 @@ fn messages_that_do_not_depend_on_each_other_take_what_they_take_in_a_pattern() 
     for (found, expected) in found.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-8, "{found} {expected}");
     }
+}
+
+#[test]
+fn ranks_of_one_node_need_no_packets() {
+    let program = program(&["2:1:1448:0:0:0", "3:0:1448:0:0:0"]);
+    let network = network();
+    let by = |model| {
+        let placement = Placement::new(&network.machine, Some(&Mapping::List(vec![0, 0])), 2).unwrap();
+        Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, model).unwrap().run().unwrap()
+    };
+    assert_eq!(by(Model::Packet), by(Model::Fair));
 }

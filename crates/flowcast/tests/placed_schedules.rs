@@ -102,6 +102,19 @@ fn a_message_above_the_limit_moves_at_once_and_holds_its_sender_until_it_has_met
 }
 
 #[test]
+fn packet_by_packet_a_message_is_frames_with_the_latency_behind_them() {
+    let text = "num_ranks 2\nrank 0 {\nl1: send 1448b to 1 tag 0\n}\nrank 1 {\nl1: recv 1448b from 0 tag 0\n}\n";
+    let (schedule, network) = (schedule(text), network());
+    let of = |list: &[u32], model: &str| {
+        let (placement, sharing) = (nodes(list), Some((&network, Model::named(model).unwrap())));
+        micros(&schedule, Costs { parameters: parameters(), placed: Some(Placed { placement: &placement, sharing }) })
+    };
+    // 1538 bytes out of one node and into the other.
+    assert!(near(&of(&[0, 1], "packet"), &[2.0, 2.0 + 2.0 * 1.538 + 10.0 + 2.0]), "{:?}", of(&[0, 1], "packet"));
+    assert_eq!(of(&[1, 1], "packet"), of(&[1, 1], "fair"));
+}
+
+#[test]
 fn what_is_recorded_and_explained_adds_up() {
     let text = "num_ranks 3\nrank 0 {\nl1: calc 3000\nl2: send 100001b to 2 tag 0\nl2 requires l1\nl3: send 5b to 1 tag 0\nl3 requires l2\n}\n\
                 rank 1 {\nl1: send 50001b to 2 tag 0\nl2: recv 5b from 0 tag 0\nl2 requires l1\nl3: calc 1000\nl3 requires l2\n}\n\

@@ -26,8 +26,10 @@ const CONTROL: Bytes = Bytes(64);
 /// Messages share queues.
 pub struct Packets {
     live: Live,
-    /// By slot: there, and back.
-    connections: Vec<(ConnectionId, ConnectionId)>,
+    /// The connections of pairs of ranks: there at even places, back behind it.
+    open: Vec<ConnectionId>,
+    /// By slot: the place of the connection that it takes, if it leaves its node.
+    of_slot: Vec<u32>,
     /// By ends: those of one-sided transfers.
     transfers: BTreeMap<(Node, Node), ConnectionId>,
     /// Messages that have departed, by place; places are used again.
@@ -57,17 +59,43 @@ impl Packets {
     /// # Errors
     /// A parameter of the packet level out of range, or a topology that has no place for a node.
     pub fn new(program: &Program, placement: &Placement, network: &Network) -> Result<Packets, SharingError> {
-        let pairs = Pairs::of(program, placement);
-        let transfers = transfers_of(program, placement);
-        let flows: Vec<Flow> = pairs.flows.iter().chain(&transfers).copied().collect();
+        // Strands use the connections of their ranks.
+        let sends = |stream: Rank| {
+            program.ops(stream).filter_map(move |(_, op)| match op {
+                Op::Send { slot, .. } => Some((slot, program.owner(stream), program.owner(program.receiver(slot)))),
+                _ => None,
+            })
+        };
+        let streams = (0..program.streams() as u32).map(Rank);
+        let pairs = Pairs::of(program.messages() as usize, placement, streams.flat_map(sends));
+        Packets::over(pairs, &transfers_of(program, placement), network)
+    }
+
+    /// For what ranks send in so many slots: slot, sender and receiver of each message.
+    ///
+    /// # Errors
+    /// As [`Packets::new`].
+    pub fn between(
+        slots: usize,
+        placement: &Placement,
+        sends: impl Iterator<Item = (u32, Rank, Rank)>,
+        network: &Network,
+    ) -> Result<Packets, SharingError> {
+        Packets::over(Pairs::of(slots, placement, sends), &[], network)
+    }
+
+    fn over(pairs: Pairs, transfers: &[Flow], network: &Network) -> Result<Packets, SharingError> {
+        let flows: Vec<Flow> = pairs.flows.iter().chain(transfers).copied().collect();
         let fabric = Fabric::of(&flows, &Racks::default(), network)?;
         let wire = trace_wire(network)?;
         let mut live = Live::new(&fabric, wire);
-        let open: Vec<ConnectionId> = fabric.paths.iter().map(|path| live.connect(path)).collect();
+        let mut open: Vec<ConnectionId> = fabric.paths.iter().map(|path| live.connect(path)).collect();
+        let of_transfers = open.split_off(pairs.flows.len());
         let ends = transfers.iter().map(|flow| (flow.src, flow.dst));
         Ok(Packets {
-            connections: pairs.of_slot.iter().map(|pair| (open[*pair as usize], open[*pair as usize ^ 1])).collect(),
-            transfers: ends.zip(open[pairs.flows.len()..].iter().copied()).collect(),
+            open,
+            of_slot: pairs.of_slot,
+            transfers: ends.zip(of_transfers).collect(),
             live,
             voyages: Vec::new(),
             free: Vec::new(),
@@ -121,7 +149,10 @@ impl Transit for Packets {
         let Departure { slot, start, size, handshake, ends, .. } = departure;
         let (there, back) = match ends {
             Some(ends) => (self.transfers[&ends], self.transfers[&ends]),
-            None => self.connections[slot as usize],
+            None => {
+                let place = self.of_slot[slot as usize] as usize;
+                (self.open[place], self.open[place ^ 1])
+            }
         };
         let place = self.board(Voyage { slot, start, size, before: handshake, there, back });
         self.coming.push(Reverse((Time::from_nanos(start), slot, place)));
@@ -157,22 +188,16 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of(program: &Program, placement: &Placement) -> Pairs {
-        let mut pairs = Pairs { flows: Vec::new(), of_slot: vec![0; program.messages() as usize] };
+    fn of(slots: usize, placement: &Placement, sends: impl Iterator<Item = (u32, Rank, Rank)>) -> Pairs {
+        let mut pairs = Pairs { flows: Vec::new(), of_slot: vec![0; slots] };
         let mut known = BTreeMap::new();
-        for stream in (0..program.streams() as u32).map(Rank) {
-            // Strands use the connections of their ranks.
-            let rank = program.owner(stream);
-            for (_, op) in program.ops(stream) {
-                let Op::Send { slot, .. } = op else { continue };
-                let other = program.owner(program.receiver(slot));
-                let (src, dst) = (placement.node(rank), placement.node(other));
-                if src != dst {
-                    let ends = (rank.min(other), rank.max(other));
-                    let ordered = if rank < other { (src, dst) } else { (dst, src) };
-                    let first = *known.entry(ends).or_insert_with(|| pairs.add(ordered));
-                    pairs.of_slot[slot as usize] = first + u32::from(rank > other);
-                }
+        for (slot, rank, other) in sends {
+            let (src, dst) = (placement.node(rank), placement.node(other));
+            if src != dst {
+                let ends = (rank.min(other), rank.max(other));
+                let ordered = if rank < other { (src, dst) } else { (dst, src) };
+                let first = *known.entry(ends).or_insert_with(|| pairs.add(ordered));
+                pairs.of_slot[slot as usize] = first + u32::from(rank > other);
             }
         }
         pairs

@@ -12,6 +12,7 @@ use crate::model::sharing::SharingError;
 use crate::model::sharing::model::Model;
 use crate::simulate::SimulateError;
 use crate::simulate::costs::ClassCost;
+use crate::simulate::packet_transit::Packets;
 use crate::simulate::placement::Placement;
 use crate::simulate::traffic::Rule;
 use crate::simulate::transit::{Delivery, Departure, Handshake, Shared, Transit};
@@ -26,8 +27,6 @@ pub struct Placed<'a> {
     /// The network that messages between nodes share, and by which model, if they do.
     pub sharing: Option<(&'a Network, Model)>,
 }
-
-const PACKETS: &str = "found the model `packet`, expected one of the fluid models for a schedule, such as closed-loop";
 
 /// What one message costs.
 #[derive(Debug, Clone, Copy)]
@@ -73,17 +72,23 @@ impl Costs<'_> {
     }
 }
 
+/// The network, shared by rates or by queues.
+enum Sharing {
+    Rates(Box<Shared>),
+    Packets(Box<Packets>),
+}
+
 /// The costs, and the network where it is shared.
 pub struct Ways<'a> {
     /// The costs.
     pub costs: Costs<'a>,
-    transit: Option<Shared>,
+    network: Option<Sharing>,
 }
 
 impl<'a> Ways<'a> {
     /// Every message for itself.
     pub fn alone(costs: Costs<'a>) -> Ways<'a> {
-        Ways { costs, transit: None }
+        Ways { costs, network: None }
     }
 
     /// For the messages of a schedule.
@@ -94,8 +99,6 @@ impl<'a> Ways<'a> {
         let Some(Placed { placement, sharing: Some((network, model)) }) = costs.placed else {
             return Ok(Ways::alone(costs));
         };
-        let rule = Rule::of(model, network)?;
-        let rule = rule.ok_or_else(|| SimulateError::Placement(PACKETS.to_owned()))?;
         let bases = schedule.bases();
         let sends = |rank: Rank| {
             let nodes = schedule.graphs[rank.index()].nodes.iter().zip(bases[rank.index()]..);
@@ -105,8 +108,21 @@ impl<'a> Ways<'a> {
             })
         };
         let slots = bases[schedule.ranks()] as usize;
-        let shared = Shared::between((schedule.ranks(), slots), placement, sends, (network, rule))?;
-        Ok(Ways { costs, transit: Some(shared) })
+        let ranks = schedule.ranks();
+        let network = match Rule::of(model, network)? {
+            Some(rule) => {
+                let shared = Shared::between((ranks, slots), placement, sends, (network, rule))?;
+                Sharing::Rates(Box::new(shared))
+            }
+            None => {
+                let mut network = network.clone();
+                network.nic.latency = costs.parameters.latency;
+                let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
+                let all = (0..ranks as u32).map(Rank).flat_map(of_rank);
+                Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
+            }
+        };
+        Ok(Ways { costs, network: Some(network) })
     }
 
     /// A flow begins at `start`.
@@ -114,13 +130,20 @@ impl<'a> Ways<'a> {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost { delay: (latency + bytes).as_nanos(), bytes: bytes.as_nanos(), ..ClassCost::default() };
         let (start, latency) = (start.as_nanos(), latency.as_nanos());
-        if let Some(transit) = &mut self.transit {
-            transit.depart(Departure { slot, start, size, cost, handshake: Handshake::None, latency, ends: None });
+        let departure = Departure { slot, start, size, cost, handshake: Handshake::None, latency, ends: None };
+        match &mut self.network {
+            Some(Sharing::Rates(shared)) => shared.depart(departure),
+            Some(Sharing::Packets(packets)) => packets.depart(departure),
+            None => {}
         }
     }
 
     /// The next flow whose last byte is there, up to a time.
     pub fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
-        self.transit.as_mut().map_or(Ok(None), |transit| transit.deliver(limit))
+        match &mut self.network {
+            Some(Sharing::Rates(shared)) => shared.deliver(limit),
+            Some(Sharing::Packets(packets)) => packets.deliver(limit),
+            None => Ok(None),
+        }
     }
 }
