@@ -6,12 +6,12 @@
 //! fill it. Then
 //!
 //! - when a flow comes or goes, the links that it crosses take the delay that fills them, in two turns, the way out of its
-//!   source before the way into its destination ([`Following::fit`]): what shares a link with it adapts at once;
+//!   source before the way into its destination (`fit`): what shares a link with it adapts at once;
 //! - between events all links go on towards their balance, `dq_l/dt = (F_l(q) - q_l) / lag`
-//!   ([`Following::approach`]), with one step of Newton's method for `F_l(q) - q_l`;
+//!   (`approach`), with one step of Newton's method for `F_l(q) - q_l`;
 //!
 //! and a flow moves at `(sum of q over data + kappa * sum of q over acknowledgements)^(-1/alpha)`. What stands still
-//! satisfies the conditions. Between two directions of a node or rack `F` is that of both together ([`of_pair`]).
+//! satisfies the conditions. Between two directions of a node or rack `F` is that of both together (`of_pair`).
 //!
 //! Without racks and for kappa <= 1, `F` never widens a difference of delays: in terms of what flows out and in feel at a
 //! node, a change of one node's delay moves another's by its flows' part of the whole, and these parts add up to one. So
