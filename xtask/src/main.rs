@@ -31,6 +31,12 @@ enum Task {
     InstallOpenmpi(openmpi::Options),
 }
 
+/// Where a release build puts a file.
+fn built(file: &str) -> PathBuf {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    PathBuf::from(folder).join("release").join(file)
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Test(options) => suite::run(&options),

@@ -9,7 +9,6 @@ use clap::Args;
 
 /// The name that Open MPI looks for.
 pub const COMPONENT: &str = "mca_bml_flowcast.so";
-const BUILT: &str = "target/release/libmca_bml_flowcast.so";
 
 /// Where to install.
 #[derive(Debug, Args)]
@@ -36,7 +35,8 @@ pub fn install(options: &Options) -> Result<PathBuf> {
     let place = folder.join(COMPONENT);
     // Renamed into place, because a running program may have the old one open.
     let partial = folder.join(format!(".{COMPONENT}.{}", std::process::id()));
-    fs::copy(BUILT, &partial).with_context(|| format!("cannot write into {}", folder.display()))?;
+    fs::copy(crate::built("libmca_bml_flowcast.so"), &partial)
+        .with_context(|| format!("cannot write into {}", folder.display()))?;
     fs::rename(&partial, &place).with_context(|| format!("cannot write {}", place.display()))?;
     println!("installed {}", place.display());
     Ok(place)

@@ -22,11 +22,11 @@ pub fn check() -> Outcome {
         Outcome::Passed => {}
         other => return other,
     }
-    let flowcast = Path::new("target/release/flowcast");
-    if !Command::new(flowcast).args(["demo", "--help"]).output().is_ok_and(|output| output.status.success()) {
+    let flowcast = crate::built("flowcast");
+    if !Command::new(&flowcast).args(["demo", "--help"]).output().is_ok_and(|output| output.status.success()) {
         return Outcome::Skipped("flowcast has no command `demo`".into());
     }
-    write_page(flowcast).and_then(|()| open(&browser, &Path::new(FOLDER).join(PAGE))).into()
+    write_page(&flowcast).and_then(|()| open(&browser, &Path::new(FOLDER).join(PAGE))).into()
 }
 
 fn write_page(flowcast: &Path) -> Result<()> {

@@ -70,7 +70,7 @@ fn write_and_compare(python: &Path) -> Result<()> {
     fs::create_dir_all(FOLDER)?;
     let (parquet, csv) = (Path::new(FOLDER).join("messages.parquet"), Path::new(FOLDER).join("messages.csv"));
     for path in [&parquet, &csv] {
-        let mut predict = Command::new("target/release/flowcast");
+        let mut predict = Command::new(crate::built("flowcast"));
         predict.args(["predict", TRACE, "--network", "gige-tcp", "--json", "--messages"]).arg(path);
         let status = run_within(Duration::from_secs(60), predict.stdout(std::process::Stdio::null()))?;
         ensure!(status.success(), "flowcast predict --messages {}: {status}", path.display());
