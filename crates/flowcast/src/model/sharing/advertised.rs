@@ -172,6 +172,35 @@ fn filling_rate(elsewhere: &mut Vec<f64>, capacity: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::flow::Flow;
+    use crate::cluster::racks::Racks;
+    use crate::units::{Bytes, Node, Time};
+
+    #[test]
+    fn rates_filled_at_once_are_those_that_links_agree_on() {
+        let ends = [(0, 1), (0, 2), (3, 2), (3, 1), (4, 5), (1, 5), (2, 5)];
+        let flow = |(id, (src, dst)): (u32, &(u32, u32))| Flow {
+            id,
+            src: Node(*src),
+            dst: Node(*dst),
+            size: Bytes(1),
+            start: Time::ZERO,
+        };
+        let flows: Vec<Flow> = (0..).zip(&ends).map(flow).collect();
+        let fabric = Fabric::new(&flows, &Racks::default(), None);
+        let mut crowd = Crowd::new(fabric.link_count());
+        fabric.paths.iter().enumerate().for_each(|(flow, path)| crowd.insert(flow as u32, path));
+        let mut advertised = Advertised::default();
+        advertised.update(&fabric, &crowd, &mut Changes::new());
+        let agreed: Vec<Allocation> = (0..ends.len() as u32).map(|flow| advertised.allocation(&fabric, flow)).collect();
+        advertised.rates.fill(0.5);
+        advertised.fill(&fabric, &crowd);
+        for (flow, agreed) in agreed.iter().enumerate() {
+            let filled = advertised.allocation(&fabric, flow as u32);
+            assert!((filled.share.0 - agreed.share.0).abs() < 1e-12, "{filled:?} {agreed:?}");
+            assert_eq!(filled.limit, agreed.limit);
+        }
+    }
 
     #[test]
     fn a_link_is_filled_by_equal_parts_of_what_the_slow_leave() {
