@@ -103,9 +103,10 @@ mod open_mpi {
         assert!(fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(), "{fit}");
         let again = ["--no-run", "--network", "fitted.toml", "--model", "limits", "--collectives", "formula"];
         let predicted = document(&bench.validate(&again, &[]));
-        // How near other runs are depends on the machine's other work: what was fitted is held against itself.
+        // The run that it was fitted to, and the others.
         assert!(median_error(&fit) < 0.5, "{fit}");
-        assert!(predicted["predictions"][0]["regions"]["count"].as_u64() > Some(70), "{predicted}");
+        let regions = &predicted["predictions"][0]["regions"];
+        assert!(regions["median_absolute_error"].as_f64() < Some(0.5), "{regions}");
         let refused = bench.validate(&[&again[..], &["--tolerance", "limits/formula=0%"]].concat(), &[]);
         assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
         assert!(said(&refused).contains("limits/formula: total off by"), "{}", said(&refused));
