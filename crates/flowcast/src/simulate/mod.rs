@@ -1,4 +1,14 @@
 //! When everything happens: replay of traces, and the stepping of concurrent flows.
+//!
+//! | what | of patterns | of programs and schedules |
+//! |---|---|---|
+//! | nothing is shared | | `replay`; schedules by LogGOPSim's rules: `loggops` |
+//! | links, buses and processors are limited, by Dimemas' rules | | `contention` |
+//! | rates from event to event | `fluid` over `under_way` | `transit` over `under_way` |
+//! | queues that follow | `transient` | `transit` over `moving` |
+//! | packets | `packet`, all known before | `packet_transit` over `packet::live` |
+//!
+//! `concurrent` chooses for patterns, [`Engine`] for programs; `traffic` is what `transit` has of rates and queues in common.
 
 mod accesses;
 mod collectives;

@@ -136,8 +136,9 @@ fn simulate_rounds(
         packet_hops: engine.packet_hops,
         dropped: engine.dropped,
     };
-    for (message, passage, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_passages()) {
-        (carried.passages[message], carried.intervals[message]) = (passage, intervals);
+    engine.arrived.into_iter().for_each(|(message, passage)| carried.passages[message] = passage);
+    for (message, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_intervals()) {
+        carried.intervals[message] = intervals;
     }
     Ok(carried)
 }

@@ -228,9 +228,9 @@ impl Stream {
         self.done == self.parts.len()
     }
 
-    /// Message, passage and intervals of each part.
-    pub(super) fn into_passages(self) -> impl Iterator<Item = (usize, Passage, Vec<Interval>)> {
-        self.parts.into_iter().map(|part| (part.message, part.passage, part.intervals))
+    /// Message and intervals of each part.
+    pub(super) fn into_intervals(self) -> impl Iterator<Item = (usize, Vec<Interval>)> {
+        self.parts.into_iter().map(|part| (part.message, part.intervals))
     }
 }
 

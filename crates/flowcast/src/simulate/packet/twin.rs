@@ -144,8 +144,11 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
         packet_hops: twin.hops,
         dropped: twin.dropped,
     };
-    for (message, passage, intervals) in twin.connections.into_iter().flat_map(|c| c.stream.into_passages()) {
-        (carried.passages[message], carried.intervals[message]) = (passage, intervals);
+    for mut connection in twin.connections {
+        while let Some((message, passage)) = connection.stream.tell() {
+            carried.passages[message] = passage;
+        }
+        connection.stream.into_intervals().for_each(|(message, intervals)| carried.intervals[message] = intervals);
     }
     carried
 }
