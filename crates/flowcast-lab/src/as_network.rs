@@ -58,12 +58,12 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
     let segment = if payload == SEGMENT { String::new() } else { format!("segment = \"{payload}B\"\n") };
     text += &match spec.tcp.window {
         Window::Fixed(window) => {
-            let in_flight = Bytes((window.0 as f64 * IN_FLIGHT).round() as u64);
+            let in_flight = in_flight(window);
             format!(
                 "model = \"{}\"\nalpha = 1.0\nkappa = 1.0\n{segment}window = \"{}B\"\n{}",
                 own_model(level, "closed-loop"),
                 in_flight.0,
-                if level == Level::Goodput { "transient = true\n" } else { "" },
+                if level == Level::Goodput && loses_nothing(spec, in_flight) { "transient = true\n" } else { "" },
             )
         }
         Window::Automatic => format!("model = \"{}\"\n{segment}", own_model(level, "fair")),
@@ -81,7 +81,7 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
 /// # Errors
 /// A rate of 0.
 pub(crate) fn windows_alone(wire: Rate, buffer: Bytes) -> Result<Network, NetworkError> {
-    let in_flight = (buffer.0 as f64 * IN_FLIGHT).round() as u64;
+    let in_flight = in_flight(buffer).0;
     let text = format!(
         "schema = \"flowcast/network/1\"\nname = \"windows\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"0us\"\n\
          bandwidth = \"{wire}\"\n[sharing]\nmodel = \"packet\"\nwindow = \"{in_flight}B\"\nfirst_window = \"{in_flight}B\"\n"
@@ -99,16 +99,24 @@ fn transport(spec: &LabSpec) -> String {
     };
     burst
         + &match spec.tcp.window {
-            Window::Fixed(window) if !idle => {
-                let in_flight = (window.0 as f64 * IN_FLIGHT).round() as u64;
-                format!("first_window = \"{in_flight}B\"\nidle_restart = false\n")
+            Window::Fixed(window) if loses_nothing(spec, in_flight(window)) && idle => String::new(),
+            Window::Fixed(window) if loses_nothing(spec, in_flight(window)) => {
+                format!("first_window = \"{}B\"\nidle_restart = false\n", in_flight(window).0)
             }
-            Window::Fixed(_) => String::new(),
-            Window::Automatic => {
+            Window::Fixed(_) | Window::Automatic => {
                 let (control, queue) = (spec.tcp.congestion_control, spec.queues.port.0);
                 format!("congestion = \"{control}\"\nqueue = \"{queue}B\"\nidle_restart = {idle}\nwarm_ups = 2\n")
             }
         }
+}
+
+fn in_flight(window: Bytes) -> Bytes {
+    Bytes((window.0 as f64 * IN_FLIGHT).round() as u64)
+}
+
+/// Whether the windows of flows from all other nodes find room before one port.
+fn loses_nothing(spec: &LabSpec, in_flight: Bytes) -> bool {
+    u64::from(spec.cluster.nodes.saturating_sub(1)) * in_flight.0 <= spec.queues.port.0
 }
 
 fn own_model(level: Level, fluid: &'static str) -> &'static str {
@@ -133,6 +141,10 @@ mod tests {
         assert_eq!(wire.sharing.first_window, Some(Bytes(40_960)));
         let automatic = network_of(&profile("fair", &[]).unwrap(), Level::Wire).unwrap();
         assert_eq!((automatic.sharing.first_window, automatic.sharing.queue), (None, Some(Bytes(250_000))));
+        let full = [("tcp.window".to_owned(), "128KiB".to_owned())];
+        let full = network_of(&profile("fair", &full).unwrap(), Level::Wire).unwrap();
+        assert_eq!((full.sharing.window, full.sharing.queue), (Some(Bytes(163_840)), Some(Bytes(250_000))));
+        assert_eq!((full.sharing.first_window, wire.sharing.queue), (None, None));
         assert_eq!(wire.sharing.segment, None);
         let short = profile("two-racks", &[("nic.mtu".to_owned(), "576B".to_owned())]).unwrap();
         assert_eq!(network_of(&short, Level::Wire).unwrap().sharing.segment, Some(Bytes(524)));
