@@ -23,6 +23,9 @@ pub enum Level {
 /// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
 pub(crate) const IN_FLIGHT: f64 = 1.25;
 
+/// Bytes of the system's buffer for each byte that a program asks for.
+pub(crate) const SYSTEM_BUFFER: u64 = 2;
+
 /// How much repetitions of the same flow alone differ in a lab: the pooled standard deviation of the logarithm over 56
 /// repetitions in eight measurements of conflicts, on a virtual machine with two cores. `docs/packet.md` has more.
 const NOISE: f64 = 0.015;
@@ -97,7 +100,12 @@ fn transport(spec: &LabSpec) -> String {
         Some(_) => String::new(),
         None => format!("burst = \"{}B\"\n", burst(spec, spec.wire_rate(0))),
     };
+    let buffer = match spec.tcp.window {
+        Window::Fixed(window) => format!("send_buffer = \"{}B\"\n", SYSTEM_BUFFER * window.0),
+        Window::Automatic => String::new(),
+    };
     burst
+        + &buffer
         + &match spec.tcp.window {
             Window::Fixed(window) if loses_nothing(spec, in_flight(window)) && idle => String::new(),
             Window::Fixed(window) if loses_nothing(spec, in_flight(window)) => {
@@ -145,6 +153,7 @@ mod tests {
         let full = network_of(&profile("fair", &full).unwrap(), Level::Wire).unwrap();
         assert_eq!((full.sharing.window, full.sharing.queue), (Some(Bytes(163_840)), Some(Bytes(250_000))));
         assert_eq!((full.sharing.first_window, wire.sharing.queue), (None, None));
+        assert_eq!((full.sharing.send_buffer, automatic.sharing.send_buffer), (Some(Bytes(262_144)), None));
         assert_eq!(wire.sharing.segment, None);
         let short = profile("two-racks", &[("nic.mtu".to_owned(), "576B".to_owned())]).unwrap();
         assert_eq!(network_of(&short, Level::Wire).unwrap().sharing.segment, Some(Bytes(524)));

@@ -26,8 +26,13 @@ const CONTROL: f64 = 154.0 / WIRE;
 const ACKNOWLEDGEMENT: f64 = 90.0 / WIRE;
 
 fn network() -> Network {
+    network_with(&[])
+}
+
+fn network_with(more: &[(&str, &str)]) -> Network {
     let fields = [("nic.latency", "0us"), ("nic.bandwidth", "1MB/s"), ("sharing.window", "44kB")];
-    let fields = fields.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let fields: Vec<_> =
+        fields.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     builtin::network("gige-lam").unwrap().with_overrides(&fields).unwrap()
 }
 
@@ -45,9 +50,13 @@ fn program(streams: &[&str]) -> Program {
 }
 
 fn ends(streams: &[&str], rendezvous: Rendezvous) -> Vec<f64> {
-    let (program, network) = (program(streams), network());
+    ends_over(&network(), streams, rendezvous)
+}
+
+fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec<f64> {
+    let program = program(streams);
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let engine = Engine::sharing(&program, &network, placement, rendezvous, Model::Packet).unwrap();
+    let engine = Engine::sharing(&program, network, placement, rendezvous, Model::Packet).unwrap();
     let (outcome, explanation) = engine.explain().unwrap();
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
@@ -73,6 +82,73 @@ fn a_sender_that_waits_for_its_receiver_is_told_by_a_frame() {
     // It waits: the offer comes first.
     let early = ends(&["1:0.5 2:1:1448:0:0:0", "3:0:1448:0:0:0"], Rendezvous::From(Bytes(1)));
     assert!((early[1] - (0.5 + 4.0 * CONTROL + 2.0 * ACKNOWLEDGEMENT + 2.0 * FRAME)).abs() < 1e-9, "{early:?}");
+}
+
+#[test]
+fn a_sender_goes_on_when_its_system_holds_the_rest() {
+    let network = network_with(&[("sharing.send_buffer", "66kB")]);
+    let both = |size: u32| {
+        let streams = [format!("2:1:{size}:0:0:0"), format!("1:0.5 3:0:{size}:0:0:0")];
+        let streams = streams.each_ref().map(String::as_str);
+        let rendezvous = Rendezvous::From(Bytes(1));
+        (ends(&streams, rendezvous), ends_over(&network, &streams, rendezvous))
+    };
+    // All at once: it goes on when the answer comes.
+    let (without, with) = both(10 * 1448);
+    assert!((with[0] - (0.5 + 2.0 * CONTROL)).abs() < 1e-9, "{with:?}");
+    assert_eq!((without[0], without[1]), (with[1], with[1]));
+    // 45 packets fit, and the program is woken when 15 of them are free: four times, until 60 of 100 have come.
+    let (without, with) = both(100 * 1448);
+    let sooner = (with[1] - with[0]) / FRAME;
+    assert!((39.0..=41.0).contains(&sooner), "{sooner}");
+    assert_eq!((without[0], without[1]), (with[1], with[1]));
+}
+
+#[test]
+fn a_rank_says_what_it_has_to_say_before_it_answers() {
+    // Each waits in its own send when the other's offer is looked at: both answer before data stand in their way.
+    let exchange = |other: u32| format!("3:{other}:144800:0:0:1 2:{other}:144800:0:0:0 3:{other}:144800:0:0:2");
+    let found = ends(&[&exchange(1), &format!("1:0.001 {}", exchange(0))], Rendezvous::From(Bytes(1)));
+    for end in found {
+        assert!((100.0..115.0).contains(&((end - 0.001) / FRAME)), "{end}");
+    }
+}
+
+#[test]
+fn a_rank_that_computes_answers_when_it_waits() {
+    let late = |before: &str| {
+        let second = format!("{before} 3:0:144800:0:0:1 1:1.0 3:0:144800:0:0:2");
+        ends(&["2:1:144800:0:0:0", &second, "1:0.1 2:1:8:7:0:0"], Rendezvous::From(Bytes(1000)))[1]
+    };
+    // It saw the offer while it waited for another message: the answer goes with the receive, the data meanwhile.
+    let seen = late("3:2:8:7:0:0");
+    assert!((1.1..1.101).contains(&seen), "{seen}");
+    let unseen = late("1:0.1") - 1.1;
+    assert!((100.0 * FRAME..115.0 * FRAME).contains(&unseen), "{unseen}");
+}
+
+#[test]
+fn hosts_take_random_times_with_a_seed() {
+    let program = program(&["2:1:144800:0:0:0", "3:0:144800:0:0:0"]);
+    let network = network();
+    let placement = Placement::new(&network.machine, None, 2).unwrap();
+    let engine =
+        || Engine::sharing(&program, &network, placement.clone(), Rendezvous::From(Bytes(1)), Model::Packet).unwrap();
+    let undisturbed = engine().run().unwrap();
+    let ends = [1, 1, 2].map(|seed| engine().disturbed(seed).run().unwrap());
+    assert_eq!(ends[0], ends[1]);
+    assert_ne!(ends[1], ends[2]);
+    assert!(ends[0].makespan() > undisturbed.makespan());
+}
+
+#[test]
+fn a_buffer_is_not_less_than_a_window() {
+    let program = program(&["2:1:1448:0:0:0", "3:0:1448:0:0:0"]);
+    let network = network_with(&[("sharing.send_buffer", "43kB")]);
+    let placement = Placement::new(&network.machine, None, 2).unwrap();
+    let engine = Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, Model::Packet).unwrap();
+    let error = engine.run().unwrap_err().to_string();
+    assert!(error.contains("sharing.send_buffer"), "{error}");
 }
 
 #[test]

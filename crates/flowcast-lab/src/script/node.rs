@@ -5,6 +5,7 @@ use std::fmt::Write;
 use flowcast::units::Node;
 
 use super::{rails, shaping};
+use crate::as_network::SYSTEM_BUFFER;
 use crate::names;
 use crate::spec::{Duplex, LabSpec, Window};
 
@@ -35,7 +36,7 @@ fn settings(spec: &LabSpec) -> String {
     let (send, receive, tune) = match spec.tcp.window {
         Window::Automatic => ("4096 16384 4194304".into(), "4096 131072 6291456".into(), 1),
         Window::Fixed(window) => {
-            let sizes = format!("4096 {0} {0}", 2 * window.0);
+            let sizes = format!("4096 {0} {0}", SYSTEM_BUFFER * window.0);
             (sizes.clone(), sizes, 0)
         }
     };

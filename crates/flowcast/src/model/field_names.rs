@@ -114,6 +114,7 @@ fn every_field() -> Network {
             transient: Some(true),
             segment: Some(Bytes(1)),
             window: Some(Bytes(1)),
+            send_buffer: Some(Bytes(1)),
             congestion: Some(Congestion::default()),
             first_window: Some(Bytes(1)),
             queue: Some(Bytes(1)),

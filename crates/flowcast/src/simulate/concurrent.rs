@@ -208,8 +208,9 @@ fn wire(network: &Network) -> Result<Wire, SharingError> {
 }
 
 /// Of a program's messages, whose starts depend on each other: undisturbed.
-pub(super) fn trace_wire(network: &Network) -> Result<Wire, SharingError> {
-    Ok(undisturbed(wire(network)?))
+pub(super) fn trace_wire(network: &Network, seed: Option<u64>) -> Result<Wire, SharingError> {
+    let wire = wire(network)?;
+    Ok(if seed.is_some() { Wire { seed, ..wire } } else { undisturbed(wire) })
 }
 
 /// Starts as they are written; host times are random only where queues overflow, because these would lock phase.

@@ -129,6 +129,15 @@ impl<'a> Engine<'a> {
         Ok(Engine::Shared(Box::new(shared)))
     }
 
+    /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
+    #[must_use]
+    pub fn disturbed(self, seed: u64) -> Engine<'a> {
+        match self {
+            Engine::Shared(shared) => Engine::Shared(Box::new(shared.disturbed(seed))),
+            other => other,
+        }
+    }
+
     /// Runs to the end.
     ///
     /// # Errors

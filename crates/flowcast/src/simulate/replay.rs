@@ -17,7 +17,7 @@ use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
 use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
-use super::transit::{Delivery, Departure, Handshake, Transit, Undisturbed};
+use super::transit::{Delivery, Departure, Offer, Progress, Transit, Undisturbed, Wanted};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
@@ -135,6 +135,8 @@ struct RankState {
     /// Whether the instruction was begun and waits for others.
     entered: bool,
     done: bool,
+    /// When it last left a call in which it looks at what comes.
+    looked: f64,
     compute: f64,
     blocked: f64,
     overhead: f64,
@@ -180,6 +182,8 @@ struct Engine<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
     arrivals: Vec<u64>,
     /// By slot, with rendezvous only: when the receiver came; or the pending send.
     posted: Vec<u64>,
+    /// By slot, with rendezvous that takes the network only: when the receiver had last looked, when it came.
+    looked: Vec<f64>,
     /// By slot, with rendezvous only: when the sender may go on.
     released: Vec<u64>,
     pending: Vec<PendingSend>,
@@ -211,6 +215,7 @@ where
             ready: (0..ranks).rev().collect(),
             arrivals: vec![mark::EMPTY; slots],
             posted: vec![mark::EMPTY; with_rendezvous],
+            looked: vec![0.0; if T::HANDSHAKES { with_rendezvous } else { 0 }],
             released: vec![mark::EMPTY; with_rendezvous],
             pending: Vec::new(),
             sends: vec![Vec::new(); if RENDEZVOUS { ranks as usize } else { 0 }],
@@ -225,9 +230,12 @@ where
                 self.advance(rank);
             }
             if T::SHARED
-                && let Some(delivery) = self.transit.deliver(self.accesses.requests.first())?
+                && let Some(progress) = self.transit.deliver(self.accesses.requests.first())?
             {
-                self.arrive(delivery);
+                match progress {
+                    Progress::Held { slot, since } => self.let_go(slot, since),
+                    Progress::Arrived(delivery) => self.arrive(delivery),
+                }
             } else if !self.accesses.requests.serve(self.costs.file_system(), &mut self.ready) {
                 break;
             }
@@ -251,6 +259,9 @@ where
         let program = self.program;
         let words = program.words(Rank(rank));
         let mut state = self.ranks[rank as usize];
+        if T::HANDSHAKES {
+            self.transit.go_on(rank);
+        }
         while let Some((op, next)) = words::decode(words, state.at) {
             let step = match op {
                 Op::Compute(time) => {
@@ -274,7 +285,7 @@ where
                 }
                 Op::Irecv => {
                     if RENDEZVOUS {
-                        self.post(state.next_slot, state.time);
+                        self.post(state.next_slot, state.time, state.looked);
                     }
                     self.observer.posted(state.next_slot, state.time);
                     state.next_slot += 1;
@@ -295,12 +306,18 @@ where
                 Op::Nothing | Op::Ignored(_) => Step::GoOn,
             };
             if let Step::Wait = step {
+                if T::HANDSHAKES {
+                    self.transit.wait(rank, state.time);
+                }
                 self.ranks[rank as usize] = state;
                 return;
             }
             state.at = next;
         }
         state.done = state.at == words.len();
+        if T::HANDSHAKES {
+            self.transit.wait(rank, state.time);
+        }
         self.ranks[rank as usize] = state;
     }
 
@@ -334,7 +351,7 @@ where
                 start: end,
                 size: self.program.classes()[class as usize].size,
                 cost: *cost,
-                handshake: Handshake::None,
+                offer: None,
                 latency: path.latency,
                 ends: None,
             });
@@ -365,7 +382,7 @@ where
         let path = self.path(slot);
         let before = state.time + path.recv_before;
         if RENDEZVOUS && posts && !state.entered {
-            self.post(slot, before);
+            self.post(slot, before, state.looked);
             state.entered = true;
         }
         let bits = self.arrivals[slot as usize];
@@ -382,15 +399,21 @@ where
         state.time = end;
         if RENDEZVOUS {
             state.entered = false;
+            state.looked = end;
         }
         Step::GoOn
     }
 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
-    fn post(&mut self, slot: u32, time: f64) {
-        let before = self.posted[slot as usize];
-        self.posted[slot as usize] = time.to_bits();
-        if before != mark::EMPTY {
+    fn post(&mut self, slot: u32, time: f64, looked: f64) {
+        let before = std::mem::replace(&mut self.posted[slot as usize], time.to_bits());
+        if T::HANDSHAKES && self.is_between_nodes(slot) {
+            if before == mark::EMPTY {
+                self.looked[slot as usize] = looked;
+            } else {
+                self.transit.want(slot, Wanted { since: time, looked });
+            }
+        } else if before != mark::EMPTY {
             let PendingSend { ready, class } = self.pending[before as u32 as usize];
             self.transfer(slot, class, ready, time);
         }
@@ -407,7 +430,7 @@ where
                 start,
                 size: self.program.classes()[class as usize].size,
                 cost,
-                handshake: if ready > posted { Handshake::OfferAndAnswer } else { Handshake::Answer },
+                offer: None,
                 latency: path.latency,
                 ends: None,
             });
@@ -439,8 +462,13 @@ where
         }
         self.observer.moved(slot, start, arrival);
         self.fill(slot, arrival);
-        if RENDEZVOUS && !mark::is_time(self.released[slot as usize]) {
-            self.release(slot, left);
+        self.let_go(slot, left);
+    }
+
+    /// The sender of a message may go on, if that holds it.
+    fn let_go(&mut self, slot: u32, time: f64) {
+        if RENDEZVOUS && slot < self.program.messages() && !mark::is_time(self.released[slot as usize]) {
+            self.release(slot, time);
         }
     }
 
@@ -472,12 +500,34 @@ where
         self.sends[rank as usize].push(slot);
         self.observer.sent(rank, slot, Sent { class, call, start, end: ready, arrival: f64::INFINITY });
         let posted = self.posted[slot as usize];
-        if mark::is_time(posted) {
+        if T::HANDSHAKES && self.is_between_nodes(slot) {
+            self.offer(rank, slot, class, ready);
+        } else if mark::is_time(posted) {
             self.transfer(slot, class, ready, f64::from_bits(posted));
         } else {
             self.posted[slot as usize] = mark::waiting(self.pending.len() as u32);
             self.pending.push(PendingSend { ready, class });
         }
+    }
+
+    /// Sender and receiver of a rendezvous message come to terms over the network.
+    fn offer(&mut self, rank: u32, slot: u32, class: u32, ready: f64) {
+        let path = self.path(slot);
+        let posted = self.posted[slot as usize];
+        let wanted =
+            mark::is_time(posted).then(|| Wanted { since: f64::from_bits(posted), looked: self.looked[slot as usize] });
+        if wanted.is_none() {
+            self.posted[slot as usize] = mark::waiting(rank);
+        }
+        self.transit.depart(Departure {
+            slot,
+            start: ready,
+            size: self.program.classes()[class as usize].size,
+            cost: path.classes[class as usize],
+            offer: Some(Offer { from: rank, to: self.program.receiver(slot).0, wanted }),
+            latency: path.latency,
+            ends: None,
+        });
     }
 
     /// Waits until the sender of a slot may go on.
@@ -493,6 +543,7 @@ where
             state.blocked += release - state.time;
             state.time = release;
         }
+        state.looked = state.time;
         Step::GoOn
     }
 
@@ -553,6 +604,7 @@ where
         self.observer.gathered(rank, Gathered { instance, call: state.time, came, last, last_rank, end });
         state.blocked += end - came;
         state.time = end;
+        state.looked = end;
     }
 
     fn wait_collective(&mut self, rank: u32, state: &mut RankState, instance: u32) -> Step {

@@ -31,14 +31,27 @@ pub trait Transit {
     /// Whether messages disturb each other; otherwise nothing below is ever called.
     const SHARED: bool;
 
-    /// A message leaves its sender.
+    /// Whether what sender and receiver tell each other before a message goes over the network as well. Then messages
+    /// depart when they are offered, and it is told what the ranks do.
+    const HANDSHAKES: bool = false;
+
+    /// A message leaves its sender, or is offered.
     fn depart(&mut self, departure: Departure);
 
-    /// The next message to arrive, once no rank can go on without one; none that arrives after `limit`.
+    /// A message that was offered is wanted.
+    fn want(&mut self, _slot: u32, _wanted: Wanted) {}
+
+    /// A rank waits since this time, or is done: it looks at what comes, and answers.
+    fn wait(&mut self, _rank: u32, _since: f64) {}
+
+    /// A rank goes on, and looks at nothing until it waits again.
+    fn go_on(&mut self, _rank: u32) {}
+
+    /// What happens next to a message, once no rank can go on without that; nothing that happens after `limit`.
     ///
     /// # Errors
     /// Those of the sharing model.
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError>;
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError>;
 }
 
 /// A message that leaves its sender, in nanoseconds.
@@ -52,23 +65,46 @@ pub struct Departure {
     pub size: Bytes,
     /// What it would cost alone.
     pub cost: ClassCost,
-    /// What is said before its data go, where that takes the network.
-    pub handshake: Handshake,
+    /// If it is offered first, where that takes the network.
+    pub offer: Option<Offer>,
     /// The part of the delay that is not shared.
     pub latency: f64,
     /// Of a one-sided transfer: from where to where its data go.
     pub ends: Option<(Node, Node)>,
 }
 
-/// What sender and receiver tell each other before the data of a message go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handshake {
-    /// Nothing: the data go at once.
-    None,
-    /// The sender has offered it some time ago, the receiver answers.
-    Answer,
-    /// The receiver has waited; it answers when the offer comes.
-    OfferAndAnswer,
+/// A message that goes when its receiver has answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offer {
+    /// Who sends it.
+    pub from: u32,
+    /// Who receives it.
+    pub to: u32,
+    /// If the receiver has posted it already.
+    pub wanted: Option<Wanted>,
+}
+
+/// A receive that was posted, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// When.
+    pub since: f64,
+    /// When the rank had last looked at what came: an offer from before is answered at once.
+    pub looked: f64,
+}
+
+/// What happens to a message under way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// Its sender may go on: the system holds the rest of it.
+    Held {
+        /// Its slot.
+        slot: u32,
+        /// Since when, in nanoseconds.
+        since: f64,
+    },
+    /// It has arrived.
+    Arrived(Delivery),
 }
 
 /// A message that has arrived.
@@ -93,7 +129,7 @@ impl Transit for Undisturbed {
 
     fn depart(&mut self, _departure: Departure) {}
 
-    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
+    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         Ok(None)
     }
 }
@@ -247,10 +283,10 @@ impl Transit for Shared {
         self.coming.push(Reverse((Time::from_nanos(start + latency), slot, place)));
     }
 
-    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
         loop {
             if let Some(delivery) = self.arrived.pop() {
-                return Ok(Some(delivery));
+                return Ok(Some(Progress::Arrived(delivery)));
             }
             let start = self.coming.peek().map(|Reverse((time, ..))| *time);
             // Whatever starts now starts together.
@@ -278,6 +314,7 @@ pub struct SharedReplay<'a> {
     network: Network,
     placement: Placement,
     model: Model,
+    seed: Option<u64>,
     replay: Replay<'a>,
 }
 
@@ -294,7 +331,13 @@ impl<'a> SharedReplay<'a> {
         model: Model,
     ) -> Result<SharedReplay<'a>, SimulateError> {
         let replay = Replay::new(program, network, placement.clone(), rendezvous)?;
-        Ok(SharedReplay { program, network: network.clone(), placement, model, replay })
+        Ok(SharedReplay { program, network: network.clone(), placement, model, seed: None, replay })
+    }
+
+    /// With random times of hosts, where messages go packet by packet.
+    #[must_use]
+    pub fn disturbed(self, seed: u64) -> SharedReplay<'a> {
+        SharedReplay { seed: Some(seed), ..self }
     }
 
     /// The same program without sharing, for its costs.
@@ -316,7 +359,8 @@ impl<'a> SharedReplay<'a> {
     /// As [`SharedReplay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         let Some(rule) = Rule::of(self.model, &self.network)? else {
-            return self.replay.through(observer, &mut Packets::new(self.program, &self.placement, &self.network)?);
+            let mut packets = Packets::new(self.program, &self.placement, &self.network, self.seed)?;
+            return self.replay.through(observer, &mut packets);
         };
         let mut shared = Shared::new(self.program, &self.placement, &self.network, rule)?;
         self.replay.through(observer, &mut shared)

@@ -178,6 +178,9 @@ pub struct Sharing {
     /// Packet level, and closed loop with `transient`: bytes that a flow keeps in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
+    /// Packet level, programs: what the sender's system takes of a message before it is acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
     /// Packet level: how a sender finds its window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<Congestion>,

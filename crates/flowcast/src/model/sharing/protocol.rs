@@ -48,6 +48,8 @@ pub struct Protocol {
     pub segment: Bytes,
     /// Most bytes in flight, whatever the congestion control says: the receiver's window.
     pub window: Bytes,
+    /// Of a message in a program, what the sender's system takes before it is acknowledged; at least a window.
+    pub send_buffer: Option<Bytes>,
     /// The congestion window of a new connection.
     pub first_window: Bytes,
     /// Bytes that wait at most before a port of the switch.
@@ -94,10 +96,15 @@ impl Protocol {
         // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
         let window = if congestion == Congestion::Fixed { Bytes(44_000) } else { Bytes(4 << 20) };
         let segment = segment(sharing)?;
+        let window = at_least(segment, "sharing.window", sharing.window.unwrap_or(window), "one packet to 1GB")?;
         Ok(Protocol {
             congestion,
             segment,
-            window: at_least(segment, "sharing.window", sharing.window.unwrap_or(window), "one packet to 1GB")?,
+            window,
+            send_buffer: sharing
+                .send_buffer
+                .map(|buffer| at_least(window, "sharing.send_buffer", buffer, "sharing.window to 1GB"))
+                .transpose()?,
             first_window: at_least(
                 segment,
                 "sharing.first_window",

@@ -4,15 +4,17 @@
 //! The measured value is the median of the runs. Its 95 % interval is that of order statistics from six runs on; below,
 //! where these give none, that of Student's t around the mean. Errors are `(predicted - measured) / measured`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::stats::StatsError;
 use crate::stats::interval::{mean_interval, median_interval};
-use crate::stats::sample::median;
+use crate::stats::sample::{median, quantile};
 use crate::trace::run_times::RunTimes;
 use crate::units::Time;
 
 const LEVEL: f64 = 0.95;
+/// The part of several predictions that a range holds.
+const RANGE: f64 = 0.9;
 /// A region or call that takes a smaller share of the run has no error: clocks and the recorder decide there.
 const LEAST_SHARE: f64 = 1e-4;
 
@@ -25,8 +27,8 @@ pub struct AppValidation {
     pub predictors: Vec<String>,
     /// What the runs took.
     pub runs: Vec<RunTimes>,
-    /// What each predictor says.
-    pub predicted: Vec<RunTimes>,
+    /// What each predictor says of each recording, with each seed; at least once.
+    pub predicted: Vec<Vec<RunTimes>>,
     /// What the processor worked in the recorded run, by rank.
     pub worked: Vec<Time>,
     /// Where the results come from.
@@ -57,8 +59,10 @@ pub struct Row {
     pub measured: Time,
     /// Its interval; from two runs on.
     pub interval: Option<(Time, Time)>,
-    /// By predictor.
+    /// By predictor, the median of what it says.
     pub predicted: Vec<Time>,
+    /// By predictor, where it says several things: nine of ten lie between.
+    pub ranges: Vec<Option<(Time, Time)>>,
     /// By predictor; nothing where so little was measured that an error says nothing.
     pub errors: Option<Vec<f64>>,
 }
@@ -108,14 +112,14 @@ impl AppValidation {
     /// No run.
     pub fn rows(&self) -> Result<Vec<Row>, StatsError> {
         let mut rows = vec![self.row(Quantity::Total, "all", |run| run.total)?];
-        for region in names(&self.runs, &self.predicted, |run| &run.regions) {
+        for region in self.names(|run| &run.regions) {
             rows.push(self.row(Quantity::Region, &region, |run| time_of(&run.regions, &region))?);
         }
         for rank in 0..self.runs.first().map_or(0, |run| run.communication.len()) {
             let of_rank = |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default();
             rows.push(self.row(Quantity::Rank, &rank.to_string(), of_rank)?);
         }
-        for call in names(&self.runs, &self.predicted, |run| &run.calls) {
+        for call in self.names(|run| &run.calls) {
             rows.push(self.row(Quantity::Call, &call, |run| time_of(&run.calls, &call))?);
         }
         Ok(rows)
@@ -124,7 +128,10 @@ impl AppValidation {
     fn row(&self, quantity: Quantity, name: &str, of: impl Fn(&RunTimes) -> Time) -> Result<Row, StatsError> {
         let values: Vec<f64> = self.runs.iter().map(|run| of(run).as_seconds()).collect();
         let measured = median(&values)?;
-        let predicted: Vec<Time> = self.predicted.iter().map(&of).collect();
+        let said = |runs: &Vec<RunTimes>| runs.iter().map(|run| of(run).as_seconds()).collect::<Vec<_>>();
+        let said: Vec<Vec<f64>> = self.predicted.iter().map(said).collect();
+        let middle = |values: &Vec<f64>| Ok(Time::from_seconds(median(values)?));
+        let predicted: Vec<Time> = said.iter().map(middle).collect::<Result<_, StatsError>>()?;
         let whole = self.runs.iter().map(|run| run.total).fold(Time::ZERO, Time::max).as_seconds();
         let ranks = if quantity == Quantity::Call { self.worked.len().max(1) as f64 } else { 1.0 };
         let says_something = measured > 0.0 && measured >= LEAST_SHARE * whole * ranks;
@@ -136,7 +143,14 @@ impl AppValidation {
             interval: interval(&values)?,
             errors: says_something.then(|| predicted.iter().map(error).collect()),
             predicted,
+            ranges: said.iter().map(|values| range(values)).collect::<Result<_, _>>()?,
         })
+    }
+
+    fn names(&self, of: fn(&RunTimes) -> &BTreeMap<String, Time>) -> Vec<String> {
+        let all = self.runs.iter().chain(self.predicted.iter().flatten());
+        let names: BTreeSet<&String> = all.flat_map(|run| of(run).keys()).collect();
+        names.into_iter().cloned().collect()
     }
 
     /// How each predictor fared.
@@ -154,30 +168,6 @@ impl AppValidation {
         };
         Ok((0..self.predictors.len()).map(of).collect())
     }
-}
-
-/// The quantities of several recordings, each the median of them.
-///
-/// # Errors
-/// None of them.
-pub fn medians(runs: &[RunTimes]) -> Result<RunTimes, StatsError> {
-    let of = |part: &dyn Fn(&RunTimes) -> Time| -> Result<Time, StatsError> {
-        let values: Vec<f64> = runs.iter().map(|run| part(run).as_seconds()).collect();
-        Ok(Time::from_seconds(median(&values)?))
-    };
-    let ranks = 0..runs.first().map_or(0, |run| run.communication.len());
-    let at = |list: &[Time], rank: usize| list.get(rank).copied().unwrap_or_default();
-    let named = |part: fn(&RunTimes) -> &BTreeMap<String, Time>| -> Result<BTreeMap<String, Time>, StatsError> {
-        let names = names(runs, &[], part);
-        names.into_iter().map(|name| Ok((name.clone(), of(&|run| time_of(part(run), &name))?))).collect()
-    };
-    Ok(RunTimes {
-        total: of(&|run| run.total)?,
-        communication: ranks.clone().map(|rank| of(&|run| at(&run.communication, rank))).collect::<Result<_, _>>()?,
-        computation: ranks.map(|rank| of(&|run| at(&run.computation, rank))).collect::<Result<_, _>>()?,
-        calls: named(|run| &run.calls)?,
-        regions: named(|run| &run.regions)?,
-    })
 }
 
 fn region_errors(rows: &[Row], predictor: usize) -> Option<RegionErrors> {
@@ -207,11 +197,12 @@ fn interval(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
     Ok(times(interval.mean - interval.half_width, interval.mean + interval.half_width))
 }
 
-fn names(runs: &[RunTimes], more: &[RunTimes], of: fn(&RunTimes) -> &BTreeMap<String, Time>) -> Vec<String> {
-    let mut names: Vec<String> = runs.iter().chain(more).flat_map(|run| of(run).keys().cloned()).collect();
-    names.sort();
-    names.dedup();
-    names
+fn range(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
+    if values.len() < 2 {
+        return Ok(None);
+    }
+    let at = |share: f64| Ok(Time::from_seconds(quantile(values, share)?));
+    Ok(Some((at((1.0 - RANGE) / 2.0)?, at((1.0 + RANGE) / 2.0)?)))
 }
 
 fn time_of(times: &BTreeMap<String, Time>, name: &str) -> Time {
@@ -238,7 +229,7 @@ pub(super) mod tests {
             title: "mpirun <x>".into(),
             predictors: vec!["limits/formula".into(), "fair/openmpi".into()],
             runs: vec![run(2.0, 1.0, [1.0, 1.5], 0.4), run(2.2, 1.0, [1.0, 1.5], 0.4), run(2.1, 1.0, [1.0, 1.5], 0.4)],
-            predicted: vec![run(2.31, 0.8, [1.1, 1.4], 0.4), run(2.1, 1.05, [1.0, 1.5], 0.2)],
+            predicted: vec![vec![run(2.31, 0.8, [1.1, 1.4], 0.4)], vec![run(2.1, 1.05, [1.0, 1.5], 0.2)]],
             worked: vec![Time::from_seconds(0.5); 2],
             provenance: BTreeMap::new(),
         }
@@ -288,10 +279,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn several_recordings_give_the_median_of_each_quantity() {
-        let validation = validation();
-        assert_eq!(medians(&validation.runs).unwrap(), validation.runs[2]);
-        assert_eq!(medians(&validation.runs[..1]).unwrap(), validation.runs[0]);
-        assert!(medians(&[]).is_err());
+    fn several_predictions_give_a_median_and_a_range() {
+        let mut validation = validation();
+        validation.predicted[1] = validation.runs.clone();
+        let total = &validation.rows().unwrap()[0];
+        assert_eq!((total.predicted[1], total.ranges[0]), (validation.runs[2].total, None));
+        let (low, high) = total.ranges[1].unwrap();
+        near(low.as_seconds(), 2.01);
+        near(high.as_seconds(), 2.19);
+        validation.predicted[1].clear();
+        assert!(validation.rows().is_err());
     }
 }

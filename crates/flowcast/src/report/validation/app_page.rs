@@ -93,7 +93,9 @@ fn push_rows(out: &mut String, predictors: &[String], rows: &[&Row]) {
         let _ = write!(out, "<tr><td>{}</td><td>{}</td><td>{interval}</td>", escaped(&row.name), Rounded(row.measured));
         for (at, predicted) in row.predicted.iter().enumerate() {
             let error = row.errors.as_ref().map_or(String::new(), |errors| signed(errors[at]));
-            let _ = write!(out, "<td>{}</td><td>{error}</td>", Rounded(*predicted));
+            let range = row.ranges[at]
+                .map_or(String::new(), |(low, high)| format!(" title=\"{} .. {}\"", Rounded(low), Rounded(high)));
+            let _ = write!(out, "<td{range}>{}</td><td>{error}</td>", Rounded(*predicted));
         }
         out.push_str("</tr>\n");
     }

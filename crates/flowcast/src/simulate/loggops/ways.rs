@@ -15,7 +15,7 @@ use crate::simulate::costs::ClassCost;
 use crate::simulate::packet_transit::Packets;
 use crate::simulate::placement::Placement;
 use crate::simulate::traffic::Rule;
-use crate::simulate::transit::{Delivery, Departure, Handshake, Shared, Transit};
+use crate::simulate::transit::{Delivery, Departure, Progress, Shared, Transit};
 use crate::trace::schedule::{Operation, Schedule};
 use crate::units::{Bytes, Rank, Time, TimePerByte};
 
@@ -130,7 +130,7 @@ impl<'a> Ways<'a> {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost { delay: (latency + bytes).as_nanos(), bytes: bytes.as_nanos(), ..ClassCost::default() };
         let (start, latency) = (start.as_nanos(), latency.as_nanos());
-        let departure = Departure { slot, start, size, cost, handshake: Handshake::None, latency, ends: None };
+        let departure = Departure { slot, start, size, cost, offer: None, latency, ends: None };
         match &mut self.network {
             Some(Sharing::Rates(shared)) => shared.depart(departure),
             Some(Sharing::Packets(packets)) => packets.depart(departure),
@@ -140,10 +140,18 @@ impl<'a> Ways<'a> {
 
     /// The next flow whose last byte is there, up to a time.
     pub fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
-        match &mut self.network {
-            Some(Sharing::Rates(shared)) => shared.deliver(limit),
-            Some(Sharing::Packets(packets)) => packets.deliver(limit),
-            None => Ok(None),
+        loop {
+            let progress = match &mut self.network {
+                Some(Sharing::Rates(shared)) => shared.deliver(limit)?,
+                Some(Sharing::Packets(packets)) => packets.deliver(limit)?,
+                None => None,
+            };
+            match progress {
+                Some(Progress::Arrived(delivery)) => return Ok(Some(delivery)),
+                // Senders of a schedule go on when their overhead is over.
+                Some(Progress::Held { .. }) => {}
+                None => return Ok(None),
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use super::receiver::{Beginning, Memory, Receiver};
 use super::sender::{Limits, Sender};
 use super::stream::Stream;
 use crate::model::sharing::protocol::{Congestion, Protocol};
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 
 /// One connection.
 #[derive(Debug, Clone)]
@@ -44,7 +44,13 @@ impl Connection {
 
     /// A connection to whose stream messages are added.
     pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
-        Connection::carrying(number, Stream::one_by_one(protocol.segment), protocol, wire, opening)
+        Connection::carrying(
+            number,
+            Stream::one_by_one(protocol.segment, protocol.send_buffer),
+            protocol,
+            wire,
+            opening,
+        )
     }
 
     fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
@@ -68,6 +74,17 @@ impl Connection {
             receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
             host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
         }
+    }
+
+    /// A message is written now, whose packets have numbers left if true.
+    pub(super) fn write(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
+        self.stream.append(now, self.sender.acknowledged(), message, size)
+    }
+
+    /// The next message of which the sender's system holds the rest.
+    #[inline]
+    pub(super) fn hold(&mut self) -> Option<usize> {
+        self.stream.hold(self.sender.acknowledged())
     }
 
     /// The next packet that may go now.

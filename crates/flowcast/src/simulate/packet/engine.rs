@@ -39,6 +39,8 @@ pub(super) struct Engine {
     has_small_queues: bool,
     /// Messages that have come, with their numbers.
     pub(super) arrived: VecDeque<(usize, Passage)>,
+    /// Messages of which the sender's system holds the rest, and since when.
+    pub(super) held: VecDeque<(usize, Picos)>,
     pub(super) packet_hops: u64,
     pub(super) dropped: u64,
 }
@@ -61,6 +63,7 @@ impl Engine {
             connections,
             jitter,
             arrived: VecDeque::new(),
+            held: VecDeque::new(),
             packet_hops: 0,
             dropped: 0,
         };
@@ -105,8 +108,9 @@ impl Engine {
 
     /// A message is written to a connection, whose packets have numbers left.
     pub(super) fn write(&mut self, now: Picos, connection: usize, message: usize, size: Bytes) -> bool {
-        let has_numbers = self.connections[connection].stream.append(now, message, size);
+        let has_numbers = self.connections[connection].write(now, message, size);
         self.send(now, connection);
+        self.hold(now, connection);
         self.schedule(connection);
         has_numbers
     }
@@ -158,6 +162,7 @@ impl Engine {
         if frame.is_answer() {
             self.connections[connection].hear(now, frame);
             self.send(now, connection);
+            self.hold(now, connection);
         } else {
             let answer = self.connections[connection].receive(now, frame);
             while let Some(message) = self.connections[connection].stream.tell() {
@@ -174,6 +179,13 @@ impl Engine {
     fn send(&mut self, now: Picos, connection: usize) {
         while let Some(frame) = self.connections[connection].send(now) {
             self.start(now, frame);
+        }
+    }
+
+    #[inline]
+    fn hold(&mut self, now: Picos, connection: usize) {
+        while let Some(message) = self.connections[connection].hold() {
+            self.held.push_back((message, now));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::units::{Bytes, Time};
 pub struct Live {
     engine: Engine,
     wire: Wire,
+    hosts: Option<Jitter>,
 }
 
 /// A connection of it, by number.
@@ -24,7 +25,9 @@ impl Live {
     /// The links of a fabric, without connections. Times of hosts are random if the wire has a seed.
     pub fn new(fabric: &Fabric, wire: Wire) -> Live {
         let jitter = wire.seed.map(Jitter::from_seed);
-        Live { engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter), wire }
+        // Of draws of its own: frames have many more.
+        let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
+        Live { engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter), wire, hosts }
     }
 
     /// Opens a connection along a path of the fabric.
@@ -34,6 +37,12 @@ impl Live {
         let connection = Connection::open(number, &self.wire.protocol, self.wire.rate, opening);
         self.engine.connect(connection, there_and_back(path));
         ConnectionId(number)
+    }
+
+    /// How long a host takes until it writes what it has to; nothing without a seed.
+    pub fn host_delay(&mut self) -> Time {
+        let most = Picos::from_time(self.wire.protocol.jitter);
+        self.hosts.as_mut().map_or(Time::ZERO, |hosts| hosts.of_start(most).to_time())
     }
 
     /// Writes a message to a connection, not before anything that has happened. One of no bytes is a frame without data.
@@ -66,6 +75,11 @@ impl Live {
     /// Lets it happen.
     pub fn step(&mut self) {
         self.engine.step();
+    }
+
+    /// The next message of which the sender's system holds the rest (`sharing.send_buffer`), and since when.
+    pub fn held(&mut self) -> Option<(usize, Time)> {
+        self.engine.held.pop_front().map(|(message, now)| (message, now.to_time()))
     }
 
     /// The next message that has arrived.

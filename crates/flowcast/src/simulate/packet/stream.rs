@@ -27,8 +27,27 @@ struct Part {
     first: u32,
     /// The packet after its last.
     end: u32,
+    /// The sender's system holds the rest when all packets before this one are acknowledged.
+    held: u32,
     passage: Passage,
     intervals: Vec<Interval>,
+}
+
+/// What a program writes goes into a buffer of so many packets; the program is woken when a third of it is free.
+#[derive(Debug, Clone, Copy)]
+struct Buffer {
+    packets: u32,
+    /// Parts of which it was told that the buffer holds the rest.
+    told: usize,
+}
+
+impl Buffer {
+    /// What has to be acknowledged for it to hold all before `end`, `acknowledged` being so far.
+    fn holds(&self, end: u32, acknowledged: u32) -> u32 {
+        let third = (self.packets / 3).max(1);
+        let missing = end.saturating_sub(acknowledged).saturating_sub(self.packets);
+        acknowledged + missing.div_ceil(third) * third
+    }
 }
 
 /// What is written, and what has come.
@@ -45,6 +64,8 @@ pub(super) struct Stream {
     done: usize,
     /// Parts of which that was told.
     told: usize,
+    /// Where messages come one by one: the sender's.
+    buffer: Option<Buffer>,
     /// With so many parts the old ones are forgotten; never if their intervals are asked for.
     most: usize,
     /// How often progress is noted.
@@ -64,21 +85,30 @@ impl Stream {
             end += message.size.0.div_ceil(segment.0) as u32;
             let written = Picos::from_time(message.start);
             let passage = Passage { end: message.start, ..Passage::default() };
-            Part { message: *place, written, size: message.size.0, first, end, passage, intervals: Vec::new() }
+            Part {
+                message: *place,
+                written,
+                size: message.size.0,
+                first,
+                end,
+                held: end,
+                passage,
+                intervals: Vec::new(),
+            }
         };
         let mut stream = Stream {
             parts: messages.iter().map(part).collect(),
             most: usize::MAX,
             notes: NOTES,
-            ..Stream::one_by_one(segment)
+            ..Stream::one_by_one(segment, None)
         };
         stream.next_write = stream.parts.front().map_or(Picos::NEVER, |part| part.written);
         stream.begin_notes();
         stream
     }
 
-    /// No messages yet; [`Stream::append`] adds them.
-    pub(super) fn one_by_one(segment: Bytes) -> Stream {
+    /// No messages yet; [`Stream::append`] adds them. With a buffer it is told when that holds what is left of one.
+    pub(super) fn one_by_one(segment: Bytes, buffer: Option<Bytes>) -> Stream {
         Stream {
             segment: segment.0,
             parts: VecDeque::new(),
@@ -87,6 +117,7 @@ impl Stream {
             next_write: Picos::NEVER,
             done: 0,
             told: 0,
+            buffer: buffer.map(|bytes| Buffer { packets: (bytes.0 / segment.0) as u32, told: 0 }),
             most: REMEMBERED,
             notes: 1,
             next_note: u32::MAX,
@@ -95,15 +126,18 @@ impl Stream {
         }
     }
 
-    /// A message that is written now; false if its packets have no numbers left.
-    pub(super) fn append(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
+    /// A message that is written now, `acknowledged` being the packet before which all are; false if its packets have no
+    /// numbers left.
+    pub(super) fn append(&mut self, now: Picos, acknowledged: u32, message: usize, size: Bytes) -> bool {
         let first = self.available;
         let packets = size.0.div_ceil(self.segment).max(1);
         let Some(end) = u32::try_from(packets).ok().and_then(|packets| first.checked_add(packets)) else {
             return false;
         };
         let passage = Passage { end: now.to_time(), ..Passage::default() };
-        self.parts.push_back(Part { message, written: now, size: size.0, first, end, passage, intervals: Vec::new() });
+        let held = self.buffer.map_or(end, |buffer| buffer.holds(end, acknowledged));
+        let intervals = Vec::new();
+        self.parts.push_back(Part { message, written: now, size: size.0, first, end, held, passage, intervals });
         self.written += 1;
         self.available = end;
         if self.done + 1 == self.parts.len() {
@@ -123,6 +157,15 @@ impl Stream {
         Some((part.message, part.passage))
     }
 
+    /// A message of which the sender's system holds all that is not acknowledged, and of which that was not yet told.
+    #[inline]
+    pub(super) fn hold(&mut self, acknowledged: u32) -> Option<usize> {
+        let buffer = self.buffer.as_mut()?;
+        let part = self.parts.get(buffer.told).filter(|part| part.held <= acknowledged)?;
+        buffer.told += 1;
+        Some(part.message)
+    }
+
     /// Whether it is time to forget.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
@@ -131,8 +174,9 @@ impl Stream {
 
     /// Forgets messages of which nothing is under way any more: those before the packet `oldest`.
     pub(super) fn forget(&mut self, oldest: u32) {
-        while self.told > 0 && self.parts[0].end <= oldest {
+        while self.told > 0 && self.parts[0].end <= oldest && self.buffer.is_none_or(|buffer| buffer.told > 0) {
             self.parts.pop_front();
+            self.buffer = self.buffer.map(|buffer| Buffer { told: buffer.told - 1, ..buffer });
             (self.written, self.done, self.told) = (self.written - 1, self.done - 1, self.told - 1);
         }
         self.most = REMEMBERED.max(2 * self.parts.len());

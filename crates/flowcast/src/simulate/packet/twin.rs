@@ -185,6 +185,7 @@ fn protocols() -> impl Strategy<Value = Protocol> {
         let (window, first) = (window.max(segment), first.max(segment));
         let queue = queue.map(|queue| queue.max(segment + FRAME_OVERHEAD));
         Protocol {
+            send_buffer: None,
             congestion,
             segment: Bytes(segment),
             burst: Bytes(burst),

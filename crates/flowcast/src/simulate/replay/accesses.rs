@@ -18,7 +18,7 @@ use crate::simulate::accesses::{Done, Memory, Requests, Transfers};
 use crate::simulate::costs::{ClassCost, PathCosts};
 use crate::simulate::record::{Accessed, Observer};
 use crate::simulate::routes::WayNumbers;
-use crate::simulate::transit::{Delivery, Departure, Handshake, Transit};
+use crate::simulate::transit::{Delivery, Departure, Transit};
 use crate::trace::access::{Access, TransferKind};
 use crate::units::{Bytes, Rank};
 
@@ -111,7 +111,7 @@ where
                 start: came,
                 size,
                 cost,
-                handshake: Handshake::None,
+                offer: None,
                 latency: path.latency,
                 ends: Some(ends),
             });

@@ -105,12 +105,17 @@ fn fared_entry(name: &str, fared: &Fared) -> Value {
 
 fn row_entry(predictors: &[String], row: &Row) -> Value {
     let by_name = |values: Vec<f64>| predictors.iter().cloned().zip(values).collect::<BTreeMap<String, f64>>();
+    let ranges = predictors.iter().zip(&row.ranges);
+    let ranges =
+        ranges.filter_map(|(name, range)| range.map(|(low, high)| (name, [low.as_seconds(), high.as_seconds()])));
+    let ranges: BTreeMap<&String, [f64; 2]> = ranges.collect();
     json!({
         "quantity": row.quantity.name(),
         "name": row.name,
         "measured_s": row.measured.as_seconds(),
         "interval_s": row.interval.map(|(low, high)| [low.as_seconds(), high.as_seconds()]),
         "predicted_s": by_name(row.predicted.iter().map(|time| time.as_seconds()).collect()),
+        "predicted_range_s": ranges,
         "errors": row.errors.clone().map(by_name),
     })
 }
@@ -142,7 +147,9 @@ fn cells(row: &Row) -> Vec<String> {
     let mut cells = vec![row.quantity.name().to_owned(), row.name.clone(), Rounded(row.measured).to_string(), interval];
     for (at, predicted) in row.predicted.iter().enumerate() {
         let error = row.errors.as_ref().map_or(String::new(), |errors| format!(" ({:+.1} %)", errors[at] * 100.0));
-        cells.push(format!("{}{error}", Rounded(*predicted)));
+        let range = row.ranges[at].filter(|_| row.quantity == Quantity::Total);
+        let range = range.map_or(String::new(), |(low, high)| format!(", {} .. {}", Rounded(low), Rounded(high)));
+        cells.push(format!("{}{error}{range}", Rounded(*predicted)));
     }
     cells
 }

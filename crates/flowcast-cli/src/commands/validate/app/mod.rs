@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::machine::NodeGroup;
+use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::app::{AppValidation, Fared};
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded::times::worked;
@@ -79,6 +80,9 @@ pub struct ValidateApp {
     /// Messages of at least this size wait for their receiver
     #[arg(long, value_name = "BYTES")]
     rendezvous_from: Option<Bytes>,
+    /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    seeds: Option<u32>,
     /// Which time computations take
     #[arg(long, value_enum, default_value_t = Compute::Cpu)]
     compute: Compute,
@@ -135,6 +139,9 @@ impl ValidateApp {
         self.check_counts()?;
         let spec = self.lab.as_deref().map(|lab| self.spec(lab)).transpose()?;
         // What cannot be predicted is not run; a journal knows its lab only when it is read.
+        if self.seeds.is_some() && !self.model.iter().any(|model| model == Model::Packet.name()) {
+            bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
+        }
         let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
         let networks = match known {
@@ -224,6 +231,7 @@ impl ValidateApp {
             networks,
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
+            seeds: self.seeds,
             clock: if self.compute == Compute::Cpu { Clock::ThreadCpu } else { Clock::Wall },
         };
         let recordings: Vec<_> =
@@ -251,6 +259,9 @@ impl ValidateApp {
         all.insert("network".into(), networks.goodput.to_toml());
         if let Some(wire) = &networks.wire {
             all.insert("network.packet".into(), wire.to_toml());
+        }
+        if let Some(seeds) = self.seeds {
+            all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
         all.insert("compute".into(), format!("{:?} times {}", self.compute, self.compute_scale).to_lowercase());
         all

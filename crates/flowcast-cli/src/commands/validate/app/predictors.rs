@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::report::validation::app::medians;
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::placement::Placement;
@@ -57,6 +56,8 @@ pub struct Setting<'a> {
     pub mapping: Option<Mapping>,
     pub rendezvous_from: Option<Bytes>,
     pub clock: Clock,
+    /// How often packets are followed, with other disturbances each time; once, and undisturbed, without.
+    pub seeds: Option<u32>,
 }
 
 /// Each model with each way.
@@ -76,17 +77,22 @@ pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     Ok(predictors)
 }
 
-/// What each predictor says; of several recordings the median.
-pub fn predict(recordings: &[Vec<RankFile>], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<RunTimes>> {
-    let each = recordings.iter().map(|files| predict_one(files, predictors, setting)).collect::<Result<Vec<_>>>()?;
-    let of = |at: usize| {
-        let runs: Vec<RunTimes> = each.iter().map(|predicted| predicted[at].clone()).collect();
-        Ok(medians(&runs)?)
-    };
-    (0..predictors.len()).map(of).collect()
+/// What each predictor says of each recording, with each seed.
+pub fn predict(
+    recordings: &[Vec<RankFile>],
+    predictors: &[Predictor],
+    setting: &Setting<'_>,
+) -> Result<Vec<Vec<RunTimes>>> {
+    let mut all = vec![Vec::new(); predictors.len()];
+    for files in recordings {
+        for (all, said) in all.iter_mut().zip(predict_one(files, predictors, setting)?) {
+            all.extend(said);
+        }
+    }
+    Ok(all)
 }
 
-fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<RunTimes>> {
+fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<Vec<RunTimes>>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let program = recorded_program("the recording", files, setting.clock, ReadOptions { threads })?;
     print_notes(&program);
@@ -107,7 +113,19 @@ fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'
             Some(model) => Engine::sharing(program, network, placement, rendezvous, *model)?,
             None => Engine::new(program, network, placement, rendezvous)?,
         };
-        all.push(predicted(program, &engine, &regions)?);
+        all.push(match setting.seeds.filter(|_| *model == Some(Model::Packet)) {
+            Some(seeds) => with_seeds(seeds, engine, |engine| Ok(predicted(program, engine, &regions)?))?,
+            None => vec![predicted(program, &engine, &regions)?],
+        });
+    }
+    Ok(all)
+}
+
+fn with_seeds<T>(seeds: u32, mut engine: Engine<'_>, run: impl Fn(&Engine<'_>) -> Result<T>) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for seed in 1..=u64::from(seeds) {
+        engine = engine.disturbed(seed);
+        all.push(run(&engine)?);
     }
     Ok(all)
 }

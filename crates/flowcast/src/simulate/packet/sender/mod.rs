@@ -170,10 +170,16 @@ impl Sender {
         self.transmissions[(transmission - self.first) as usize].packet
     }
 
+    /// The sender knows that all packets before this one have come.
+    #[inline]
+    pub(super) fn acknowledged(&self) -> u32 {
+        if self.limits.is_lossless { self.next - self.in_flight } else { self.came.next() }
+    }
+
     /// The first packet of which something is, or may yet be, under way.
     pub(super) fn oldest(&self) -> u32 {
         if self.limits.is_lossless {
-            return self.next - self.in_flight;
+            return self.acknowledged();
         }
         let sent = self.transmissions.iter().map(|transmission| transmission.packet);
         let doubtful = self.suspects.iter().chain(&self.lost).copied();
