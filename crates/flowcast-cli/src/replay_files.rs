@@ -6,8 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
-use flowcast::simulate::SimulateError;
-use flowcast::simulate::journal::Journal;
+use flowcast::simulate::journal::{Journal, Keeps};
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::TraceRef;
@@ -41,18 +40,21 @@ impl OutputArgs {
         [&self.paraver, &self.perfetto, &self.messages, &self.ranks, &self.pairs].iter().any(|path| path.is_some())
     }
 
-    /// Replays by `run`, which is given the observer, and writes what was asked for.
+    /// What these files need.
+    pub fn keeps(&self) -> Keeps {
+        let is_proto = self.perfetto.as_deref().is_some_and(|path| !is_json(path));
+        let stretches = self.paraver.is_some() || self.perfetto.is_some();
+        Keeps { stretches, calls: self.paraver.is_some(), receipts: is_proto }
+    }
+
+    /// Replays by `run`, which is given the journal, and writes what was asked for.
     pub fn write<'a>(
         &self,
-        trace: TraceRef<'a>,
+        (trace, mut journal): (TraceRef<'_>, Journal<'a>),
         placement: &Placement,
-        run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome, SimulateError>,
+        run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome>,
     ) -> Result<Outcome> {
         let beside = self.paraver.as_deref().map(beside).transpose()?;
-        let mut journal = match trace {
-            TraceRef::Program(program) => Journal::new(program),
-            TraceRef::Schedule(schedule) => Journal::of_schedule(schedule),
-        };
         let outcome = run(&mut journal)?;
         let replayed = Replayed { trace, placement, outcome: &outcome, journal: &journal };
         if let (Some(path), Some([pcf, row])) = (&self.paraver, &beside) {
@@ -62,10 +64,8 @@ impl OutputArgs {
             write_whole(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))?;
         }
         if let Some(path) = &self.perfetto {
-            let is_json = path.extension().is_some_and(|ending| ending == "json");
-            write_whole(path, |out| {
-                Ok(if is_json { chrome::json(replayed, out) } else { perfetto::pftrace(replayed, out) }?)
-            })?;
+            let write = if is_json(path) { chrome::json } else { perfetto::pftrace };
+            write_whole(path, |out| Ok(write(replayed, out)?))?;
         }
         self.write_tables(replayed)?;
         Ok(outcome)
@@ -86,6 +86,11 @@ impl OutputArgs {
         }
         Ok(())
     }
+}
+
+/// Whether Chrome's form is meant.
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "json")
 }
 
 /// The names of the `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.

@@ -6,10 +6,8 @@ use anyhow::Result;
 use flowcast::model::network::Network;
 use flowcast::report::{Limits, NetworkView, Page, parameter_line};
 use flowcast::simulate::Engine;
-use flowcast::simulate::loggops::ways::Costs;
-use flowcast::simulate::loggops::{self, Loggops, Recording};
+use flowcast::simulate::loggops::{Loggops, Recording};
 use flowcast::trace::Program;
-use flowcast::trace::schedule::Schedule;
 use flowcast::units::Rounded;
 
 use crate::files::write_whole;
@@ -29,21 +27,21 @@ pub fn view(program: &Program, network: &Network, replay: &Engine<'_>) -> Result
     })
 }
 
-/// Replays a schedule and keeps what there is to see.
-pub fn schedule_view(schedule: &Schedule, network: Option<&Network>, costs: Costs<'_>) -> Result<NetworkView> {
-    let Recording { outcome, timeline, path } = loggops::record(schedule, costs)?;
-    let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = costs.parameters;
+/// What there is to see of the replay of a schedule.
+pub fn schedule_view(recording: Recording, network: Option<&Network>, parameters: Loggops) -> NetworkView {
+    let Recording { outcome, timeline, path } = recording;
+    let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = parameters;
     let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
     let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
     let per_byte = gap_per_byte.as_nanos();
-    Ok(NetworkView {
+    NetworkView {
         name: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
         title: network.map_or("with LogGOPSim's rules".to_owned(), |network| network.title.clone()),
         parameters: format!("L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"),
         outcome,
         timeline,
         limits: path.as_ref().map(Limits::from).unwrap_or_default(),
-    })
+    }
 }
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.

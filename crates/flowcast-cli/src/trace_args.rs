@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, compiled};
@@ -16,8 +19,8 @@ use crate::rank_files;
 /// Reads a trace of any known format.
 pub fn open_trace(path: &Path) -> Result<Trace> {
     let path = &first_file(path);
-    let mut maps = Vec::new();
-    let bytes = map_into(&mut maps, path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut maps = Maps::default();
+    let bytes = maps.map(path).with_context(|| format!("cannot read {}", path.display()))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (name, options) = (path.display().to_string(), ReadOptions { threads });
     if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
@@ -31,20 +34,72 @@ pub fn open_trace(path: &Path) -> Result<Trace> {
     let plain = trace::read::unpacked(&name, bytes)?;
     let trace = if trace::read::is_part((*plain).as_ref()) {
         let mut open = |file: PathBuf| -> Result<(String, SharedBytes)> {
-            let bytes = map_into(&mut maps, &file).with_context(|| format!("cannot read {}", file.display()))?;
+            let bytes = maps.map(&file).with_context(|| format!("cannot read {}", file.display()))?;
             Ok((file.display().to_string(), bytes))
         };
         let parts = rank_files::of_all_ranks(path)?.into_iter().map(&mut open).collect::<Result<Vec<_>>>()?;
         trace::read::read_parts(&name, parts, options)?
     } else {
-        let mut open_part = |name: &str| map_into(&mut maps, &beside(path, name));
+        let mut open_part = |name: &str| maps.map(&beside(path, name));
         trace::read(&name, plain, &mut open_part, options)?
     };
-    maps.iter().for_each(|map| release(map));
+    maps.finish();
     Ok(trace)
 }
 
-/// Gives back the memory that the text of a trace takes; where a message names a line of it, it is read again.
+/// Memory maps of texts, of which what was read is given back every so often: a trace of several gigabytes does not have to
+/// fit into memory. Where a message names a line, it is read again.
+#[derive(Default)]
+struct Maps {
+    maps: Arc<Mutex<Vec<Arc<Mmap>>>>,
+    releasing: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+/// How often. What is still needed then is mapped again at little cost.
+const EVERY: Duration = Duration::from_millis(50);
+
+impl Maps {
+    fn map(&mut self, path: &Path) -> io::Result<SharedBytes> {
+        let Some(map) = map_file(path)? else { return Ok(Arc::new(std::fs::read(path)?)) };
+        lock(&self.maps).push(map.clone());
+        if self.releasing.is_none() {
+            let (stop, stopped) = channel();
+            let maps = self.maps.clone();
+            let give_back = move || {
+                while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                    lock(&maps).iter().for_each(|map| release(map));
+                }
+            };
+            self.releasing = Some((stop, std::thread::spawn(give_back)));
+        }
+        Ok(map)
+    }
+
+    /// Gives back all of it.
+    fn finish(mut self) {
+        self.stop();
+        lock(&self.maps).iter().for_each(|map| release(map));
+    }
+
+    fn stop(&mut self) {
+        if let Some((stop, releasing)) = self.releasing.take() {
+            drop(stop);
+            // It only gives memory back, and what it did not give back is given back now.
+            let _ = releasing.join();
+        }
+    }
+}
+
+impl Drop for Maps {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn lock(maps: &Mutex<Vec<Arc<Mmap>>>) -> MutexGuard<'_, Vec<Arc<Mmap>>> {
+    maps.lock().expect("nobody panics while he has it")
+}
+
 fn release(map: &Mmap) {
     // Sound: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
     #[cfg(unix)]
@@ -74,18 +129,19 @@ fn beside(path: &Path, name: &str) -> PathBuf {
 
 /// The file's bytes as a memory map; an empty file cannot be mapped and is read.
 pub fn map(path: &Path) -> io::Result<SharedBytes> {
-    map_into(&mut Vec::new(), path)
+    match map_file(path)? {
+        Some(map) => Ok(map),
+        None => Ok(Arc::new(std::fs::read(path)?)),
+    }
 }
 
-/// As [`map`], and notes the map.
-fn map_into(maps: &mut Vec<Arc<Mmap>>, path: &Path) -> io::Result<SharedBytes> {
+fn map_file(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     let file = File::open(path)?;
     if file.metadata()?.len() == 0 || !file.metadata()?.is_file() {
-        return Ok(Arc::new(std::fs::read(path)?));
+        return Ok(None);
     }
     // Sound as long as nobody shortens the file meanwhile, which is the usual bargain of memory maps.
     #[allow(unsafe_code)]
-    let map = Arc::new(unsafe { Mmap::map(&file)? });
-    maps.push(map.clone());
-    Ok(map)
+    let map = unsafe { Mmap::map(&file)? };
+    Ok(Some(Arc::new(map)))
 }

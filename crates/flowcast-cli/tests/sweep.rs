@@ -36,12 +36,14 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
     let folder = folder.path();
     for form in [&["--threads", "1"][..], &["--threads", "1", "--json"]] {
         let whole = swept(folder, form);
-        assert_eq!(whole, swept(folder, &[&form[2..], &["--threads", "3"]].concat()));
+        for threads in ["2", "3", "5"] {
+            assert_eq!(whole, swept(folder, &[&form[2..], &["--threads", threads]].concat()));
+        }
         for of in [1, 2, 3, 7, 41] {
             let mut files = Vec::new();
             for number in 1..=of {
                 let (shard, file) = (format!("{number}/{of}"), format!("part.{number}"));
-                let threads = (1 + number % 2).to_string();
+                let threads = [1, 2, 5][number % 3].to_string();
                 let more = ["--threads", &threads, "--shard", &shard, "-o", &file];
                 swept(folder, &[&more[..], &form[2..]].concat());
                 files.push(file);

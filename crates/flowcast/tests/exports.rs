@@ -16,19 +16,21 @@ use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, perfetto, tables};
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::journal::Journal;
+use flowcast::simulate::journal::{Journal, Keeps};
+use flowcast::simulate::loggops::sends::Sends;
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::outcome::Outcome;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, ReadOptions, Trace, TraceRef, read};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::units::{Bytes, Rank, Time, TimePerByte};
 use paraver_rules::Contents;
 use proptest::prelude::*;
 use protobuf::{Value, fields, one};
 use random_programs::{any_numbers, any_records, as_program};
 
 /// All that is written of one replay.
+#[derive(PartialEq)]
 struct Written {
     outcome: Outcome,
     prv: String,
@@ -44,25 +46,61 @@ struct Written {
 fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Written {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = Journal::new(program);
+    let mut journal = Journal::new(program, Keeps::ALL);
     let outcome = engine.observed(&mut journal).unwrap();
     assert_eq!(outcome, engine.run().unwrap(), "watching must not change what happens");
     let replayed =
         Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };
-    written(replayed)
+    let written = written(replayed);
+    for (rank, keeps) in (0..program.ranks() as u32).map(Rank).zip([TABLES, CHROME].into_iter().cycle()) {
+        assert_eq!(journal.traffic_received(rank).messages as usize, journal.received(rank).count());
+        let mut lean = Journal::new(program, keeps);
+        engine.observed(&mut lean).unwrap();
+        compare_lean(&written, Replayed { journal: &lean, ..replayed }, keeps);
+    }
+    written
+}
+
+const TABLES: Keeps = Keeps { stretches: false, calls: false, receipts: false };
+const CHROME: Keeps = Keeps { stretches: true, ..TABLES };
+
+/// A journal that keeps less says the same where it says something.
+fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
+    let text = |fill: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
+        let mut bytes = Vec::new();
+        fill(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let provenance = provenance();
+    assert_eq!(text(&|out| tables::messages(lean, &provenance, out)), written.messages);
+    assert_eq!(text(&|out| tables::ranks(lean, &provenance, out)), written.ranks);
+    assert_eq!(text(&|out| tables::pairs(lean, &provenance, out)), written.pairs);
+    if keeps.stretches {
+        assert_eq!(text(&|out| chrome::json(lean, out)), written.json);
+    }
+}
+
+fn provenance() -> BTreeMap<String, String> {
+    BTreeMap::from([("command".to_owned(), "a\nb".to_owned())])
 }
 
 fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     let placement = Placement::new(&Machine::default(), None, schedule.ranks()).unwrap();
-    let mut journal = Journal::of_schedule(schedule);
-    let outcome = loggops::observed(schedule, parameters, &mut journal).unwrap();
+    let sends = Sends::of(schedule);
+    let replay = |keeps| {
+        let mut journal = Journal::of_schedule(&sends, keeps);
+        let outcome = loggops::observed(schedule, parameters, &mut journal).unwrap();
+        (journal, outcome)
+    };
+    let (journal, outcome) = replay(Keeps::ALL);
     assert_eq!(outcome, loggops::run(schedule, parameters).unwrap(), "watching must not change what happens");
-    written(Replayed {
-        trace: TraceRef::Schedule(schedule),
-        placement: &placement,
-        outcome: &outcome,
-        journal: &journal,
-    })
+    let replayed =
+        Replayed { trace: schedule.into(), placement: &placement, outcome: &outcome, journal: &journal };
+    let written = written(replayed);
+    for keeps in [TABLES, CHROME] {
+        compare_lean(&written, Replayed { journal: &replay(keeps).0, ..replayed }, keeps);
+    }
+    written
 }
 
 fn written(replayed: Replayed<'_>) -> Written {
@@ -71,7 +109,7 @@ fn written(replayed: Replayed<'_>) -> Written {
         fill(&mut bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     };
-    let provenance = BTreeMap::from([("command".to_owned(), "a\nb".to_owned())]);
+    let provenance = provenance();
     let mut pftrace = Vec::new();
     perfetto::pftrace(replayed, &mut pftrace).unwrap();
     Written {
@@ -174,6 +212,19 @@ fn replays_with_limited_links_and_buses_are_written_by_the_rules() {
             check_chrome(&written);
             check_perfetto(&written);
         }
+    }
+}
+
+#[test]
+fn what_is_written_does_not_depend_on_the_number_of_threads() {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    for name in ["golden/replay/halo_16_5_8192.dim", "golden/replay/dissem_8_3_16.dim", "data/paraver/is.S.4.prv.gz"] {
+        let [one, two, five] = [1, 2, 5].map(|threads| {
+            let bytes = Arc::new(std::fs::read(data(name)).unwrap());
+            let trace = read(name, bytes, &mut |_| unreachable!(), ReadOptions { threads }).unwrap();
+            write(&as_program(trace), &network, Rendezvous::of(&network, None))
+        });
+        assert!(one == two && one == five, "{name}");
     }
 }
 

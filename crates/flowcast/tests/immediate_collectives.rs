@@ -12,7 +12,7 @@ use flowcast::model::network::{Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::simulate::contention::Contention;
 use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::journal::Journal;
+use flowcast::simulate::journal::{Journal, Keeps};
 use flowcast::simulate::placement::Placement;
 use flowcast::simulate::sweep::{self, WhatIf};
 use flowcast::simulate::{Engine, SimulateError};
@@ -235,7 +235,7 @@ fn what_is_shown_is_of_ranks() {
         assert!(close(sum.as_nanos(), path.makespan.as_nanos()));
         let is_known = |limit| limit != flowcast::simulate::critical_path::Limit::Other;
         assert!(path.shares().iter().all(|share| is_known(share.limit)), "{:?}", path.shares());
-        let mut journal = Journal::new(&messages);
+        let mut journal = Journal::new(&messages, Keeps::ALL);
         engine.observed(&mut journal).unwrap();
         let ranks = (0..4).map(Rank);
         let sent: Vec<_> = ranks.clone().flat_map(|rank| journal.sent(rank).map(|(slot, _)| slot)).collect();

@@ -4,9 +4,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use flowcast::simulate::explain::Cost;
+use flowcast::simulate::explain::{Cost, Explanation};
+use flowcast::simulate::journal::{Journal, Keeps};
+use flowcast::simulate::loggops::sends::Sends;
 use flowcast::simulate::loggops::ways::Costs;
-use flowcast::simulate::loggops::{self, Loggops, Prepared, explain::explain, plain, queues};
+use flowcast::simulate::loggops::{self, Form, Loggops, Prepared, explain::explain, plain, queues};
 use flowcast::simulate::record::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
@@ -116,8 +118,12 @@ proptest! {
         prop_assert_eq!(&fast, &plain::observed(&schedule, parameters, &mut told_plainly));
         if let Ok(outcome) = fast {
             prop_assert_eq!(told, told_plainly);
-            let (explained, explanation) = explain(&schedule, Costs { parameters, placed: None }).unwrap();
+            let costs = Costs { parameters, placed: None };
+            let run = |explainer: &mut _| loggops::placed(&schedule, costs, explainer);
+            let sends = Sends::of(&schedule);
+            let (explained, explanation) = explain(&sends, costs, run).unwrap();
             prop_assert_eq!(&explained, &outcome);
+            compare_forms((&schedule, &sends), costs, &explanation)?;
             for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
                 let accounted = sums.total().as_nanos();
                 let communication = rank.communication().as_nanos();
@@ -178,6 +184,49 @@ fn parameters() -> Loggops {
         gap_per_byte: TimePerByte::from_nanos(1.0),
         eager_up_to: Some(Bytes(65_536)),
     }
+}
+
+/// Laid out for the fast engine, a schedule tells those who watch the same as it does as it was read.
+fn compare_forms((schedule, sends): (&Schedule, &Sends<'_>), costs: Costs<'_>, explanation: &Explanation) -> Result<(), TestCaseError> {
+    let form = Form::of(schedule.clone(), costs);
+    prop_assert!(matches!(form, Form::Prepared(_)));
+    let lean = form.sends();
+    prop_assert_eq!((lean.ranks(), lean.count(), lean.cpus()), (sends.ranks(), sends.count(), sends.cpus()));
+    let mut number = 0;
+    for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
+        for (slot, node) in (schedule.bases()[rank.index()]..).zip(&graph.nodes) {
+            let Operation::Send { to, size, .. } = node.operation else { continue };
+            prop_assert_eq!((lean.number(slot), lean.sender(slot)), (number, rank));
+            prop_assert_eq!((sends.number(slot), sends.sender(slot)), (number, rank));
+            let sent = lean.sent(rank, slot);
+            prop_assert_eq!((sent.to, sent.size), (to, size));
+            prop_assert_eq!(sent, sends.sent(rank, slot));
+            number += 1;
+        }
+    }
+    let (_, again) = explain(&lean, costs, |explainer| form.observed(costs, explainer).map(Option::unwrap)).unwrap();
+    prop_assert_eq!(&again, explanation);
+    let (mut journal, mut plain_journal) = (Journal::of_schedule(&lean, Keeps::ALL), Journal::of_schedule(sends, Keeps::ALL));
+    form.observed(costs, &mut journal).unwrap().unwrap();
+    plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
+    for rank in (0..sends.ranks() as u32).map(Rank) {
+        prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
+    }
+    let recorded = loggops::record(&lean, costs, |recorder| form.observed(costs, recorder).map(Option::unwrap)).unwrap();
+    let plainly = |recorder: &mut _| plain::observed(schedule, costs.parameters, recorder);
+    let recorded_plainly = loggops::record(sends, costs, plainly).unwrap();
+    prop_assert_eq!((recorded.timeline, recorded.path), (recorded_plainly.timeline, recorded_plainly.path));
+    Ok(())
+}
+
+/// All that a journal says of a rank.
+fn of_rank(journal: &Journal<'_>, rank: Rank) -> String {
+    let list = (journal.stretches(rank).collect::<Vec<_>>(), journal.calls(rank).collect::<Vec<_>>());
+    let messages = (journal.sent(rank).collect::<Vec<_>>(), journal.received(rank).collect::<Vec<_>>());
+    let sums = (journal.times(rank), journal.traffic_sent(rank), journal.traffic_received(rank));
+    assert_eq!(journal.traffic_sent(rank).messages, messages.0.len() as u64);
+    assert_eq!(journal.traffic_received(rank).messages, messages.1.len() as u64);
+    format!("{list:?} {messages:?} {sums:?}")
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use flowcast::report::export::{Replayed, parquet, tables};
 use flowcast::simulate::Engine;
-use flowcast::simulate::journal::Journal;
+use flowcast::simulate::journal::{Journal, Keeps};
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::{Program, TraceRef};
 use proptest::prelude::*;
@@ -158,7 +158,7 @@ fn written(program: &Program, network: &flowcast::model::network::Network) -> (S
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = flowcast::simulate::costs::Rendezvous::of(network, None);
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = Journal::new(program);
+    let mut journal = Journal::new(program, Keeps::ALL);
     let outcome = engine.observed(&mut journal).unwrap();
     let replayed =
         Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };

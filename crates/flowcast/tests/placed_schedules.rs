@@ -7,11 +7,13 @@ use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::simulate::critical_path::Limit;
 use flowcast::simulate::explain::Cost;
-use flowcast::simulate::journal::Journal;
+use flowcast::simulate::journal::{Journal, Keeps};
 use flowcast::simulate::loggops::explain::explain;
+use flowcast::simulate::loggops::sends::Sends;
 use flowcast::simulate::loggops::ways::{Costs, Placed};
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::placement::Placement;
+use flowcast::simulate::timeline::{Activity, Segment};
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
 use flowcast::units::{Bytes, Rank, Rate, Time, TimePerByte};
@@ -128,17 +130,19 @@ fn what_is_recorded_and_explained_adds_up() {
         let mut parameters = parameters();
         parameters.gap = Time::from_micros(4.0);
         let costs = Costs { parameters, placed: Some(Placed { placement, sharing }) };
-        let recording = loggops::record(&schedule, costs).unwrap();
+        let sends = Sends::of(&schedule);
+        let recording = loggops::record(&sends, costs, |recorder| loggops::placed(&schedule, costs, recorder)).unwrap();
         let path = recording.path.unwrap();
         assert_eq!(path.makespan, recording.outcome.makespan());
         assert!(path.shares().iter().all(|share| share.limit != Limit::Other), "{model:?} {:?}", path.shares());
         let sum: Time = path.shares().iter().map(|share| share.time).sum();
         assert!(near(&[sum.as_micros()], &[path.makespan.as_micros()]));
         assert_eq!(recording.timeline.messages.len(), 3);
-        let mut journal = Journal::of_schedule(&schedule);
+        let mut journal = Journal::of_schedule(&sends, Keeps::ALL);
         assert_eq!(loggops::placed(&schedule, costs, &mut journal).unwrap(), recording.outcome);
         assert_eq!((0..3).map(|rank| journal.received(Rank(rank)).count()).collect::<Vec<_>>(), [0, 1, 2]);
-        let (outcome, explanation) = explain(&schedule, costs).unwrap();
+        let run = |explainer: &mut _| loggops::placed(&schedule, costs, explainer);
+        let (outcome, explanation) = explain(&sends, costs, run).unwrap();
         for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
             assert!(
                 near(&[sums.total().as_micros()], &[(rank.blocked + rank.overhead).as_micros()]),
@@ -151,9 +155,36 @@ fn what_is_recorded_and_explained_adds_up() {
 }
 
 #[test]
+fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do() {
+    let text = "num_ranks 2\nrank 0 {\nl1: calc 5000 cpu 0\nl2: calc 8000 cpu 1\nl3: send 1b to 1 tag 0 cpu 0\nl3 requires l1\n}\n\
+                rank 1 {\nl1: calc 4000 cpu 1\nl2: recv 1b from 0 tag 0 cpu 0\nl3: calc 1000 cpu 0\nl3 requires l2\n}\n";
+    let schedule = schedule(text);
+    let (sends, costs) = (Sends::of(&schedule), Costs { parameters: parameters(), placed: None });
+    assert_eq!(sends.cpus(), 2);
+    let recording = loggops::record(&sends, costs, |recorder| loggops::placed(&schedule, costs, recorder)).unwrap();
+    let drawn = |rank: usize| {
+        let segment = |segment: &Segment| (segment.start.as_micros(), segment.end.as_micros(), segment.activity);
+        recording.timeline.ranks[rank].iter().map(segment).collect::<Vec<_>>()
+    };
+    // The send's overhead, from 5 to 7, is hidden by the other processor's computation up to 8.
+    assert_eq!(drawn(0), [(0.0, 8.0, Activity::Compute)]);
+    // Sent at 5, ready at 7, there at 17; before, the processor waits, which shows once the other one has computed.
+    let rest = [(4.0, 7.0, Activity::LateSender), (7.0, 17.0, Activity::Transfer), (17.0, 19.0, Activity::Overhead)];
+    assert_eq!(drawn(1)[..1], [(0.0, 4.0, Activity::Compute)]);
+    assert_eq!(drawn(1)[1..4], rest);
+    assert_eq!(drawn(1)[4..], [(19.0, 20.0, Activity::Compute)]);
+    assert!(recording.path.is_none());
+    assert_eq!(recording.timeline.messages.len(), 1);
+}
+
+#[test]
 fn a_compiled_schedule_is_read_piece_by_piece_or_at_once_and_a_damaged_one_not_at_all() {
     let schedule = schedule(INTO_ONE);
-    let bytes: Vec<u8> = compiled::parts(&Trace::Schedule(schedule.clone())).concat();
+    let trace = Trace::Schedule(schedule.clone());
+    let bytes: Vec<u8> = compiled::parts(&trace).concat();
+    let mut written = Vec::new();
+    compiled::write(&trace, &mut written).unwrap();
+    assert_eq!(written, bytes);
     assert!(compiled::is_schedule(&bytes));
     let read = |bytes: &[u8]| compiled::read_schedule("t", &mut &bytes[..]);
     let again = read(&bytes).unwrap();

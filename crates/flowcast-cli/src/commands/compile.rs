@@ -1,6 +1,5 @@
 //! `flowcast compile`: from any trace to the compiled form.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -32,9 +31,7 @@ impl Compile {
     /// Writes the compiled trace.
     pub fn run(self) -> Result<()> {
         let trace = open_trace(&self.input)?;
-        write_whole(&self.output, |out| {
-            Ok(compiled::parts(&trace).iter().try_for_each(|part| out.write_all(part))?)
-        })?;
+        write_whole(&self.output, |out| Ok(compiled::write(&trace, out)?))?;
         let bytes = std::fs::metadata(&self.output)?.len();
         let (ranks, messages) = (trace.ranks(), trace.messages());
         if self.json {

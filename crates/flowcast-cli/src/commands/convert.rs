@@ -10,6 +10,7 @@ use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::network::Network;
 use flowcast::simulate::Engine;
 use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::journal::Journal;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::expand::{Immediate, expand};
@@ -138,7 +139,8 @@ impl Convert {
         let rendezvous = Rendezvous::of(&network, None);
         let replay = Engine::new(program, &network, placement.clone(), rendezvous)?;
         let outputs = OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() };
-        outputs.write(TraceRef::Program(program), &placement, |journal| replay.observed(journal))?;
+        let journal = Journal::new(program, outputs.keeps());
+        outputs.write((TraceRef::Program(program), journal), &placement, |journal| Ok(replay.observed(journal)?))?;
         Ok(Losses::default())
     }
 

@@ -13,11 +13,14 @@ use flowcast::report::{NetworkView, Page};
 use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::explain::Explanation;
 use flowcast::simulate::influence::{Done, Unused, without_influence};
+use flowcast::simulate::journal::Journal;
+use flowcast::simulate::loggops::explain::explain;
+use flowcast::simulate::loggops::sends::Sends;
 use flowcast::simulate::loggops::ways::{Costs, Placed};
-use flowcast::simulate::loggops::{self, Loggops, Prepared, queues};
+use flowcast::simulate::loggops::{self, Form, Loggops};
 use flowcast::simulate::outcome::{Outcome, RankOutcome};
 use flowcast::simulate::placement::Placement;
-use flowcast::simulate::record::Unobserved;
+use flowcast::simulate::record::{Observer, Unobserved};
 use flowcast::simulate::{Engine, contention};
 use flowcast::trace::program::Program;
 use flowcast::trace::schedule::Schedule;
@@ -172,38 +175,44 @@ fn predict_schedule(
     };
     let costs = Costs { parameters, placed: is_placed.then_some(Placed { placement: &placement, sharing }) };
     let unused = unused_by_schedules(network, costs, options);
-    if !is_placed && !options.explain && options.report.is_none() && !options.outputs.is_given() {
-        return Ok(Prediction { outcome: ends_of(schedule, parameters, input)?, explanation: None, unused });
-    }
-    let schedule = &schedule;
-    let report = |path: &PathBuf| write_report(schedule_page(schedule, network, costs)?, path);
+    let replay = ScheduleReplay { name: schedule.name.clone(), form: Form::of(schedule, costs), costs, input };
+    let sends = replay.form.sends();
+    let report = |path: &PathBuf| write_report(schedule_page(&replay, &sends, network)?, path);
     let reported = options.report.as_ref().map(report).transpose()?;
-    let explained = options.explain.then(|| loggops::explain::explain(schedule, costs)).transpose()?;
+    let explained = options.explain.then(|| explain(&sends, costs, |explainer| replay.run(explainer))).transpose()?;
     let (explained, explanation) = explained.unzip();
     let outcome = match reported.or(explained) {
         _ if options.outputs.is_given() => {
-            let run = |journal: &mut _| loggops::placed(schedule, costs, journal);
-            options.outputs.write(TraceRef::Schedule(schedule), &placement, run)?
+            let trace = TraceRef::Schedule { name: &replay.name, ranks: sends.ranks() };
+            let journal = Journal::of_schedule(&sends, options.outputs.keeps());
+            options.outputs.write((trace, journal), &placement, |journal| replay.run(journal))?
         }
         Some(outcome) => outcome,
-        None => loggops::placed(schedule, costs, &mut Unobserved)?,
+        None => replay.run(&mut Unobserved)?,
     };
     Ok(Prediction { outcome, explanation, unused })
 }
 
-/// Where nothing else is asked for, the schedule is given up for the form that is replayed, which takes half the memory.
-fn ends_of(schedule: Schedule, parameters: Loggops, input: &Path) -> Result<Outcome> {
-    let prepared = match Prepared::instead_of(schedule) {
-        Ok(prepared) => prepared,
-        Err(schedule) => return Ok(loggops::run(&schedule, parameters)?),
-    };
-    if let Some(outcome) = queues::run(&prepared, parameters) {
-        return Ok(outcome);
-    }
-    // It does not come to its end: what is at fault is told by the schedule itself.
-    match open_trace(input)? {
-        Trace::Schedule(schedule) => Ok(loggops::run(&schedule, parameters)?),
-        Trace::Program(_) => bail!("{}: found a trace, expected the schedule that was there before", input.display()),
+/// A schedule that can be replayed as often as something is asked for.
+struct ScheduleReplay<'a> {
+    name: String,
+    form: Form,
+    costs: Costs<'a>,
+    input: &'a Path,
+}
+
+impl ScheduleReplay<'_> {
+    fn run<O: Observer>(&self, observer: &mut O) -> Result<Outcome> {
+        if let Some(outcome) = self.form.observed(self.costs, observer)? {
+            return Ok(outcome);
+        }
+        // It does not come to its end: what is at fault is told by the schedule itself, which is read again.
+        match open_trace(self.input)? {
+            Trace::Schedule(schedule) => Ok(loggops::run(&schedule, self.costs.parameters)?),
+            Trace::Program(_) => {
+                bail!("{}: found a trace, expected the schedule that was there before", self.input.display())
+            }
+        }
     }
 }
 
@@ -250,7 +259,9 @@ fn predict_program(
     let (explained, explanation) = explained.unzip();
     let outcome = match reported.or(explained) {
         _ if options.outputs.is_given() => {
-            options.outputs.write(TraceRef::Program(program), &places, |journal| replay.observed(journal))?
+            let journal = Journal::new(program, options.outputs.keeps());
+            let replayed = (TraceRef::Program(program), journal);
+            options.outputs.write(replayed, &places, |journal| Ok(replay.observed(journal)?))?
         }
         Some(outcome) => outcome,
         None => replay.run()?,
@@ -275,12 +286,10 @@ fn program_page(program: &Program, network: &Network, replay: &Engine<'_>) -> Re
     Ok(page(program.name.clone(), subtitle, view(program, network, replay)?))
 }
 
-fn schedule_page(schedule: &Schedule, network: Option<&Network>, costs: Costs<'_>) -> Result<Page> {
-    if schedule.cpus() > 1 {
-        bail!("--report: found a rank with several processors, expected one in each, which can be drawn");
-    }
-    let subtitle = format!("{} ranks, {} messages", schedule.ranks(), schedule.messages());
-    Ok(page(schedule.name.clone(), subtitle, schedule_view(schedule, network, costs)?))
+fn schedule_page(replay: &ScheduleReplay<'_>, sends: &Sends<'_>, network: Option<&Network>) -> Result<Page> {
+    let subtitle = format!("{} ranks, {} messages", sends.ranks(), sends.count());
+    let recording = loggops::record(sends, replay.costs, |recorder| replay.run(recorder))?;
+    Ok(page(replay.name.clone(), subtitle, schedule_view(recording, network, replay.costs.parameters)))
 }
 
 fn page(title: String, subtitle: String, view: NetworkView) -> Page {

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use crate::model::network::Network;
 use crate::simulate::critical_path::{CriticalPath, Share, Step};
 use crate::simulate::outcome::Outcome;
-use crate::simulate::timeline::Timeline;
+use crate::simulate::timeline::{Activity, Timeline};
 use crate::units::{Bytes, Rank, Time};
 
 pub use shares::ActivityTimes;
@@ -96,6 +96,9 @@ impl NetworkView {
         let ranks = &self.outcome.ranks;
         let total: Time = ranks.iter().map(|rank| rank.end).sum();
         let compute: Time = ranks.iter().map(|rank| rank.compute).sum();
+        // What several processors of a rank compute at once counts once, as it is drawn; else both sums are the same.
+        let drawn = ActivityTimes::of(&self.timeline).time_in(Activity::Compute);
+        let compute = if drawn < compute * (1.0 - 1e-9) { drawn } else { compute };
         if total == Time::ZERO { 0.0 } else { (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0) }
     }
 

@@ -1,17 +1,17 @@
 //! What a replay did, packed, for those who write it to files: stretches, calls, events and messages.
 //!
 //! The [`Recorder`](super::record::Recorder) keeps the causes of everything and takes a few hundred bytes for each
-//! message. A journal keeps no causes, and all but the messages as differences of whole nanoseconds, a few bytes each,
-//! so that a trace of 10 million messages fits into little more than 1 GiB, the program included. What the strands of a
-//! rank do beside it is not shown, but for their messages, which are the rank's.
+//! message. A journal keeps no causes, and of a message 32 bytes, 40 if it is a program's and 16 more for Paraver; the rest
+//! as differences of whole nanoseconds in packed blocks, and only what the files that are to be written need ([`Keeps`]).
+//! So a trace of 10 million messages fits into 1.5 GiB, program or schedule included. What the strands of a rank do beside
+//! it is not shown, but for their messages, which are the rank's.
 
+use super::loggops::sends::{Message, Sends};
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, MessageSpan, Segment};
 use crate::model::collective::CollectiveOp;
-use crate::trace::TraceRef;
-use crate::trace::packed::Packed;
+use crate::trace::packed::{Packed, PackedNumbers};
 use crate::trace::program::Program;
-use crate::trace::schedule::{Operation, Schedule};
 use crate::trace::words::Op;
 use crate::units::{Bytes, Rank, Time};
 
@@ -72,29 +72,64 @@ pub struct Passage {
     pub posted: Time,
 }
 
+/// What is kept beside the times of messages and the sums of ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeps {
+    /// What ranks did when.
+    pub stretches: bool,
+    /// Calls and events, when messages began to move and when they were asked for.
+    pub calls: bool,
+    /// In which order ranks received.
+    pub receipts: bool,
+}
+
+impl Keeps {
+    /// Everything.
+    pub const ALL: Keeps = Keeps { stretches: true, calls: true, receipts: true };
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Flight {
-    from: u32,
-    /// Message class; of a schedule the operation that sends.
-    class: u32,
+    /// Not a number until it is sent.
     call: f64,
     asked: f64,
-    start: f64,
     arrival: f64,
-    posted: f64,
     received: f64,
 }
 
-const NOWHERE: Flight = Flight {
-    from: u32::MAX,
-    class: 0,
-    call: f64::NAN,
-    asked: f64::NAN,
-    start: f64::NAN,
-    arrival: f64::NAN,
-    posted: f64::NAN,
-    received: f64::NAN,
-};
+const NOWHERE: Flight = Flight { call: f64::NAN, asked: f64::NAN, arrival: f64::NAN, received: f64::NAN };
+
+/// A message of a program: its sender and its class.
+#[derive(Debug, Clone, Copy, Default)]
+struct Origin {
+    from: u32,
+    class: u32,
+}
+
+/// What only calls need of a message.
+#[derive(Debug, Clone, Copy)]
+struct Move {
+    start: f64,
+    posted: f64,
+}
+
+const NEVER: Move = Move { start: f64::NAN, posted: f64::NAN };
+
+/// Messages and their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// How many.
+    pub messages: u64,
+    /// Their sizes.
+    pub bytes: Bytes,
+}
+
+impl Traffic {
+    fn add(&mut self, size: Bytes) {
+        self.messages += 1;
+        self.bytes = Bytes(self.bytes.0.saturating_add(size.0));
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 struct RankJournal {
@@ -103,24 +138,34 @@ struct RankJournal {
     /// The last call, which may still grow.
     open: Option<(Function, f64, f64)>,
     marks: Packed,
-    sends: Vec<u32>,
+    sends: PackedNumbers,
     /// The messages that it received beside those for its own receives: of a schedule all, of a program those of
     /// its strands.
-    receipts: Vec<u32>,
+    receipts: PackedNumbers,
     times: [f64; Activity::ALL.len()],
+    sent: Traffic,
+    received: Traffic,
+}
+
+/// What was replayed.
+enum Source<'a> {
+    Program(&'a Program),
+    Schedule(&'a Sends<'a>),
 }
 
 /// Keeps what the exporters need.
 pub struct Journal<'a> {
-    trace: TraceRef<'a>,
-    /// Of a schedule: the first operation of each rank, and for each send how many there are before it.
-    bases: Vec<u32>,
-    numbers: Vec<u32>,
+    source: Source<'a>,
+    keeps: Keeps,
     /// The operation of each execution of a collective; empty if calls are not kept.
     ops: Vec<CollectiveOp>,
     keeps_calls: bool,
     ranks: Vec<RankJournal>,
     flights: Vec<Flight>,
+    /// Empty for schedules, where the numbers of messages say it.
+    origins: Vec<Origin>,
+    /// Empty if calls are not kept.
+    moves: Vec<Move>,
 }
 
 /// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
@@ -128,39 +173,33 @@ pub const MPI_EVENTS: std::ops::RangeInclusive<i64> = 50_000_001..=50_000_005;
 
 impl<'a> Journal<'a> {
     /// For the replay of this program. Calls are kept if its trace has no events that mark them.
-    pub fn new(program: &'a Program) -> Journal<'a> {
-        let keeps_calls = !program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
+    pub fn new(program: &'a Program, keeps: Keeps) -> Journal<'a> {
+        let is_marked = || program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
+        let keeps_calls = keeps.calls && !is_marked();
+        let messages = program.messages() as usize;
         Journal {
-            trace: TraceRef::Program(program),
-            bases: Vec::new(),
-            numbers: Vec::new(),
             ops: if keeps_calls { ops_of_instances(program) } else { Vec::new() },
             keeps_calls,
-            ranks: vec![RankJournal::default(); program.ranks()],
-            flights: vec![NOWHERE; program.messages() as usize],
+            origins: vec![Origin::default(); messages],
+            ..Journal::of(Source::Program(program), (program.ranks(), messages), keeps)
         }
     }
 
-    /// For the replay of this schedule.
-    pub fn of_schedule(schedule: &'a Schedule) -> Journal<'a> {
-        let mut bases = vec![0];
-        let mut numbers = Vec::new();
-        let mut sends = 0;
-        for graph in &schedule.graphs {
-            for node in &graph.nodes {
-                numbers.push(sends);
-                sends += u32::from(matches!(node.operation, Operation::Send { .. }));
-            }
-            bases.push(numbers.len() as u32);
-        }
+    /// For the replay of a schedule with these messages.
+    pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> Journal<'a> {
+        Journal::of(Source::Schedule(sends), (sends.ranks(), sends.count()), keeps)
+    }
+
+    fn of(source: Source<'a>, (ranks, messages): (usize, usize), keeps: Keeps) -> Journal<'a> {
         Journal {
-            trace: TraceRef::Schedule(schedule),
-            bases,
-            numbers,
+            source,
+            keeps,
             ops: Vec::new(),
-            keeps_calls: true,
-            ranks: vec![RankJournal::default(); schedule.ranks()],
-            flights: vec![NOWHERE; sends as usize],
+            keeps_calls: keeps.calls,
+            ranks: vec![RankJournal::default(); ranks],
+            flights: vec![NOWHERE; messages],
+            origins: Vec::new(),
+            moves: if keeps.calls { vec![NEVER; messages] } else { Vec::new() },
         }
     }
 
@@ -183,26 +222,38 @@ impl<'a> Journal<'a> {
     /// The events of the trace that a rank passed, in time order.
     pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
         self.ranks[rank.index()].marks.spans().map(|(time, _, event)| {
-            let (kind, value) = self.trace.events()[event as usize];
+            let Source::Program(program) = self.source else { unreachable!("a schedule has no events") };
+            let (kind, value) = program.events()[event as usize];
             Mark { time: whole(time), kind, value }
         })
     }
 
     /// The messages that a rank sent, in the order of its sends, each with its number.
     pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
-        self.ranks[rank.index()].sends.iter().map(|slot| (*slot, self.passage(*slot)))
+        self.ranks[rank.index()].sends.iter().map(move |slot| self.passage(slot, rank.0))
     }
 
     /// The messages for which a rank posted receives, in the order of posting, each with its number.
     pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
-        let receipts = self.ranks[rank.index()].receipts.iter().copied();
-        let sent = move |slot: &u32| self.flights[*slot as usize].from != NOWHERE.from;
-        self.slots(rank).filter(sent).chain(receipts).map(|slot| (slot, self.passage(slot)))
+        let receipts = self.ranks[rank.index()].receipts.iter();
+        let sent = move |slot: &u32| !self.flights[*slot as usize].call.is_nan();
+        let all = self.slots(rank).filter(sent).chain(receipts);
+        all.map(move |slot| self.passage(slot, self.sender(slot)))
+    }
+
+    /// What a rank sent.
+    pub fn traffic_sent(&self, rank: Rank) -> Traffic {
+        self.ranks[rank.index()].sent
+    }
+
+    /// What was sent to a rank.
+    pub fn traffic_received(&self, rank: Rank) -> Traffic {
+        self.ranks[rank.index()].received
     }
 
     /// The messages that a program has a rank receive.
     fn slots(&self, rank: Rank) -> std::ops::Range<u32> {
-        let TraceRef::Program(program) = self.trace else { return 0..0 };
+        let Source::Program(program) = self.source else { return 0..0 };
         let next = Rank(rank.0 + 1);
         let end = if next.index() < program.streams() { program.first_slot(next) } else { self.flights.len() as u32 };
         program.first_slot(rank)..end
@@ -219,12 +270,15 @@ impl<'a> Journal<'a> {
         self.ranks[rank.index()].times.map(Time::from_nanos)
     }
 
-    fn passage(&self, slot: u32) -> Passage {
-        let Flight { from, class, call, start, arrival, posted, received, .. } = self.flights[slot as usize];
-        let (dst, size, tag) = self.ends(from, class, slot);
+    /// The number of a message and its times; `from` is the rank that sends it.
+    fn passage(&self, slot: u32, from: u32) -> (u32, Passage) {
+        let number = self.number(slot);
+        let Flight { call, arrival, received, .. } = self.flights[number as usize];
+        let Move { start, posted } = self.moves.get(number as usize).copied().unwrap_or(NEVER);
+        let (dst, size, tag) = self.ends(from, slot);
         let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
         let span = MessageSpan {
-            src: Rank(self.owner(from)),
+            src: Rank(from),
             dst,
             size,
             tag,
@@ -232,37 +286,56 @@ impl<'a> Journal<'a> {
             arrived: Time::from_nanos(arrival),
             received: or(received, arrival),
         };
-        Passage { span, moved: Time::from_nanos(start), posted: or(posted, arrival) }
+        (number, Passage { span, moved: or(start, call), posted: or(posted, arrival) })
     }
 
-    /// Receiver, size and tag of a message.
-    fn ends(&self, from: u32, class: u32, slot: u32) -> (Rank, Bytes, i32) {
-        match self.trace {
-            TraceRef::Program(program) => {
-                let class = &program.classes()[class as usize];
+    /// Receiver, size and tag of a message that has been sent.
+    fn ends(&self, from: u32, slot: u32) -> (Rank, Bytes, i32) {
+        match self.source {
+            Source::Program(program) => {
+                let class = &program.classes()[self.origins[slot as usize].class as usize];
                 (program.owner(program.receiver(slot)), class.size, class.tag)
             }
-            TraceRef::Schedule(schedule) => {
-                let node = class - self.bases[from as usize];
-                match schedule.graphs[from as usize].nodes[node as usize].operation {
-                    Operation::Send { to, size, tag } => (to, size, tag.map_or(-1, |tag| tag as i32)),
-                    Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),
-                }
+            Source::Schedule(sends) => {
+                let Message { to, size, tag } = sends.sent(Rank(from), slot);
+                (to, size, tag)
             }
+        }
+    }
+
+    /// The rank that sent a message.
+    fn sender(&self, slot: u32) -> u32 {
+        match self.source {
+            Source::Program(_) => self.owner(self.origins[slot as usize].from),
+            Source::Schedule(sends) => sends.sender(slot).0,
         }
     }
 
     /// The rank that a stream belongs to.
     fn owner(&self, stream: u32) -> u32 {
-        match self.trace {
-            TraceRef::Program(program) => program.owner(Rank(stream)).0,
-            TraceRef::Schedule(_) => stream,
+        match self.source {
+            Source::Program(program) => program.owner(Rank(stream)).0,
+            Source::Schedule(_) => stream,
         }
     }
 
     /// The number of a message among all: what the replay of a program calls it by, and of a schedule the operation.
     fn number(&self, slot: u32) -> u32 {
-        self.numbers.get(slot as usize).copied().unwrap_or(slot)
+        match self.source {
+            Source::Program(_) => slot,
+            Source::Schedule(sends) => sends.number(slot),
+        }
+    }
+
+    fn flight(&mut self, slot: u32) -> &mut Flight {
+        let number = self.number(slot);
+        &mut self.flights[number as usize]
+    }
+
+    /// What calls need of a message, if they are kept.
+    fn movement(&mut self, slot: u32) -> Option<&mut Move> {
+        let number = self.number(slot);
+        self.moves.get_mut(number as usize)
     }
 
     fn stretch(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, sends: Side) {
@@ -270,8 +343,10 @@ impl<'a> Journal<'a> {
             && let Some(journal) = self.ranks.get_mut(rank as usize)
         {
             journal.times[activity as usize] += end - start;
-            let code = (activity as u64) << 1 | u64::from(sends == Side::Sender);
-            journal.stretches.push((nanos(start), nanos(end)), code);
+            if self.keeps.stretches {
+                let code = (activity as u64) << 1 | u64::from(sends == Side::Sender);
+                journal.stretches.push((nanos(start), nanos(end)), code);
+            }
         }
     }
 
@@ -287,6 +362,9 @@ impl<'a> Journal<'a> {
 
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
     fn held_call(&mut self, rank: u32, start: f64, end: f64) {
+        if !self.keeps_calls {
+            return;
+        }
         match self.ranks.get_mut(rank as usize).and_then(|journal| journal.open.as_mut()) {
             Some((Function::Send, _, ended)) if *ended == start => *ended = end,
             _ => self.call(rank, Function::Wait, start, end),
@@ -356,49 +434,59 @@ impl Observer for Journal<'_> {
         let Sent { class, call, start, end, arrival } = sent;
         self.stretch(rank, (call, start), Activity::Overhead, Side::Sender);
         self.stretch(rank, (start, end), Activity::Overhead, Side::Sender);
-        let slot = self.number(slot);
-        let owner = self.owner(rank);
-        self.ranks[owner as usize].sends.push(slot);
-        // The receive may have been posted before.
-        let Flight { posted, received, .. } = self.flights[slot as usize];
-        self.flights[slot as usize] =
-            Flight { from: rank, class, call, asked: end, start: end, arrival, posted, received };
-        let immediate = match self.trace {
-            TraceRef::Program(program) => program.classes()[class as usize].mode.immediate,
-            TraceRef::Schedule(_) => false,
+        let immediate = match self.source {
+            Source::Program(program) => {
+                self.origins[slot as usize] = Origin { from: rank, class };
+                program.classes()[class as usize].mode.immediate
+            }
+            Source::Schedule(_) => false,
         };
+        let owner = self.owner(rank);
+        let (dst, size, _) = self.ends(owner, slot);
+        let journal = &mut self.ranks[owner as usize];
+        journal.sends.push(slot);
+        journal.sent.add(size);
+        self.ranks[dst.index()].received.add(size);
+        let flight = self.flight(slot);
+        *flight = Flight { call, asked: end, arrival, received: flight.received };
+        if let Some(movement) = self.movement(slot) {
+            movement.start = end;
+        }
         self.call(rank, if immediate { Function::Isend } else { Function::Send }, call, end);
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
-        let slot = self.number(slot);
-        let flight = &mut self.flights[slot as usize];
+        let flight = self.flight(slot);
         flight.asked = start;
-        flight.start = start;
         flight.arrival = arrival;
+        if let Some(movement) = self.movement(slot) {
+            movement.start = start;
+        }
     }
 
     fn queued(&mut self, slot: u32, asked: f64) {
-        let slot = self.number(slot);
-        self.flights[slot as usize].asked = asked;
+        self.flight(slot).asked = asked;
     }
 
     fn posted(&mut self, slot: u32, time: f64) {
-        let slot = self.number(slot);
-        let flight = &mut self.flights[slot as usize];
-        flight.posted = time;
+        if let Some(movement) = self.movement(slot) {
+            movement.posted = time;
+        }
         // In a schedule a receive may come after the message has been taken from the network.
+        let flight = self.flight(slot);
         if time > flight.received {
             flight.received = time;
         }
     }
 
     fn marked(&mut self, rank: u32, event: u32, time: f64) {
-        self.ranks[rank as usize].marks.push((nanos(time), nanos(time)), u64::from(event));
+        if self.keeps.calls {
+            self.ranks[rank as usize].marks.push((nanos(time), nanos(time)), u64::from(event));
+        }
     }
 
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        let begun = self.flights[self.number(slot) as usize].asked.clamp(start, end);
+        let begun = self.flight(slot).asked.clamp(start, end);
         self.stretch(rank, (start, begun), Activity::LateReceiver, Side::Sender);
         self.stretch(rank, (begun, end), Activity::Transfer, Side::Sender);
         self.held_call(rank, start, end);
@@ -407,20 +495,21 @@ impl Observer for Journal<'_> {
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
         let Received { call, before, taken, end } = received;
         self.stretch(rank, (call, before), Activity::Overhead, Side::Receiver);
-        let slot = self.number(slot);
         let owner = self.owner(rank);
-        if owner != rank || matches!(self.trace, TraceRef::Schedule(_)) {
+        if self.keeps.receipts && (owner != rank || matches!(self.source, Source::Schedule(_))) {
             self.ranks[owner as usize].receipts.push(slot);
         }
-        let sent = self.flights[slot as usize].asked.clamp(before, taken.max(before));
+        let sent = self.flight(slot).asked.clamp(before, taken.max(before));
         self.stretch(rank, (before, sent), Activity::LateSender, Side::Receiver);
         self.stretch(rank, (sent, taken), Activity::Transfer, Side::Receiver);
         self.stretch(rank, (taken, end), Activity::Overhead, Side::Receiver);
-        let flight = &mut self.flights[slot as usize];
-        flight.received = end;
-        let function = if flight.posted.is_nan() { Function::Recv } else { Function::Wait };
-        if function == Function::Recv {
-            flight.posted = call;
+        self.flight(slot).received = end;
+        let mut function = Function::Wait;
+        if let Some(movement) = self.movement(slot)
+            && movement.posted.is_nan()
+        {
+            function = Function::Recv;
+            movement.posted = call;
         }
         self.call(rank, function, call, end);
     }

@@ -241,6 +241,17 @@ impl Recorder {
     /// The timeline of what was recorded: neighbouring stretches of the same activity become one.
     pub fn timeline(&self, program: &impl Messages) -> Timeline {
         let ranks = self.ranks.iter().take(program.ranks()).map(|stretches| merged(stretches)).collect();
+        Timeline { ranks, messages: self.spans(program) }
+    }
+
+    /// The same where ranks have several processors, whose stretches overlap: at each time the first activity, in the order
+    /// of [`Activity::ALL`], that any of them has.
+    pub(super) fn timeline_of_processors(&self, program: &impl Messages) -> Timeline {
+        let ranks = self.ranks.iter().map(|stretches| busiest(stretches)).collect();
+        Timeline { ranks, messages: self.spans(program) }
+    }
+
+    fn spans(&self, program: &impl Messages) -> Vec<MessageSpan> {
         let flights = self.flights.iter().enumerate().filter(|(_, flight)| flight.from != NONE);
         let message = |(slot, flight): (usize, &Flight)| {
             let (receiver, size, tag) = program.message(slot as u32, flight);
@@ -254,17 +265,38 @@ impl Recorder {
                 received: Time::from_nanos(if flight.received.is_nan() { flight.arrival } else { flight.received }),
             }
         };
-        Timeline { ranks, messages: flights.map(message).collect() }
+        flights.map(message).collect()
     }
 }
 
 fn merged(stretches: &[Stretch]) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = Vec::with_capacity(stretches.len());
-    for Stretch { segment, .. } in stretches {
-        match segments.last_mut() {
-            Some(last) if last.activity == segment.activity && last.end == segment.start => last.end = segment.end,
-            _ => segments.push(*segment),
+    let mut segments = Vec::with_capacity(stretches.len());
+    stretches.iter().for_each(|stretch| append(&mut segments, stretch.segment));
+    segments
+}
+
+fn append(segments: &mut Vec<Segment>, segment: Segment) {
+    match segments.last_mut() {
+        Some(last) if last.activity == segment.activity && last.end == segment.start => last.end = segment.end,
+        _ => segments.push(segment),
+    }
+}
+
+fn busiest(stretches: &[Stretch]) -> Vec<Segment> {
+    let ends = |Stretch { segment, .. }: &Stretch| {
+        [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)]
+    };
+    let mut changes: Vec<(Time, Activity, i32)> = stretches.iter().flat_map(ends).collect();
+    changes.sort_by_key(|(time, ..)| *time);
+    let mut processors = [0; Activity::ALL.len()];
+    let (mut segments, mut start) = (Vec::new(), Time::ZERO);
+    for (end, changed, by) in changes {
+        if end > start {
+            let first = Activity::ALL.into_iter().find(|activity| processors[*activity as usize] > 0);
+            first.into_iter().for_each(|activity| append(&mut segments, Segment { start, end, activity }));
+            start = end;
         }
+        processors[changed as usize] += by;
     }
     segments
 }

@@ -99,13 +99,24 @@ pub enum Trace {
     Schedule(schedule::Schedule),
 }
 
-/// A trace of either kind, borrowed.
+/// What is told of a trace of either kind.
 #[derive(Debug, Clone, Copy)]
 pub enum TraceRef<'a> {
     /// Sequences of instructions.
     Program(&'a Program),
-    /// Graphs of operations.
-    Schedule(&'a schedule::Schedule),
+    /// Graphs of operations, which may have been given up meanwhile.
+    Schedule {
+        /// Name of the file.
+        name: &'a str,
+        /// Number of ranks.
+        ranks: usize,
+    },
+}
+
+impl<'a> From<&'a schedule::Schedule> for TraceRef<'a> {
+    fn from(schedule: &'a schedule::Schedule) -> TraceRef<'a> {
+        TraceRef::Schedule { name: &schedule.name, ranks: schedule.ranks() }
+    }
 }
 
 impl<'a> TraceRef<'a> {
@@ -113,7 +124,7 @@ impl<'a> TraceRef<'a> {
     pub fn name(self) -> &'a str {
         match self {
             TraceRef::Program(program) => &program.name,
-            TraceRef::Schedule(schedule) => &schedule.name,
+            TraceRef::Schedule { name, .. } => name,
         }
     }
 
@@ -121,7 +132,7 @@ impl<'a> TraceRef<'a> {
     pub fn ranks(self) -> usize {
         match self {
             TraceRef::Program(program) => program.ranks(),
-            TraceRef::Schedule(schedule) => schedule.ranks(),
+            TraceRef::Schedule { ranks, .. } => ranks,
         }
     }
 
@@ -129,7 +140,7 @@ impl<'a> TraceRef<'a> {
     pub fn communicators(self) -> &'a [program::Communicator] {
         match self {
             TraceRef::Program(program) => program.communicators(),
-            TraceRef::Schedule(_) => &[],
+            TraceRef::Schedule { .. } => &[],
         }
     }
 
@@ -137,7 +148,7 @@ impl<'a> TraceRef<'a> {
     pub fn events(self) -> &'a [(i64, i64)] {
         match self {
             TraceRef::Program(program) => program.events(),
-            TraceRef::Schedule(_) => &[],
+            TraceRef::Schedule { .. } => &[],
         }
     }
 }

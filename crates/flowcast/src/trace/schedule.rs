@@ -42,9 +42,7 @@ pub struct Node {
     pub line: u32,
     /// How many operations it waits for.
     pub dependencies: u32,
-    /// Where in [`Graph::dependents`] those begin that wait for its start, and those that wait for its end: each up to
-    /// where those of the next operation begin.
-    pub(super) on_start: u32,
+    /// Where in [`Graph::dependents`] those begin that wait for its end: up to where those of the next operation begin.
     pub(super) on_end: u32,
 }
 
@@ -53,15 +51,19 @@ pub struct Node {
 pub struct Graph {
     /// The operations.
     pub nodes: Vec<Node>,
+    /// Those that wait for starts, then those that wait for ends.
     pub(super) dependents: Vec<u32>,
+    /// Where those begin that wait for the start of each operation, and the end; empty if there are none, as is usual.
+    starts: Vec<u32>,
 }
 
 impl Graph {
     /// Operations that may start once `node` has started, in text order.
     pub fn released_by_start(&self, node: u32) -> &[u32] {
-        // Those of the starts of all stand before those of the ends.
-        let behind = self.nodes.get(node as usize + 1).map_or(self.nodes[0].on_end, |next| next.on_start);
-        &self.dependents[self.nodes[node as usize].on_start as usize..behind as usize]
+        match self.starts.get(node as usize..node as usize + 2) {
+            Some(places) => &self.dependents[places[0] as usize..places[1] as usize],
+            None => &[],
+        }
     }
 
     /// How many dependencies there are.
@@ -172,13 +174,14 @@ pub fn graph(mut nodes: Vec<Node>, dependencies: &[Dependency]) -> Graph {
         nodes[dependency.later as usize].dependencies += 1;
     }
     let mut dependents = Vec::with_capacity(dependencies.len());
-    let starts = ranges(nodes.len(), dependencies, After::Start, &mut dependents);
-    let ends = ranges(nodes.len(), dependencies, After::End, &mut dependents);
-    for ((node, on_start), on_end) in nodes.iter_mut().zip(starts).zip(ends) {
-        node.on_start = on_start;
-        node.on_end = on_end;
+    let mut starts = Vec::new();
+    if dependencies.iter().any(|dependency| dependency.after == After::Start) {
+        starts = ranges(nodes.len(), dependencies, After::Start, &mut dependents);
+        starts.push(dependents.len() as u32);
     }
-    Graph { nodes, dependents }
+    let ends = ranges(nodes.len(), dependencies, After::End, &mut dependents);
+    nodes.iter_mut().zip(ends).for_each(|(node, on_end)| node.on_end = on_end);
+    Graph { nodes, dependents, starts }
 }
 
 /// Appends the dependents of each node, by counting sort, and gives where they begin.
@@ -204,5 +207,5 @@ fn ranges(nodes: usize, dependencies: &[Dependency], after: After, dependents: &
 
 /// An operation without dependencies so far.
 pub fn node(operation: Operation, line: u32) -> Node {
-    Node { operation, cpu: 0, nic: 0, line, dependencies: 0, on_start: 0, on_end: 0 }
+    Node { operation, cpu: 0, nic: 0, line, dependencies: 0, on_end: 0 }
 }

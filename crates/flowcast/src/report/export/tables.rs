@@ -46,9 +46,8 @@ pub fn ranks(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Writ
         for time in replayed.journal.times(rank) {
             write!(out, ",{}", time.as_seconds())?;
         }
-        let sent = sum(replayed.journal.sent(rank).map(|(_, passage)| passage.span));
-        let received = sum(replayed.journal.received(rank).map(|(_, passage)| passage.span));
-        writeln!(out, ",{},{},{},{}", sent.0, sent.1, received.0, received.1)?;
+        let (sent, received) = (replayed.journal.traffic_sent(rank), replayed.journal.traffic_received(rank));
+        writeln!(out, ",{},{},{},{}", sent.messages, sent.bytes.0, received.messages, received.bytes.0)?;
     }
     Ok(())
 }
@@ -95,10 +94,6 @@ impl Pair {
         self.first_sent.get_or_insert(span.sent);
         self.last_arrived = self.last_arrived.max(span.arrived);
     }
-}
-
-fn sum(spans: impl Iterator<Item = MessageSpan>) -> (u64, u64) {
-    spans.fold((0, 0), |(messages, bytes), span| (messages + 1, bytes.saturating_add(span.size.0)))
 }
 
 fn write_head(schema: &str, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {

@@ -13,70 +13,72 @@
 
 use std::cmp::Reverse;
 
-use super::recording::Operations;
+use super::sends::{Message, Sends};
 use super::ways::{Costs, Travel};
-use crate::simulate::SimulateError;
 use crate::simulate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::simulate::journal::Function;
 use crate::simulate::outcome::Outcome;
 use crate::simulate::record::{Observer, Received, Sent};
-use crate::trace::schedule::{Operation, Schedule};
-use crate::units::Rank;
 
-/// Runs a schedule and says what its communication cost.
+/// Replays by `run`, which is given the observer, and says what communication cost.
 ///
 /// # Errors
-/// As [`super::placed`].
-pub fn explain(schedule: &Schedule, costs: Costs<'_>) -> Result<(Outcome, Explanation), SimulateError> {
-    let operations = Operations::of(schedule);
+/// Those of `run`.
+pub fn explain<'a, E>(
+    sends: &'a Sends<'a>,
+    costs: Costs<'a>,
+    run: impl FnOnce(&mut Explainer<'a>) -> Result<Outcome, E>,
+) -> Result<(Outcome, Explanation), E> {
     let mut explainer = Explainer {
         overhead: costs.parameters.overhead.as_nanos(),
         costs,
-        flights: vec![Flight::default(); operations.count()],
-        operations,
-        ranks: vec![Sums::default(); schedule.ranks()],
+        flights: vec![Flight::default(); sends.count()],
+        messages: sends,
+        ranks: vec![Sums::default(); sends.ranks()],
         sends: Sums::default(),
         receives: Sums::default(),
     };
-    let outcome = super::placed(schedule, costs, &mut explainer)?;
+    let outcome = run(&mut explainer)?;
     let site = |function| Site { function: None, caller: None, line: None, call: Call::Function(function) };
     let mut sites = vec![(site(Function::Send), explainer.sends), (site(Function::Recv), explainer.receives)];
     sites.sort_by_key(|(_, sums)| Reverse(sums.total()));
     Ok((outcome, Explanation { ranks: explainer.ranks, sites }))
 }
 
-struct Explainer<'a> {
+/// Takes account while a schedule is replayed.
+pub struct Explainer<'a> {
     overhead: f64,
     costs: Costs<'a>,
-    operations: Operations<'a>,
-    /// By send.
+    messages: &'a Sends<'a>,
+    /// By number among all sends.
     flights: Vec<Flight>,
     ranks: Vec<Sums>,
     sends: Sums,
     receives: Sums,
 }
 
-/// A message: who sent it, when its first byte left and its last one was there.
+/// A message: when its first byte left and its last one was there.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flight {
-    from: u32,
     ready: f64,
     arrival: f64,
 }
 
 impl Explainer<'_> {
     fn travel(&self, slot: u32) -> Travel {
-        let from = self.flights[slot as usize].from;
-        match self.operations.operation(from, slot) {
-            Operation::Send { to, size, .. } => self.costs.travel(Rank(from), to, size),
-            Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),
-        }
+        let from = self.messages.sender(slot);
+        let Message { to, size, .. } = self.messages.sent(from, slot);
+        self.costs.travel(from, to, size)
+    }
+
+    fn flight(&mut self, slot: u32) -> &mut Flight {
+        &mut self.flights[self.messages.number(slot) as usize]
     }
 }
 
 impl Observer for Explainer<'_> {
     fn sent(&mut self, rank: u32, slot: u32, Sent { call, start, end, arrival, .. }: Sent) {
-        self.flights[slot as usize] = Flight { from: rank, ready: end, arrival };
+        *self.flight(slot) = Flight { ready: end, arrival };
         for (cost, nanos) in [(Cost::Bandwidth, start - call), (Cost::Overhead, end - start)] {
             self.ranks[rank as usize].add(cost, nanos);
             self.sends.add(cost, nanos);
@@ -84,12 +86,12 @@ impl Observer for Explainer<'_> {
     }
 
     fn moved(&mut self, slot: u32, _start: f64, arrival: f64) {
-        self.flights[slot as usize].arrival = arrival;
+        self.flight(slot).arrival = arrival;
     }
 
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
         let latency = self.travel(slot).latency.as_nanos();
-        let there = (self.flights[slot as usize].ready + latency).clamp(start, end);
+        let there = (self.flight(slot).ready + latency).clamp(start, end);
         for (cost, nanos) in [(Cost::Latency, there - start), (Cost::LateReceiver, end - there)] {
             self.ranks[rank as usize].add(cost, nanos);
             self.sends.add(cost, nanos);
@@ -97,7 +99,7 @@ impl Observer for Explainer<'_> {
     }
 
     fn received(&mut self, rank: u32, slot: u32, Received { call, taken, end, .. }: Received) {
-        let Flight { ready, arrival, .. } = self.flights[slot as usize];
+        let Flight { ready, arrival } = *self.flight(slot);
         let Travel { latency, bytes, shares, .. } = self.travel(slot);
         let taken = taken.max(call);
         let left = ready.clamp(call, taken);

@@ -16,11 +16,13 @@
 //! network, [`ways`] says what changes.
 
 pub mod explain;
+mod form;
 mod host;
 pub mod plain;
 mod prepared;
 pub mod queues;
 mod recording;
+pub mod sends;
 mod tournament;
 pub mod ways;
 
@@ -31,9 +33,10 @@ use crate::model::network::Network;
 use crate::trace::schedule::Schedule;
 use crate::units::{Bytes, Time, TimePerByte};
 
+pub use form::Form;
 pub use prepared::Prepared;
 pub use recording::{Recording, record};
-use ways::{Costs, Placed, Ways};
+use ways::{Costs, Ways};
 
 /// The parameters of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -101,8 +104,7 @@ pub fn observed<O: Observer>(
 /// # Errors
 /// As [`run`], and those of a sharing model.
 pub fn placed<O: Observer>(schedule: &Schedule, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
-    let is_plain = |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
-    if !costs.placed.as_ref().is_none_or(is_plain) {
+    if !costs.are_plain() {
         return plain::on(schedule, Ways::new(schedule, costs)?, observer);
     }
     let parameters = costs.parameters;

@@ -5,6 +5,7 @@
 //! how many others it waits for), dependents that are neighbours are not listed, and channels are numbered in the order
 //! in which their receiver asks.
 
+use super::sends::Message;
 use crate::trace::key_map::KeyMap;
 use crate::trace::schedule::{Graph, Operation, Schedule};
 use crate::units::{Bytes, Rank};
@@ -59,6 +60,8 @@ pub struct Prepared {
     pub(super) open: Vec<u32>,
     pub(super) sizes: Vec<Bytes>,
     pub(super) channels: usize,
+    /// The tag of each channel.
+    tags: Vec<i32>,
 }
 
 /// More operations than this do not fit the keys of events.
@@ -92,7 +95,16 @@ impl Prepared {
         }
         prepared.sizes = numbers.sizes.keys().collect();
         prepared.channels = numbers.channels.len();
+        let tag = |(_, _, tag): Channel| tag.map_or(-1, |tag| tag as i32);
+        prepared.tags = numbers.channels.keys().map(tag).collect();
         prepared
+    }
+
+    /// What an operation sends.
+    pub(super) fn sent(&self, operation: u32) -> Message {
+        let op = &self.ops[operation as usize];
+        let (size, tag) = (self.sizes[op.size() as usize], self.tags[op.channel() as usize]);
+        Message { to: Rank(op.peer), size, tag }
     }
 
     fn add(&mut self, rank: Rank, graph: &Graph, numbers: &mut Numbers) {

@@ -53,6 +53,12 @@ pub struct Costs<'a> {
 }
 
 impl Costs<'_> {
+    /// Whether every message travels as LogGOPSim has it.
+    pub fn are_plain(&self) -> bool {
+        let is_plain = |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
+        self.placed.as_ref().is_none_or(is_plain)
+    }
+
     /// Of a message between two ranks.
     pub fn travel(&self, from: Rank, to: Rank, size: Bytes) -> Travel {
         let Loggops { latency, gap, .. } = self.parameters;

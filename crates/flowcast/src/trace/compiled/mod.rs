@@ -8,7 +8,7 @@
 mod program;
 mod schedule;
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,21 +28,48 @@ const OTHER_CHECKSUM: &str = "found another checksum than the file's own: it is 
 
 /// The compiled form: the parts to write one behind the other.
 pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
-    let (kind, mut parts) = match trace {
-        Trace::Program(program) => (PROGRAM, program::parts(program)),
-        Trace::Schedule(schedule) => (SCHEDULE, schedule::parts(schedule)),
+    let mut parts = match trace {
+        Trace::Program(program) => program::parts(program),
+        Trace::Schedule(schedule) => {
+            std::iter::once(schedule::tables(schedule)).chain(schedule.graphs.iter().map(schedule::part)).collect()
+        }
     };
     let mut checksum = crc32fast::Hasher::new();
     parts.iter().for_each(|part| checksum.update(part));
+    parts.insert(0, header(trace, parts[0].len(), checksum));
+    parts
+}
+
+/// Writes the same; of a schedule, whose compiled form is as large as itself, no more than one rank is held.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let Trace::Schedule(schedule) = trace else {
+        return parts(trace).iter().try_for_each(|part| out.write_all(part));
+    };
+    let tables = schedule::tables(schedule);
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(&tables);
+    schedule.graphs.iter().for_each(|graph| checksum.update(&schedule::part(graph)));
+    out.write_all(&header(trace, tables.len(), checksum))?;
+    out.write_all(&tables)?;
+    schedule.graphs.iter().try_for_each(|graph| out.write_all(&schedule::part(graph)))
+}
+
+fn header(trace: &Trace, tables: usize, checksum: crc32fast::Hasher) -> Vec<u8> {
+    let kind = match trace {
+        Trace::Program(_) => PROGRAM,
+        Trace::Schedule(_) => SCHEDULE,
+    };
     let mut header = Vec::with_capacity(HEADER_BYTES);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&VERSION.to_le_bytes());
     header.extend_from_slice(&checksum.finalize().to_le_bytes());
-    header.extend_from_slice(&(parts[0].len() as u64).to_le_bytes());
+    header.extend_from_slice(&(tables as u64).to_le_bytes());
     header.extend_from_slice(&kind.to_le_bytes());
     header.resize(HEADER_BYTES, 0);
-    parts.insert(0, header);
-    parts
+    header
 }
 
 /// Tables as they stand in the file.

@@ -23,23 +23,23 @@ const NODE_BYTES: usize = 36;
 const DEPENDENCY_BYTES: usize = 9;
 const ANY: u64 = u64::MAX;
 
-/// Tables, then the ranks.
-pub fn parts(schedule: &Schedule) -> Vec<Vec<u8>> {
-    let dependencies: Vec<Vec<Dependency>> = schedule.graphs.iter().map(Graph::dependencies).collect();
-    let counts = schedule.graphs.iter().zip(&dependencies);
-    let tables = Tables {
+/// The tables.
+pub fn tables(schedule: &Schedule) -> Vec<u8> {
+    let counts = |graph: &Graph| (graph.nodes.len() as u64, graph.count_dependencies() as u64);
+    encode_tables(&Tables {
         schema: SCHEMA.to_owned(),
         name: schedule.name.clone(),
-        ranks: counts.map(|(graph, dependencies)| (graph.nodes.len() as u64, dependencies.len() as u64)).collect(),
-    };
-    let mut parts = vec![encode_tables(&tables)];
-    for (graph, dependencies) in schedule.graphs.iter().zip(&dependencies) {
-        let mut part = Vec::with_capacity(graph.nodes.len() * NODE_BYTES + dependencies.len() * DEPENDENCY_BYTES);
-        graph.nodes.iter().for_each(|node| encode_node(node, &mut part));
-        dependencies.iter().for_each(|dependency| encode_dependency(*dependency, &mut part));
-        parts.push(part);
-    }
-    parts
+        ranks: schedule.graphs.iter().map(counts).collect(),
+    })
+}
+
+/// What stands behind them for a rank.
+pub fn part(graph: &Graph) -> Vec<u8> {
+    let dependencies = graph.dependencies();
+    let mut part = Vec::with_capacity(graph.nodes.len() * NODE_BYTES + dependencies.len() * DEPENDENCY_BYTES);
+    graph.nodes.iter().for_each(|node| encode_node(node, &mut part));
+    dependencies.iter().for_each(|dependency| encode_dependency(*dependency, &mut part));
+    part
 }
 
 fn encode_node(node: &Node, out: &mut Vec<u8>) {

@@ -30,6 +30,8 @@ pub fn build(name: &str, header: Header, mut body: Body, options: ReadOptions) -
         let task = std::mem::take(task);
         ranks.push(walk.rank(&task, &order).map_err(|_| TOO_MANY)?);
     }
+    // What is joined next takes as much memory.
+    drop((body.messages, body.tasks, slots, orders));
     let parts = Parts {
         name: name.rsplit('/').next().unwrap_or(name).to_owned(),
         ranks,
