@@ -94,8 +94,7 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     };
     let (journal, outcome) = replay(Keeps::ALL);
     assert_eq!(outcome, loggops::run(schedule, parameters).unwrap(), "watching must not change what happens");
-    let replayed =
-        Replayed { trace: schedule.into(), placement: &placement, outcome: &outcome, journal: &journal };
+    let replayed = Replayed { trace: schedule.into(), placement: &placement, outcome: &outcome, journal: &journal };
     let written = written(replayed);
     for keeps in [TABLES, CHROME] {
         compare_lean(&written, Replayed { journal: &replay(keeps).0, ..replayed }, keeps);

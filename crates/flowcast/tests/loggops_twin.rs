@@ -187,7 +187,11 @@ fn parameters() -> Loggops {
 }
 
 /// Laid out for the fast engine, a schedule tells those who watch the same as it does as it was read.
-fn compare_forms((schedule, sends): (&Schedule, &Sends<'_>), costs: Costs<'_>, explanation: &Explanation) -> Result<(), TestCaseError> {
+fn compare_forms(
+    (schedule, sends): (&Schedule, &Sends<'_>),
+    costs: Costs<'_>,
+    explanation: &Explanation,
+) -> Result<(), TestCaseError> {
     let form = Form::of(schedule.clone(), costs);
     prop_assert!(matches!(form, Form::Prepared(_)));
     let lean = form.sends();
@@ -206,13 +210,15 @@ fn compare_forms((schedule, sends): (&Schedule, &Sends<'_>), costs: Costs<'_>, e
     }
     let (_, again) = explain(&lean, costs, |explainer| form.observed(costs, explainer).map(Option::unwrap)).unwrap();
     prop_assert_eq!(&again, explanation);
-    let (mut journal, mut plain_journal) = (Journal::of_schedule(&lean, Keeps::ALL), Journal::of_schedule(sends, Keeps::ALL));
+    let (mut journal, mut plain_journal) =
+        (Journal::of_schedule(&lean, Keeps::ALL), Journal::of_schedule(sends, Keeps::ALL));
     form.observed(costs, &mut journal).unwrap().unwrap();
     plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
     for rank in (0..sends.ranks() as u32).map(Rank) {
         prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
     }
-    let recorded = loggops::record(&lean, costs, |recorder| form.observed(costs, recorder).map(Option::unwrap)).unwrap();
+    let recorded =
+        loggops::record(&lean, costs, |recorder| form.observed(costs, recorder).map(Option::unwrap)).unwrap();
     let plainly = |recorder: &mut _| plain::observed(schedule, costs.parameters, recorder);
     let recorded_plainly = loggops::record(sends, costs, plainly).unwrap();
     prop_assert_eq!((recorded.timeline, recorded.path), (recorded_plainly.timeline, recorded_plainly.path));

@@ -283,9 +283,8 @@ fn append(segments: &mut Vec<Segment>, segment: Segment) {
 }
 
 fn busiest(stretches: &[Stretch]) -> Vec<Segment> {
-    let ends = |Stretch { segment, .. }: &Stretch| {
-        [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)]
-    };
+    let ends =
+        |Stretch { segment, .. }: &Stretch| [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)];
     let mut changes: Vec<(Time, Activity, i32)> = stretches.iter().flat_map(ends).collect();
     changes.sort_by_key(|(time, ..)| *time);
     let mut processors = [0; Activity::ALL.len()];
