@@ -1,0 +1,98 @@
+//! What a journal takes of memory for each message. Counted by a global allocator, for which this test is a binary of its
+//! own.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::journal::{Journal, Keeps};
+use flowcast::simulate::loggops::ways::Costs;
+use flowcast::simulate::loggops::{Form, Loggops};
+use flowcast::simulate::placement::Placement;
+use flowcast::trace::generate::{Shape, Workload};
+use flowcast::trace::{ReadOptions, Trace, read, write};
+use flowcast::units::{Bytes, Time, TimePerByte};
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+// Sound: everything is handed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const TABLES: Keeps = Keeps { stretches: false, calls: false, receipts: false };
+
+/// A halo of 16 ranks with 128,000 messages.
+fn halo(write: fn(Shape, &mut dyn Write) -> std::io::Result<()>) -> Trace {
+    let (size, compute) = (Bytes(8192), Time::from_nanos(10_000.0));
+    let shape = Shape { workload: Workload::Halo, ranks: 16, iterations: 2000, size, compute, jitter: 0.2, seed: 1 };
+    let mut text = Vec::new();
+    write(shape, &mut text).unwrap();
+    let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
+    read("halo", Arc::new(text), &mut none, ReadOptions::default()).unwrap()
+}
+
+/// Bytes that stay for each message when `journal` has made one and filled it.
+fn bytes_a_message<J>(messages: usize, journal: impl FnOnce() -> J) -> f64 {
+    let before = LIVE.load(Ordering::Relaxed);
+    let journal = journal();
+    let bytes = LIVE.load(Ordering::Relaxed) - before;
+    drop(journal);
+    bytes as f64 / messages as f64
+}
+
+#[test]
+fn what_is_kept_of_a_message_is_what_the_files_need() {
+    let Trace::Schedule(schedule) = halo(write::goal) else { panic!("expected a schedule") };
+    let parameters = Loggops {
+        latency: Time::from_nanos(2000.0),
+        overhead: Time::from_nanos(500.0),
+        gap: Time::from_nanos(700.0),
+        gap_per_byte: TimePerByte::from_nanos(1.0),
+        eager_up_to: None,
+    };
+    let costs = Costs { parameters, placed: None };
+    let form = Form::of(schedule, costs);
+    let sends = form.sends();
+    let of_schedule = |keeps| {
+        bytes_a_message(sends.count(), || {
+            let mut journal = Journal::of_schedule(&sends, keeps);
+            form.observed(costs, &mut journal).unwrap().unwrap();
+            journal
+        })
+    };
+    let (tables, all) = (of_schedule(TABLES), of_schedule(Keeps::ALL));
+    assert!((32.0..38.0).contains(&tables) && (48.0..90.0).contains(&all), "{tables} {all}");
+
+    let Trace::Program(program) = halo(write::dim) else { panic!("expected a program") };
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+    let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let of_program = |keeps| {
+        bytes_a_message(program.messages() as usize, || {
+            let mut journal = Journal::new(&program, keeps);
+            engine.observed(&mut journal).unwrap();
+            journal
+        })
+    };
+    let (tables, all) = (of_program(TABLES), of_program(Keeps::ALL));
+    assert!((40.0..46.0).contains(&tables) && (56.0..98.0).contains(&all), "{tables} {all}");
+}
