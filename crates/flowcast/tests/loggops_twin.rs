@@ -250,6 +250,18 @@ fn generated_workloads_end_alike() {
 }
 
 #[test]
+fn generated_workloads_of_many_ranks_end_alike() {
+    for (workload, iterations) in [(Workload::Chain, 2), (Workload::Halo, 2), (Workload::Dissemination, 1)] {
+        let schedule = generated(workload, 2500, iterations);
+        for eager_up_to in [Some(Bytes(100)), Some(Bytes(65_536))] {
+            let parameters = Loggops { eager_up_to, ..parameters() };
+            let fast = queues::run(&Prepared::new(&schedule).unwrap(), parameters);
+            assert_eq!(fast, plain::run(&schedule, parameters).ok(), "{workload:?}");
+        }
+    }
+}
+
+#[test]
 fn ten_times_the_messages_cost_no_more_allocations() {
     let allocations = |iterations| {
         let schedule = generated(Workload::Halo, 16, iterations);

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 
+use super::order::NEVER;
 use super::prepared::Kind;
-use super::tournament::NEVER;
+use crate::simulate::contention::prefetch::prefetch;
 
 /// Neighbouring operations, created one after the other.
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,11 +80,17 @@ fn key(time: f64, created: u32, kind: Kind, rank: u32) -> u128 {
     u128::from(time.to_bits()) << 64 | u128::from(created) << 32 | u128::from((kind as u32) << 30 | rank)
 }
 
+/// The time of a key.
+#[inline(always)]
+pub fn time_of(key: u128) -> f64 {
+    f64::from_bits((key >> 64) as u64)
+}
+
 /// Time, kind and rank of a key.
 #[inline(always)]
 pub fn of_key(key: u128) -> (f64, Kind, u32) {
     let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> 30];
-    (f64::from_bits((key >> 64) as u64), kind, key as u32 & ((1 << 30) - 1))
+    (time_of(key), kind, key as u32 & ((1 << 30) - 1))
 }
 
 impl Host {
@@ -207,6 +214,24 @@ impl Host {
             }
         }
         first
+    }
+
+    /// Asks the memory for all of it.
+    #[inline(always)]
+    pub fn ask_for(&self) {
+        prefetch(&self.cpu);
+        prefetch(&self.compute);
+        prefetch(&self.arrivals[NEAR - 1]);
+    }
+
+    /// The first operation of a kind.
+    #[inline(always)]
+    pub fn first(&self, kind: Kind) -> u32 {
+        match kind {
+            Kind::Send => self.sends.node,
+            Kind::Calc => self.calcs.node,
+            _ => self.recvs.node,
+        }
     }
 
     /// The operation that its next send will be.

@@ -15,9 +15,11 @@
 //! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
 //! network, [`ways`] says what changes.
 
+mod agenda;
 pub mod explain;
 mod form;
 mod host;
+mod order;
 pub mod plain;
 mod prepared;
 pub mod queues;

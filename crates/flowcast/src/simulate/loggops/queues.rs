@@ -7,15 +7,18 @@
 //! - a message is taken when it is there and processor and receiving interface are free. All messages travel equally
 //!   long, so those to one rank arrive in the order of their creation.
 //!
-//! So the next event of a rank is the least of four, by time and then by creation, and a tournament of the ranks gives the
-//! next of all. No event is looked at twice, where the plain engine looks at each blocked one again whenever the
-//! processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown, nothing is allocated.
+//! So the next event of a rank is the least of four, by time and then by creation, and a tournament of the ranks, or for
+//! many of them an agenda, gives the next of all. No event is looked at twice, where the plain engine looks at each blocked
+//! one again whenever the processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown,
+//! nothing is allocated.
 
 use super::Loggops;
+use super::agenda::Agenda;
 use super::host::{Arrival, Host, Overflow, later, of_key};
+use super::order::{NEVER, Order};
 use super::prepared::{Kind, Op, Prepared};
-use super::tournament::{NEVER, Tournament};
-use crate::simulate::contention::prefetch::{prefetch, prefetch_at};
+use super::tournament::Tournament;
+use crate::simulate::contention::prefetch::prefetch_at;
 use crate::simulate::outcome::{Outcome, RankOutcome, Waits};
 use crate::simulate::record::{Observer, Received, Sent, Unobserved};
 use crate::units::{Bytes, Time};
@@ -27,9 +30,11 @@ pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
 
 /// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
 pub(super) fn attempt<O: Observer>(prepared: &Prepared, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
-    let mut engine = Engine::new(prepared, parameters, observer);
-    engine.run();
-    engine.outcome()
+    let ranks = prepared.bases.len() - 1;
+    match ranks {
+        MANY_RANKS.. => Engine::new(prepared, parameters, observer, Agenda::new(ranks)).run(),
+        _ => Engine::new(prepared, parameters, observer, Tournament::new(ranks as u32)).run(),
+    }
 }
 
 /// Receives of a channel that wait for messages, or messages that wait for receives: never both.
@@ -47,8 +52,11 @@ const NOBODY: u32 = u32::MAX;
 /// How far ahead in the schedule operations are asked for.
 const AHEAD: u32 = 12;
 
-/// From so many ranks on, their states do not stay in the nearest cache, and looking ahead pays.
-const MANY_RANKS: usize = 256;
+/// From so many ranks on, their states do not stay in the nearest cache, and knowing far ahead who comes next pays.
+const MANY_RANKS: usize = 2048;
+
+/// From so many ranks on, looking ahead pays at all.
+const SOME_RANKS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 struct SizeCost {
@@ -64,14 +72,14 @@ struct Costs {
     latency: f64,
 }
 
-struct Engine<'a, O> {
+struct Engine<'a, O, Q> {
     prepared: &'a Prepared,
     observer: &'a mut O,
     costs: Costs,
     sizes: Vec<SizeCost>,
     hosts: Vec<Host>,
     overflow: Vec<Overflow>,
-    order: Tournament,
+    order: Q,
     /// How many others each operation still waits for.
     open: Vec<u32>,
     /// The next in its channel, where there is one.
@@ -85,8 +93,8 @@ struct Engine<'a, O> {
     bytes: u64,
 }
 
-impl<'a, O: Observer> Engine<'a, O> {
-    fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O) -> Engine<'a, O> {
+impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
+    fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O, order: Q) -> Engine<'a, O, Q> {
         let ranks = prepared.bases.len() - 1;
         let size = |size: &Bytes| SizeCost {
             bytes: parameters.bytes_time(*size).as_nanos(),
@@ -101,7 +109,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             sizes: prepared.sizes.iter().map(size).collect(),
             hosts: vec![Host::default(); ranks],
             overflow: vec![Overflow::default(); ranks],
-            order: Tournament::new(ranks as u32),
+            order,
             open: prepared.open.clone(),
             behind: vec![0; prepared.ops.len()],
             channels: vec![Channel { first: NOBODY, last: NOBODY }; prepared.channels],
@@ -114,13 +122,13 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    fn run(&mut self) {
+    fn run(mut self) -> Option<Outcome> {
         for rank in 0..self.hosts.len() as u32 {
             let (first, last) = (self.prepared.bases[rank as usize], self.prepared.bases[rank as usize + 1]);
             self.free.extend((first..last).filter(|node| self.open[*node as usize] == 0));
             self.queue_free(rank);
         }
-        let looks_ahead = self.hosts.len() >= MANY_RANKS;
+        let looks_ahead = self.hosts.len() >= SOME_RANKS;
         while let Some(key) = self.order.first() {
             let (now, kind, rank) = of_key(key);
             match kind {
@@ -128,8 +136,10 @@ impl<'a, O: Observer> Engine<'a, O> {
                 _ => {
                     let node = self.hosts[rank as usize].pop(kind, &mut self.overflow, rank);
                     let op = &self.prepared.ops[node as usize];
-                    prefetch_at(&self.prepared.ops, node + AHEAD);
-                    prefetch_at(&self.open, node + AHEAD);
+                    if !Q::KNOWS_MORE {
+                        prefetch_at(&self.prepared.ops, node + AHEAD);
+                        prefetch_at(&self.open, node + AHEAD);
+                    }
                     match kind {
                         Kind::Send => self.send(now, rank, node, op),
                         Kind::Recv => self.post(now, rank, node, op),
@@ -141,24 +151,89 @@ impl<'a, O: Observer> Engine<'a, O> {
                 self.look_ahead();
             }
         }
+        self.outcome()
     }
 
-    /// Asks the memory for what the ranks that come next will need.
+    /// Asks the memory for what the events that come next will need, in the order in which one thing leads to another.
     #[inline(always)]
     fn look_ahead(&self) {
-        if self.order.far != NEVER {
-            let host = &self.hosts[of_key(self.order.far).2 as usize];
-            prefetch(&host.cpu);
-            prefetch(&host.compute);
+        let [first, second, third, fourth] = self.order.soon();
+        if first != NEVER {
+            let rank = of_key(first).2;
+            self.hosts[rank as usize].ask_for();
+            self.order.ask_for(rank);
         }
-        if self.order.near != NEVER {
-            let host = &self.hosts[of_key(self.order.near).2 as usize];
-            let node = host.next_node();
+        if second != NEVER {
+            self.ask_for_operation(second);
+        }
+        if third != NEVER {
+            self.ask_for_partner(third);
+        }
+        if fourth != NEVER {
+            self.ask_for_dependents(fourth);
+        }
+    }
+
+    /// The operation, or the channel of the message.
+    #[inline(always)]
+    fn ask_for_operation(&self, key: u128) {
+        let (_, kind, rank) = of_key(key);
+        let host = &self.hosts[rank as usize];
+        if kind != Kind::Message || !Q::KNOWS_MORE {
+            let node = if Q::KNOWS_MORE { host.first(kind) } else { host.next_node() };
             prefetch_at(&self.prepared.ops, node);
             prefetch_at(&self.open, node);
+        }
+        if (kind == Kind::Message || !Q::KNOWS_MORE)
+            && let Some(channel) = host.next_channel()
+        {
+            prefetch_at(&self.channels, channel);
+        }
+    }
+
+    /// Whom it goes to, what it meets, or what it releases.
+    #[inline(always)]
+    fn ask_for_partner(&self, key: u128) {
+        let (_, kind, rank) = of_key(key);
+        let host = &self.hosts[rank as usize];
+        let ops = &self.prepared.ops;
+        if kind == Kind::Message {
             if let Some(channel) = host.next_channel() {
-                prefetch_at(&self.channels, channel);
+                prefetch_at(ops, self.channels[channel as usize].first & !MESSAGE);
             }
+            return;
+        }
+        let Some(op) = ops.get(host.first(kind) as usize) else { return };
+        prefetch_at(&self.open, op.first);
+        match kind {
+            Kind::Send => {
+                self.hosts[op.peer as usize].ask_for();
+                self.order.ask_for(op.peer);
+            }
+            Kind::Recv => prefetch_at(&self.channels, op.channel()),
+            _ => [0, 3, 6].into_iter().for_each(|behind| prefetch_at(ops, op.first + behind)),
+        }
+    }
+
+    /// What a receive that a message meets releases, or the message that a receive meets.
+    #[inline(always)]
+    fn ask_for_dependents(&self, key: u128) {
+        let (_, kind, rank) = of_key(key);
+        let host = &self.hosts[rank as usize];
+        let ops = &self.prepared.ops;
+        match kind {
+            Kind::Message => {
+                let met = host.next_channel().map(|channel| self.channels[channel as usize].first & !MESSAGE);
+                if let Some(op) = met.and_then(|met| ops.get(met as usize)) {
+                    prefetch_at(&self.open, op.first);
+                }
+            }
+            Kind::Recv => {
+                if let Some(op) = ops.get(host.first(kind) as usize) {
+                    prefetch_at(ops, self.channels[op.channel() as usize].first & !MESSAGE);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -182,7 +257,9 @@ impl<'a, O: Observer> Engine<'a, O> {
         let call = std::mem::replace(&mut host.cpu, now + overhead);
         host.sending = now + gap + cost.bytes;
         host.overhead += overhead;
-        if let Some(next) = host.next_send() {
+        if !Q::KNOWS_MORE
+            && let Some(next) = host.next_send()
+        {
             let next = &self.prepared.ops[next as usize];
             prefetch_at(&self.hosts, next.peer);
             prefetch_at(&self.channels, next.channel());
@@ -233,7 +310,9 @@ impl<'a, O: Observer> Engine<'a, O> {
         let call = std::mem::replace(&mut host.cpu, now + overhead + cost.bytes);
         host.receiving = now + gap + cost.bytes;
         host.overhead += overhead;
-        if let Some(next) = host.next_channel() {
+        if !Q::KNOWS_MORE
+            && let Some(next) = host.next_channel()
+        {
             prefetch_at(&self.prepared.ops, self.channels[next as usize].first & !MESSAGE);
         }
         if O::WATCHES {

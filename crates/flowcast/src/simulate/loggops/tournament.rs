@@ -3,6 +3,8 @@
 //! A changed key is compared with three others on each level, all in one cache line and without a branch, where a heap
 //! moves keys about and depends at each level on the comparison before.
 
+use super::order::{NEVER, Order};
+
 /// The least key of all ranks.
 pub struct Tournament {
     groups: Vec<Group>,
@@ -10,16 +12,13 @@ pub struct Tournament {
     levels: Vec<u32>,
     first: u128,
     /// The least key of the last changed part one and two levels below the top.
-    pub near: u128,
-    pub far: u128,
+    near: u128,
+    far: u128,
 }
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Group([u128; SIZE]);
-
-/// The key of no event.
-pub const NEVER: u128 = u128::MAX;
 
 const SIZE: usize = 4;
 
@@ -37,16 +36,18 @@ impl Tournament {
         let groups = vec![Group([NEVER; SIZE]); all as usize];
         Tournament { groups, levels, first: NEVER, near: NEVER, far: NEVER }
     }
+}
 
-    /// The earliest event.
+impl Order for Tournament {
+    const KNOWS_MORE: bool = false;
+
     #[inline(always)]
-    pub fn first(&self) -> Option<u128> {
+    fn first(&mut self) -> Option<u128> {
         Some(self.first).filter(|key| *key != NEVER)
     }
 
-    /// Gives a rank another key.
     #[inline(always)]
-    pub fn set(&mut self, rank: u32, key: u128) {
+    fn set(&mut self, rank: u32, key: u128) {
         let (mut place, mut least) = (rank as usize, key);
         for level in &self.levels {
             let Group(keys) = &mut self.groups[*level as usize + place / SIZE];
@@ -63,6 +64,14 @@ impl Tournament {
         }
         self.first = least;
     }
+
+    #[inline(always)]
+    fn soon(&self) -> [u128; 4] {
+        [self.far, self.near, NEVER, NEVER]
+    }
+
+    #[inline(always)]
+    fn ask_for(&self, _: u32) {}
 }
 
 #[cfg(test)]
