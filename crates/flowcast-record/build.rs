@@ -18,7 +18,7 @@ fn main() {
     let mut out = String::new();
     let mut all = Vec::new();
     for function in table::functions() {
-        let large = function.keys.iter().any(|(key, _)| "nNvV".contains(*key));
+        let large = function.keys.iter().any(|(key, _)| "nNvVxz".contains(*key));
         all.push((function.clone(), false));
         if large {
             all.push((function, true));

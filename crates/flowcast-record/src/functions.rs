@@ -63,6 +63,7 @@ pub enum Kind {
     FileSync,
     Io,
     Iio,
+    Local,
     Other,
 }
 

@@ -181,6 +181,27 @@ static void cart(void)
     MPI_Comm_free(&grid);
 }
 
+/* Questions about a ring of neighbours, and collectives between them, which are only counted. */
+static void neighbours(void)
+{
+    int periods = 1, place, again;
+    MPI_Comm ring;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periods, 0, &ring);
+    MPI_Cart_coords(ring, rank, 1, &place);
+    MPI_Cart_rank(ring, &place, &again);
+    a[0] = a[1] = place;
+    for (int i = 0; i < 2; i++)
+        MPI_Neighbor_allgather(a, 2, MPI_DOUBLE, b, 2, MPI_DOUBLE, ring);
+#if MPI_VERSION >= 4
+    MPI_Neighbor_allgather_c(a, 2, MPI_DOUBLE, b, 2, MPI_DOUBLE, ring);
+#else
+    MPI_Neighbor_allgather(a, 2, MPI_DOUBLE, b, 2, MPI_DOUBLE, ring);
+#endif
+    if (again != rank || b[0] != (place + ranks - 1) % ranks || b[3] != (place + 1) % ranks)
+        MPI_Abort(MPI_COMM_WORLD, 9);
+    MPI_Comm_free(&ring);
+}
+
 /* Requests that are started again and again, one of them from any source. */
 static void persistent(void)
 {
@@ -334,7 +355,7 @@ int main(int argc, char **argv)
                {"lulesh", lulesh},   {"comd", comd},       {"minife", minife},   {"amg", amg},
                {"cart", cart},       {"persistent", persistent}, {"immediate", immediate}, {"matched", matched},
                {"groups", groups},   {"windows", windows}, {"regions", regions}, {"threads", threads},
-               {"killed", killed},   {"loop", loop}};
+               {"neighbours", neighbours}, {"killed", killed},   {"loop", loop}};
     int provided;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
