@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use super::super::Replayed;
+use super::details::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE};
 use super::{COLLECTIVE, POINT_TO_POINT, event_of};
 use crate::model::collective::CollectiveOp;
 use crate::simulate::journal::{Function, MPI_EVENTS};
@@ -67,6 +68,9 @@ fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
         for (kind, value, _) in functions().map(event_of) {
             events.entry(kind).or_default().extend([0, value]);
         }
+        for kind in [SEND_SIZE, RECV_SIZE, IS_ROOT, COMMUNICATOR] {
+            events.entry(kind).or_default();
+        }
     }
     events
 }
@@ -84,10 +88,10 @@ fn label(kind: i64) -> (u32, String) {
         50_000_003 => (9, "MPI Other".into()),
         50_000_004 => (9, "MPI One-sided".into()),
         50_000_005 => (9, "MPI I/O".into()),
-        50_100_001 => (1, "Send Size in MPI Global OP".into()),
-        50_100_002 => (1, "Recv Size in MPI Global OP".into()),
-        50_100_003 => (1, "Root in MPI Global OP".into()),
-        50_100_004 => (1, "Communicator in MPI Global OP".into()),
+        SEND_SIZE => (1, "Send Size in MPI Global OP".into()),
+        RECV_SIZE => (1, "Recv Size in MPI Global OP".into()),
+        IS_ROOT => (1, "Root in MPI Global OP".into()),
+        COMMUNICATOR => (1, "Communicator in MPI Global OP".into()),
         other => (6, format!("Event {other}")),
     }
 }

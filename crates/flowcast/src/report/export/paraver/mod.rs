@@ -13,8 +13,10 @@
 //! | overhead | 26 Startup latency |
 //!
 //! A message's logical times are those of the calls, its physical times those of the first and last byte. Events are
-//! those of the trace; where it marks no calls of MPI, the calls of the replay stand in for them.
+//! those of the trace; where it marks no calls of MPI, the calls of the replay stand in for them, collective ones with
+//! their bytes, root and communicator (`details`).
 
+mod details;
 mod layout;
 mod legend;
 
@@ -25,9 +27,10 @@ use std::iter::Peekable;
 
 use super::{Replayed, nanos};
 use crate::model::collective::CollectiveOp;
-use crate::simulate::journal::{Call, Function, Mark, Passage, Stretch};
+use crate::simulate::journal::{Call, Function, MPI_EVENTS, Mark, Passage, Stretch};
 use crate::simulate::timeline::Activity;
 use crate::units::Rank;
+use details::Details;
 use layout::Layout;
 pub use legend::{function_name, pcf};
 
@@ -83,9 +86,17 @@ type Sequence<'a, T> = Peekable<Box<dyn Iterator<Item = T> + 'a>>;
 struct Line<'a> {
     rank: Rank,
     states: Sequence<'a, Stretch>,
-    calls: Sequence<'a, (u64, i64, i64)>,
+    calls: Sequence<'a, CallEvent<'a>>,
     marks: Sequence<'a, Mark>,
     messages: Sequence<'a, (u32, Passage)>,
+}
+
+/// The begin or the end of a call.
+struct CallEvent<'a> {
+    time: u64,
+    kind: i64,
+    value: i64,
+    details: Option<Details<'a>>,
 }
 
 fn sequence<'a, T>(items: impl Iterator<Item = T> + 'a) -> Sequence<'a, T> {
@@ -95,10 +106,15 @@ fn sequence<'a, T>(items: impl Iterator<Item = T> + 'a) -> Sequence<'a, T> {
 impl<'a> Line<'a> {
     fn new(replayed: Replayed<'a>, rank: Rank) -> Line<'a> {
         let journal = replayed.journal;
+        let mut details = details::of_rank(replayed, rank);
+        let events = move |call: Call| {
+            let is_collective = matches!(call.function, Function::Collective(_));
+            call_events(call, if is_collective { details.next() } else { None })
+        };
         Line {
             rank,
             states: sequence(journal.stretches(rank).filter(|stretch| stretch.segment.end > stretch.segment.start)),
-            calls: sequence(journal.calls(rank).flat_map(call_events)),
+            calls: sequence(journal.calls(rank).flat_map(events)),
             marks: sequence(journal.marks(rank)),
             messages: sequence(journal.sent(rank)),
         }
@@ -108,7 +124,7 @@ impl<'a> Line<'a> {
     fn next(&mut self, kind: Kind) -> Option<u64> {
         match kind {
             Kind::State => self.states.peek().map(|stretch| nanos(stretch.segment.start)),
-            Kind::Call => self.calls.peek().map(|(time, ..)| *time),
+            Kind::Call => self.calls.peek().map(|event| event.time),
             Kind::Mark => self.marks.peek().map(|mark| nanos(mark.time)),
             Kind::Message => self.messages.peek().map(|(_, passage)| nanos(passage.span.sent)),
         }
@@ -123,12 +139,19 @@ impl<'a> Line<'a> {
                 writeln!(out, "1:{place}:{}:{}:{state}", nanos(segment.start), nanos(segment.end))
             }
             Kind::Call => {
-                let Some((time, kind, value)) = self.calls.next() else { return Ok(()) };
-                writeln!(out, "2:{place}:{time}:{kind}:{value}")
+                let Some(CallEvent { time, kind, value, details }) = self.calls.next() else { return Ok(()) };
+                write!(out, "2:{place}:{time}:{kind}:{value}")?;
+                if let Some(details) = details { writeln!(out, "{details}") } else { writeln!(out) }
             }
             Kind::Mark => {
                 let Some(Mark { time, kind, value }) = self.marks.next() else { return Ok(()) };
-                writeln!(out, "2:{place}:{}:{kind}:{value}", nanos(time))
+                write!(out, "2:{place}:{}:{kind}:{value}", nanos(time))?;
+                // What stands beside a call tells about it as long as it stands on the same line.
+                let beside = |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
+                while let Some(Mark { kind, value, .. }) = self.marks.next_if(beside) {
+                    write!(out, ":{kind}:{value}")?;
+                }
+                writeln!(out)
             }
             Kind::Message => {
                 let Some((_, Passage { span, moved, posted })) = self.messages.next() else { return Ok(()) };
@@ -154,20 +177,21 @@ fn state(activity: Activity, sends: bool) -> u32 {
     }
 }
 
-fn call_events(call: Call) -> [(u64, i64, i64); 2] {
+fn call_events(call: Call, details: Option<Details<'_>>) -> [CallEvent<'_>; 2] {
     let (kind, value, _) = event_of(call.function);
-    [(nanos(call.start), kind, value), (nanos(call.end), kind, 0)]
+    let begin = CallEvent { time: nanos(call.start), kind, value, details };
+    [begin, CallEvent { time: nanos(call.end), kind, value: 0, details: None }]
 }
 
 const POINT_TO_POINT: i64 = 50_000_001;
 const COLLECTIVE: i64 = 50_000_002;
 
-/// Type, value and name of the event that marks a call, as Extrae numbers them.
 /// The name of a function without `MPI_`.
 pub fn mpi_name(function: Function) -> &'static str {
     event_of(function).2
 }
 
+/// Type, value and name of the event that marks a call, as Extrae numbers them.
 fn event_of(function: Function) -> (i64, i64, &'static str) {
     let op = match function {
         Function::Send => return (POINT_TO_POINT, 1, "Send"),
