@@ -6,9 +6,9 @@ use std::path::Path;
 
 use flowcast::trace::otf2::{Definitions, Events};
 
-use super::Otf2Error;
 use super::callbacks::{DEFINITIONS, EVENTS};
 use super::library::{Code, Handle, Library};
+use super::{Otf2Error, anchor};
 
 /// An archive and the library that has it open.
 pub struct Archive<'a> {
@@ -33,6 +33,10 @@ impl<'a> Archive<'a> {
             problem: problem.to_owned(),
         };
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| fault("a name with a zero"))?;
+        let anchor = std::fs::read(path).map_err(|error| fault(&error.to_string()))?;
+        if !anchor::has_its_properties(&anchor) {
+            return Err(fault("it has not all the properties that it counts"));
+        }
         // SAFETY: the name ends in a zero.
         let reader = unsafe { (library.open)(name.as_ptr()) };
         if reader.is_null() {

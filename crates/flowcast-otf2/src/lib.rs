@@ -4,6 +4,7 @@
 //! and without the library; nothing of it is needed to build. What the archive says goes to [`flowcast::trace::otf2`],
 //! where it is understood; unsafe code lives here.
 
+mod anchor;
 mod archive;
 mod callbacks;
 mod library;

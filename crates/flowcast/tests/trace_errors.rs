@@ -223,6 +223,8 @@ fn a_header_with_or_without_offsets_is_read() {
         assert_told(&plain.replacen("\"t\":0:2(", head, 1), &["t:1: found "]);
     }
     assert_told(&plain.replacen("(1,1)", "(1,0)", 1), &["t:1: found 0 threads in task 1"]);
+    // Empty threads would cost time and memory that no file of this size can be worth.
+    assert_told(&plain.replacen("(1,1)", "(1,65536)", 1), &["t:1: found 65536 threads in task 1", "of this size"]);
     assert!(predict(plain.replacen("(1,1)", "(1,2)", 1)).is_ok(), "a thread without records ends at once");
 }
 

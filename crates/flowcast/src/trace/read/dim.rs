@@ -63,7 +63,7 @@ impl Header {
     }
 }
 
-/// More ranks than this are taken for a damaged header.
+/// More ranks than this are taken for a damaged header, and so are more than the file has bytes: each has a record.
 const MOST_RANKS: u64 = 1 << 24;
 
 const HEADER_FORM: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
@@ -87,19 +87,17 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     }
     let mut all = Vec::new();
     let mut ranks = 0;
+    let most = MOST_RANKS.min(input.text.len() as u64);
     for task in 0..tasks {
         let threads = cursor
             .integer()
             .ok_or_else(|| input.fault(0, format!("threads of {task} tasks"), format!("threads of {tasks} tasks")))?;
         let known = u32::try_from(threads).ok().filter(|threads| *threads >= 1);
         ranks += u64::from(known.unwrap_or(0));
-        let Some(threads) = known.filter(|_| ranks <= MOST_RANKS) else {
+        let Some(threads) = known.filter(|_| ranks <= most) else {
             let found = format!("{threads} threads in task {task}");
-            return Err(input.fault(
-                0,
-                found,
-                format!("at least one thread in each task, at most {MOST_RANKS} in all"),
-            ));
+            let expected = format!("at least one thread in each task, at most {most} in all (in a file of this size)");
+            return Err(input.fault(0, found, expected));
         };
         all.push(threads);
         if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
