@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, compiled};
 use flowcast_otf2::Otf2Error;
 use memmap2::Mmap;
@@ -18,7 +18,7 @@ use crate::rank_files;
 
 /// Reads a trace of any known format.
 pub fn open_trace(path: &Path) -> Result<Trace> {
-    let path = &first_file(path);
+    let path = &first_file(path)?;
     let mut maps = Maps::default();
     let bytes = maps.map(path).with_context(|| format!("cannot read {}", path.display()))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -117,8 +117,19 @@ fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
 }
 
 /// The file to begin with: one of the files of a folder stands for all.
-pub fn first_file(path: &Path) -> PathBuf {
-    if path.is_dir() { rank_files::first_of_folder(path) } else { path.to_owned() }
+pub fn first_file(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let first = rank_files::first_of_folder(path);
+    if !first.exists() {
+        bail!(
+            "{}: found a folder without a recording, an OTF2 archive or files of ranks, expected one of them (of a SimGrid \
+             trace, name the list of its files)",
+            path.display()
+        );
+    }
+    Ok(first)
 }
 
 /// A file that another names: relative to that one's folder, or to the current one.

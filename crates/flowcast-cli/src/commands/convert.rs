@@ -14,6 +14,7 @@ use flowcast::simulate::journal::Journal;
 use flowcast::simulate::placement::Placement;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::expand::{Immediate, expand};
+use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::{Program, ReadOptions, Trace, TraceRef};
 use flowcast::units::Rank;
 use serde_json::json;
@@ -72,13 +73,14 @@ impl Convert {
             (Trace::Program(program), _) => program,
             (Trace::Schedule(schedule), Form::Goal) => {
                 write_whole(&self.output, |out| Ok(convert::schedule(&schedule, out)?))?;
-                return self.report((schedule.ranks(), schedule.messages()), &Losses::default());
+                return self.report((schedule.ranks(), schedule.messages()), &[], &Losses::default());
             }
             (Trace::Schedule(_), _) => {
                 bail!("found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal")
             }
         };
         print_notes(&program);
+        let ignored = program.ignored().to_vec();
         let (program, lost) = self.prepared(program)?;
         let losses = match self.to {
             Form::Dim => {
@@ -89,7 +91,7 @@ impl Convert {
             Form::Ti => write_ti(&program, &self.output)?,
             Form::Prv => self.write_prv(&program)?,
         };
-        self.report((program.ranks(), u64::from(program.messages())), &lost.and(losses))
+        self.report((program.ranks(), u64::from(program.messages())), &ignored, &lost.and(losses))
     }
 
     /// The program with its collectives as the form needs them, and what that lost.
@@ -144,14 +146,16 @@ impl Convert {
         Ok(Losses::default())
     }
 
-    fn report(&self, (ranks, messages): (usize, u64), losses: &Losses) -> Result<()> {
+    /// What the reader left out (`ignored`) has been printed.
+    fn report(&self, (ranks, messages): (usize, u64), ignored: &[IgnoredRecords], losses: &Losses) -> Result<()> {
         for (kind, count) in losses.kinds() {
             let left_out = if kind.contains(';') { "" } else { " left out" };
             eprintln!("flowcast: note: {count} {kind}{left_out}");
         }
         if self.json {
-            let losses: serde_json::Map<String, serde_json::Value> =
-                losses.kinds().map(|(kind, count)| (kind.to_owned(), json!(count))).collect();
+            let ignored = ignored.iter().map(|records| (records.kind.clone(), json!(records.count)));
+            let losses = losses.kinds().map(|(kind, count)| (kind.to_owned(), json!(count)));
+            let losses: serde_json::Map<String, serde_json::Value> = ignored.chain(losses).collect();
             let summary = json!({
                 "schema": "flowcast/convert/1", "ranks": ranks, "messages": messages, "losses": losses,
             });
@@ -163,9 +167,15 @@ impl Convert {
     }
 }
 
+/// `NAME.ti`, or `NAME.ti.ranks` beside a list that has that name itself.
+fn folder_of(list: &Path) -> PathBuf {
+    let folder = list.with_extension("ti");
+    if folder == list { list.with_extension("ti.ranks") } else { folder }
+}
+
 /// `NAME.list` beside the folder `NAME.ti` with the ranks; the list comes last, so that it never names what is not there.
 fn write_ti(program: &Program, list: &Path) -> Result<Losses> {
-    let folder = list.with_extension("ti");
+    let folder = folder_of(list);
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let tables = Tables::new(program);

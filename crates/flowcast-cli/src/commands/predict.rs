@@ -90,7 +90,7 @@ impl Predict {
 /// By content; a garbled pattern by its ending, so that its first line is what the error is about.
 fn is_pattern(path: &Path) -> Result<bool> {
     const ENOUGH: u64 = 1 << 16;
-    let path = &first_file(path);
+    let path = &first_file(path)?;
     let mut beginning = Vec::new();
     let file = File::open(path).and_then(|file| file.take(ENOUGH).read_to_end(&mut beginning));
     file.with_context(|| format!("cannot read {}", path.display()))?;

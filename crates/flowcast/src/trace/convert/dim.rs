@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{ACCESSES, Counters, IGNORED, Losses, Tables};
+use super::{ACCESSES, Counters, Losses, Tables};
 use crate::model::collective::CollectiveOp;
 use crate::trace::access::{Access, FileKind, LockKind, TransferKind};
 use crate::trace::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
@@ -21,6 +21,7 @@ pub enum Dialect {
 }
 
 const WAITS: &str = "waits for sends";
+const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made with --strict";
 
 /// Writes a program without strands. The records of each task are made twice: the header tells where they begin.
 ///
@@ -163,7 +164,10 @@ impl<'a> Writer<'a> {
                 writeln!(out, "3:{own}:{}:{}:2", self.peer(from), self.message(class))?;
             }
             Op::WaitSend(ago) => match self.dialect {
-                Dialect::Own => writeln!(out, "32:{own}:{ago}")?,
+                Dialect::Own => {
+                    self.losses.count(OURS);
+                    writeln!(out, "32:{own}:{ago}")?;
+                }
                 Dialect::Dimemas => self.losses.count(WAITS),
             },
             Op::Collective { call, instance } => self.collective((call, instance), own, out)?,
@@ -173,7 +177,8 @@ impl<'a> Writer<'a> {
                 writeln!(out, "20:{own}:{kind}:{value}")?;
             }
             Op::Access(access) => return self.access(access, next, own, out),
-            Op::Ignored(_) => self.losses.count(IGNORED),
+            // The reader has told.
+            Op::Ignored(_) => {}
         }
         Ok(next)
     }
@@ -228,6 +233,7 @@ impl<'a> Writer<'a> {
         {
             match self.dialect {
                 Dialect::Own => {
+                    self.losses.count(OURS);
                     let communicator = self.communicator(self.tables.call(call));
                     writeln!(out, "31:{own}:{}:{file}:{communicator}:{}", file_operation(kind), size.0)?;
                 }
@@ -254,6 +260,7 @@ impl<'a> Writer<'a> {
             Access::File { kind, file, size } => format!("31:{own}:{}:{file}:0:{}", file_operation(kind), size.0),
             other => self.one_sided(other, own, fence.is_some()),
         };
+        self.losses.count(OURS);
         writeln!(out, "{line}")?;
         Ok(fence.unwrap_or(next))
     }

@@ -134,6 +134,5 @@ impl Counters {
 const ACCESSES: &str = "one-sided operations and requests to files";
 const EVENTS: &str = "events";
 const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
-const IGNORED: &str = "records that were not understood";
 const SYNCHRONOUS: &str = "synchronous sends; what the form calls so is decided by size";
 const ROOT_SYNCHRONOUS: &str = "root-synchronous collectives; they are written as ordinary ones";

@@ -2,7 +2,7 @@
 //!
 //! What such a form leaves out is counted here, so that its writer has only words to find.
 
-use super::{ACCELERATOR, ACCESSES, EVENTS, IGNORED, Losses, SYNCHRONOUS, Tables};
+use super::{ACCELERATOR, ACCESSES, EVENTS, Losses, SYNCHRONOUS, Tables};
 use crate::trace::program::{CollectiveMode, MessageClass};
 use crate::trace::words::{self, Op};
 use crate::units::{Rank, Time};
@@ -73,8 +73,8 @@ impl<'a> Steps<'a> {
                 Op::Collective { call, instance } => return Some(self.collective(call, instance)),
                 Op::Event(_) => losses.count(EVENTS),
                 Op::Access(_) => losses.count(ACCESSES),
-                Op::Ignored(_) => losses.count(IGNORED),
-                Op::WaitCollective(_) | Op::Nothing => {}
+                // What the reader left out it has told.
+                Op::WaitCollective(_) | Op::Nothing | Op::Ignored(_) => {}
             }
         }
         None
