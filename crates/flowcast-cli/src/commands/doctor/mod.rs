@@ -76,7 +76,8 @@ impl Check {
 impl Doctor {
     /// Checks and says what it found; a problem is a finding.
     pub fn run(self) -> Result<()> {
-        let machine = Machine::this();
+        let mut machine = Machine::this();
+        machine.variables.splice(0..0, network::settings_of(&self.command));
         let mut checks = program::checks(&machine, &self.command);
         checks.extend(network::checks(&machine));
         checks.extend(machine::checks(&machine));

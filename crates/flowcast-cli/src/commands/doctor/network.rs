@@ -1,5 +1,7 @@
 //! Interfaces that an MPI library would use for its messages although they lead nowhere, or to containers.
 
+use std::ffi::OsString;
+
 use super::Check;
 use super::machine::Machine;
 
@@ -9,6 +11,19 @@ const FOLDER: &str = "sys/class/net";
 /// All of them.
 pub fn checks(machine: &Machine) -> Vec<Check> {
     vec![interfaces(machine)]
+}
+
+/// The settings of Open MPI that a command has among its options (`--mca NAME VALUE`), as the variables that they are
+/// otherwise; they are stronger than those.
+pub fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let setting = |three: &[String]| match three {
+        [option, name, value] if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) => {
+            Some((format!("OMPI_MCA_{name}"), value.clone()))
+        }
+        _ => None,
+    };
+    words.windows(3).filter_map(setting).collect()
 }
 
 /// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.
@@ -99,6 +114,16 @@ mod tests {
         for setting in [("OMPI_MCA_btl_tcp_if_include", "eth0"), ("OMPI_MCA_btl_tcp_if_exclude", "lo,docker0")] {
             assert_eq!(machine_with_bridge(&[setting]).verdict, Verdict::Good);
         }
+    }
+
+    #[test]
+    fn the_options_of_a_command_are_settings_too() {
+        let command = ["mpirun", "--mca", "btl_tcp_if_include", "eth0", "-np", "4", "./a"].map(OsString::from);
+        let settings = settings_of(&command);
+        assert_eq!(settings, [("OMPI_MCA_btl_tcp_if_include".to_owned(), "eth0".to_owned())]);
+        let [(name, value)] = &settings[..] else { panic!("one setting") };
+        assert_eq!(machine_with_bridge(&[(name, value)]).verdict, Verdict::Good);
+        assert!(settings_of(&[]).is_empty());
     }
 
     #[test]
