@@ -126,7 +126,7 @@ const MIXES: [(&str, &str, (u64, u64), &str); 15] = [
     ("amg", "Allgatherv 40 480B, Iprobe 40, Isend 80 2800B, Probe 40, Recv 80, Testall 40", (80, 2800), ""),
     (
         "cart",
-        "Allreduce 40 320B, Cart_create 4, Cart_sub 4, Comm_free 8, Irecv 80, Isend 80 5120B, Waitall 40",
+        "Allreduce 40 320B, Cart_create 4, Cart_shift 4, Cart_sub 4, Comm_free 8, Irecv 80, Isend 80 5120B, Waitall 40",
         (40, 2560),
         "8 calls that make communicators",
     ),
@@ -169,6 +169,23 @@ fn mixes_are_recorded_call_by_call_and_replayed(mpi: Mpi) {
             assert!(each < 7.0, "{mix}: {each} bytes a call");
         }
     }
+}
+
+fn what_has_no_model_passes_through_and_is_counted(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    let summary = bench.recorded("neighbours", &[&program, "neighbours"]);
+    let calls = calls(&summary);
+    assert!(
+        calls.starts_with("Cart_coords 4, Cart_create 4, Cart_rank 4, Comm_free 4, Neighbor_allgather "),
+        "{calls}"
+    );
+    // In MPI 4 a third of them are those with large counts.
+    let large = calls.contains("Neighbor_allgather 8, Neighbor_allgather_c 4");
+    assert!(large || calls.contains("Neighbor_allgather 12"), "{calls}");
+    assert_eq!(summary["not_modelled"], 12, "{summary}");
+    let (_, notes) = bench.predict("neighbours");
+    assert!(notes.contains("note: 12 "), "{notes}");
 }
 
 fn immediate_collectives_are_waited_for_in_any_order(mpi: Mpi) {
@@ -263,6 +280,7 @@ fn the_other_launcher_is_refused(mpi: Mpi) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("each of them is alone"), "{said}");
+    assert_eq!(fs::read_dir(bench.path("alone")).unwrap().count(), 0, "the next attempt finds an empty folder");
     let mut arguments = vec!["doctor", "--json", "--", &launcher];
     arguments.extend_from_slice(&["-np", "2", &program]);
     let output = bench.flowcast(&arguments);
@@ -294,6 +312,7 @@ macro_rules! for_both {
 
 for_both!(
     mixes_are_recorded_call_by_call_and_replayed,
+    what_has_no_model_passes_through_and_is_counted,
     immediate_collectives_are_waited_for_in_any_order,
     fortran_is_recorded_by_each_of_its_interfaces,
     a_killed_program_leaves_what_it_had_flushed,

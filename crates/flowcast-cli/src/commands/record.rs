@@ -75,6 +75,8 @@ impl Record {
         };
         let status = loading.run(&self.command, |program| Ok(Command::new(program)))?;
         if !folder.join(form::RECORDING).exists() {
+            // So that the next attempt finds the folder empty.
+            let _ = fs::remove_file(folder.join(PROVENANCE));
             return Err(not_recorded(&self.command, status));
         }
         self.print(folder)?;
@@ -102,6 +104,9 @@ impl Record {
     }
 }
 
+/// The note in a recording's folder.
+const PROVENANCE: &str = "provenance.json";
+
 /// The folder, made and with a note of where the recording comes from.
 pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
     let cannot = || format!("cannot write {}", folder.display());
@@ -111,9 +116,7 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
     }
     let folder = fs::canonicalize(folder).with_context(cannot)?;
     let note = json!({ "schema": "flowcast/recording/1", "provenance": provenance::of_this_run() });
-    write_whole(&folder.join("provenance.json"), |out| {
-        Ok(std::io::Write::write_all(out, format!("{note}\n").as_bytes())?)
-    })?;
+    write_whole(&folder.join(PROVENANCE), |out| Ok(std::io::Write::write_all(out, format!("{note}\n").as_bytes())?))?;
     Ok(folder)
 }
 
