@@ -7,13 +7,18 @@ use flowcast::simulate::costs::Rendezvous;
 use flowcast::simulate::loggops::{self, Loggops};
 use flowcast::simulate::placement::Placement;
 use flowcast::simulate::replay::Replay;
+use flowcast::trace::read::OpenPart;
 use flowcast::trace::{ReadOptions, Trace, read};
 
 /// Reads the start that makes the format known with the rest that the fuzzer chose, and replays.
 pub fn predict(start: &[u8], rest: &[u8]) {
-    let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    predict_with([start, rest].concat(), &mut |_: &str| Err(std::io::ErrorKind::NotFound.into()));
+}
+
+/// The same for bytes that name other files.
+pub fn predict_with(bytes: Vec<u8>, open: OpenPart<'_>) {
     let network = builtin::network("gige-tcp").expect("the network is built in");
-    match read("t", Arc::new([start, rest].concat()), &mut none, ReadOptions::default()) {
+    match read("t", Arc::new(bytes), open, ReadOptions::default()) {
         Ok(Trace::Program(program)) => {
             let placement = Placement::new(&network.machine, None, program.ranks()).expect("one rank on each node");
             let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).expect("one kind of node");

@@ -1,6 +1,7 @@
 //! Traces of tools that write a file for each rank, as those tools wrote them.
 
 mod mutations;
+mod otf2_events;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,5 +141,12 @@ proptest! {
         if is_part(&files[0].1) {
             let _ = read(files);
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_otf2_events_panics(told in proptest::collection::vec(any::<(u8, u8, u8, u8)>(), 0..80)) {
+        otf2_events::read(&told);
     }
 }

@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 use crate::trace::program::Program;
 use crate::trace::{ReadOptions, words::Op};
@@ -97,38 +95,4 @@ fn bytes_of_score_p_are_counted_once_and_calls_without_events_are_told() {
     let computed: f64 =
         ops(&program, 0).iter().map(|op| if let Op::Compute(t) = op { t.as_nanos() } else { 0.0 }).sum();
     assert_eq!(computed, 6.0, "what happened while measurement was off is not known");
-}
-
-fn event((kind, a, b): (u8, u8, u8)) -> Event {
-    let peer = Peer { rank: u32::from(a), communicator: u32::from(b % 9), tag: u32::from(b) };
-    let request = u64::from(b % 4);
-    let operation = Collective { operation: a % 20, communicator: u32::from(b % 9), root: 0, sent: 8, received: 8 };
-    match kind % 13 {
-        0 => Event::Enter(u32::from(a % 6)),
-        1 => Event::Leave(u32::from(a % 6)),
-        2 => Event::Send { to: peer, bytes: u64::from(a) },
-        3 => Event::Isend { to: peer, bytes: u64::from(a), request },
-        4 => Event::IsendComplete(request),
-        5 => Event::IrecvPosted(request),
-        6 => Event::Recv(peer),
-        7 => Event::Irecv { from: peer, request },
-        8 => Event::Cancelled(request),
-        9 => Event::Collective(operation),
-        10 => Event::CollectivePosted(request),
-        11 => Event::CollectiveComplete(operation, request),
-        _ => Event::Measurement(a % 2 == 0),
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_sequence_of_events_panics(told in proptest::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 0..60)) {
-        let definitions = definitions("any");
-        let mut events = Events::new(&definitions);
-        for (time, told) in (0u64..).zip(told) {
-            let location = [0, SECOND, 3][usize::from(told.0) % 3];
-            events.event(location, time, event(told));
-        }
-        let _ = events.program("t", ReadOptions::default());
-    }
 }

@@ -1,0 +1,58 @@
+//! Sequences of events as no archive should have them, out of numbers that a test or a fuzzer chooses.
+
+use flowcast::trace::ReadOptions;
+use flowcast::trace::otf2::{Collective, Definitions, Event, Events, Peer};
+
+/// Sparse locations, as tracers number them; the last one is of no rank.
+const LOCATIONS: [u64; 4] = [0, 1, 536_870_911, 3];
+
+/// Makes a program of what numbers tell: kind, location, and two for what the event is about.
+pub fn read(told: &[(u8, u8, u8, u8)]) {
+    let definitions = definitions();
+    let mut events = Events::new(&definitions);
+    for (time, (kind, location, a, b)) in (0..).zip(told) {
+        events.event(LOCATIONS[usize::from(*location) % LOCATIONS.len()], time, event(*kind, *a, *b));
+    }
+    let _ = events.program("t", ReadOptions::default());
+}
+
+/// Three ranks, a communicator of two of them, and functions of MPI whose names matter.
+fn definitions() -> Definitions {
+    let mut definitions = Definitions::default();
+    definitions.clock(1_000_000_000);
+    definitions.group(0, 4, 4, &LOCATIONS[..3]);
+    definitions.group(1, 5, 4, &[0, 2]);
+    definitions.communicator(0, Some(0));
+    definitions.communicator(1, Some(1));
+    for (rank, location) in (0..).zip(&LOCATIONS[..3]) {
+        definitions.location(*location, 1, rank);
+    }
+    let names = ["MPI_Wait", "mpi_waitall_", "MPI_Sendrecv", "MPI_Iallreduce", "main"];
+    for (number, name) in (0..).zip(names) {
+        definitions.string(number, name);
+        definitions.region(number, number, 0);
+    }
+    definitions
+}
+
+fn event(kind: u8, a: u8, b: u8) -> Event {
+    let communicator = u32::from(b % 3);
+    let peer = Peer { rank: u32::from(a), communicator, tag: u32::from(b) };
+    let request = u64::from(b % 8);
+    let operation = Collective { operation: a % 20, communicator, root: 0, sent: 8, received: 8 };
+    match kind % 13 {
+        0 => Event::Enter(u32::from(a % 6)),
+        1 => Event::Leave(u32::from(a % 6)),
+        2 => Event::Send { to: peer, bytes: u64::from(a) },
+        3 => Event::Isend { to: peer, bytes: u64::from(a), request },
+        4 => Event::IsendComplete(request),
+        5 => Event::IrecvPosted(request),
+        6 => Event::Recv(peer),
+        7 => Event::Irecv { from: peer, request },
+        8 => Event::Cancelled(request),
+        9 => Event::Collective(operation),
+        10 => Event::CollectivePosted(request),
+        11 => Event::CollectiveComplete(operation, request),
+        _ => Event::Measurement(a & 1 == 0),
+    }
+}
