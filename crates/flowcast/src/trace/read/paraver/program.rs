@@ -149,13 +149,14 @@ impl Orders {
     }
 }
 
-/// What a rank may do next, in the order in which things of equal time are done.
+/// What a rank may do next, in the order in which things of equal time are done: nobody waits, for a message or in a
+/// collective call, with something to send at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Action {
     Event(u32),
-    Call(u32),
     Post(u32),
     Send(u32),
+    Call(u32),
     Wait(u32),
 }
 
@@ -174,9 +175,9 @@ impl Walk<'_> {
         let at = |index: &u32| &messages[*index as usize];
         let mut sources: [Timed<'_>; 5] = [
             boxed(task.events.spans().map(|(time, _, number)| (time as i64, Action::Event(number as u32)))),
-            boxed(task.calls.iter().zip(0..).map(|((time, _), number)| (*time, Action::Call(number)))),
             boxed(order.posts.iter().map(|index| (at(index).receive, Action::Post(*index)))),
             boxed(order.sends.iter().map(|index| (at(index).send, Action::Send(*index)))),
+            boxed(task.calls.iter().zip(0..).map(|((time, _), number)| (*time, Action::Call(number)))),
             boxed(order.waits.iter().map(|index| (at(index).done, Action::Wait(*index)))),
         ];
         while let Some((time, action)) = earliest(&mut sources) {
