@@ -6,6 +6,7 @@
 //! and the result is that of an event-driven simulation, at the cost of reading the streams once.
 
 mod accesses;
+mod rendezvous;
 
 use self::accesses::Accesses;
 use super::SimulateError;
@@ -17,7 +18,7 @@ use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
 use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
-use super::transit::{Delivery, Departure, Offer, Progress, Transit, Undisturbed, Wanted};
+use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
 use crate::model::network::Network;
 use crate::trace::program::{CollectiveMode, Program};
 use crate::trace::words::{self, Op};
@@ -404,56 +405,6 @@ where
         Step::GoOn
     }
 
-    /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
-    fn post(&mut self, slot: u32, time: f64, looked: f64) {
-        let before = std::mem::replace(&mut self.posted[slot as usize], time.to_bits());
-        if T::HANDSHAKES && self.is_between_nodes(slot) {
-            if before == mark::EMPTY {
-                self.looked[slot as usize] = looked;
-            } else {
-                self.transit.want(slot, Wanted { since: time, looked });
-            }
-        } else if before != mark::EMPTY {
-            let PendingSend { ready, class } = self.pending[before as u32 as usize];
-            self.transfer(slot, class, ready, time);
-        }
-    }
-
-    /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
-    fn transfer(&mut self, slot: u32, class: u32, ready: f64, posted: f64) {
-        let path = self.path(slot);
-        let cost = path.classes[class as usize];
-        let start = if ready > posted { ready } else { posted };
-        if T::SHARED && self.is_between_nodes(slot) {
-            self.transit.depart(Departure {
-                slot,
-                start,
-                size: self.program.classes()[class as usize].size,
-                cost,
-                offer: None,
-                latency: path.latency,
-                ends: None,
-            });
-            // A sender that is not held by the transfer itself need not wait for its end.
-            if cost.held == 0.0 {
-                self.release(slot, start);
-            }
-            return;
-        }
-        let arrival = start + cost.delay;
-        self.observer.moved(slot, start, arrival);
-        self.fill(slot, arrival);
-        self.release(slot, start + cost.held);
-    }
-
-    /// The sender of a rendezvous message may go on from this time.
-    fn release(&mut self, slot: u32, time: f64) {
-        let before = std::mem::replace(&mut self.released[slot as usize], time.to_bits());
-        if before != mark::EMPTY {
-            self.ready.push(before as u32);
-        }
-    }
-
     /// A message that shared the network has arrived.
     fn arrive(&mut self, delivery: Delivery) {
         let Delivery { slot, start, arrival, left } = delivery;
@@ -465,97 +416,10 @@ where
         self.let_go(slot, left);
     }
 
-    /// The sender of a message may go on, if that holds it.
-    fn let_go(&mut self, slot: u32, time: f64) {
-        if RENDEZVOUS && slot < self.program.messages() && !mark::is_time(self.released[slot as usize]) {
-            self.release(slot, time);
-        }
-    }
-
     /// Messages inside a node do not touch the network.
     #[inline(always)]
     fn is_between_nodes(&self, slot: u32) -> bool {
         !MANY_WAYS || self.ways[slot as usize].is_multiple_of(2)
-    }
-
-    #[inline(never)]
-    fn send_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) -> Step {
-        let immediate = self.program.classes()[class as usize].mode.immediate;
-        if !state.entered {
-            self.start_rendezvous(rank, state, class, slot);
-            if immediate {
-                return Step::GoOn;
-            }
-            state.entered = true;
-        }
-        let step = self.until_released(rank, state, slot);
-        state.entered = matches!(step, Step::Wait);
-        step
-    }
-
-    fn start_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) {
-        let path = self.path(slot);
-        let cost = path.classes[class as usize];
-        let (call, start, ready) = state.begin_send(path.send_overhead, cost.busy);
-        self.sends[rank as usize].push(slot);
-        self.observer.sent(rank, slot, Sent { class, call, start, end: ready, arrival: f64::INFINITY });
-        let posted = self.posted[slot as usize];
-        if T::HANDSHAKES && self.is_between_nodes(slot) {
-            self.offer(rank, slot, class, ready);
-        } else if mark::is_time(posted) {
-            self.transfer(slot, class, ready, f64::from_bits(posted));
-        } else {
-            self.posted[slot as usize] = mark::waiting(self.pending.len() as u32);
-            self.pending.push(PendingSend { ready, class });
-        }
-    }
-
-    /// Sender and receiver of a rendezvous message come to terms over the network.
-    fn offer(&mut self, rank: u32, slot: u32, class: u32, ready: f64) {
-        let path = self.path(slot);
-        let posted = self.posted[slot as usize];
-        let wanted =
-            mark::is_time(posted).then(|| Wanted { since: f64::from_bits(posted), looked: self.looked[slot as usize] });
-        if wanted.is_none() {
-            self.posted[slot as usize] = mark::waiting(rank);
-        }
-        self.transit.depart(Departure {
-            slot,
-            start: ready,
-            size: self.program.classes()[class as usize].size,
-            cost: path.classes[class as usize],
-            offer: Some(Offer { from: rank, to: self.program.receiver(slot).0, wanted }),
-            latency: path.latency,
-            ends: None,
-        });
-    }
-
-    /// Waits until the sender of a slot may go on.
-    fn until_released(&mut self, rank: u32, state: &mut RankState, slot: u32) -> Step {
-        let bits = self.released[slot as usize];
-        if !mark::is_time(bits) {
-            self.released[slot as usize] = mark::waiting(rank);
-            return Step::Wait;
-        }
-        let release = f64::from_bits(bits);
-        if release > state.time {
-            self.observer.held(rank, slot, state.time, release);
-            state.blocked += release - state.time;
-            state.time = release;
-        }
-        state.looked = state.time;
-        Step::GoOn
-    }
-
-    fn wait_send(&mut self, rank: u32, state: &mut RankState, ago: u32) -> Step {
-        if !RENDEZVOUS {
-            return Step::GoOn;
-        }
-        let sends = &self.sends[rank as usize];
-        match (sends.len() as u32).checked_sub(ago + 1) {
-            Some(index) => self.until_released(rank, state, sends[index as usize]),
-            None => Step::GoOn,
-        }
     }
 
     fn collective(&mut self, rank: u32, state: &mut RankState, call: u32, instance: u32) -> Step {
