@@ -31,6 +31,8 @@ pub const PROC_ENDPOINT_TAG_BML: usize = 0;
 /// `OMPI_PROC_ENDPOINT_TAG_MAX`.
 pub const PROC_ENDPOINT_TAG_MAX: usize = 4;
 
+/// `OPAL_PROC_ON_HOST`, in `proc_flags`: the process is on this host.
+pub const PROC_ON_HOST: u16 = 0x4;
 /// `MCA_BASE_VAR_TYPE_INT`.
 pub const VAR_TYPE_INT: c_int = 0;
 /// `MCA_BASE_VAR_TYPE_STRING`.

@@ -70,6 +70,8 @@ pub struct Library {
     pub process_by_name: unsafe extern "C" fn(ProcessName) -> *mut OmpiProc,
     /// `ompi_proc_world_size`.
     pub world_size: unsafe extern "C" fn() -> c_int,
+    /// `PMPI_Initialized`.
+    pub initialized: unsafe extern "C" fn(*mut c_int) -> c_int,
     /// `mca_base_var_find`.
     pub variable_find: unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int,
     /// `mca_base_var_get_value`.
@@ -99,6 +101,7 @@ impl Library {
                 local_process: function(c"opal_proc_local_get")?,
                 process_by_name: function(c"ompi_proc_for_name")?,
                 world_size: function(c"ompi_proc_world_size")?,
+                initialized: function(c"PMPI_Initialized")?,
                 variable_find: function(c"mca_base_var_find")?,
                 variable_value: function(c"mca_base_var_get_value")?,
             })

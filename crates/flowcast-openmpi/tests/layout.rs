@@ -36,7 +36,7 @@ fn ours() -> BTreeMap<String, i64> {
         Segment: seg_addr seg_len;
         Descriptor: des_segments des_segment_count des_cbfunc des_flags;
         Trigger: cbfunc cbdata;
-        OpalProc: proc_name;
+        OpalProc: proc_name proc_flags;
         OmpiProc: proc_endpoints;
         BmlBtl: btl_weight btl btl_endpoint;
         BtlArray: arr_size bml_btls;
@@ -53,6 +53,7 @@ fn ours() -> BTreeMap<String, i64> {
         ("MCA_BTL_TAG_MAX", TAG_MAX as i64),
         ("OMPI_PROC_ENDPOINT_TAG_BML", PROC_ENDPOINT_TAG_BML as i64),
         ("OMPI_PROC_ENDPOINT_TAG_MAX", PROC_ENDPOINT_TAG_MAX as i64),
+        ("OPAL_PROC_ON_HOST", i64::from(PROC_ON_HOST)),
         ("MCA_BASE_VAR_TYPE_INT", i64::from(VAR_TYPE_INT)),
         ("MCA_BASE_VAR_TYPE_STRING", i64::from(VAR_TYPE_STRING)),
         ("OPAL_INFO_LVL_3", i64::from(INFO_LEVEL_3)),

@@ -4,12 +4,15 @@
 //! Rank 0 measures after ob1 has registered its handlers and before the barrier at the end of `MPI_Init`, so nobody else
 //! sends yet. Its partner is in that barrier, where it looks for messages every 100 us only; once invited it looks all
 //! the time until it is dismissed. Both give up when the time is over. Results go to all ranks along a binary tree, each
-//! rank to two others; a rank uses what Open MPI assumes until they come.
+//! rank to two others; a rank uses what Open MPI assumes until they come. Nobody connects to a rank that is not
+//! [ready](ready) for it.
 
 mod alike;
 mod asking;
 mod patience;
 mod plan;
+mod ready;
+mod tree;
 mod wire;
 
 use std::ffi::c_int;
@@ -31,7 +34,7 @@ use crate::state::{self, State};
 use crate::store::Store;
 use asking::Asking;
 use patience::{Patience, exactly};
-use wire::{HEADER, Header, Kind, Received, Way};
+use wire::{Header, Kind, Received, Way};
 
 /// Ranks that rank 0 looks at for one that it reaches over several rails.
 const MOST_CANDIDATES: u32 = 1024;
@@ -76,8 +79,9 @@ pub fn stop(library: &Library) {
     unsafe { (library.progress_unregister)(progress) };
 }
 
-/// Rank 0 measures, or loads what an earlier run measured, and tells the others.
+/// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and tells the others.
 pub fn at_start(state: &State) {
+    ready::announce(own_name(&state.library));
     if FINISHED.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -89,12 +93,12 @@ pub fn at_start(state: &State) {
     alike::even_out(&mut rails);
     let text = costs::text_of(rails.iter().map(|rail| (rail.name.as_str(), rail.cost)));
     apply(state, &text, origin);
-    share(own, &text);
+    tree::share(own, &text);
 }
 
 fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
     let deadline = Instant::now() + state.settings.measure_for;
-    let peer = partner(state, own)?;
+    let peer = partner(state, own, deadline)?;
     MEASURING_HERE.store(true, Ordering::Relaxed);
     let found = exactly(|| ask(state, &mut Asking::new(state, own, peer, deadline), deadline));
     MEASURING_HERE.store(false, Ordering::Relaxed);
@@ -160,17 +164,33 @@ fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Insta
     Some(results)
 }
 
-/// The first rank that is reached over several rails.
-fn partner(state: &State, own: ProcessName) -> Option<&Peer> {
+/// The first rank that is reached over several rails, once it is ready.
+fn partner(state: &State, own: ProcessName, deadline: Instant) -> Option<&Peer> {
+    let (name, peer) = candidate(state, own)?;
+    let patience = Patience::new();
+    while !ready::may_be_reached(&state.library, name) {
+        if Instant::now() > deadline {
+            return None;
+        }
+        // SAFETY: the library's.
+        unsafe { (state.library.progress)() };
+        patience.wait();
+    }
+    Some(peer)
+}
+
+fn candidate(state: &State, own: ProcessName) -> Option<(ProcessName, &Peer)> {
     // SAFETY: the library's; ob1 adds processes in the same way when it first sends to them.
     let size = u32::try_from(unsafe { (state.library.world_size)() }).ok()?;
     (1..size.min(MOST_CANDIDATES)).find_map(|vpid| {
-        let endpoint = endpoint(&state.library, &state.r2, ProcessName { vpid, ..own })?;
+        let name = ProcessName { vpid, ..own };
+        let endpoint = endpoint(&state.library, &state.r2, name)?;
         // SAFETY: an endpoint that r2 has filled.
-        unsafe {
+        let entries = unsafe {
             state.add((*endpoint).btl_proc);
-            state::entries(&(*endpoint).btl_send).first().and_then(|entry| state.peers.find(entry.btl_endpoint))
-        }
+            state::entries(&(*endpoint).btl_send)
+        };
+        Some((name, state.peers.find(entries.first()?.btl_endpoint)?))
     })
 }
 
@@ -206,11 +226,13 @@ fn way(links: &Links, name: ProcessName, by: Option<*mut crate::bindings::BtlMod
 /// Looks at messages that came; called whenever the library makes progress.
 unsafe extern "C" fn progress() -> c_int {
     // Rank 0 takes its answers itself while it measures, and answering calls us again.
-    if !wire::is_waiting() || MEASURING_HERE.load(Ordering::Relaxed) || ANSWERING.swap(true, Ordering::Acquire) {
+    let idle = !wire::is_waiting() && !tree::is_waiting();
+    if idle || MEASURING_HERE.load(Ordering::Relaxed) || ANSWERING.swap(true, Ordering::Acquire) {
         return 0;
     }
-    if let Some(links) = LINKS.get() {
+    if let Some(links) = LINKS.get().filter(|links| ready::is_here(&links.library)) {
         exactly(|| answer(links));
+        tree::go_on(links);
     }
     ANSWERING.store(false, Ordering::Release);
     1
@@ -269,25 +291,8 @@ fn pass_on(received: &Received) {
         apply(state, text, Origin::Measured);
     }
     if let Some(links) = LINKS.get() {
-        share(own_name(&links.library), text);
+        tree::share(own_name(&links.library), text);
     }
-}
-
-/// To the two ranks below this one in the tree.
-fn share(own: ProcessName, text: &str) {
-    let Some(links) = LINKS.get() else { return };
-    // SAFETY: the library's.
-    let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
-    for vpid in children(own.vpid, size) {
-        let header = Header { kind: Kind::Results, from: own, round: 0, of: 1, body: text.len() as u32 };
-        if let Some(way) = way(links, ProcessName { vpid, ..own }, None) {
-            way.send(header, text.as_bytes(), HEADER);
-        }
-    }
-}
-
-fn children(rank: u32, size: u32) -> impl Iterator<Item = u32> {
-    [1, 2].into_iter().filter_map(move |child| rank.checked_mul(2)?.checked_add(child)).filter(move |rank| *rank < size)
 }
 
 fn apply(state: &State, text: &str, origin: Origin) {
@@ -311,20 +316,5 @@ fn host() -> String {
 fn tell(state: &State, what: &str) {
     if state.settings.verbose > 0 {
         library::say(&format!("bml flowcast: {what}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_reach_every_rank_once() {
-        for size in [1, 2, 3, 8, 100] {
-            let mut reached: Vec<u32> = (0..size).flat_map(|rank| children(rank, size)).chain([0]).collect();
-            reached.sort_unstable();
-            assert_eq!(reached, (0..size).collect::<Vec<u32>>());
-        }
-        assert_eq!(children(u32::MAX, u32::MAX).count(), 0);
     }
 }

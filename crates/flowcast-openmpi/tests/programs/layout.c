@@ -59,6 +59,7 @@ int main(void) {
     FIELD(mca_btl_active_message_callback_t, "Trigger", cbdata);
     SIZE(opal_process_name_t, "ProcessName");
     FIELD(opal_proc_t, "OpalProc", proc_name);
+    FIELD(opal_proc_t, "OpalProc", proc_flags);
     SIZE(opal_proc_t, "OpalProc");
     FIELD(ompi_proc_t, "OmpiProc", proc_endpoints);
     SIZE(mca_bml_base_btl_t, "BmlBtl");
@@ -82,6 +83,7 @@ int main(void) {
     VALUE(MCA_BTL_TAG_MAX);
     VALUE(OMPI_PROC_ENDPOINT_TAG_BML);
     VALUE(OMPI_PROC_ENDPOINT_TAG_MAX);
+    VALUE(OPAL_PROC_ON_HOST);
     VALUE(MCA_BASE_VAR_TYPE_INT);
     VALUE(MCA_BASE_VAR_TYPE_STRING);
     VALUE(OPAL_INFO_LVL_3);

@@ -1,0 +1,71 @@
+//! Who may be connected to.
+//!
+//! Open MPI 4.1 makes its records of the processes on its own host in a step of `MPI_Init` (`ompi_proc_complete_init`)
+//! that does not look whether a connection has made one already. A rank that is connected to from its own host before
+//! that step has two records of one process, with the same endpoints; it ends those twice, and stops with a segmentation
+//! fault in `MPI_Finalize`. So each rank says when it is past that step, by a name that others on its host can see, and
+//! they connect to it after that or after `MPI_Init`, which all leave together.
+
+use std::ffi::c_int;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::OnceLock;
+
+use crate::bindings::{PROC_ON_HOST, ProcessName};
+use crate::library::Library;
+
+/// Gone with the process.
+static READY: OnceLock<Option<UnixDatagram>> = OnceLock::new();
+
+/// This rank is past the step. Where the name cannot be had, others connect to it after `MPI_Init`.
+pub fn announce(own: ProcessName) {
+    READY.get_or_init(|| UnixDatagram::bind_addr(&address(own)?).ok());
+}
+
+/// Whether this rank itself may make or answer connections.
+pub fn is_here(library: &Library) -> bool {
+    READY.get().is_some() || is_initialized(library)
+}
+
+/// Whether a connection to a process does no harm there.
+pub fn may_be_reached(library: &Library, name: ProcessName) -> bool {
+    is_elsewhere(library, name) || has_announced(name) || is_initialized(library)
+}
+
+fn is_elsewhere(library: &Library, name: ProcessName) -> bool {
+    // SAFETY: the library's process.
+    unsafe { (library.process_by_name)(name).as_ref() }
+        .is_some_and(|process| process.super_.proc_flags & PROC_ON_HOST == 0)
+}
+
+fn has_announced(name: ProcessName) -> bool {
+    let found = || UnixDatagram::unbound().ok()?.connect_addr(&address(name)?).ok();
+    found().is_some()
+}
+
+/// Whether `MPI_Init` is over.
+fn is_initialized(library: &Library) -> bool {
+    let mut flag: c_int = 0;
+    // SAFETY: the function of the MPI standard, which may be called at any time.
+    unsafe { (library.initialized)(&raw mut flag) };
+    flag != 0
+}
+
+/// A name in the host's network, not in a file system, so that nothing is left behind.
+fn address(name: ProcessName) -> Option<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("flowcast-openmpi.{}.{}", name.jobid, name.vpid)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_seen_from_when_it_says_so() {
+        let name = ProcessName { jobid: std::process::id(), vpid: 7 };
+        assert!(!has_announced(name));
+        announce(name);
+        assert!(has_announced(name));
+        assert!(!has_announced(ProcessName { vpid: 8, ..name }));
+    }
+}
