@@ -11,6 +11,7 @@ mod mpi_launcher;
 mod mpi_session;
 mod network_args;
 mod output;
+mod predictors;
 mod provenance;
 mod rank_files;
 mod recording;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use flowcast::trace::{self, ReadOptions, SharedBytes, Trace, compiled};
+use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, compiled};
 use flowcast_otf2::Otf2Error;
 use memmap2::Mmap;
 
@@ -155,4 +155,13 @@ fn map_file(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
     #[allow(unsafe_code)]
     let map = unsafe { Mmap::map(&file)? };
     Ok(Some(Arc::new(map)))
+}
+
+/// What the trace has that the replay does not model: said, never silent.
+pub fn print_notes(program: &Program) {
+    for ignored in program.ignored() {
+        // A kind that says what becomes of it needs no more words.
+        let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };
+        eprintln!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);
+    }
 }

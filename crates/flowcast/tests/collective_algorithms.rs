@@ -199,6 +199,7 @@ fn keys(blocks: Blocks, sender: u32, layout: &Layout) -> Vec<Key> {
     match blocks {
         Blocks::Nothing => Vec::new(),
         Blocks::Range { first, count } => (first..first + count).map(|block| (block % parts, 0)).collect(),
+        Blocks::Every { step, first } => (first..parts).step_by(step as usize).map(|block| (block, 0)).collect(),
         Blocks::Pair { from, to } => vec![(from, to)],
         Blocks::DistanceBit(bit) => {
             let far = (1..parts).filter(|distance| distance >> bit & 1 == 1);
@@ -341,6 +342,8 @@ fn gathering_and_scattering_move_each_block_as_often_as_the_textbook_says() {
                 let expected = (ranks * steps + home.len() as u64, (ranks - 1) * total + sent_home);
                 assert_eq!((found.messages, found.bytes), expected, "{algorithm:?} {p}");
             }
+            let found = world(ReduceScatterBlock, Choice::plain(Butterfly), (p, 0), 1000);
+            assert_eq!((found.messages, found.bytes), (ranks * steps, (ranks - 1) * total), "{p}");
             let found = world(Allgather, Choice::plain(RecursiveDoubling), (p, 0), 1000);
             assert_eq!((found.messages, found.bytes), (ranks * steps, (ranks - 1) * total));
         }

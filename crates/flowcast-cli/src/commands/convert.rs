@@ -19,13 +19,12 @@ use flowcast::trace::{Program, ReadOptions, Trace, TraceRef};
 use flowcast::units::Rank;
 use serde_json::json;
 
-use super::predict_trace::print_notes;
 use crate::collectives::CollectivesArgs;
 use crate::files::write_whole;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::println_out;
 use crate::replay_files::OutputArgs;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, print_notes};
 
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::fit::conflict_samples::ConflictSamples;
 use flowcast::fit::conflicts::{self, ConflictFitOptions};
@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::fit_conflicts;
 use super::fit_regions::FitRegions;
 use crate::files::{read_text, write_whole};
+use crate::network_args;
 use crate::output::println_out;
 use crate::provenance;
 use crate::tables::table;
@@ -31,7 +32,8 @@ use crate::tables::table;
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv && flowcast fit samples.csv -o mine.toml\n  \
                         flowcast fit --prtt round-trips.csv --json\n  \
                         flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
-                        flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml")]
+                        flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
+                        flowcast fit --regions one.rec two.rec --wire wire.toml --packet-output packet.toml -o cluster.toml")]
 pub struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present_any = ["prtt", "regions"], conflicts_with = "prtt")]
@@ -49,9 +51,13 @@ pub struct Fit {
     /// Write the network file
     #[arg(short, long, value_name = "NET.toml")]
     output: Option<PathBuf>,
-    /// Of conflicts: write the network file for the model packet, which has wire rates
-    #[arg(long, value_name = "NET.toml", conflicts_with_all = ["prtt", "regions"])]
+    /// Of conflicts, and of regions with --wire: write the network file for the model packet, which has wire rates
+    #[arg(long, value_name = "NET.toml", conflicts_with = "prtt")]
     packet_output: Option<PathBuf>,
+    /// With --regions and --packet-output: the network with wire rates whose latency is fitted, as `flowcast lab network
+    /// LAB --rates wire` prints it; collectives are carried out as Open MPI does it
+    #[arg(long, value_name = "NET", requires_all = ["regions", "packet_output"])]
+    wire: Option<String>,
     /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
     window: Option<Bytes>,
@@ -127,9 +133,19 @@ impl Fit {
             output: self.output.as_deref(),
             name: self.network_name(),
             rendezvous_from: self.rendezvous_from,
+            packets: self.packets()?,
             json: self.json,
         };
         fit.run()
+    }
+
+    /// Where the packets' latency goes, and the network that it is fitted in.
+    fn packets(&self) -> Result<Option<(Network, &Path)>> {
+        match (&self.wire, &self.packet_output) {
+            (Some(wire), Some(output)) => Ok(Some((network_args::load(wire, &[])?.announced(), output))),
+            (None, Some(output)) => bail!("--packet-output {}: found no --wire, expected --wire NET", output.display()),
+            _ => Ok(None),
+        }
     }
 
     fn options(&self) -> FitOptions {

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::fit_packets::{self, PacketFit};
 use anyhow::{Context, Result, bail};
 use flowcast::fit::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
+use flowcast::model::network::Network;
 use flowcast::stats::sample::median;
 use flowcast::trace::recorded::regions::exercises;
 use flowcast::units::{Bytes, Rounded, Time};
@@ -13,6 +15,7 @@ use serde_json::json;
 
 use crate::files::write_whole;
 use crate::output::println_out;
+use crate::predictors::on_the_wire;
 use crate::provenance;
 use crate::recording::open_recording;
 use crate::tables::table;
@@ -23,6 +26,8 @@ pub struct FitRegions<'a> {
     pub output: Option<&'a Path>,
     pub name: String,
     pub rendezvous_from: Option<Bytes>,
+    /// The network with wire rates whose latency is fitted as well, and where that goes.
+    pub packets: Option<(Network, &'a Path)>,
     pub json: bool,
 }
 
@@ -31,13 +36,19 @@ impl FitRegions<'_> {
     pub fn run(&self) -> Result<()> {
         let regions = self.regions()?;
         let fit = fit(&regions)?;
+        let network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
         if let Some(output) = self.output {
-            let network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
-            write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))?;
+            write(&network, output)?;
+        }
+        let mut packets = None;
+        if let Some((wire, output)) = &self.packets {
+            let found = fit_packets::fit(self.recordings, &on_the_wire(wire, &network))?;
+            write(&found.network, output)?;
+            packets = Some(found);
         }
         match self.json {
-            true => println_out!("{}", document(&fit)),
-            false => print(&fit),
+            true => println_out!("{}", document(&fit, packets.as_ref())),
+            false => print(&fit, packets.as_ref()),
         }
         Ok(())
     }
@@ -77,11 +88,15 @@ impl FitRegions<'_> {
     }
 }
 
+fn write(network: &Network, output: &Path) -> Result<()> {
+    write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
+}
+
 fn mean_error(fit: &DimemasFit) -> f64 {
     fit.errors().map(|(_, error)| error.abs()).sum::<f64>() / fit.regions.len().max(1) as f64
 }
 
-fn document(fit: &DimemasFit) -> serde_json::Value {
+fn document(fit: &DimemasFit, packets: Option<&PacketFit>) -> serde_json::Value {
     let regions: Vec<_> = fit
         .regions
         .iter()
@@ -104,10 +119,11 @@ fn document(fit: &DimemasFit) -> serde_json::Value {
         "within_10_percent": fit.share_within(0.1),
         "mean_absolute_error": mean_error(fit),
         "regions": regions,
+        "packets": packets.map(PacketFit::document),
     })
 }
 
-fn print(fit: &DimemasFit) {
+fn print(fit: &DimemasFit, packets: Option<&PacketFit>) {
     let links = match (fit.links.incoming, fit.links.outgoing) {
         (0, 0) => "not limited".to_owned(),
         (links, 0) => format!("{links}, half duplex"),
@@ -132,6 +148,9 @@ fn print(fit: &DimemasFit) {
         fit.regions.len(),
         mean_error(fit) * 100.0
     );
+    if let Some(packets) = packets {
+        println_out!("{packets}");
+    }
 }
 
 fn add_row(

@@ -12,6 +12,7 @@ mod explain;
 mod explain_trace;
 mod fit;
 mod fit_conflicts;
+mod fit_packets;
 mod fit_regions;
 mod generate;
 pub(crate) mod lab;

@@ -15,9 +15,9 @@ use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rounded};
 use serde_json::json;
 
-use super::predict_trace::{TraceArgs, parse_mapping, print_notes, print_ranks, print_unused, ranks_json, unused_json};
+use super::predict_trace::{TraceArgs, parse_mapping, print_ranks, print_unused, ranks_json, unused_json};
 use crate::output::println_out;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, print_notes};
 
 /// A program and its share of the result.
 struct Part<'a> {

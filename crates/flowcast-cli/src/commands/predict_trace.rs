@@ -37,7 +37,7 @@ use crate::provenance;
 use crate::replay_files::OutputArgs;
 use crate::replay_view::{schedule_view, view, write_page};
 use crate::tables::table;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, print_notes};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -322,15 +322,6 @@ pub fn parse_mapping(text: &str) -> Result<Mapping> {
     match mapping_file::rule(text) {
         Some(rule) => Ok(rule),
         None => Ok(mapping_file::read(text, &read_text(Path::new(text))?, &[])?.mapping),
-    }
-}
-
-/// What the trace has that the replay does not model: said, never silent.
-pub fn print_notes(program: &Program) {
-    for ignored in program.ignored() {
-        // A kind that says what becomes of it needs no more words.
-        let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };
-        eprintln!("flowcast: note: {} {}{left_out}", ignored.count, ignored.kind);
     }
 }
 

@@ -32,6 +32,9 @@ pub fn script(spec: &LabSpec, node: Node) -> String {
 }
 
 /// Buffers of a fixed window are twice the window, as the system makes them when a program asks for it.
+///
+/// A small message that follows another would wait until that has left the interface (`tcp_autocorking`). Between network
+/// namespaces it would wait until that is at its receiver: only there a frame counts as sent (Linux from 4.19 on).
 fn settings(spec: &LabSpec) -> String {
     let (send, receive, tune) = match spec.tcp.window {
         Window::Automatic => ("4096 16384 4194304".into(), "4096 131072 6291456".into(), 1),
@@ -44,6 +47,7 @@ fn settings(spec: &LabSpec) -> String {
     let all = [
         ("tcp_no_metrics_save", "1".to_owned()),
         ("tcp_slow_start_after_idle", idle.to_string()),
+        ("tcp_autocorking", "0".to_owned()),
         ("tcp_wmem", send),
         ("tcp_rmem", receive),
         ("tcp_moderate_rcvbuf", tune.to_string()),

@@ -3,7 +3,8 @@
 //! [`samples`] reads and writes what was measured, [`prtt`] says what a parametrised round trip measures, [`loggp`]
 //! turns round trips into LogGP parameters with intervals, [`conflict_samples`] and [`conflicts`] do the same for messages
 //! that are under way together, [`verdict`] says what is wrong with them, and [`plogp`] how many messages the older method
-//! would need. [`dimemas`] finds Dimemas' parameters from regions of dedicated runs.
+//! would need. [`dimemas`] finds Dimemas' parameters from regions of dedicated runs, [`narrowing`] one parameter of whatever is
+//! replayed.
 
 pub mod conflict_samples;
 pub mod conflicts;
@@ -11,6 +12,7 @@ mod descent;
 pub mod dimemas;
 mod estimate;
 pub mod loggp;
+pub mod narrowing;
 mod network;
 pub mod plogp;
 pub mod prtt;

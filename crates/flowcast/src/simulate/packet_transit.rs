@@ -28,6 +28,9 @@ use crate::units::{Bytes, Node, Rank, Time};
 /// Bytes of a message that offers another, or answers the offer.
 const CONTROL: Bytes = Bytes(64);
 
+/// Bytes that an MPI library puts before a message that it sends at once: Open MPI's 14 and its TCP module's 8.
+const ENVELOPE: Bytes = Bytes(22);
+
 /// Messages share queues.
 pub struct Packets {
     live: Live,
@@ -136,6 +139,7 @@ impl Packets {
         let mut live = Live::new(&fabric, wire);
         let mut open: Vec<ConnectionId> = fabric.paths.iter().map(|path| live.connect(path)).collect();
         let of_transfers = open.split_off(pairs.flows.len());
+        open.chunks_exact(2).for_each(|both| live.pair(both[0], both[1]));
         let ends = transfers.iter().map(|flow| (flow.src, flow.dst));
         Ok(Packets {
             open,
@@ -272,6 +276,7 @@ impl Transit for Packets {
         };
         let stage = if offer.is_some() { Stage::Offer } else { Stage::Data };
         let since = offer.and_then(|offer| offer.wanted).map_or(start, |wanted| wanted.since);
+        let size = if offer.is_none() && ends.is_none() { Bytes(size.0 + ENVELOPE.0) } else { size };
         let place = self.board(Voyage { slot, start: start.max(since), size, stage, offer, there, back });
         if offer.is_some_and(|offer| offer.wanted.is_none()) {
             self.offered.insert(slot, place);

@@ -20,11 +20,10 @@ use self::grid::Grid;
 use self::output::Output;
 use self::rows::{Form, Part, Rows};
 use self::work::Work;
-use super::predict_trace::print_notes;
 use crate::collectives::CollectivesArgs;
 use crate::files::{read_text, write_whole};
 use crate::network_args::NetworkArgs;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, print_notes};
 
 /// Replay a trace on many networks in one go: all combinations of the values of some fields
 #[derive(Debug, Args)]

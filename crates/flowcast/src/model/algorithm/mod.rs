@@ -28,6 +28,7 @@ pub enum Algorithm {
     SplitBinary,
     InOrderBinary,
     Binomial,
+    BinomialNearest,
     Knomial,
     DoubleRing,
     Dissemination,
@@ -50,7 +51,7 @@ use Algorithm::*;
 
 impl Algorithm {
     /// All of them with their names in tables, in the order of their declaration.
-    pub const NAMES: [(Algorithm, &str); 25] = [
+    pub const NAMES: [(Algorithm, &str); 26] = [
         (Linear, "linear"),
         (LinearInOrder, "linear-in-order"),
         (LinearImmediate, "linear-immediate"),
@@ -60,6 +61,7 @@ impl Algorithm {
         (SplitBinary, "split-binary"),
         (InOrderBinary, "in-order-binary"),
         (Binomial, "binomial"),
+        (BinomialNearest, "binomial-nearest"),
         (Knomial, "knomial"),
         (DoubleRing, "double-ring"),
         (Dissemination, "dissemination"),
@@ -93,7 +95,17 @@ impl Algorithm {
         use CollectiveOp::*;
         match op {
             Barrier => &[Linear, DoubleRing, RecursiveDoubling, Dissemination, Binomial],
-            Bcast => &[Linear, Chain, Binary, SplitBinary, Binomial, Knomial, ScatterRecursiveDoubling, ScatterRing],
+            Bcast => &[
+                Linear,
+                Chain,
+                Binary,
+                SplitBinary,
+                Binomial,
+                BinomialNearest,
+                Knomial,
+                ScatterRecursiveDoubling,
+                ScatterRing,
+            ],
             Gather => &[Linear, Binomial, LinearSync],
             Gatherv => &[Linear],
             Scatter => &[Linear, Binomial, LinearImmediate],

@@ -1,6 +1,8 @@
 //! Both ends of a connection, without clock and network: frames and times go in, frames come out.
 
 use super::Message;
+use std::collections::VecDeque;
+
 use super::control::Control;
 use super::frame::{Frame, Place};
 use super::picos::Picos;
@@ -19,6 +21,8 @@ pub(super) struct Connection {
     sender: Sender,
     receiver: Receiver,
     host: HostQueue,
+    /// By transmission: answers of the other direction that are under way with the data of this one.
+    riding: VecDeque<(u32, u32)>,
 }
 
 /// What stands in the sender's own interface.
@@ -73,6 +77,7 @@ impl Connection {
             sender: Sender::new(limits, Control::new(protocol.congestion, segment as u32, number)),
             receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
             host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
+            riding: VecDeque::new(),
         }
     }
 
@@ -122,14 +127,45 @@ impl Connection {
         waited
     }
 
-    /// A packet comes to the receiver, which may answer.
+    /// A packet comes to the receiver; whether that has to answer now.
     #[inline]
-    pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> Option<Frame> {
+    pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
         let packet = self.sender.packet_of(frame.number());
         let place = if frame.is_last() { Place::Last } else { Place::Inside };
-        let answer = self.receiver.take(now, frame.number(), packet, place);
+        let is_due = self.receiver.take(now, frame.number(), packet, place);
         self.stream.came(now, self.receiver.next(), self.wire);
-        Some(Frame::answer(self.number, answer?))
+        is_due
+    }
+
+    /// The receiver's answer, in a frame of its own.
+    #[inline]
+    pub(super) fn answer(&mut self) -> Frame {
+        Frame::answer(self.number, self.receiver.answer())
+    }
+
+    /// What the receiver answers with data that it sends on the other direction of this connection.
+    #[inline]
+    pub(super) fn ride(&mut self, now: Picos) -> u32 {
+        self.receiver.ride(now)
+    }
+
+    /// An answer of the other direction goes with a frame of data.
+    #[inline]
+    pub(super) fn carry(&mut self, frame: Frame, answer: u32) {
+        self.riding.push_back((frame.number(), answer));
+    }
+
+    /// What came with a frame of data, as a frame of answer of the connection `other`.
+    #[inline]
+    pub(super) fn carried(&mut self, frame: Frame, other: u32) -> Option<Frame> {
+        // Frames come in the order of their sending: those before it are lost.
+        while let Some((transmission, answer)) = self.riding.front().copied().filter(|(of, _)| *of <= frame.number()) {
+            self.riding.pop_front();
+            if transmission == frame.number() {
+                return Some(Frame::answer(other, answer));
+            }
+        }
+        None
     }
 
     /// An answer comes to the sender.
@@ -169,7 +205,7 @@ impl Connection {
         self.stream.write(now);
         let sent = self.sender.expire(now, self.stream.available());
         let is_due = self.receiver.answer_by() <= now;
-        let answer = is_due.then(|| Frame::answer(self.number, self.receiver.answer()));
+        let answer = is_due.then(|| Frame::answer(self.number, self.receiver.answer_late()));
         (sent.map(|(transmission, packet)| self.frame(transmission, packet)), answer)
     }
 }

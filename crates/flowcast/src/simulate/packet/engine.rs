@@ -29,6 +29,8 @@ pub(super) struct Engine {
     /// For each connection the way of its data and that of its answers.
     routes: Vec<Route>,
     pub(super) connections: Vec<Connection>,
+    /// For each connection its other direction, if there is one whose data carry its answers; else itself.
+    others: Vec<u32>,
     events: Tournament,
     timers: BinaryHeap<Reverse<(Picos, u32)>>,
     first_timer: Picos,
@@ -60,6 +62,7 @@ impl Engine {
             has_small_queues: connections.iter().any(Connection::has_small_queue),
             links,
             routes,
+            others: (0..connections.len() as u32).collect(),
             connections,
             jitter,
             arrived: VecDeque::new(),
@@ -101,9 +104,15 @@ impl Engine {
     /// Adds a connection with its ways there and back.
     pub(super) fn connect(&mut self, connection: Connection, routes: [Route; 2]) {
         self.has_small_queues |= connection.has_small_queue();
+        self.others.push(self.connections.len() as u32);
         self.connections.push(connection);
         self.routes.extend(routes);
         self.scheduled.push(Picos::NEVER);
+    }
+
+    /// Two connections are the two directions of one: data of each carry answers of the other.
+    pub(super) fn pair(&mut self, there: usize, back: usize) {
+        (self.others[there], self.others[back]) = (back as u32, there as u32);
     }
 
     /// A message is written to a connection, whose packets have numbers left.
@@ -160,15 +169,15 @@ impl Engine {
     fn arrive(&mut self, now: Picos, frame: Frame) {
         let connection = frame.connection() as usize;
         if frame.is_answer() {
-            self.connections[connection].hear(now, frame);
-            self.send(now, connection);
-            self.hold(now, connection);
+            self.hear(now, connection, frame);
         } else {
-            let answer = self.connections[connection].receive(now, frame);
+            let is_due = self.connections[connection].receive(now, frame);
             while let Some(message) = self.connections[connection].stream.tell() {
                 self.arrived.push_back(message);
             }
-            if let Some(answer) = answer {
+            let has_answered = self.hear_carried(now, connection, frame);
+            if is_due && !has_answered {
+                let answer = self.connections[connection].answer();
                 self.start(now, answer);
             }
         }
@@ -176,10 +185,46 @@ impl Engine {
     }
 
     #[inline]
-    fn send(&mut self, now: Picos, connection: usize) {
-        while let Some(frame) = self.connections[connection].send(now) {
-            self.start(now, frame);
+    fn hear(&mut self, now: Picos, connection: usize, answer: Frame) -> bool {
+        self.connections[connection].hear(now, answer);
+        let has_sent = self.send(now, connection);
+        self.hold(now, connection);
+        has_sent
+    }
+
+    /// What the data of one direction say of the other; whether that makes the other send, and so answer.
+    #[inline]
+    fn hear_carried(&mut self, now: Picos, connection: usize, frame: Frame) -> bool {
+        let other = self.others[connection];
+        if other as usize == connection {
+            return false;
         }
+        let Some(answer) = self.connections[connection].carried(frame, other) else { return false };
+        let has_sent = self.hear(now, other as usize, answer);
+        self.schedule(other as usize);
+        has_sent
+    }
+
+    /// Sends what may go now; whether there is any.
+    #[inline]
+    fn send(&mut self, now: Picos, connection: usize) -> bool {
+        let mut has_sent = false;
+        while let Some(frame) = self.connections[connection].send(now) {
+            self.start_data(now, frame);
+            has_sent = true;
+        }
+        has_sent
+    }
+
+    #[inline]
+    fn start_data(&mut self, now: Picos, frame: Frame) {
+        let connection = frame.connection() as usize;
+        let other = self.others[connection] as usize;
+        if other != connection {
+            let answer = self.connections[other].ride(now);
+            self.connections[connection].carry(frame, answer);
+        }
+        self.start(now, frame);
     }
 
     #[inline]
@@ -217,7 +262,8 @@ impl Engine {
             self.scheduled[connection] = Picos::NEVER;
             if self.connections[connection].deadline() <= now {
                 let (packet, answer) = self.connections[connection].expire(now);
-                packet.into_iter().chain(answer).for_each(|frame| self.start(now, frame));
+                packet.into_iter().for_each(|frame| self.start_data(now, frame));
+                answer.into_iter().for_each(|frame| self.start(now, frame));
                 self.send(now, connection);
             }
             self.schedule(connection);

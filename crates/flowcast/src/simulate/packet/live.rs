@@ -39,6 +39,11 @@ impl Live {
         ConnectionId(number)
     }
 
+    /// Two connections are the two directions of one: what goes one way acknowledges what came the other way.
+    pub fn pair(&mut self, there: ConnectionId, back: ConnectionId) {
+        self.engine.pair(there.0 as usize, back.0 as usize);
+    }
+
     /// How long a host takes until it writes what it has to; nothing without a seed.
     pub fn host_delay(&mut self) -> Time {
         let most = Picos::from_time(self.wire.protocol.jitter);
@@ -95,7 +100,11 @@ mod tests {
     use super::super::twin::{patterns, wires};
     use super::super::{Message, simulate};
     use super::*;
+    use crate::cluster::flow::Flow;
+    use crate::cluster::racks::Racks;
+    use crate::model::sharing::Sharing;
     use crate::model::sharing::protocol::{Connections, Protocol};
+    use crate::units::{Node, Rate};
 
     /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.
     fn one_by_one(messages: &[Message], fabric: &Fabric, wire: Wire) -> Vec<Passage> {
@@ -125,6 +134,74 @@ mod tests {
             passages[place] = passage;
         }
         passages
+    }
+
+    /// Two nodes at 1 B/ns without latency, and the connections there and back.
+    fn two_nodes(is_pair: bool) -> (Live, [ConnectionId; 2]) {
+        let flow = |id, src, dst| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let fabric = Fabric::new(&[flow(0, 0, 1), flow(1, 1, 0)], &Racks::default(), None);
+        let protocol = Protocol::of(&Sharing::default()).unwrap();
+        let wire = Wire { rate: Rate::from_bytes_per_second(1e9), latency: Time::ZERO, protocol, seed: None };
+        let mut live = Live::new(&fabric, wire);
+        let [there, back] = [0, 1].map(|flow| live.connect(&fabric.paths[flow]));
+        if is_pair {
+            live.pair(there, back);
+        }
+        (live, [there, back])
+    }
+
+    fn until_arrival(live: &mut Live) -> Time {
+        loop {
+            if let Some((_, passage)) = live.arrived() {
+                return passage.end;
+            }
+            live.step();
+        }
+    }
+
+    /// Frames times links so far, once nothing is under way but what waits for a timer.
+    fn hops_at_rest(live: &mut Live, now: Time) -> u64 {
+        while live.next_event().is_some_and(|next| next < now + Time::from_micros(1.0)) {
+            live.step();
+        }
+        live.engine.packet_hops
+    }
+
+    /// Messages of 10 bytes, each written when the one before has come; when the last has.
+    fn send(live: &mut Live, mut now: Time, count: usize, end: impl Fn(usize) -> ConnectionId) -> Time {
+        for message in 0..count {
+            live.write(now, end(message), message, Bytes(10)).unwrap();
+            now = until_arrival(live);
+        }
+        now
+    }
+
+    #[test]
+    fn what_goes_back_carries_the_answer() {
+        // A frame of 100 bytes crosses two links. Each end answers the first message that comes at once, and its answer goes
+        // before its own message; the last message is answered after 40 ms.
+        let (mut live, ends) = two_nodes(true);
+        let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
+        assert!((now.as_nanos() - (100.0 * 200.0 + 2.0 * 90.0)).abs() < 1e-3, "{now:?}");
+        assert_eq!(hops_at_rest(&mut live, now), 2 * (100 + 2));
+        assert_eq!(hops_at_rest(&mut live, now + Time::from_seconds(1.0)), 2 * (100 + 3));
+        let (mut live, ends) = two_nodes(false);
+        let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
+        assert_eq!(hops_at_rest(&mut live, now), 2 * (100 + 100));
+    }
+
+    #[test]
+    fn where_nothing_goes_back_every_second_message_is_answered() {
+        let (mut live, [there, back]) = two_nodes(true);
+        let now = send(&mut live, Time::ZERO, 1, |_| back);
+        let before = hops_at_rest(&mut live, now);
+        // The receiver has sent nothing yet after a message that came.
+        let now = send(&mut live, now, 10, |_| there);
+        assert_eq!(hops_at_rest(&mut live, now) - before, 2 * (10 + 10));
+        let now = send(&mut live, now, 1, |_| back);
+        let before = hops_at_rest(&mut live, now);
+        let now = send(&mut live, now, 10, |_| there);
+        assert_eq!(hops_at_rest(&mut live, now) - before, 2 * (10 + 5));
     }
 
     proptest! {

@@ -4,6 +4,11 @@
 //! beside a gap, else after 40 ms; a connection begins with 16 packets that are answered one by one (quick
 //! acknowledgements) unless its windows are fixed.
 //!
+//! The receiver of a connection whose other direction carries messages as well, as between ranks of a program, lets these
+//! carry its answers (`Receiver::ride`): once it has sent a message soon after one that came, it holds back the answer to a
+//! message of one packet, until the next comes, until it has itself something to send, or for 40 ms, after which it answers at
+//! once again (Linux: the ping-pong mode of a socket).
+//!
 //! An answer says how many packets have come. As the connection remembers in which order they came, this tells the
 //! sender as much as selective acknowledgements (RFC 2018) without a limit on their blocks, and a lost answer is made
 //! good by the next one.
@@ -50,6 +55,9 @@ pub(super) struct Receiver {
     unanswered: u32,
     quick: u32,
     answer_by: Picos,
+    last_came: Picos,
+    /// Whether answers wait for messages that go the other way.
+    is_ping_pong: bool,
     memory: Memory,
 }
 
@@ -63,6 +71,8 @@ impl Receiver {
             unanswered: 0,
             quick: if beginning == Beginning::Quick { QUICK_PACKETS } else { 0 },
             answer_by: Picos::NEVER,
+            last_came: Picos::ZERO,
+            is_ping_pong: false,
             memory,
         }
     }
@@ -79,9 +89,9 @@ impl Receiver {
         self.answer_by
     }
 
-    /// A packet comes in the given transmission; an answer's number if it is answered now.
+    /// A packet comes in the given transmission; whether it is to be answered now.
     #[inline]
-    pub(super) fn take(&mut self, now: Picos, transmission: u32, packet: u32, place: Place) -> Option<u32> {
+    pub(super) fn take(&mut self, now: Picos, transmission: u32, packet: u32, place: Place) -> bool {
         let gap = self.order.ahead() > 0;
         let arrival = self.order.insert(packet);
         if self.memory == Memory::Whole {
@@ -89,14 +99,28 @@ impl Receiver {
         }
         self.came += 1;
         self.unanswered += 1;
+        self.last_came = now;
         let is_quick = self.quick > 0;
         self.quick -= u32::from(is_quick);
-        let at_once = gap || arrival != Arrival::InOrder || is_quick || place == Place::Last;
-        if at_once || self.unanswered >= PACKETS_PER_ANSWER {
-            return Some(self.answer());
+        let is_eager = !self.is_ping_pong && (is_quick || place == Place::Last);
+        if gap || arrival != Arrival::InOrder || is_eager || self.unanswered >= PACKETS_PER_ANSWER {
+            return true;
         }
         self.answer_by = now + LONGEST_DELAY;
-        None
+        false
+    }
+
+    /// A message leaves this end; the answer that it carries.
+    #[inline]
+    pub(super) fn ride(&mut self, now: Picos) -> u32 {
+        self.is_ping_pong |= self.came > 0 && now.since(self.last_came) < LONGEST_DELAY;
+        self.answer()
+    }
+
+    /// An answer was held back for as long as may be.
+    pub(super) fn answer_late(&mut self) -> u32 {
+        self.is_ping_pong = false;
+        self.answer()
     }
 
     /// The answer that tells of all that came.
@@ -110,8 +134,8 @@ impl Receiver {
     /// How many packets an answer tells of that none before did, if all come in order.
     #[inline]
     pub(super) fn hear_count(&mut self, answer: u32) -> u32 {
-        let more = answer - self.heard;
-        self.heard = answer;
+        let more = answer.saturating_sub(self.heard);
+        self.heard += more;
         more
     }
 

@@ -115,7 +115,8 @@ impl Twin {
         if frame.is_answer() {
             self.connections[connection].hear(now, frame);
             self.send(now, connection);
-        } else if let Some(answer) = self.connections[connection].receive(now, frame) {
+        } else if self.connections[connection].receive(now, frame) {
+            let answer = self.connections[connection].answer();
             self.join(now, answer);
         }
         self.set_timer(connection);

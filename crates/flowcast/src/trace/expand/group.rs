@@ -48,7 +48,7 @@ impl Group {
     pub fn new(calls: &[CollectiveCall], table: &AlgorithmTable) -> Group {
         let op = calls[0].op;
         let data = Data::of(op, calls);
-        let extent = data.extent();
+        let extent = data.extent(op);
         let choice = table.choose(op, &extent);
         let moves_nothing = calls.len() < 2 || op != CollectiveOp::Barrier && extent.total.0 == 0;
         let stages = if moves_nothing { Vec::new() } else { data.stages(op, choice, table) };
@@ -93,16 +93,17 @@ impl Data {
         self.received.len() as u32
     }
 
-    fn extent(&self) -> Extent {
+    fn extent(&self, op: CollectiveOp) -> Extent {
         let (ranks, total) = (self.members(), self.total());
-        let each = u64::from(ranks.max(1));
+        let is_of_pairs = matches!(op, CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw);
+        let each = u64::from(ranks.max(1)).pow(if is_of_pairs { 2 } else { 1 });
         Extent { ranks, bytes: Bytes(if self.is_vector { total } else { total / each }), total: Bytes(total) }
     }
 
     fn stages(&self, op: CollectiveOp, choice: Choice, table: &AlgorithmTable) -> Vec<Stage> {
         use CollectiveOp::*;
         let plain = Choice::plain;
-        let vector = Extent { bytes: Bytes(self.total()), ..self.extent() };
+        let vector = Extent { bytes: Bytes(self.total()), ..self.extent(op) };
         let chosen = |op| table.choose(op, &vector);
         match (op, choice.algorithm) {
             (Allreduce, Algorithm::Linear) => {
@@ -115,7 +116,7 @@ impl Data {
                 vec![self.vector(Reduce, chosen(Reduce)), self.blocks(Scatter, plain(Algorithm::Linear))]
             }
             (_, Algorithm::GatherThenBcast) => {
-                let gather = table.choose(Gather, &self.extent());
+                let gather = table.choose(Gather, &self.extent(op));
                 vec![self.blocks(Gather, gather), self.vector(Bcast, chosen(Bcast))]
             }
             _ if self.is_vector => vec![self.vector(op, choice)],
@@ -139,7 +140,7 @@ impl Data {
             (Alltoall, _) => Layout::pairs(self.sizes.clone(), &[]),
             (Alltoallv | Alltoallw, _) => Layout::pairs(self.sizes.clone(), &self.received),
             (_, Algorithm::LinearSync) => {
-                let first = choice.segment.map_or_else(|| first_piece(self.extent().bytes), |size| size.0);
+                let first = choice.segment.map_or_else(|| first_piece(self.extent(op).bytes), |size| size.0);
                 Layout::given(self.sizes.iter().flat_map(|size| [*size.min(&first), size.saturating_sub(first)]))
             }
             _ => Layout::given(self.sizes.iter().copied()),

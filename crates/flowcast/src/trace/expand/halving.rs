@@ -3,7 +3,7 @@
 //! With another number of ranks, the first `2(P - 2^k)` are joined in pairs: one of each pair hands its data to the
 //! other, which takes part, and gets its result back at the end.
 
-use super::moves::Part;
+use super::moves::{Blocks, Effect, Part};
 use super::plan::Plan;
 use super::trees::{Branch, Tree};
 
@@ -196,6 +196,19 @@ impl Plan<'_> {
         }
         if let Some(joined) = joined {
             self.send(joined, Part::place(joined, 1));
+        }
+    }
+
+    /// Halves with partners 1, 2, 4, ... away, each half every second of the blocks left, so that this rank's own is left at
+    /// the end. For a power of two.
+    pub(super) fn reduce_scatter_interleaved(&mut self) {
+        for mask in powers(self.ranks) {
+            let other = self.rank ^ mask;
+            let of = |rank: u32| Part {
+                blocks: Blocks::Every { step: 2 * mask, first: rank & (2 * mask - 1) },
+                effect: Effect::Combine,
+            };
+            self.exchange((other, of(other)), (other, of(self.rank)));
         }
     }
 

@@ -56,6 +56,13 @@ pub enum Blocks {
         /// How many.
         count: u32,
     },
+    /// Those whose number leaves this remainder.
+    Every {
+        /// The number that is divided by.
+        step: u32,
+        /// The remainder, which is the first of them.
+        first: u32,
+    },
     /// What one rank sends to another.
     Pair {
         /// From whom it is.
@@ -160,6 +167,10 @@ impl Layout {
                 let parts = self.parts();
                 let behind = if end > parts { self.start(end - parts) } else { 0 };
                 self.start(end.min(parts)) - self.start(first) + behind
+            }
+            Blocks::Every { step, first } => {
+                let blocks = (first..self.parts()).step_by(step as usize);
+                blocks.map(|block| self.start(block + 1) - self.start(block)).sum()
             }
             Blocks::Pair { from, to } => self.pair(from, to),
             Blocks::DistanceBit(bit) => {

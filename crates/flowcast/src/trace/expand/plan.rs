@@ -40,9 +40,10 @@ impl Task {
             (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => {
                 Layout::Even { total, parts: 1 << self.ranks.max(1).ilog2() }
             }
-            (CollectiveOp::Bcast | CollectiveOp::Reduce, Linear | Chain | Binary | Binomial | Knomial) => {
-                Layout::Segments { total, segment: segment.unwrap_or(u64::MAX) }
-            }
+            (
+                CollectiveOp::Bcast | CollectiveOp::Reduce,
+                Linear | Chain | Binary | Binomial | BinomialNearest | Knomial,
+            ) => Layout::Segments { total, segment: segment.unwrap_or(u64::MAX) },
             _ => Layout::Even { total, parts: 1 },
         }
     }
@@ -71,6 +72,9 @@ impl Plan<'_> {
             Alltoall | Alltoallv | Alltoallw => self.alltoall(algorithm),
             Reduce => self.reduce(algorithm),
             Allreduce => self.allreduce(algorithm),
+            ReduceScatterBlock if algorithm == Algorithm::Butterfly && self.ranks.is_power_of_two() => {
+                self.reduce_scatter_interleaved()
+            }
             ReduceScatter | ReduceScatterBlock => self.reduce_scatter(algorithm),
             Scan => self.scan(algorithm),
         }
@@ -115,6 +119,7 @@ impl Plan<'_> {
             Algorithm::Chain => Tree::Chains(self.width.unwrap_or(1)),
             Algorithm::Binary => Tree::Binary,
             Algorithm::Knomial => Tree::Knomial(self.width.unwrap_or(4)),
+            Algorithm::BinomialNearest => Tree::BinomialNearest,
             _ => Tree::Knomial(2),
         }
     }

@@ -16,6 +16,8 @@ pub enum Tree {
     Binary,
     /// Rank `v`'s parent lacks `v`'s lowest digit that is not 0, in this base: 2 is the binomial tree.
     Knomial(u32),
+    /// Rank `v`'s parent lacks `v`'s highest bit; children in their order.
+    BinomialNearest,
 }
 
 /// A rank's neighbours in a tree.
@@ -23,7 +25,7 @@ pub enum Tree {
 pub struct Branch {
     /// `None` for the root.
     pub parent: Option<u32>,
-    /// Those with most ranks below them first.
+    /// In the order in which they are served.
     pub children: Vec<u32>,
 }
 
@@ -36,6 +38,7 @@ impl Tree {
             Tree::Chains(chains) => chain(rank, ranks, chains.clamp(1, ranks.max(2) - 1)),
             Tree::Binary => binary(rank, ranks),
             Tree::Knomial(base) => knomial(rank, ranks, base.max(2)),
+            Tree::BinomialNearest => binomial_nearest(rank, ranks),
         }
     }
 }
@@ -75,14 +78,22 @@ fn knomial(rank: u32, ranks: u32, base: u32) -> Branch {
         (u64::from(rank) - digit * place) as u32
     });
     let places = std::iter::successors(Some(1u64), |place| Some(place * u64::from(base)));
-    let mut children: Vec<u32> = places
-        .take_while(|place| *place < limit)
+    let places: Vec<u64> = places.take_while(|place| *place < limit).collect();
+    let children = places
+        .into_iter()
+        .rev()
         .flat_map(|place| (1..u64::from(base)).map(move |digit| u64::from(rank) + digit * place))
         .filter(|child| *child < u64::from(ranks))
         .map(|child| child as u32)
         .collect();
-    children.reverse();
     Branch { parent, children }
+}
+
+fn binomial_nearest(rank: u32, ranks: u32) -> Branch {
+    let above = (rank + 1).next_power_of_two();
+    let children = std::iter::successors(Some(above), |bit| bit.checked_mul(2)).map(|bit| rank | bit);
+    let parent = (rank > 0).then(|| rank & !(1 << rank.ilog2()));
+    Branch { parent, children: children.take_while(|child| *child < ranks).collect() }
 }
 
 /// How many ranks stand below a rank of the binomial tree, itself included: they are neighbours.
@@ -94,15 +105,19 @@ impl Plan<'_> {
     /// Down a tree, piece by piece.
     pub(super) fn down(&mut self, tree: Tree) {
         let Branch { parent, children } = tree.branch(self.number(), self.ranks);
+        let mut children: Vec<u32> = children.into_iter().map(|child| self.real(child)).collect();
+        if tree == Tree::Flat {
+            // Without a tree nobody counts from the root.
+            children.sort_unstable();
+        }
         for piece in 0..self.parts {
             let part = Part::place(piece, 1);
             if let Some(parent) = parent {
                 let from = self.real(parent);
                 self.recv(from, part);
             }
-            for child in &children {
-                let to = self.real(*child);
-                self.put(Move::Start { to, part });
+            for to in &children {
+                self.put(Move::Start { to: *to, part });
             }
             if !children.is_empty() {
                 self.put(Move::WaitAll);
@@ -244,10 +259,20 @@ mod tests {
         assert_eq!((children(0), children(1), children(2), children(3)), (vec![1, 2], vec![3, 5], vec![4, 6], vec![7]));
     }
 
+    #[test]
+    fn children_are_served_as_open_mpi_was_seen_to_serve_them() {
+        let children = |tree: Tree, rank| tree.branch(rank, 16).children;
+        assert_eq!(children(Tree::Knomial(4), 0), [4, 8, 12, 1, 2, 3]);
+        assert_eq!(children(Tree::BinomialNearest, 0), [1, 2, 4, 8]);
+        assert_eq!(children(Tree::BinomialNearest, 1), [3, 5, 9]);
+        assert_eq!(children(Tree::BinomialNearest, 5), [13]);
+    }
+
     proptest! {
         #[test]
         fn every_rank_but_the_root_is_the_child_of_its_parent(ranks in 2u32..100, width in 1u32..9) {
-            for tree in [Tree::Flat, Tree::Chains(width), Tree::Binary, Tree::Knomial(2), Tree::Knomial(width)] {
+            let of_one_kind = [Tree::Flat, Tree::Binary, Tree::Knomial(2), Tree::BinomialNearest];
+            for tree in of_one_kind.into_iter().chain([Tree::Chains(width), Tree::Knomial(width)]) {
                 let mut seen = vec![0; ranks as usize];
                 for rank in 0..ranks {
                     for child in tree.branch(rank, ranks).children {

@@ -2,7 +2,6 @@
 
 mod chart;
 mod document;
-mod predictors;
 mod runs;
 
 use std::collections::BTreeMap;
@@ -19,7 +18,6 @@ use flowcast::trace::recorded::times::worked;
 use flowcast::units::{Bytes, Time};
 use flowcast_lab::{LabSpec, Level, network_of};
 
-use self::predictors::{Networks, Predictor, Setting};
 use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
 use super::tolerance::Tolerance;
@@ -28,6 +26,7 @@ use crate::commands::predict_trace::parse_mapping;
 use crate::exit::Finding;
 use crate::network_args::{self, parse_overrides};
 use crate::output::println_out;
+use crate::predictors::{self, Networks, Predictor, Setting, on_the_wire};
 use crate::provenance;
 use crate::recording::open_recording;
 
@@ -214,9 +213,7 @@ impl ValidateApp {
             (None, None) => None,
         };
         if let Some(wire) = &mut wire {
-            wire.machine = goodput.machine.clone();
-            wire.point_to_point = goodput.point_to_point;
-            wire.collectives = goodput.collectives.clone();
+            *wire = on_the_wire(wire, &goodput);
             if self.packet_network.is_none() {
                 (wire.nic.latency, wire.nic.overhead) = (goodput.nic.latency, goodput.nic.overhead);
             }

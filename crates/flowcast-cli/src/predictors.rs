@@ -17,7 +17,7 @@ use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::Bytes;
 
 use crate::collectives::CollectivesArgs;
-use crate::commands::predict_trace::print_notes;
+use crate::trace_args::print_notes;
 
 /// Dimemas' links, buses and processors instead of a model of sharing.
 const LIMITS: &str = "limits";
@@ -47,6 +47,16 @@ impl Networks {
             return Ok(&self.goodput);
         }
         self.wire.as_ref().context("--model packet: found neither --packet-network nor --lab, expected one of them")
+    }
+}
+
+/// A network with wire rates whose machine, messages and collectives are those of another.
+pub fn on_the_wire(wire: &Network, goodput: &Network) -> Network {
+    Network {
+        machine: goodput.machine.clone(),
+        point_to_point: goodput.point_to_point,
+        collectives: goodput.collectives.clone(),
+        ..wire.clone()
     }
 }
 
@@ -132,7 +142,7 @@ fn with_seeds<T>(seeds: u32, mut engine: Engine<'_>, run: impl Fn(&Engine<'_>) -
 
 /// The hosts of the recording as nodes, where there are several; ranks that ran on one host alone were to be on nodes
 /// of their own.
-fn hosts(files: &[RankFile]) -> Option<Mapping> {
+pub fn hosts(files: &[RankFile]) -> Option<Mapping> {
     let mut names: Vec<&str> = Vec::new();
     let mut nodes = Vec::new();
     for file in files {

@@ -1,0 +1,135 @@
+//! `flowcast fit --regions --wire`: the latency of packets from recorded micro-benchmarks.
+//!
+//! What takes time on a wire of known rate, with frames, windows and collectives that are carried out, is known; what hosts
+//! take to see a message is not, and is the same for all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use flowcast::fit::narrowing::least_cost;
+use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
+use flowcast::simulate::Engine;
+use flowcast::simulate::costs::Rendezvous;
+use flowcast::simulate::placement::Placement;
+use flowcast::simulate::run_times::predicted;
+use flowcast::trace::read::{Clock, recorded_program, recorded_regions};
+use flowcast::trace::recorded::times::measured;
+use flowcast::trace::{Program, ReadOptions};
+use flowcast::units::{Rounded, Time};
+use serde_json::json;
+
+use crate::collectives::CollectivesArgs;
+use crate::predictors::hosts;
+use crate::provenance;
+use crate::recording::open_recording;
+
+/// No latency beyond this is looked for.
+const MOST: Time = Time::from_nanos(2e6);
+
+/// A network with wire rates and the latency that was found.
+pub struct PacketFit {
+    pub network: Network,
+    /// By region: predicted over measured, less one.
+    errors: BTreeMap<String, f64>,
+}
+
+/// A recording ready to be replayed in any network.
+struct Recorded {
+    program: Program,
+    placement: Placement,
+    regions: Vec<String>,
+    measured: BTreeMap<String, Time>,
+}
+
+/// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
+pub fn fit(recordings: &[PathBuf], wire: &Network) -> Result<PacketFit> {
+    let all: Vec<Recorded> = recordings.iter().map(|folder| Recorded::open(folder, wire)).collect::<Result<_>>()?;
+    let with = |latency: Time| {
+        let mut network = wire.clone();
+        network.nic.latency = latency;
+        network
+    };
+    let (latency, _) = least_cost(0.0, MOST.as_nanos(), |nanos| {
+        let errors = errors(&all, &with(Time::from_nanos(nanos)))?;
+        anyhow::Ok(errors.values().map(|error| error.ln_1p().abs()).sum::<f64>() / errors.len().max(1) as f64)
+    })?;
+    let mut network = with(Time::from_nanos(latency));
+    let errors = errors(&all, &network)?;
+    network.provenance.extend(provenance::of_this_run());
+    let mut found = PacketFit { network, errors };
+    let told = [
+        ("regions", found.errors.len().to_string()),
+        ("regions.mean_absolute_error", format!("{:.3}", found.mean_error())),
+    ];
+    found.network.provenance.extend(told.map(|(key, value)| (key.to_owned(), value)));
+    Ok(found)
+}
+
+impl Recorded {
+    fn open(folder: &Path, network: &Network) -> Result<Recorded> {
+        let files = open_recording(folder)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let program =
+            recorded_program(&folder.display().to_string(), &files, Clock::ThreadCpu, ReadOptions { threads })?;
+        let how = CollectivesArgs { collectives: Some("openmpi".into()) };
+        let program = how.apply(&program, Some(network))?.unwrap_or(program);
+        Ok(Recorded {
+            placement: Placement::of_program(&network.machine, hosts(&files).as_ref(), &program)?,
+            regions: recorded_regions(&files),
+            measured: measured(&files).regions,
+            program,
+        })
+    }
+}
+
+/// By region, the mean over the recordings.
+fn errors(all: &[Recorded], network: &Network) -> Result<BTreeMap<String, f64>> {
+    let mut errors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for Recorded { program, placement, regions, measured } in all {
+        let rendezvous = Rendezvous::of(network, None);
+        let engine = Engine::sharing(program, network, placement.clone(), rendezvous, Model::Packet)?;
+        for (name, predicted) in predicted(program, &engine, regions)?.regions {
+            if let Some(measured) = measured.get(&name).filter(|measured| **measured > Time::ZERO) {
+                errors.entry(name).or_default().push(predicted.as_nanos() / measured.as_nanos() - 1.0);
+            }
+        }
+    }
+    let mean = |errors: Vec<f64>| errors.iter().sum::<f64>() / errors.len() as f64;
+    Ok(errors.into_iter().map(|(name, errors)| (name, mean(errors))).collect())
+}
+
+impl PacketFit {
+    fn mean_error(&self) -> f64 {
+        self.errors.values().map(|error| error.abs()).sum::<f64>() / self.errors.len().max(1) as f64
+    }
+
+    fn within(&self, tolerance: f64) -> usize {
+        self.errors.values().filter(|error| error.abs() <= tolerance).count()
+    }
+
+    /// As part of the fit's document.
+    pub fn document(&self) -> serde_json::Value {
+        json!({
+            "latency_s": self.network.nic.latency.as_seconds(),
+            "mean_absolute_error": self.mean_error(),
+            "within_10_percent": self.within(0.1) as f64 / self.errors.len().max(1) as f64,
+            "errors": self.errors,
+        })
+    }
+}
+
+impl fmt::Display for PacketFit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "packets: latency {}, {} of {} regions are within 10 %, on average {:.1} % off",
+            Rounded(self.network.nic.latency),
+            self.within(0.1),
+            self.errors.len(),
+            self.mean_error() * 100.0
+        )
+    }
+}

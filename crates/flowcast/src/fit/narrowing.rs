@@ -1,0 +1,49 @@
+//! The value of one parameter that costs least, for costs that have no derivatives, as those of replays.
+
+/// Values tried in each round, the bounds among them.
+const TRIED: u32 = 9;
+/// Each leaves a quarter of the range; all of them, one part in 512.
+const ROUNDS: u32 = 4;
+
+/// Where between two bounds a cost is least, and what it is there. A round tries equally distant values; the next one
+/// looks between the neighbours of the best. Of equal costs the lower value counts.
+///
+/// # Errors
+/// Those of the cost.
+pub fn least_cost<E>(low: f64, high: f64, mut cost: impl FnMut(f64) -> Result<f64, E>) -> Result<(f64, f64), E> {
+    let (mut from, mut step) = (low, (high - low) / f64::from(TRIED - 1));
+    let mut best = (low, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        for tried in 0..TRIED {
+            let value = (from + step * f64::from(tried)).min(high);
+            let now = cost(value)?;
+            if now < best.1 {
+                best = (value, now);
+            }
+        }
+        from = (best.0 - step).max(low);
+        step = ((best.0 + step).min(high) - from) / f64::from(TRIED - 1);
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::convert::Infallible;
+
+    proptest! {
+        #[test]
+        fn the_least_of_a_cost_that_falls_and_then_rises_is_found(truth in -10.0f64..20.0) {
+            let (value, cost) = least_cost(-10.0, 20.0, |x| Ok::<_, Infallible>((x - truth).abs())).unwrap();
+            prop_assert!((value - truth).abs() <= 30.0 / 256.0, "{value} {truth}");
+            prop_assert_eq!(cost, (value - truth).abs());
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_search() {
+        assert_eq!(least_cost(0.0, 1.0, |_| Err("no")), Err("no"));
+    }
+}
