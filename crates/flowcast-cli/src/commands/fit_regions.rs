@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::fit_packets::{self, PacketFit};
 use anyhow::{Context, Result, bail};
 use flowcast::fit::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
 use flowcast::model::network::Network;
@@ -13,6 +12,7 @@ use flowcast::trace::recorded::regions::exercises;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
 
+use super::fit_packets::{self, PacketFit};
 use crate::files::write_whole;
 use crate::output::println_out;
 use crate::predictors::on_the_wire;
@@ -37,18 +37,21 @@ impl FitRegions<'_> {
         let regions = self.regions()?;
         let fit = fit(&regions)?;
         let network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
+        // All is known before anything is written.
+        let packets = match &self.packets {
+            Some((wire, output)) => Some((fit_packets::fit(self.recordings, &on_the_wire(wire, &network))?, *output)),
+            None => None,
+        };
         if let Some(output) = self.output {
             write(&network, output)?;
         }
-        let mut packets = None;
-        if let Some((wire, output)) = &self.packets {
-            let found = fit_packets::fit(self.recordings, &on_the_wire(wire, &network))?;
-            write(&found.network, output)?;
-            packets = Some(found);
+        if let Some((packets, output)) = &packets {
+            write(&packets.network, output)?;
         }
+        let packets = packets.as_ref().map(|(packets, _)| packets);
         match self.json {
-            true => println_out!("{}", document(&fit, packets.as_ref())),
-            false => print(&fit, packets.as_ref()),
+            true => println_out!("{}", document(&fit, packets)),
+            false => print(&fit, packets),
         }
         Ok(())
     }
