@@ -5,7 +5,7 @@
 //! sends yet. Its partner is in that barrier, where it looks for messages every 100 us only; once invited it looks all
 //! the time until it is dismissed. Both give up when the time is over. Results go to all ranks along a binary tree, each
 //! rank to two others; a rank uses what Open MPI assumes until they come. Nobody connects to a rank that is not
-//! [ready](ready) for it.
+//! ready for it (`ready`).
 
 mod alike;
 mod asking;
