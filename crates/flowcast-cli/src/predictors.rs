@@ -103,32 +103,67 @@ pub fn predict(
 }
 
 fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'_>) -> Result<Vec<Vec<RunTimes>>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let program = recorded_program("the recording", files, setting.clock, ReadOptions { threads })?;
-    print_notes(&program);
-    let regions = recorded_regions(files);
-    let mapping = setting.mapping.clone().or_else(|| hosts(files));
-    let mut expanded: BTreeMap<&str, Option<Program>> = BTreeMap::new();
+    let recorded = Recorded::new(files, setting.clock, setting.mapping.clone())?;
+    let mut expanded: BTreeMap<&str, Option<Recorded>> = BTreeMap::new();
     let mut all = Vec::new();
     for predictor @ Predictor { model, collectives, .. } in predictors {
         if !expanded.contains_key(collectives.as_str()) {
-            let how = CollectivesArgs { collectives: Some(collectives.clone()) };
-            expanded.insert(collectives, how.apply(&program, Some(&setting.networks.goodput))?);
+            expanded.insert(collectives, recorded.expanded(collectives, &setting.networks.goodput)?);
         }
-        let network = setting.networks.of(predictor)?;
-        let program = expanded[collectives.as_str()].as_ref().unwrap_or(&program);
-        let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
-        let rendezvous = Rendezvous::of(network, setting.rendezvous_from);
-        let engine = match model {
-            Some(model) => Engine::sharing(program, network, placement, rendezvous, *model)?,
-            None => Engine::new(program, network, placement, rendezvous)?,
-        };
+        let recorded = expanded[collectives.as_str()].as_ref().unwrap_or(&recorded);
+        let engine = recorded.engine(setting.networks.of(predictor)?, setting.rendezvous_from, *model)?;
         all.push(match setting.seeds.filter(|_| *model == Some(Model::Packet)) {
-            Some(seeds) => with_seeds(seeds, engine, |engine| Ok(predicted(program, engine, &regions)?))?,
-            None => vec![predicted(program, &engine, &regions)?],
+            Some(seeds) => with_seeds(seeds, engine, |engine| recorded.run_times(engine))?,
+            None => vec![recorded.run_times(&engine)?],
         });
     }
     Ok(all)
+}
+
+/// A recording that can be replayed in any network.
+#[derive(Debug)]
+pub struct Recorded {
+    program: Program,
+    /// Names of the program's regions by number, from 1.
+    regions: Vec<String>,
+    mapping: Option<Mapping>,
+}
+
+impl Recorded {
+    /// Ranks lie as `mapping` says, else on the hosts of the recording. What of it is not replayed goes to standard error.
+    pub fn new(files: &[RankFile], clock: Clock, mapping: Option<Mapping>) -> Result<Recorded> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let program = recorded_program("the recording", files, clock, ReadOptions { threads })?;
+        print_notes(&program);
+        Ok(Recorded { program, regions: recorded_regions(files), mapping: mapping.or_else(|| hosts(files)) })
+    }
+
+    /// With its collectives carried out as `--collectives` says; `None` where a formula says what they cost.
+    pub fn expanded(&self, collectives: &str, network: &Network) -> Result<Option<Recorded>> {
+        let how = CollectivesArgs { collectives: Some(collectives.to_owned()) };
+        let with = |program| Recorded { program, regions: self.regions.clone(), mapping: self.mapping.clone() };
+        Ok(how.apply(&self.program, Some(network))?.map(with))
+    }
+
+    /// Its replay in a network; under Dimemas' limits without a model.
+    pub fn engine(
+        &self,
+        network: &Network,
+        rendezvous_from: Option<Bytes>,
+        model: Option<Model>,
+    ) -> Result<Engine<'_>> {
+        let placement = Placement::of_program(&network.machine, self.mapping.as_ref(), &self.program)?;
+        let rendezvous = Rendezvous::of(network, rendezvous_from);
+        Ok(match model {
+            Some(model) => Engine::sharing(&self.program, network, placement, rendezvous, model)?,
+            None => Engine::new(&self.program, network, placement, rendezvous)?,
+        })
+    }
+
+    /// What its replay takes.
+    pub fn run_times(&self, engine: &Engine<'_>) -> Result<RunTimes> {
+        Ok(predicted(&self.program, engine, &self.regions)?)
+    }
 }
 
 fn with_seeds<T>(seeds: u32, mut engine: Engine<'_>, run: impl Fn(&Engine<'_>) -> Result<T>) -> Result<Vec<T>> {
@@ -142,7 +177,7 @@ fn with_seeds<T>(seeds: u32, mut engine: Engine<'_>, run: impl Fn(&Engine<'_>) -
 
 /// The hosts of the recording as nodes, where there are several; ranks that ran on one host alone were to be on nodes
 /// of their own.
-pub fn hosts(files: &[RankFile]) -> Option<Mapping> {
+fn hosts(files: &[RankFile]) -> Option<Mapping> {
     let mut names: Vec<&str> = Vec::new();
     let mut nodes = Vec::new();
     for file in files {

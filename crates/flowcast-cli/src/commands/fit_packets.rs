@@ -5,26 +5,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use flowcast::fit::narrowing::least_cost;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::Engine;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::run_times::predicted;
-use flowcast::trace::read::{Clock, recorded_program, recorded_regions};
+use flowcast::trace::read::Clock;
+use flowcast::trace::recorded::decode::RankFile;
 use flowcast::trace::recorded::times::measured;
-use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{Rounded, Time};
 use serde_json::json;
 
-use crate::collectives::CollectivesArgs;
-use crate::predictors::hosts;
+use crate::predictors::Recorded;
 use crate::provenance;
-use crate::recording::open_recording;
 
 /// No latency beyond this is looked for.
 const MOST: Time = Time::from_nanos(2e6);
@@ -36,17 +29,14 @@ pub struct PacketFit {
     errors: BTreeMap<String, f64>,
 }
 
-/// A recording ready to be replayed in any network.
-struct Recorded {
-    program: Program,
-    placement: Placement,
-    regions: Vec<String>,
-    measured: BTreeMap<String, Time>,
-}
-
 /// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
-pub fn fit(recordings: &[PathBuf], wire: &Network) -> Result<PacketFit> {
-    let all: Vec<Recorded> = recordings.iter().map(|folder| Recorded::open(folder, wire)).collect::<Result<_>>()?;
+pub fn fit(recordings: &[Vec<RankFile>], wire: &Network) -> Result<PacketFit> {
+    let ready = |files: &Vec<RankFile>| {
+        let recorded = Recorded::new(files, Clock::ThreadCpu, None)?;
+        let expanded = recorded.expanded("openmpi", wire)?.unwrap_or(recorded);
+        anyhow::Ok((expanded, measured(files).regions))
+    };
+    let all = recordings.iter().map(ready).collect::<Result<Vec<_>>>()?;
     let with = |latency: Time| {
         let mut network = wire.clone();
         network.nic.latency = latency;
@@ -58,6 +48,7 @@ pub fn fit(recordings: &[PathBuf], wire: &Network) -> Result<PacketFit> {
     })?;
     let mut network = with(Time::from_nanos(latency));
     let errors = errors(&all, &network)?;
+    network.source = format!("{}; latency: flowcast fit, {} regions", wire.source, errors.len());
     network.provenance.extend(provenance::of_this_run());
     let mut found = PacketFit { network, errors };
     let told = [
@@ -68,30 +59,12 @@ pub fn fit(recordings: &[PathBuf], wire: &Network) -> Result<PacketFit> {
     Ok(found)
 }
 
-impl Recorded {
-    fn open(folder: &Path, network: &Network) -> Result<Recorded> {
-        let files = open_recording(folder)?;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let program =
-            recorded_program(&folder.display().to_string(), &files, Clock::ThreadCpu, ReadOptions { threads })?;
-        let how = CollectivesArgs { collectives: Some("openmpi".into()) };
-        let program = how.apply(&program, Some(network))?.unwrap_or(program);
-        Ok(Recorded {
-            placement: Placement::of_program(&network.machine, hosts(&files).as_ref(), &program)?,
-            regions: recorded_regions(&files),
-            measured: measured(&files).regions,
-            program,
-        })
-    }
-}
-
 /// By region, the mean over the recordings.
-fn errors(all: &[Recorded], network: &Network) -> Result<BTreeMap<String, f64>> {
+fn errors(all: &[(Recorded, BTreeMap<String, Time>)], network: &Network) -> Result<BTreeMap<String, f64>> {
     let mut errors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for Recorded { program, placement, regions, measured } in all {
-        let rendezvous = Rendezvous::of(network, None);
-        let engine = Engine::sharing(program, network, placement.clone(), rendezvous, Model::Packet)?;
-        for (name, predicted) in predicted(program, &engine, regions)?.regions {
+    for (recorded, measured) in all {
+        let engine = recorded.engine(network, None, Some(Model::Packet))?;
+        for (name, predicted) in recorded.run_times(&engine)?.regions {
             if let Some(measured) = measured.get(&name).filter(|measured| **measured > Time::ZERO) {
                 errors.entry(name).or_default().push(predicted.as_nanos() / measured.as_nanos() - 1.0);
             }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use flowcast::fit::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
 use flowcast::model::network::Network;
 use flowcast::stats::sample::median;
+use flowcast::trace::recorded::decode::RankFile;
 use flowcast::trace::recorded::regions::exercises;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
@@ -34,12 +35,12 @@ pub struct FitRegions<'a> {
 impl FitRegions<'_> {
     /// Fits, writes the network file if asked, and prints what was found.
     pub fn run(&self) -> Result<()> {
-        let regions = self.regions()?;
-        let fit = fit(&regions)?;
+        let recordings = self.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<Vec<_>>>()?;
+        let fit = fit(&self.regions(&recordings)?)?;
         let network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
         // All is known before anything is written.
         let packets = match &self.packets {
-            Some((wire, output)) => Some((fit_packets::fit(self.recordings, &on_the_wire(wire, &network))?, *output)),
+            Some((wire, output)) => Some((fit_packets::fit(&recordings, &on_the_wire(wire, &network))?, *output)),
             None => None,
         };
         if let Some(output) = self.output {
@@ -57,10 +58,10 @@ impl FitRegions<'_> {
     }
 
     /// Each region once, with the median of its times.
-    fn regions(&self) -> Result<Vec<MeasuredRegion>> {
+    fn regions(&self, recordings: &[Vec<RankFile>]) -> Result<Vec<MeasuredRegion>> {
         let mut all: BTreeMap<(u32, String), Vec<MeasuredRegion>> = BTreeMap::new();
-        for folder in self.recordings {
-            let (understood, others) = exercises(&open_recording(folder)?);
+        for (folder, files) in self.recordings.iter().zip(recordings) {
+            let (understood, others) = exercises(files);
             if understood.is_empty() {
                 let place = folder.display();
                 bail!(

@@ -13,7 +13,8 @@ use crate::units::Bytes;
 pub struct Extent {
     /// Ranks of the communicator.
     pub ranks: u32,
-    /// The message of an operation on one vector; the mean block of a rank of an operation on blocks.
+    /// The message of an operation on one vector; what one rank sends to one other on average in an alltoall; else the mean
+    /// block of a rank.
     pub bytes: Bytes,
     /// All blocks together; the same as `bytes` for an operation on one vector.
     pub total: Bytes,

@@ -138,9 +138,13 @@ mod tests {
 
     /// Two nodes at 1 B/ns without latency, and the connections there and back.
     fn two_nodes(is_pair: bool) -> (Live, [ConnectionId; 2]) {
+        two_nodes_over(is_pair, false)
+    }
+
+    fn two_nodes_over(is_pair: bool, small_queues: bool) -> (Live, [ConnectionId; 2]) {
         let flow = |id, src, dst| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
         let fabric = Fabric::new(&[flow(0, 0, 1), flow(1, 1, 0)], &Racks::default(), None);
-        let protocol = Protocol::of(&Sharing::default()).unwrap();
+        let protocol = Protocol { small_queues, ..Protocol::of(&Sharing::default()).unwrap() };
         let wire = Wire { rate: Rate::from_bytes_per_second(1e9), latency: Time::ZERO, protocol, seed: None };
         let mut live = Live::new(&fabric, wire);
         let [there, back] = [0, 1].map(|flow| live.connect(&fabric.paths[flow]));
@@ -202,6 +206,36 @@ mod tests {
         let before = hops_at_rest(&mut live, now);
         let now = send(&mut live, now, 10, |_| there);
         assert_eq!(hops_at_rest(&mut live, now) - before, 2 * (10 + 5));
+    }
+
+    proptest! {
+        #[test]
+        fn directions_that_answer_each_other_carry_all_messages_with_fewer_frames(
+            writes in prop::collection::vec((any::<bool>(), 0u32..300, 0u64..5000), 1..60),
+            small_queues: bool,
+        ) {
+            let carried = |is_pair: bool| {
+                let (mut live, ends) = two_nodes_over(is_pair, small_queues);
+                let (mut now, mut came) = (Time::ZERO, Vec::new());
+                for (message, (is_back, pause, size)) in writes.iter().enumerate() {
+                    now += Time::from_micros(f64::from(*pause));
+                    while live.next_event().is_some_and(|event| event <= now) {
+                        live.step();
+                    }
+                    live.write(now, ends[usize::from(*is_back)], message, Bytes(*size)).unwrap();
+                }
+                while live.next_event().is_some() {
+                    live.step();
+                }
+                came.extend(std::iter::from_fn(|| live.arrived()).map(|(message, _)| message));
+                came.sort_unstable();
+                (came, live.engine.packet_hops)
+            };
+            let (alone, paired) = (carried(false), carried(true));
+            prop_assert_eq!(&alone.0, &(0..writes.len()).collect::<Vec<_>>());
+            prop_assert_eq!(paired.0, alone.0);
+            prop_assert!(paired.1 <= alone.1, "{} {}", paired.1, alone.1);
+        }
     }
 
     proptest! {

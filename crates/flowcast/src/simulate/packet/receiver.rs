@@ -134,8 +134,8 @@ impl Receiver {
     /// How many packets an answer tells of that none before did, if all come in order.
     #[inline]
     pub(super) fn hear_count(&mut self, answer: u32) -> u32 {
-        let more = answer.saturating_sub(self.heard);
-        self.heard += more;
+        let more = answer - self.heard;
+        self.heard = answer;
         more
     }
 
