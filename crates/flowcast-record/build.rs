@@ -5,16 +5,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::{env, fs};
 
-#[path = "../flowcast/src/trace/recorded/table.rs"]
-#[allow(dead_code, unused_attributes)]
-mod table;
-
-use table::Function;
+use flowcast_recording::table::{self, Function};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../flowcast/src/trace/recorded/table.rs");
-    println!("cargo::rerun-if-changed=../flowcast/src/trace/recorded/functions.txt");
     let mut out = String::new();
     let mut all = Vec::new();
     for function in table::functions() {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use flowcast::model::builtin;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::loggops::{self, Loggops};
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::placement::Placement;
+use flowcast::replay::walk::Replay;
 use flowcast::trace::read::OpenPart;
 use flowcast::trace::{ReadOptions, Trace, read};
 

@@ -1,7 +1,7 @@
 //! Patterns carried for real, over TCP between nodes of a lab or by MPI ranks, in steps one after the other.
 
 use anyhow::Result;
-use flowcast::cluster::flow::Flow;
+use flowcast::model::cluster::flow::Flow;
 use flowcast_lab::{Carried, Carrier, Lab, LabError, PatternOptions, PatternRun, TcpCarrier, repeat};
 
 use crate::commands::lab::explained;

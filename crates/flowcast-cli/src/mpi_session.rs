@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use flowcast::cluster::flow::Flow;
+use flowcast::model::cluster::flow::Flow;
 use flowcast::units::Node;
 use flowcast_lab::{Carried, Lab, NodeOf};
 use flowcast_net::mpi::{MOST_FLOWS, Order, Reply};

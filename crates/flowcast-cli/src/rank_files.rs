@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use flowcast::recording::form::RECORDING;
 use flowcast::trace::read::is_part;
-use flowcast::trace::recorded::form::RECORDING;
 
 use crate::trace_args::map;
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result};
+use flowcast::recording::decode::RankFile;
+use flowcast::recording::form;
 use flowcast::trace::ReadOptions;
 use flowcast::trace::read::recorded_files;
-use flowcast::trace::recorded::decode::RankFile;
-use flowcast::trace::recorded::form;
 use flowcast::units::{Bytes, Time};
 
 use crate::exit::EnvironmentLacks;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::stats::interval::StoppingRule;
+use flowcast::model::stats::interval::StoppingRule;
 use flowcast_lab::{PatternOptions, PatternRun};
 
 /// What carries messages.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::outcome::Outcome;
+use flowcast::replay::placement::Placement;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
-use flowcast::simulate::journal::{Journal, Keeps};
-use flowcast::simulate::outcome::Outcome;
-use flowcast::simulate::placement::Placement;
 use flowcast::trace::TraceRef;
 
 use crate::files::write_whole;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use flowcast::model::network::Network;
+use flowcast::replay::Engine;
+use flowcast::replay::loggops::{Loggops, Recording};
 use flowcast::report::{Limits, NetworkView, Page, parameter_line};
-use flowcast::simulate::Engine;
-use flowcast::simulate::loggops::{Loggops, Recording};
 use flowcast::trace::Program;
 use flowcast::units::Rounded;
 

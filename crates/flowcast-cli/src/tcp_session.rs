@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use flowcast::cluster::flow::Flow;
+use flowcast::model::cluster::flow::Flow;
 use flowcast_lab::{Hosts, NodeOf, PatternOptions, PatternRun, repeat};
 
 use crate::commands::lab::explained;

@@ -2,9 +2,9 @@
 //!
 //! Fluid models count goodput, the packet level counts frames; so there is a network for each.
 
-use flowcast::model::network::{Network, NetworkError};
-use flowcast::model::sharing::protocol::SEGMENT;
-use flowcast::units::{Bytes, Node, Rate, Time};
+use flowcast_model::network::{Network, NetworkError};
+use flowcast_model::sharing::protocol::SEGMENT;
+use flowcast_units::{Bytes, Node, Rate, Time};
 
 use crate::nominal;
 use crate::script::burst;

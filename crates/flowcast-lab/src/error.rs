@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-use flowcast::model::network::NetworkError;
-use flowcast::simulate::concurrent::PredictError;
-use flowcast::stats::StatsError;
-use flowcast::units::{Node, Rate};
+use flowcast_flows::concurrent::PredictError;
+use flowcast_model::network::NetworkError;
+use flowcast_model::stats::StatsError;
+use flowcast_units::{Node, Rate};
 use thiserror::Error;
 
 /// Why a lab could not be had or used.

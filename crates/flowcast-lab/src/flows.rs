@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowcast::units::{Bytes, Node, Rate};
+use flowcast_units::{Bytes, Node, Rate};
 
 use crate::error::LabError;
 use crate::lab::Lab;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flowcast::units::{Bytes, Node};
+use flowcast_units::{Bytes, Node};
 
 use crate::error::LabError;
 use crate::keeper::{self, Keeper, KeeperId};

@@ -3,7 +3,7 @@
 //! is changed, and the kernel clears everything away when the process that holds a lab ends.
 //!
 //! ```no_run
-//! use flowcast::units::Node;
+//! use flowcast_units::Node;
 //! use flowcast_lab::{Lab, profile};
 //!
 //! let spec = profile("two-racks", &[("cluster.nodes".into(), "4".into())])?;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use flowcast::units::Node;
+use flowcast_units::Node;
 
 /// A node's host name.
 pub fn host(node: Node) -> String {

@@ -4,7 +4,7 @@
 //! second one is answered by an acknowledgement of 90. At an MTU of 1500 that is 0.9415 of the wire rate for a flow
 //! alone, and 0.915 where the data of one flow share a direction with the acknowledgements of another.
 
-use flowcast::units::Rate;
+use flowcast_units::Rate;
 
 use crate::spec::{Duplex, LabSpec};
 

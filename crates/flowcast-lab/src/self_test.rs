@@ -9,12 +9,12 @@
 
 use std::time::Duration;
 
-use flowcast::cluster::flow as pattern;
-use flowcast::cluster::racks::Racks;
-use flowcast::model::sharing::flow_cuts::Strictness;
-use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, predict_flows};
-use flowcast::units::{Bytes, Node, Rate, Time};
+use flowcast_flows::concurrent::{Method, predict_flows};
+use flowcast_model::cluster::flow as pattern;
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::sharing::flow_cuts::Strictness;
+use flowcast_model::sharing::model::Model;
+use flowcast_units::{Bytes, Node, Rate, Time};
 
 use crate::as_network::{IN_FLIGHT, windows_alone};
 use crate::cable::{CableCheck, CableChecker, Lateness};

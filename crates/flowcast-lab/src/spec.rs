@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use flowcast::units::{Bytes, Node, Rate, Time};
+use flowcast_units::{Bytes, Node, Rate, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::cable::{CableSpec, Way};

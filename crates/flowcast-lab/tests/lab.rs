@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flowcast::units::{Bytes, Node, Rate};
 use flowcast_lab::{Flow, Lab, LabSpec, Watch, check_machine, megabits, nominal, profile, steady_goodput};
+use flowcast_units::{Bytes, Node, Rate};
 
 /// Whether labs can be had; else the test's name and the reason are printed.
 fn labs_can_be_had(test: &str) -> bool {

@@ -1,10 +1,10 @@
 //! Timed patterns in labs of this user. Where namespaces are forbidden or a program is missing each test says so by name
 //! and checks nothing.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::stats::interval::StoppingRule;
-use flowcast::units::{Bytes, Node, Time};
 use flowcast_lab::{Connections, Lab, PatternOptions, check_machine, nominal, profile, run_pattern};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::stats::interval::StoppingRule;
+use flowcast_units::{Bytes, Node, Time};
 
 fn lab(test: &str) -> Option<Lab> {
     if let Err(reason) = check_machine() {

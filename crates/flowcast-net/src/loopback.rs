@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::thread;
 
-use flowcast::fit::loggp::{FitOptions, LogGpFit, fit_loggp};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::verdict::FitError;
-use flowcast::units::{Bytes, Time};
+use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
+use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::verdict::FitError;
+use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::prtt::{Measured, PrttError, PrttPlan, Round, answer, measure, stepped_sizes};

@@ -10,14 +10,14 @@
 
 use std::ops::ControlFlow;
 
-use flowcast::fit::loggp::preliminary_gap;
-use flowcast::fit::prtt::{PrttPoint, delay_for_overhead};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::verdict::FitError;
-use flowcast::stats::interval::median_interval;
-use flowcast::stats::resampling::Resampler;
-use flowcast::stats::sample::median;
-use flowcast::units::{Bytes, Time};
+use flowcast_fit::loggp::preliminary_gap;
+use flowcast_fit::prtt::{PrttPoint, delay_for_overhead};
+use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::verdict::FitError;
+use flowcast_model::stats::interval::median_interval;
+use flowcast_model::stats::resampling::Resampler;
+use flowcast_model::stats::sample::median;
+use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 pub use crate::script::{MAX_MESSAGES, MAX_SIZE};

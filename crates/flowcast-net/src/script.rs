@@ -4,7 +4,7 @@
 //! word, so that no talk stands between two measurements. The answering end says one byte when it is ready for the
 //! script. An empty script ends the session.
 
-use flowcast::units::Bytes;
+use flowcast_units::Bytes;
 
 use crate::prtt::PrttError;
 use crate::transport::Transport;
@@ -85,7 +85,7 @@ fn expect_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
 mod tests {
     use super::*;
     use crate::virtual_network::connect;
-    use flowcast::model::loggp::LogGp;
+    use flowcast_model::loggp::LogGp;
 
     #[test]
     fn a_script_arrives_as_it_was_sent() {

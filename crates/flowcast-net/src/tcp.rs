@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use flowcast::units::Time;
+use flowcast_units::Time;
 
 use crate::transport::{Transport, TransportError};
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use flowcast::units::Time;
+use flowcast_units::Time;
 use thiserror::Error;
 
 /// Why a message did not get through.

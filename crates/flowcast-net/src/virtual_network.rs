@@ -6,8 +6,8 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use flowcast::model::loggp::LogGp;
-use flowcast::units::{Bytes, Time};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
 
 use crate::transport::{Transport, TransportError};
 
@@ -69,7 +69,7 @@ impl Transport for VirtualEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::units::TimePerByte;
+    use flowcast_units::TimePerByte;
 
     fn network() -> LogGp {
         LogGp {

@@ -3,15 +3,15 @@
 use std::ops::ControlFlow;
 use std::thread;
 
-use flowcast::fit::loggp::{FitOptions, fit_loggp};
-use flowcast::fit::samples::PrttSamples;
-use flowcast::fit::verdict::{FitError, FitWarning};
-use flowcast::model::loggp::LogGp;
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast_fit::loggp::{FitOptions, fit_loggp};
+use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::verdict::{FitError, FitWarning};
+use flowcast_model::loggp::LogGp;
 use flowcast_net::loopback::{measure_and_fit_loopback, measure_loopback};
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
 use flowcast_net::tcp::Waiting;
 use flowcast_net::virtual_network::connect;
+use flowcast_units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 
 fn short_plan() -> PrttPlan {

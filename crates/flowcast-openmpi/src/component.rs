@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use flowcast::rails::MAX_RAILS;
+use flowcast_scheduler::MAX_RAILS;
 
 use crate::bindings::{BmlComponent, BmlModule, BtlModule, Component, ComponentData, ListItem, SUCCESS, SelectedBtl};
 use crate::costs::{self, Origin};

@@ -4,10 +4,10 @@
 use std::fmt::{self, Write};
 use std::fs;
 
-use flowcast::model::loggp::LogGp;
-use flowcast::model::network::{Network, Nic};
-use flowcast::rails::Rail;
-use flowcast::units::{Rate, Time, TimePerByte};
+use flowcast_model::loggp::LogGp;
+use flowcast_model::network::{Network, Nic};
+use flowcast_scheduler::Rail;
+use flowcast_units::{Rate, Time, TimePerByte};
 
 use crate::Refusal;
 use crate::parameters::Settings;
@@ -90,7 +90,8 @@ fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
 /// # Errors
 /// A text that is no rail.
 pub fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
-    let refused = |error: flowcast::rails::RailsError| Refusal::Parameter { name: "rails", problem: error.to_string() };
+    let refused =
+        |error: flowcast_scheduler::RailsError| Refusal::Parameter { name: "rails", problem: error.to_string() };
     let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
     entries.map(|entry| Rail::parse(entry).map_err(refused)).collect()
 }

@@ -12,8 +12,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use flowcast::rails::{RailId, RailSet};
-use flowcast::units::Bytes;
+use flowcast_scheduler::{RailId, RailSet};
+use flowcast_units::Bytes;
 
 use crate::bindings::{
     BtlModule, DES_ALWAYS_CALLBACK, DES_PRIORITY, DES_SIGNAL, Descriptor, ERR_OUT_OF_RESOURCE, ERR_RESOURCE_BUSY,

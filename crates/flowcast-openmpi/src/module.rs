@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
-use flowcast::rails::RailSet;
+use flowcast_scheduler::RailSet;
 
 use crate::bindings::{BmlModule, BtlModule, ErrorCallback, OmpiProc, SUCCESS};
 use crate::component;
@@ -106,7 +106,7 @@ unsafe extern "C" fn finalize() -> c_int {
     table::tell(state);
     let lost = RailSet::from_bits(state.lost.load(Ordering::Relaxed));
     for (index, rail) in state.rails.iter().enumerate() {
-        if !lost.contains(flowcast::rails::RailId(index as u8)) {
+        if !lost.contains(flowcast_scheduler::RailId(index as u8)) {
             // SAFETY: the module is there until its BTL closes.
             unsafe { hooks::remove(rail) };
         }

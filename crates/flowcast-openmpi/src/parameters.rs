@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::ptr;
 use std::time::Duration;
 
-use flowcast::rails::discipline::SchedulerName;
+use flowcast_scheduler::discipline::SchedulerName;
 
 use crate::Refusal;
 use crate::bindings::{BmlComponent, INFO_LEVEL_3, VAR_SCOPE_READONLY, VAR_TYPE_INT, VAR_TYPE_STRING};
@@ -164,7 +164,7 @@ impl Settings {
 
 fn scheduler(text: &str) -> Result<SchedulerName, Refusal> {
     let refused = |problem| Refusal::Parameter { name: "scheduler", problem };
-    text.parse().map_err(|error: flowcast::rails::RailsError| refused(error.to_string()))
+    text.parse().map_err(|error: flowcast_scheduler::RailsError| refused(error.to_string()))
 }
 
 fn when(text: &str) -> Result<When, Refusal> {

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flowcast::rails::{MAX_RAILS, RailId, RailSet};
+use flowcast_scheduler::{MAX_RAILS, RailId, RailSet};
 
 use crate::bindings::{BmlEndpoint, Endpoint};
 

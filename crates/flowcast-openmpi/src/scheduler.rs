@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast::rails::moment::{Moment, Steps, Ticks};
-use flowcast::rails::rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock};
-use flowcast::rails::shared::SharedVirtualTime;
-use flowcast::rails::table::Accounting;
-use flowcast::rails::turns::Shares;
-use flowcast::rails::{RailId, RailSet, RailsError};
-use flowcast::units::{Bytes, Time};
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
+use flowcast_scheduler::moment::{Moment, Steps, Ticks};
+use flowcast_scheduler::rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock};
+use flowcast_scheduler::shared::SharedVirtualTime;
+use flowcast_scheduler::table::Accounting;
+use flowcast_scheduler::turns::Shares;
+use flowcast_scheduler::{RailId, RailSet, RailsError};
+use flowcast_units::{Bytes, Time};
 
 /// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.
 const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
@@ -174,7 +174,7 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::units::TimePerByte;
+    use flowcast_units::TimePerByte;
 
     fn rails() -> Vec<LogGp> {
         let rail = |per_byte: f64| LogGp {

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use flowcast::rails::{RailId, RailSet};
-use flowcast::units::Bytes;
+use flowcast_scheduler::{RailId, RailSet};
+use flowcast_units::Bytes;
 
 use crate::bindings::{
     Alloc, BmlEndpoint, BmlModule, BtlArray, BtlModule, Endpoint, Free, OmpiProc, PROC_ENDPOINT_TAG_BML, PrepareSource,

@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flowcast::model::network::Network;
-use flowcast::rails::Rail;
-use flowcast::units::TimePerByte;
+use flowcast_model::network::Network;
+use flowcast_scheduler::Rail;
+use flowcast_units::TimePerByte;
 
 use crate::costs::cost_in;
 
@@ -63,7 +63,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::model::builtin;
+    use flowcast_model::builtin;
 
     #[test]
     fn results_are_found_by_hosts_interface_and_version_only() {

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{fs, io};
 
-use flowcast::model::loggp::LogGp;
-use flowcast::units::{Bytes, Time};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
 
 use crate::counters::Counts;
 use crate::library;
@@ -166,7 +166,7 @@ fn one_rail_only(rows: &[Row]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::units::TimePerByte;
+    use flowcast_units::TimePerByte;
 
     fn row(name: &str, per_byte: f64, counts: Counts) -> Row {
         let gap_per_byte = TimePerByte::from_nanos(per_byte);

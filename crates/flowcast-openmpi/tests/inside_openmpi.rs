@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use flowcast::rails::discipline::SchedulerName;
+use flowcast_scheduler::discipline::SchedulerName;
 
 const WHY: &str = "run by cargo xtask test openmpi";
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use flowcast::trace::otf2::{Definitions, Events};
+use flowcast_trace::otf2::{Definitions, Events};
 
 use super::callbacks::{DEFINITIONS, EVENTS};
 use super::library::{Code, Handle, Library};

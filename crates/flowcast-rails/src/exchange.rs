@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use flowcast::rails::RailSet;
-use flowcast::rails::adaptive::AdaptiveRule;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::split::SplitRule;
-use flowcast::units::{Bytes, Time};
+use flowcast_scheduler::RailSet;
+use flowcast_scheduler::adaptive::AdaptiveRule;
+use flowcast_scheduler::discipline::{Discipline, SchedulerName};
+use flowcast_scheduler::split::SplitRule;
+use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::link::{Link, LinkError};

@@ -14,7 +14,7 @@
 //!
 //! Numbers are little-endian. A frame whose checksum does not fit ends its rail: what follows it cannot be trusted.
 
-use flowcast::rails::MAX_RAILS;
+use flowcast_scheduler::MAX_RAILS;
 use thiserror::Error;
 
 /// Bytes of a header.

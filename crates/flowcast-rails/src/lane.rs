@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use flowcast::rails::moment::Ticks;
-use flowcast::units::Bytes;
+use flowcast_scheduler::moment::Ticks;
+use flowcast_units::Bytes;
 
 use crate::frame::{Fault, FrameReader, HEADER, Header, Piece};
 

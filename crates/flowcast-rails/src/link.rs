@@ -8,10 +8,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::moment::Ticks;
-use flowcast::rails::{MAX_RAILS, RailId, RailSet, RailsError};
-use flowcast::units::{Time, TimePerByte};
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::moment::Ticks;
+use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast_units::{Time, TimePerByte};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 

@@ -5,7 +5,7 @@
 //! and the smallest `arrived - given`, and is taken for their mean. No parameter of a rail enters. Both bounds give way
 //! by 100 us in a second, more than quartzes differ.
 
-use flowcast::rails::moment::{Moment, Ticks};
+use flowcast_scheduler::moment::{Moment, Ticks};
 
 /// A nanosecond in so many.
 const DRIFT: i64 = 10_000;

@@ -1,13 +1,13 @@
 //! Which rail takes the next message, and what is learnt from how it fared.
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::adaptive::{Adaptive, AdaptiveRule, Completion};
-use flowcast::rails::discipline::{BoxedScheduler, SchedulerName};
-use flowcast::rails::moment::Ticks;
-use flowcast::rails::split::{Split, SplitRule, Splitter};
-use flowcast::rails::turns::Shares;
-use flowcast::rails::{RailId, RailScheduler, RailSet, RailsError};
-use flowcast::units::Bytes;
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
+use flowcast_scheduler::discipline::{BoxedScheduler, SchedulerName};
+use flowcast_scheduler::moment::Ticks;
+use flowcast_scheduler::split::{Split, SplitRule, Splitter};
+use flowcast_scheduler::turns::Shares;
+use flowcast_scheduler::{RailId, RailScheduler, RailSet, RailsError};
+use flowcast_units::Bytes;
 
 /// How rails are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,18 +8,18 @@
 //! Ordered messages are counted apart and wait at the receiver for those before them; unordered ones are handed out as
 //! they arrive.
 //!
-//! A long message may be divided over the rails so that its pieces arrive together ([`flowcast::rails::split`]). Each
+//! A long message may be divided over the rails so that its pieces arrive together ([`flowcast_scheduler::split`]). Each
 //! piece has a sequence number of its own, so that all of the above holds for pieces; the receiver joins them.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::adaptive::Completion;
-use flowcast::rails::moment::{Moment, Ticks};
-use flowcast::rails::split::Split;
-use flowcast::rails::{MAX_RAILS, RailId, RailSet, RailsError};
-use flowcast::units::{Bytes, Time};
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::adaptive::Completion;
+use flowcast_scheduler::moment::{Moment, Ticks};
+use flowcast_scheduler::split::Split;
+use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast_units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::frame::{Fault, FrameReader, HEADER, Header, Kind, Piece, UNORDERED, encode};

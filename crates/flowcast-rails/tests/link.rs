@@ -5,17 +5,17 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::split::SplitRule;
-use flowcast::rails::{RailId, RailSet};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast_model::loggp::LogGp;
 use flowcast_rails::exchange::{Audit, Course, Exchange, answer, count, end, exchange};
 use flowcast_rails::frame::Fault;
 use flowcast_rails::link::{Door, Link, LinkError, RailPath, Waiting};
 use flowcast_rails::path::Path;
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, SessionRule};
+use flowcast_scheduler::discipline::{Discipline, SchedulerName};
+use flowcast_scheduler::split::SplitRule;
+use flowcast_scheduler::{RailId, RailSet};
+use flowcast_units::{Bytes, Time, TimePerByte};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::adaptive::AdaptiveRule;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::moment::Ticks;
-use flowcast::rails::split::SplitRule;
-use flowcast::rails::{RailId, RailSet};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast_model::loggp::LogGp;
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, Refused, Session, SessionRule};
+use flowcast_scheduler::adaptive::AdaptiveRule;
+use flowcast_scheduler::discipline::{Discipline, SchedulerName};
+use flowcast_scheduler::moment::Ticks;
+use flowcast_scheduler::split::SplitRule;
+use flowcast_scheduler::{RailId, RailSet};
+use flowcast_units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 
 const RAILS: u8 = 3;

@@ -1,8 +1,8 @@
 //! From calls to the bytes of a rank's file, without an allocation per call.
 
-use flowcast::trace::recorded::decode::scaled;
-use flowcast::trace::recorded::fold::{self, Entry, Run};
-use flowcast::trace::recorded::form::{self, control, put_varint, time_code, time_of, zigzag};
+use flowcast_recording::decode::scaled;
+use flowcast_recording::fold::{self, Entry, Run};
+use flowcast_recording::form::{self, control, put_varint, time_code, time_of, zigzag};
 
 use crate::dictionary::{self, Dictionary, Found};
 
@@ -329,7 +329,7 @@ fn runs(members: &[i32]) -> impl Iterator<Item = (i32, i64, u64)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::trace::recorded::decode::{self, Call, Item, RankFile};
+    use flowcast_recording::decode::{self, Call, Item, RankFile};
     use proptest::prelude::*;
 
     const THRESHOLD: u64 = 50_000;

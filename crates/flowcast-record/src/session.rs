@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use flowcast::trace::recorded::form::{self, control};
+use flowcast_recording::form::{self, control};
 
 use crate::clock;
 use crate::communicators::{Communicators, Group, Key};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flowcast::trace::recorded::form::{self, control};
-use flowcast::trace::recorded::summary::rank_file;
+use flowcast_recording::form::{self, control};
+use flowcast_recording::summary::rank_file;
 
 use crate::arguments::Arguments;
 use crate::clock::{self, Calibration};

@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use flowcast::trace::recorded::form::{self, control};
-use flowcast::trace::words::Op;
-use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, TraceError};
-use flowcast::units::{Rank, Time};
 use flowcast_record::encoder::{Encoder, Rest, Times};
+use flowcast_recording::form::{self, control};
+use flowcast_trace::words::Op;
+use flowcast_trace::{Program, ReadOptions, SharedBytes, Trace, TraceError};
+use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
 
 const TABLE: [&str; 6] = ["Irecv", "Send", "Wait", "Allreduce", "Recv", "Init"];
@@ -74,7 +74,7 @@ fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
         let rank: usize = name.trim_start_matches("rank-").parse().map_err(io::Error::other)?;
         Ok(Arc::new(files.get(rank).ok_or_else(|| io::Error::other("no such rank"))?.clone()))
     };
-    match trace::read("recording", Arc::new(text.into_bytes()), &mut open, ReadOptions::default())? {
+    match flowcast_trace::read("recording", Arc::new(text.into_bytes()), &mut open, ReadOptions::default())? {
         Trace::Program(program) => Ok(program),
         Trace::Schedule(_) => panic!("a recording is a program"),
     }

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
+use flowcast::replay::outcome::{Outcome, RankOutcome};
+use flowcast::replay::timeline::{Activity, MessageSpan, Segment, Timeline};
 use flowcast::report::{LimitPart, Limits, NetworkView, Page, parameter_line};
-use flowcast::simulate::outcome::{Outcome, RankOutcome};
-use flowcast::simulate::timeline::{Activity, MessageSpan, Segment, Timeline};
 use flowcast::units::{Bytes, Rank, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

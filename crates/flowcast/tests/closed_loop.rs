@@ -1,7 +1,7 @@
 //! The closed loop's solutions against the conditions that define them, and its special cases by hand.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::sharing::closed_loop::{ClosedLoop, Feedback};
 use flowcast::model::sharing::crowd::Crowd;
 use flowcast::model::sharing::fabric::{Fabric, LinkId, Share};

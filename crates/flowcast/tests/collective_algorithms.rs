@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use flowcast::model::algorithm::{Algorithm, Choice};
-use flowcast::model::collective::CollectiveOp;
 use flowcast::trace::expand::moves::{Blocks, Effect, Layout, Move, Part, distances_with};
 use flowcast::trace::expand::plan::Task;
-use flowcast::units::Bytes;
+use flowcast::units::{Bytes, CollectiveOp};
 use proptest::prelude::*;
 
 /// The contributions in a block, one bit for each rank.

@@ -1,15 +1,15 @@
 //! Conflicts made by a model with known parameters give these back, and the model is found to be the best.
 
-use flowcast::cluster::conflicts::{Conflict, ConflictPlan, Kind};
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
-use flowcast::fit::conflict_samples::{ConflictSamples, Measured};
-use flowcast::fit::conflicts::{ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, fit_conflicts};
+use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
+use flowcast::calibrate::conflicts::{ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, fit_conflicts};
+use flowcast::flows::concurrent::{Method, PredictError, predict_flows};
+use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::SharingError;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, PredictError, predict_flows};
 use flowcast::units::{Bytes, Node, Time};
 
 const REPETITIONS: usize = 4;

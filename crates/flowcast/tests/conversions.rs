@@ -3,7 +3,7 @@
 mod random_programs;
 
 use flowcast::model::algorithm::{AlgorithmTable, Base};
-use flowcast::simulate::loggops::{self, Loggops};
+use flowcast::replay::loggops::{self, Loggops};
 use flowcast::trace::convert::{self, Dialect, Tables};
 use flowcast::trace::expand::{Immediate, expand};
 use flowcast::trace::words::Op;

@@ -5,7 +5,7 @@ mod random_programs;
 use std::collections::BTreeSet;
 
 use flowcast::model::network::Rule;
-use flowcast::simulate::critical_path::{CriticalPath, Limit};
+use flowcast::replay::critical_path::{CriticalPath, Limit};
 use flowcast::trace::Program;
 use flowcast::units::{Rank, Time};
 use proptest::prelude::*;

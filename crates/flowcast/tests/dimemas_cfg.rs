@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use flowcast::model::dimemas_cfg::DimemasConfig;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::placement::Placement;
+use flowcast::replay::walk::Replay;
 use flowcast::trace::{self, ReadOptions, Trace};
 
 /// One rank computes 10 us and sends 1000 bytes to another, which computes 4 us and receives.

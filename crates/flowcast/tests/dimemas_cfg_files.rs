@@ -3,13 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flowcast::model::collective::{CollectiveOp, Repeats, Row};
+use flowcast::model::collective::{Repeats, Row};
 use flowcast::model::dimemas_cfg::{DimemasConfig, DimemasConfigError, is_dimemas_cfg};
 use flowcast::model::machine::scheduler::Policy;
 use flowcast::model::machine::wide_area::{Site, Traffic};
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::{Network, Rule};
-use flowcast::units::{Bytes, Rate, Time};
+use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
 use proptest::prelude::*;
 
 fn folder() -> PathBuf {

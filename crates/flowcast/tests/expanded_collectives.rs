@@ -5,16 +5,15 @@ mod random_programs;
 use std::fmt::Write as _;
 
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
-use flowcast::model::collective::CollectiveOp;
 use flowcast::model::network::{Network, Rule};
-use flowcast::simulate::contention::Contention;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
+use flowcast::replay::contention::Contention;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::placement::Placement;
+use flowcast::replay::walk::Replay;
 use flowcast::trace::expand::{Expanded, Immediate, expand};
 use flowcast::trace::words::Op;
 use flowcast::trace::{Program, ReadOptions};
-use flowcast::units::{Rank, Rate, Time};
+use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
 use random_programs::{Mode, Record, any_records, as_program, read_text};
 
@@ -116,7 +115,7 @@ fn a_pipeline_takes_as_many_steps_as_ranks_and_pieces() {
         ..flowcast::model::machine::NodeGroup::default()
     }];
     let placement = Placement::new(&network.machine, None, 5).unwrap();
-    let engine = flowcast::simulate::Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let engine = flowcast::replay::Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
     let piece = 65536.0 * NANOS_PER_BYTE;
     assert!((engine.run().unwrap().makespan().as_nanos() - (16.0 + 3.0) * piece).abs() < 1.0);
 }

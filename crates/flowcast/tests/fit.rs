@@ -6,7 +6,7 @@ use flowcast::fit::samples::PrttSamples;
 use flowcast::fit::verdict::{FitError, FitWarning};
 use flowcast::model::loggp::LogGp;
 use flowcast::model::network::{Network, Rule};
-use flowcast::stats::resampling::Resampler;
+use flowcast::model::stats::resampling::Resampler;
 use flowcast::units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 

@@ -6,20 +6,19 @@ mod random_programs;
 use std::fmt::Write as _;
 
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
-use flowcast::model::collective::CollectiveOp;
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::{Network, Rule};
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::contention::Contention;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::journal::{Journal, Keeps};
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::sweep::{self, WhatIf};
-use flowcast::simulate::{Engine, SimulateError};
+use flowcast::replay::contention::Contention;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::placement::Placement;
+use flowcast::replay::sweep::{self, WhatIf};
+use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::compiled;
 use flowcast::trace::expand::{Immediate, expand};
 use flowcast::trace::{Program, ReadOptions};
-use flowcast::units::{Rank, Rate, Time};
+use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
 use random_programs::{any_records, as_program, read_bytes, read_text};
 
@@ -233,7 +232,7 @@ fn what_is_shown_is_of_ranks() {
         assert!(path.steps.iter().all(|step| step.rank.0 < 4));
         let sum: Time = path.steps.iter().map(|step| step.end - step.start).sum();
         assert!(close(sum.as_nanos(), path.makespan.as_nanos()));
-        let is_known = |limit| limit != flowcast::simulate::critical_path::Limit::Other;
+        let is_known = |limit| limit != flowcast::replay::critical_path::Limit::Other;
         assert!(path.shares().iter().all(|share| is_known(share.limit)), "{:?}", path.shares());
         let mut journal = Journal::new(&messages, Keeps::ALL);
         engine.observed(&mut journal).unwrap();

@@ -1,13 +1,13 @@
 //! What is kept up while flows come and go, against what is solved anew for all flows at each event.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::fluid::{Demand, simulate, stepwise};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::fabric::Fabric;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::{Model, rate_model};
-use flowcast::simulate::fluid::{Demand, simulate, stepwise};
 use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
 

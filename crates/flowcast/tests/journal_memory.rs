@@ -8,12 +8,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flowcast::simulate::Engine;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::journal::{Journal, Keeps};
-use flowcast::simulate::loggops::ways::Costs;
-use flowcast::simulate::loggops::{Form, Loggops};
-use flowcast::simulate::placement::Placement;
+use flowcast::replay::Engine;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::loggops::ways::Costs;
+use flowcast::replay::loggops::{Form, Loggops};
+use flowcast::replay::placement::Placement;
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::{ReadOptions, Trace, read, write};
 use flowcast::units::{Bytes, Time, TimePerByte};

@@ -4,12 +4,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use flowcast::simulate::explain::{Cost, Explanation};
-use flowcast::simulate::journal::{Journal, Keeps};
-use flowcast::simulate::loggops::sends::Sends;
-use flowcast::simulate::loggops::ways::Costs;
-use flowcast::simulate::loggops::{self, Form, Loggops, Prepared, explain::explain, plain, queues};
-use flowcast::simulate::record::{Observer, Received, Sent};
+use flowcast::replay::explain::{Cost, Explanation};
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::loggops::sends::Sends;
+use flowcast::replay::loggops::ways::Costs;
+use flowcast::replay::loggops::{self, Form, Loggops, Prepared, explain::explain, plain, queues};
+use flowcast::replay::record::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
 use flowcast::trace::{ReadOptions, Trace, read, write};

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::Engine;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
+use flowcast::replay::Engine;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::placement::Placement;
 use flowcast::trace::{Program, ReadOptions, Trace, read};
 use flowcast::units::Bytes;
 

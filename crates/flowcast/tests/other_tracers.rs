@@ -102,9 +102,9 @@ fn a_chakra_trace_has_its_collective() {
 /// Each can be replayed to its end.
 fn replay(program: &Program) {
     use flowcast::model::builtin;
-    use flowcast::simulate::Engine;
-    use flowcast::simulate::costs::Rendezvous;
-    use flowcast::simulate::placement::Placement;
+    use flowcast::replay::Engine;
+    use flowcast::replay::costs::Rendezvous;
+    use flowcast::replay::placement::Placement;
     let network = builtin::network("gige-tcp").unwrap();
     let placement = Placement::of_program(&network.machine, None, program).unwrap();
     let outcome = Engine::new(program, &network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap();

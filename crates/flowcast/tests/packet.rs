@@ -1,16 +1,16 @@
 //! The packet level by hand, and as the twin of the closed loop.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::pattern::Pattern;
-use flowcast::cluster::racks::Racks;
-use flowcast::cluster::staggered::{Direction, staggered_chain};
+use flowcast::flows::concurrent::{Method, Prediction, predict_flows, predict_seeds};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::racks::Racks;
+use flowcast::model::cluster::staggered::{Direction, staggered_chain};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, Prediction, predict_flows, predict_seeds};
-use flowcast::simulate::packet::seeds::{Runs, Spread};
-use flowcast::simulate::packet::{FRAME_OVERHEAD, SEGMENT};
+use flowcast::packet::seeds::{Runs, Spread};
+use flowcast::packet::{FRAME_OVERHEAD, SEGMENT};
 use flowcast::units::{Bytes, Node, Time};
 
 /// Bytes per second of the wire.

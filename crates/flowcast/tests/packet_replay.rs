@@ -2,17 +2,17 @@
 
 mod random_programs;
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::concurrent::{Method, predict_flows};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::Engine;
-use flowcast::simulate::concurrent::{Method, predict_flows};
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
+use flowcast::replay::Engine;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Node, Time};
 use random_programs::{as_program, read_text};

@@ -4,10 +4,10 @@ mod random_programs;
 
 use std::collections::BTreeMap;
 
+use flowcast::replay::Engine;
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::placement::Placement;
 use flowcast::report::export::{Replayed, parquet, tables};
-use flowcast::simulate::Engine;
-use flowcast::simulate::journal::{Journal, Keeps};
-use flowcast::simulate::placement::Placement;
 use flowcast::trace::{Program, TraceRef};
 use proptest::prelude::*;
 use random_programs::{any_numbers, any_records};
@@ -156,7 +156,7 @@ fn column(bytes: &[u8], meta: &Value) -> Vec<String> {
 
 fn written(program: &Program, network: &flowcast::model::network::Network) -> (String, Vec<u8>) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    let rendezvous = flowcast::simulate::costs::Rendezvous::of(network, None);
+    let rendezvous = flowcast::replay::costs::Rendezvous::of(network, None);
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
     let mut journal = Journal::new(program, Keeps::ALL);
     let outcome = engine.observed(&mut journal).unwrap();

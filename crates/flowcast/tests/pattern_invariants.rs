@@ -1,13 +1,13 @@
 //! What must hold for any pattern, whatever the numbers.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::fabric::LinkId;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, Prediction, predict_flows};
 use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
 

@@ -1,12 +1,12 @@
 //! A slow twin with exact fractions for the models whose shares are fractions, written from the papers' rules and
 //! sharing no code with the library: every flow is compared with every other, at every event.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::concurrent::{Method, predict_flows};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, predict_flows};
 use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::critical_path::Limit;
-use flowcast::simulate::explain::Cost;
-use flowcast::simulate::journal::{Journal, Keeps};
-use flowcast::simulate::loggops::explain::explain;
-use flowcast::simulate::loggops::sends::Sends;
-use flowcast::simulate::loggops::ways::{Costs, Placed};
-use flowcast::simulate::loggops::{self, Loggops};
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::timeline::{Activity, Segment};
+use flowcast::replay::critical_path::Limit;
+use flowcast::replay::explain::Cost;
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::loggops::explain::explain;
+use flowcast::replay::loggops::sends::Sends;
+use flowcast::replay::loggops::ways::{Costs, Placed};
+use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::placement::Placement;
+use flowcast::replay::timeline::{Activity, Segment};
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
 use flowcast::units::{Bytes, Rank, Rate, Time, TimePerByte};
@@ -56,7 +56,7 @@ fn nodes(list: &[u32]) -> Placement {
 }
 
 fn micros(schedule: &Schedule, costs: Costs<'_>) -> Vec<f64> {
-    let outcome = loggops::placed(schedule, costs, &mut flowcast::simulate::record::Unobserved).unwrap();
+    let outcome = loggops::placed(schedule, costs, &mut flowcast::replay::record::Unobserved).unwrap();
     outcome.ranks.iter().map(|rank| rank.end.as_micros()).collect()
 }
 

@@ -4,16 +4,16 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::adaptive::{Adaptive, AdaptiveRule};
-use flowcast::rails::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast::rails::moment::{Exact, Moment, Ticks};
-use flowcast::rails::processor::{ProcessorAware, SizedCost};
-use flowcast::rails::rules::EarliestDelivery;
-use flowcast::rails::schedule::{Message, run, simulate};
-use flowcast::rails::shared::SharedVirtualTime;
-use flowcast::rails::table::Accounting;
-use flowcast::rails::turns::Shares;
-use flowcast::rails::{RailId, RailScheduler, RailSet};
+use flowcast::scheduler::adaptive::{Adaptive, AdaptiveRule};
+use flowcast::scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
+use flowcast::scheduler::moment::{Exact, Moment, Ticks};
+use flowcast::scheduler::processor::{ProcessorAware, SizedCost};
+use flowcast::scheduler::rules::EarliestDelivery;
+use flowcast::scheduler::schedule::{Message, run, simulate};
+use flowcast::scheduler::shared::SharedVirtualTime;
+use flowcast::scheduler::table::Accounting;
+use flowcast::scheduler::turns::Shares;
+use flowcast::scheduler::{RailId, RailScheduler, RailSet};
 use flowcast::units::{Bytes, Time, TimePerByte};
 use proptest::prelude::*;
 

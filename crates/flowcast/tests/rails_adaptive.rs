@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::adaptive::{Adaptive, AdaptiveRule, Completion};
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::emulated::{EmulatedRail, SpeedChange, Transfer};
-use flowcast::rails::moment::{Moment, Ticks};
-use flowcast::rails::ordering::OrderWitness;
-use flowcast::rails::split::SplitRule;
-use flowcast::rails::turns::Shares;
-use flowcast::rails::{RailId, RailScheduler, RailSet};
+use flowcast::scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
+use flowcast::scheduler::discipline::{Discipline, SchedulerName};
+use flowcast::scheduler::emulated::{EmulatedRail, SpeedChange, Transfer};
+use flowcast::scheduler::moment::{Moment, Ticks};
+use flowcast::scheduler::ordering::OrderWitness;
+use flowcast::scheduler::split::SplitRule;
+use flowcast::scheduler::turns::Shares;
+use flowcast::scheduler::{RailId, RailScheduler, RailSet};
 use flowcast::units::{Bytes, Time, TimePerByte};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

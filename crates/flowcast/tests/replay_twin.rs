@@ -8,9 +8,9 @@ use std::io::Write as _;
 
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Rule;
-use flowcast::simulate::outcome::Outcome;
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
+use flowcast::replay::outcome::Outcome;
+use flowcast::replay::placement::Placement;
+use flowcast::replay::walk::Replay;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
 use proptest::prelude::*;
 use random_programs::{Numbers, Offsets, Records, any_numbers, any_records, as_program, read_bytes, read_text};

@@ -2,7 +2,7 @@
 
 mod random_programs;
 
-use flowcast::simulate::sweep::{SetOutcome, WhatIf, run};
+use flowcast::replay::sweep::{SetOutcome, WhatIf, run};
 use flowcast::trace::Program;
 use proptest::prelude::*;
 use random_programs::{Numbers, any_numbers, any_records, as_program, read_text};

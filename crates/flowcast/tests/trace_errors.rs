@@ -4,8 +4,8 @@ mod mutations;
 mod random_programs;
 
 use flowcast::model::network::Rule;
-use flowcast::simulate::loggops::{self, Loggops};
-use flowcast::simulate::outcome::Outcome;
+use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::outcome::Outcome;
 use flowcast::trace::{Trace, compiled};
 use mutations::{any_mutations, mutate};
 use proptest::prelude::*;

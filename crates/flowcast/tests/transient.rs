@@ -1,12 +1,12 @@
 //! The closed loop stepped through the filling of its queues.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, Prediction, predict_flows};
 use flowcast::units::{Bytes, Node, Time};
 use proptest::prelude::*;
 
@@ -110,7 +110,7 @@ proptest! {
         let prediction = settling(&flows(&wishes));
         for (place, flow) in prediction.flows.iter().enumerate() {
             let intervals = prediction.intervals_of(place);
-            let carried = |interval: &flowcast::simulate::fluid::Interval| {
+            let carried = |interval: &flowcast::model::sharing::passage::Interval| {
                 interval.share.0 * (interval.to - interval.from).as_seconds() * GOODPUT * 1e6
             };
             let bytes: f64 = intervals.iter().map(carried).sum();

@@ -1,10 +1,10 @@
 //! Flows under way together: what the checks of seeds A and B share.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
 use flowcast::model::builtin;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
-use flowcast::simulate::concurrent::{Method, Prediction, predict_flows};
 use flowcast::units::{Bytes, Node, Time};
 
 use super::case::Mismatch;

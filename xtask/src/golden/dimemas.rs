@@ -1,10 +1,8 @@
 //! Cases of seed C, Dimemas' model of point-to-point and collective operations (Girona, Labarta and Badia).
 
-use flowcast::model::collective::{
-    CollectiveOp, Collectives, Phase, PhaseMessage, PhaseSize, Repeats, Row, stage_messages, steps,
-};
+use flowcast::model::collective::{Collectives, Phase, PhaseMessage, PhaseSize, Repeats, Row, stage_messages, steps};
 use flowcast::model::network::{Network, Nic, Rule};
-use flowcast::units::{Bytes, Rate, Time};
+use flowcast::units::{Bytes, CollectiveOp, Rate, Time};
 
 use super::Check;
 use super::case::{Case, Mismatch, same};

@@ -1,12 +1,12 @@
 //! Cases of seed B that are predicted: Algorithm 1 with the asymmetric property and with pure fairness.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::racks::Racks;
+use flowcast::flows::concurrent::{Method, Prediction};
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::fabric::Limit;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::concurrent::{Method, Prediction};
 use flowcast::units::Node;
 
 use super::Check;

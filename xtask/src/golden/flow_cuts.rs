@@ -1,16 +1,16 @@
 //! Cases of seed A that are predicted: single messages, conflicts, event stepping, and the mapping of a broadcast.
 
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::pattern::Steps;
-use flowcast::cluster::racks::Racks;
-use flowcast::cluster::staggered::{Direction, staggered_chain};
+use flowcast::flows::concurrent::{Method, Prediction};
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::pattern::Steps;
+use flowcast::model::cluster::racks::Racks;
+use flowcast::model::cluster::staggered::{Direction, staggered_chain};
 use flowcast::model::sharing::fabric::Limit;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::single::{Linear, SingleMessage, TwoPiece};
 use flowcast::place::exhaustive::{Slots, search};
 use flowcast::place::step_cost::{InsideNode, Mapping, StepCost};
-use flowcast::simulate::concurrent::{Method, Prediction};
 use flowcast::units::{Bytes, Node, Rate, Time, TimePerByte};
 
 use super::Check;

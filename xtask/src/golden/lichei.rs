@@ -5,10 +5,10 @@ use flowcast::fit::plogp::{messages_bound, messages_for_gap_error};
 use flowcast::fit::prtt::{self, PrttPoint, delay_for_overhead};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::loggp::LogGp;
-use flowcast::simulate::loggops::Loggops;
-use flowcast::stats::propagation::{Uncertain, error_of_sum, relative_error_of_product};
-use flowcast::stats::regression::least_squares;
-use flowcast::stats::sample;
+use flowcast::model::stats::propagation::{Uncertain, error_of_sum, relative_error_of_product};
+use flowcast::model::stats::regression::least_squares;
+use flowcast::model::stats::sample;
+use flowcast::replay::loggops::Loggops;
 use flowcast::units::{Bytes, Time, TimePerByte};
 
 use super::Check;

@@ -4,14 +4,14 @@
 //! exact arithmetic.
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::moment::{BinaryPoint, Moment, Rounding, Steps, Ticks};
-use flowcast::rails::optimum::{Objective, optimum};
-use flowcast::rails::schedule::{Message, Simulation, evaluate, run, simulate};
-use flowcast::rails::turns::{
+use flowcast::scheduler::discipline::{Discipline, SchedulerName};
+use flowcast::scheduler::moment::{BinaryPoint, Moment, Rounding, Steps, Ticks};
+use flowcast::scheduler::optimum::{Objective, optimum};
+use flowcast::scheduler::schedule::{Message, Simulation, evaluate, run, simulate};
+use flowcast::scheduler::turns::{
     RoundRobin, Shares, Turn, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin,
 };
-use flowcast::rails::{RailId, RailsError};
+use flowcast::scheduler::{RailId, RailsError};
 use flowcast::units::{Bytes, Time, TimePerByte};
 
 use super::Check;

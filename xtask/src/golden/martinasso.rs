@@ -1,7 +1,7 @@
 //! Cases of seed A, concurrent communications over SMP clusters (Martinasso and Méhaut, RR-5910).
 
-use flowcast::stats::error_measures::error_summary;
-use flowcast::stats::grouping::{GroupingRule, alpha_bands, interval_clusters};
+use flowcast::model::stats::error_measures::error_summary;
+use flowcast::model::stats::grouping::{GroupingRule, alpha_bands, interval_clusters};
 
 use super::Check;
 use super::case::{Case, Mismatch, same};

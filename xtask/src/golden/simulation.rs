@@ -10,11 +10,11 @@ use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
 use flowcast::model::sharing::Sharing;
 use flowcast::model::sharing::model::Model;
-use flowcast::simulate::Engine;
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::loggops::{self, Loggops};
-use flowcast::simulate::outcome::Outcome;
-use flowcast::simulate::placement::Placement;
+use flowcast::replay::Engine;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::outcome::Outcome;
+use flowcast::replay::placement::Placement;
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
 use flowcast::units::{Rate, Time};
 

@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use flowcast::model::collective::{self, CollectiveOp, Collectives, Phase, PhaseSize, Repeats};
+use flowcast::model::collective::{self, Collectives, Phase, PhaseSize, Repeats};
 use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::network::{Network, Rule};
-use flowcast::simulate::loggops::Loggops;
-use flowcast::units::{Bytes, Rate, Time, TimePerByte};
+use flowcast::replay::loggops::Loggops;
+use flowcast::units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
 
 use super::case::{Mismatch, same};
 use super::replay::{ColumnCheck, Row};

@@ -1,7 +1,7 @@
 //! Cases of seed B, resource-constrained hierarchical Ethernet (Zhu, Lastovetsky and others).
 
-use flowcast::stats::error_measures::signed_errors;
-use flowcast::stats::interval::mean_interval;
+use flowcast::model::stats::error_measures::signed_errors;
+use flowcast::model::stats::interval::mean_interval;
 
 use super::Check;
 use super::case::{Case, Mismatch};

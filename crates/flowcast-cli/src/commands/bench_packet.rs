@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use flowcast::cluster::pattern::Pattern;
+use flowcast::flows::concurrent::carry;
+use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
-use flowcast::simulate::concurrent::carry;
 use serde_json::json;
 
 use crate::output::println_out;

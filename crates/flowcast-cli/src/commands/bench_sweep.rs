@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use flowcast::model::network::Network;
-use flowcast::simulate::sweep::{self, WhatIf};
+use flowcast::replay::sweep::{self, WhatIf};
 use flowcast::trace::Program;
 use flowcast::units::{Rate, Time};
 use serde_json::json;

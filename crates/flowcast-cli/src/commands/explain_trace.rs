@@ -1,8 +1,8 @@
 //! `--explain` on a trace: what the time in communication was spent on, by rank and by place in the program.
 
 use comfy_table::Table;
+use flowcast::replay::explain::{Cost, Explanation, Sums};
 use flowcast::report::sites::site_name;
-use flowcast::simulate::explain::{Cost, Explanation, Sums};
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
 

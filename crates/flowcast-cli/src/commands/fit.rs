@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::fit::conflict_samples::ConflictSamples;
-use flowcast::fit::conflicts::{self, ConflictFitOptions};
+use flowcast::calibrate::conflict_samples::ConflictSamples;
+use flowcast::calibrate::conflicts::{self, ConflictFitOptions};
 use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::network::Network;

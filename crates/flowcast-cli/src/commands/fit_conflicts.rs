@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::pattern::Pattern;
-use flowcast::cluster::racks::Racks;
-use flowcast::fit::conflict_samples::ConflictSamples;
-use flowcast::fit::conflicts::{ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
+use flowcast::calibrate::conflict_samples::ConflictSamples;
+use flowcast::calibrate::conflicts::{ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
+use flowcast::flows::concurrent::{Method, PredictError, predict_flows, predict_seeds};
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::sharing::{Sharing, SharingError};
-use flowcast::simulate::concurrent::{Method, PredictError, predict_flows, predict_seeds};
-use flowcast::simulate::packet::seeds::Runs;
+use flowcast::packet::seeds::Runs;
 use flowcast::units::{Bytes, Rate, Rounded, Time};
 use flowcast_lab::{LabSpec, Level, network_of};
 use serde_json::{Value, json};

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::Result;
-use flowcast::fit::narrowing::least_cost;
+use flowcast::calibrate::narrowing::least_cost;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
+use flowcast::recording::decode::RankFile;
 use flowcast::trace::read::Clock;
-use flowcast::trace::recorded::decode::RankFile;
-use flowcast::trace::recorded::times::measured;
+use flowcast::trace::recorded_times::measured;
 use flowcast::units::{Rounded, Time};
 use serde_json::json;
 

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use flowcast::fit::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
+use flowcast::calibrate::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
+use flowcast::calibrate::recorded_regions::exercises;
 use flowcast::model::network::Network;
-use flowcast::stats::sample::median;
-use flowcast::trace::recorded::decode::RankFile;
-use flowcast::trace::recorded::regions::exercises;
+use flowcast::model::stats::sample::median;
+use flowcast::recording::decode::RankFile;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
 

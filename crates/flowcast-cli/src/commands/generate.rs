@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::cluster::pattern;
-use flowcast::cluster::streaming::Stream;
+use flowcast::model::cluster::pattern;
+use flowcast::model::cluster::streaming::Stream;
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::write;
 use flowcast::units::{Bytes, Rank, Rate, Time};

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::place::mapping_file::{self, MappingForm};
-use flowcast::simulate::placement::Placement;
+use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
 use serde_json::json;
 

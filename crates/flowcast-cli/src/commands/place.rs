@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::cluster::pattern::Steps;
+use flowcast::flows::concurrent::Method;
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::place::exhaustive::{Ranking, Slots, search};
 use flowcast::place::step_cost::{InsideNode, Mapping, StepCost};
-use flowcast::simulate::concurrent::Method;
 use flowcast::units::{Rate, Rounded, Time};
 use serde_json::json;
 

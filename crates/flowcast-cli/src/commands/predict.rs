@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::cluster::pattern::Pattern;
+use flowcast::model::cluster::pattern::Pattern;
 
 use super::predict_applications;
 use super::predict_pattern::{self, PatternArgs};

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::cluster::pattern::Pattern;
+use flowcast::flows::concurrent::{FlowPrediction, Method, Prediction, predict, predict_seeds};
+use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
+use flowcast::model::sharing::passage::Interval;
+use flowcast::packet::seeds::{LEVEL, Runs, Spread};
 use flowcast::report::pattern_plot;
-use flowcast::simulate::concurrent::{FlowPrediction, Method, Prediction, predict, predict_seeds};
-use flowcast::simulate::fluid::Interval;
-use flowcast::simulate::packet::seeds::{LEVEL, Runs, Spread};
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::trace::recorded::form;
-use flowcast::trace::recorded::summary::{self, Summary};
+use flowcast::recording::form;
+use flowcast::recording::summary::{self, Summary};
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use flowcast::stats::sample::{median, quantile};
-use flowcast::units::{Bytes, Node, Rate, Time};
+use flowcast_model::stats::sample::{median, quantile};
+use flowcast_units::{Bytes, Node, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname};
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use flowcast::units::{Bytes, Time};
+use flowcast_units::{Bytes, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -94,7 +94,7 @@ pub fn wire_time(way: &Way, size: Bytes) -> Time {
 
 #[cfg(test)]
 mod tests {
-    use flowcast::units::Rate;
+    use flowcast_units::Rate;
     use proptest::prelude::*;
 
     use super::*;

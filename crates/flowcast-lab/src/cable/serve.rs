@@ -7,7 +7,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant, SystemTime};
 
-use flowcast::units::{Bytes, Node, Time};
+use flowcast_units::{Bytes, Node, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::set_current_timer_slack;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use flowcast::units::{Bytes, Rate, Time};
+use flowcast_units::{Bytes, Rate, Time};
 use serde::de::IntoDeserializer;
 use serde::de::value::{F64Deserializer, I64Deserializer, StrDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

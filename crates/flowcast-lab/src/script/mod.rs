@@ -12,7 +12,7 @@ pub use shaping::burst;
 use std::fmt::Write;
 use std::path::Path;
 
-use flowcast::units::Node;
+use flowcast_units::Node;
 
 use crate::launch;
 use crate::names;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use flowcast::units::Node;
+use flowcast_units::Node;
 
 use super::{rails, shaping};
 use crate::as_network::SYSTEM_BUFFER;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use flowcast::units::{Bytes, Node, Rate};
+use flowcast_units::{Bytes, Node, Rate};
 
 use super::{rails, trunk_ports};
 use crate::names;

@@ -10,10 +10,10 @@ mod tcp;
 
 use std::time::Duration;
 
-use flowcast::cluster::flow::Flow;
-use flowcast::stats::interval::{Decision, StoppingRule};
-use flowcast::stats::sample::median;
-use flowcast::units::{Bytes, Time};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::stats::interval::{Decision, StoppingRule};
+use flowcast_model::stats::sample::median;
+use flowcast_units::{Bytes, Time};
 
 use crate::error::LabError;
 use crate::lab::Lab;

@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowcast::cluster::flow::Flow;
-use flowcast::units::{Node, Time};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::{Node, Time};
 
 use super::{Carried, Carrier, Connections, PatternOptions};
 use crate::error::LabError;
@@ -152,7 +152,7 @@ fn refused(source: io::Error) -> LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::units::Bytes;
+    use flowcast_units::Bytes;
 
     fn flow(id: u32, src: u32, dst: u32, start: f64) -> Flow {
         Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::from_seconds(start) }

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use flowcast::cluster::flow::Flow;
-use flowcast::units::Time;
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::Time;
 
 use super::MpiError;
 use super::library::{GENTLY, Mpi, Request};
@@ -74,7 +74,7 @@ impl<'a> Rank<'a> {
     fn take_part(&mut self, flows: &[Flow], zero: f64, passages: &mut [Passage]) -> Result<(), MpiError> {
         let (mpi, origin) = (self.mpi, self.origin);
         let since = || Time::from_seconds((origin.elapsed().as_secs_f64() - zero).max(0.0));
-        let own = |rank: flowcast::units::Node| rank.0 == mpi.rank;
+        let own = |rank: flowcast_units::Node| rank.0 == mpi.rank;
         let mut legs = self.receives(flows)?;
         let largest = flows.iter().filter(|flow| own(flow.src)).map(|flow| flow.size.0 as usize).max().unwrap_or(0);
         self.outgoing.resize(largest, 0);

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::io::{BufRead, Write};
 
-use flowcast::cluster::flow::Flow;
-use flowcast::units::{Bytes, Node, Time};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::{Bytes, Node, Time};
 
 use super::MpiError;
 use super::carry::{MOST_FLOWS, Passage, Rank};

@@ -4,9 +4,9 @@
 //! split so, and wait for the one that got too many. Split evenly over networks that do differ by so much, they lose
 //! less than half of the difference.
 
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::Rail;
-use flowcast::units::{Time, TimePerByte};
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::Rail;
+use flowcast_units::{Time, TimePerByte};
 
 /// Gaps per byte within this factor are not told apart.
 const ALIKE: f64 = 1.2;

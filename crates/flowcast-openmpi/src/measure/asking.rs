@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use flowcast::fit::loggp::{FitOptions, LogGpFit, fit_loggp};
-use flowcast::fit::prtt::PrttPoint;
-use flowcast::fit::samples::PrttSamples;
-use flowcast::model::loggp::LogGp;
-use flowcast::rails::RailId;
-use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
+use flowcast_fit::prtt::PrttPoint;
+use flowcast_fit::samples::PrttSamples;
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::RailId;
+use flowcast_units::{Bytes, Time, TimePerByte};
 
 use super::patience::Patience;
 use super::plan::plan;
@@ -184,7 +184,7 @@ pub fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTree
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::fit::prtt::prtt;
+    use flowcast_fit::prtt::prtt;
 
     fn truth() -> LogGp {
         LogGp {

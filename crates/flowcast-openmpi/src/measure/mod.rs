@@ -21,9 +21,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flowcast::model::network::Network;
-use flowcast::rails::{Rail, RailId};
-use flowcast::units::TimePerByte;
+use flowcast_model::network::Network;
+use flowcast_scheduler::{Rail, RailId};
+use flowcast_units::TimePerByte;
 
 use crate::bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS};
 use crate::costs::{self, Origin};

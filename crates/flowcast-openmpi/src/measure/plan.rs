@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use flowcast::fit::prtt::{PrttPoint, prtt};
-use flowcast::model::loggp::LogGp;
-use flowcast::units::{Bytes, Time};
+use flowcast_fit::prtt::{PrttPoint, prtt};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
 
 use super::wire::HEADER;
 
@@ -59,9 +59,9 @@ fn points(rough: &LogGp, largest: u64) -> Vec<PrttPoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowcast::fit::loggp::{FitOptions, fit_loggp};
-    use flowcast::fit::samples::PrttSamples;
-    use flowcast::units::TimePerByte;
+    use flowcast_fit::loggp::{FitOptions, fit_loggp};
+    use flowcast_fit::samples::PrttSamples;
+    use flowcast_units::TimePerByte;
 
     fn rail(megabits: f64) -> LogGp {
         LogGp {

@@ -3,10 +3,10 @@
 //! It knows records and numbers only, and follows the table of rules at the top of `simulate/costs.rs` word by word,
 //! so that a mistake in the matching, the streams or the order of the fast replay cannot be its own too.
 
+use flowcast::units::CollectiveOp;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use flowcast::model::collective::CollectiveOp;
 use flowcast::model::network::Rule;
 
 use crate::random_programs::{Mode, Numbers, Record, Records};

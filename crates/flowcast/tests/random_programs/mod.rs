@@ -10,14 +10,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use flowcast::model::collective::CollectiveOp;
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::{Network, Rule};
-use flowcast::simulate::costs::Rendezvous;
-use flowcast::simulate::placement::Placement;
-use flowcast::simulate::replay::Replay;
+use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::placement::Placement;
+use flowcast::replay::walk::Replay;
 use flowcast::trace::{Program, ReadOptions, Trace, TraceError, read};
-use flowcast::units::{Rate, Time, TimePerByte};
+use flowcast::units::{CollectiveOp, Rate, Time, TimePerByte};
 use proptest::prelude::*;
 
 /// One record of a rank.

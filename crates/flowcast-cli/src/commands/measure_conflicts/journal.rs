@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use flowcast::cluster::racks::Racks;
-use flowcast::fit::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows};
+use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows};
 use flowcast::fit::samples::SamplesError;
+use flowcast::model::cluster::racks::Racks;
 
 use crate::growing::{GrowingFile, left, partial};
 
@@ -92,7 +92,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use flowcast::cluster::conflicts::ConflictPlan;
+    use flowcast::model::cluster::conflicts::ConflictPlan;
     use flowcast::units::{Bytes, Node, Time};
 
     fn measured() -> Vec<Measured> {

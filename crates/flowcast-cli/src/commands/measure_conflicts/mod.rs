@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::cluster::conflicts::{Conflict, ConflictPlan, Kind};
-use flowcast::cluster::racks::Racks;
-use flowcast::fit::conflict_samples::{ConflictSamples, Measured};
+use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
+use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
+use flowcast::model::cluster::racks::Racks;
 use flowcast::units::{Bytes, Node};
 use flowcast_lab::{Lab, LabSpec, NodeOf, PatternOptions};
 

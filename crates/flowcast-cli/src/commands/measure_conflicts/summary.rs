@@ -1,10 +1,10 @@
 //! Measured conflicts as a table and as JSON.
 
 use anyhow::Result;
-use flowcast::cluster::conflicts::Kind;
-use flowcast::cluster::flow::Flow;
-use flowcast::fit::conflict_samples::{ConflictSamples, Measured};
-use flowcast::stats::interval::mean_interval;
+use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
+use flowcast::model::cluster::conflicts::Kind;
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::stats::interval::mean_interval;
 use flowcast::units::{Rounded, Time};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
 use flowcast::model::network::{Interval, Network};
-use flowcast::rails::advise::{Advice, KnownRail, Question, SizeAdvice};
+use flowcast::scheduler::advise::{Advice, KnownRail, Question, SizeAdvice};
 use flowcast::units::{Bytes, Rounded, Time, TimePerByte};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use flowcast::rails::RailSet;
-use flowcast::rails::split::SplitRule;
+use flowcast::scheduler::RailSet;
+use flowcast::scheduler::split::SplitRule;
 use flowcast::units::{Bytes, Time};
 use flowcast_rails::exchange::end;
 use flowcast_rails::link::Link;

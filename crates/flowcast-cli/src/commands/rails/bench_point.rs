@@ -1,10 +1,10 @@
 //! One N and size of `flowcast rails bench`, visited once in each round.
 
 use anyhow::Result;
-use flowcast::rails::RailSet;
-use flowcast::rails::guard::{Guard, GuardRule};
-use flowcast::rails::split::SplitRule;
-use flowcast::stats::sample::median;
+use flowcast::model::stats::sample::median;
+use flowcast::scheduler::RailSet;
+use flowcast::scheduler::guard::{Guard, GuardRule};
+use flowcast::scheduler::split::SplitRule;
 use flowcast::units::{Bytes, Time};
 use flowcast_rails::exchange::{Exchange, exchange};
 use flowcast_rails::link::Link;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flowcast::stats::sample::median;
+use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Time};
 
 use crate::growing::{GrowingFile, left, partial};

@@ -1,9 +1,9 @@
 //! What `flowcast rails bench` measures in turn.
 
 use clap::Args;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::split::SplitRule;
-use flowcast::rails::{RailId, RailSet, RailsError};
+use flowcast::scheduler::discipline::{Discipline, SchedulerName};
+use flowcast::scheduler::split::SplitRule;
+use flowcast::scheduler::{RailId, RailSet, RailsError};
 use flowcast::units::Bytes;
 use flowcast_rails::exchange::Course;
 

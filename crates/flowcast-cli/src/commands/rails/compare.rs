@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::Rail;
-use flowcast::rails::compare::{Compared, Comparison, Ratios};
-use flowcast::rails::discipline::SchedulerName;
-use flowcast::rails::random_sets::{SetPlan, thesis_rails};
+use flowcast::scheduler::Rail;
+use flowcast::scheduler::compare::{Compared, Comparison, Ratios};
+use flowcast::scheduler::discipline::SchedulerName;
+use flowcast::scheduler::random_sets::{SetPlan, thesis_rails};
 use flowcast::units::{Bytes, Time};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::RailId;
+use flowcast::scheduler::RailId;
 use flowcast::units::Bytes;
 use flowcast_rails::exchange::{self, Course};
 use flowcast_rails::link::Link;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::schedule::{Message, Schedule};
-use flowcast::rails::turns::Shares;
-use flowcast::rails::{Rail, messages};
+use flowcast::scheduler::schedule::{Message, Schedule};
+use flowcast::scheduler::turns::Shares;
+use flowcast::scheduler::{Rail, messages};
 use flowcast::units::Time;
 
 use crate::files::read_text;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use flowcast::rails::bound::lower_bound;
-use flowcast::rails::optimum::{Objective, Optimum, optimum};
-use flowcast::rails::schedule::Message;
+use flowcast::scheduler::bound::lower_bound;
+use flowcast::scheduler::optimum::{Objective, Optimum, optimum};
+use flowcast::scheduler::schedule::Message;
 use flowcast::units::{Rounded, Time};
 
 use super::inputs::{MessageArgs, RailArgs, choices, micros};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use flowcast::rails::compare::Ratios;
+use flowcast::scheduler::compare::Ratios;
 
 /// A scheduler and its ratios.
 pub struct Row<'a> {

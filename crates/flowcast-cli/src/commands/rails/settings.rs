@@ -4,7 +4,7 @@
 //! all small messages, how large ones are divided, and where the one ends and the other begins.
 
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::advise::Advice;
+use flowcast::scheduler::advise::Advice;
 use flowcast::units::Bytes;
 
 use super::advise::threshold;

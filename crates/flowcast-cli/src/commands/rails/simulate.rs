@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use flowcast::rails::discipline::{Discipline, SchedulerName};
-use flowcast::rails::processor::{self, SizedCost};
-use flowcast::rails::schedule::{Message, Simulation, simulate};
-use flowcast::rails::split::SplitRule;
+use flowcast::scheduler::discipline::{Discipline, SchedulerName};
+use flowcast::scheduler::processor::{self, SizedCost};
+use flowcast::scheduler::schedule::{Message, Simulation, simulate};
+use flowcast::scheduler::split::SplitRule;
 use flowcast::units::{Bytes, Rounded, Time};
 
 use super::inputs::{MessageArgs, RailArgs, choices, micros, shares};

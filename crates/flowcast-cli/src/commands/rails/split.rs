@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use flowcast::model::loggp::LogGp;
-use flowcast::rails::moment::{Moment, Ticks};
-use flowcast::rails::schedule::Message;
-use flowcast::rails::split::{Split, SplitRule, Splitter, pays_from};
-use flowcast::rails::{Rail, RailSet};
+use flowcast::scheduler::moment::{Moment, Ticks};
+use flowcast::scheduler::schedule::Message;
+use flowcast::scheduler::split::{Split, SplitRule, Splitter, pays_from};
+use flowcast::scheduler::{Rail, RailSet};
 use flowcast::units::{Rounded, Time};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, json: bool) ->
 fn print_table(rails: &[Rail], messages: &[Message], splits: &[Split], makespan: Time) {
     let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
     for (index, (message, split)) in messages.iter().zip(splits).enumerate() {
-        let piece = |(rail, bytes): (flowcast::rails::RailId, flowcast::units::Bytes)| {
+        let piece = |(rail, bytes): (flowcast::scheduler::RailId, flowcast::units::Bytes)| {
             format!("{} {} B", rails[rail.index()].name, bytes.0)
         };
         table.add_row([

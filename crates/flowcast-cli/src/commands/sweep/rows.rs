@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use flowcast::simulate::sweep::SetOutcome;
+use flowcast::replay::sweep::SetOutcome;
 use serde_json::Value;
 
 use super::grid::Grid;

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use anyhow::Result;
 use flowcast::model::network::Network;
-use flowcast::simulate::sweep::{self, WhatIf};
+use flowcast::replay::sweep::{self, WhatIf};
 use flowcast::trace::Program;
 
 use super::grid::Grid;

@@ -1,6 +1,6 @@
 //! Patterns that were carried, as lines of a journal.
 
-use flowcast::cluster::flow::Flow;
+use flowcast::model::cluster::flow::Flow;
 use flowcast::units::{Bytes, Node, Time};
 use flowcast_lab::{LabSpec, PatternRun};
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ impl Finished {
 mod tests {
     use super::super::journal::{Journal, read};
     use super::*;
-    use flowcast::cluster::pattern::Pattern;
+    use flowcast::model::cluster::pattern::Pattern;
     use flowcast_lab::{Carried, profile};
     use std::fs::OpenOptions;
     use std::io::Write;

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use flowcast::cluster::flow::Flow;
-use flowcast::cluster::pattern::{Pattern, Steps};
-use flowcast::cluster::racks::Racks;
-use flowcast::cluster::staggered::{random_directions, staggered_chain_at};
-use flowcast::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
+use flowcast::model::cluster::flow::Flow;
+use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::model::cluster::racks::Racks;
+use flowcast::model::cluster::staggered::{random_directions, staggered_chain_at};
+use flowcast::model::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
 use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::place::mapping_file;
-use flowcast::simulate::placement::Placement;
+use flowcast::replay::placement::Placement;
 use flowcast::units::{Bytes, Node, Rank};
 use flowcast_lab::LabSpec;
 

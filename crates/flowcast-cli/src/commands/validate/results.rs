@@ -5,14 +5,14 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use flowcast::cluster::pattern::Pattern;
+use flowcast::flows::concurrent::{Method, predict, predict_seeds};
+use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
+use flowcast::model::stats::sample::median;
+use flowcast::packet::seeds::{LEVEL, Runs};
 use flowcast::report::validation::{Case, ModelErrors, Validation, html};
-use flowcast::simulate::concurrent::{Method, predict, predict_seeds};
-use flowcast::simulate::packet::seeds::{LEVEL, Runs};
-use flowcast::stats::sample::median;
 use flowcast::units::Time;
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ fn model_entry(name: &str, errors: &ModelErrors) -> Value {
 
 fn pattern_entry(validation: &Validation, case: &Case, finished: &Finished) -> Result<Value> {
     let medians = case.medians()?;
-    let flow = |(index, flow): (usize, &flowcast::cluster::flow::Flow)| {
+    let flow = |(index, flow): (usize, &flowcast::model::cluster::flow::Flow)| {
         let predicted: BTreeMap<&str, f64> = validation
             .models
             .iter()

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowcast::cluster::flow::Flow;
-use flowcast::units::{Node, Time};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_units::{Node, Time};
 
 use super::orders::{Leg, Order, Reply};
 use crate::error::LabError;
@@ -240,7 +240,7 @@ fn refused(source: io::Error) -> LabError {
 mod tests {
     use super::super::rank::{Introduction, serve};
     use super::*;
-    use flowcast::units::Bytes;
+    use flowcast_units::Bytes;
 
     /// Ranks as threads, which meet the driver over loopback.
     fn with_ranks(ranks: u32, nodes: NodeOf, then: impl FnOnce(Hosts)) {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowcast::units::Time;
+use flowcast_units::Time;
 
 use super::orders::{Leg, Order, Reply};
 use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};

@@ -14,7 +14,7 @@ use flowcast::model::machine::NodeGroup;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::app::{AppValidation, Fared};
 use flowcast::trace::read::Clock;
-use flowcast::trace::recorded::times::worked;
+use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Bytes, Time};
 use flowcast_lab::{LabSpec, Level, network_of};
 

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use flowcast::trace::recorded::form;
-use flowcast::trace::recorded::times::measured;
+use flowcast::recording::form;
+use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Bytes, Node, Rounded, Time};
 use flowcast_lab::{Lab, LabSpec};

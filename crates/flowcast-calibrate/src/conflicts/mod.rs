@@ -1,0 +1,254 @@
+//! From measured conflicts to the parameters of the sharing models, and which model explains the network best.
+//!
+//! The median of a flow's repetitions stands for it. Flows alone give latency and rate, those between racks the backbone
+//! (`links`). Of each model that has parameters the search takes those with the smallest sum of squared
+//! `ln(predicted/measured)` over the flows of all conflicts. Intervals are bootstrap percentiles: repetitions are drawn
+//! again with replacement within each conflict and everything is fitted again.
+//!
+//! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, and on each
+//! conflict after a fit to all others.
+//!
+//! What carried the messages decides which models can be compared: with the window known also the closed loop while its
+//! queues fill, and the packet level, neither of which has anything to fit.
+//!
+//! Stepping flows through their events is a later stage of this library, so the caller brings it as a [`Predictor`].
+
+mod bootstrap;
+mod links;
+mod network;
+mod outcome;
+mod parameters;
+mod search;
+
+use thiserror::Error;
+
+use super::conflict_samples::{ConflictSamples, Measured};
+use super::descent::Lowest;
+use flowcast_model::cluster::conflicts::{Conflict, Kind};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::{Sharing, SharingError};
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::error_measures::error_summary;
+use flowcast_units::Time;
+
+use bootstrap::{Replicates, bootstrap, estimate};
+pub use links::{BackboneLimit, Links, SATURATED};
+pub use outcome::{BackboneFit, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
+use parameters::Needs;
+use search::Fitter;
+
+/// Durations of flows under a model.
+pub type Predictor<'a> = dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
+
+/// Why conflicts give no parameters.
+#[derive(Debug, Error)]
+pub enum ConflictFitError {
+    /// Nothing says what a flow takes alone.
+    #[error("found no conflict of kind `alone`, expected one: all others are held against it")]
+    NotAlone,
+    /// Only flows alone.
+    #[error("found only flows alone, expected conflicts: more than two nodes are needed")]
+    NoConflict,
+    /// Numbers that cannot be summed up.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+/// How to fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConflictFitOptions {
+    /// Bootstrap replicates.
+    pub replicates: usize,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+    /// What carried the messages, as `packet` reads it, if it is known.
+    pub transport: Option<Sharing>,
+}
+
+impl Default for ConflictFitOptions {
+    fn default() -> ConflictFitOptions {
+        ConflictFitOptions { replicates: 200, level: 0.95, seed: 1, transport: None }
+    }
+}
+
+/// A conflict and the medians of its flows.
+#[derive(Debug, Clone)]
+pub struct Observed<'a> {
+    conflict: &'a Conflict,
+    medians: Vec<Time>,
+}
+
+/// Fits every model and compares them.
+///
+/// # Errors
+/// No flow alone, no conflict, or options that make no sense.
+pub fn fit_conflicts(
+    samples: &ConflictSamples,
+    options: ConflictFitOptions,
+    predictor: &Predictor<'_>,
+) -> Result<ConflictFit, ConflictFitError> {
+    let (random, conflicts): (Vec<&Measured>, Vec<&Measured>) =
+        samples.measured.iter().partition(|measured| measured.conflict.kind == Kind::Random);
+    if conflicts.iter().all(|measured| measured.conflict.kind == Kind::Alone) && !conflicts.is_empty() {
+        return Err(ConflictFitError::NoConflict);
+    }
+    let transport = options.transport.as_ref();
+    let fitter = Fitter { racks: &samples.racks, predictor, transport, candidates: parameters::candidates(transport) };
+    let observed = observe(&conflicts);
+    let whole = Whole::of(&fitter, &observed)?;
+    let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
+    let random = observe(&random);
+    let mut models = Vec::with_capacity(fitter.candidates.len());
+    for place in 0..fitter.candidates.len() {
+        models.push(whole.model_fit(&fitter, place, (&observed, &random), &replicates)?);
+    }
+    Ok(ConflictFit {
+        latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
+        rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
+        backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
+        best: best(&models),
+        models,
+        slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
+        counts: (observed.len(), random.len(), samples.measured.iter().map(Measured::repetitions).sum()),
+        has_racks: samples.racks.count() > 1,
+        options: options.clone(),
+    })
+}
+
+fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
+    let of_one = |measured: &&'a Measured| Observed { conflict: &measured.conflict, medians: measured.medians() };
+    measured.iter().map(of_one).collect()
+}
+
+/// The first of those with the smallest mean error on what no fit has seen.
+fn best(models: &[ModelFit]) -> usize {
+    let places = 0..models.len();
+    places.min_by(|a, b| models[*a].unseen().total_cmp(&models[*b].unseen())).expect("there are models")
+}
+
+/// Links and the parameters of all candidates, in the search's scale.
+#[derive(Debug, Clone)]
+struct Whole {
+    links: Links,
+    found: Vec<Lowest>,
+}
+
+impl Whole {
+    fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
+        let links = Links::of(observed)?;
+        let found = fitter.candidates.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
+        Ok(Whole { links, found })
+    }
+
+    /// From where another fit ended.
+    fn near(&self, fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
+        let links = Links::of(observed)?;
+        let found = fitter.candidates.iter().zip(&self.found);
+        let found = found.map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed)).collect();
+        Ok(Whole { links, found })
+    }
+
+    fn network(&self, fitter: &Fitter<'_>, place: usize) -> Network {
+        fitter.network_with(&fitter.candidates[place], &self.found[place].at, &self.links)
+    }
+
+    fn model_fit(
+        &self,
+        fitter: &Fitter<'_>,
+        place: usize,
+        (observed, random): (&[Observed<'_>], &[Observed<'_>]),
+        replicates: &Replicates,
+    ) -> Result<ModelFit, ConflictFitError> {
+        let candidate = &fitter.candidates[place];
+        let mut parameters = Vec::new();
+        for (at, parameter) in candidate.parameters.iter().enumerate() {
+            let values: Vec<f64> =
+                replicates.all.iter().map(|one| parameter.in_file(one.found[place].at[at])).collect();
+            let value = parameter.in_file(self.found[place].at[at]);
+            let estimate = estimate(value, &values, replicates.level)?;
+            let is_measured = self.found[place].is_felt[at];
+            parameters.push(FittedParameter { field: parameter.field, estimate, is_measured });
+        }
+        let network = self.network(fitter, place);
+        let contended: Vec<&Observed<'_>> = observed.iter().filter(|one| one.conflict.kind != Kind::Alone).collect();
+        Ok(ModelFit {
+            model: candidate.model,
+            is_settling: candidate.needs == Needs::Window,
+            parameters,
+            fitted: fitter.errors(candidate.model, &network, contended.iter().copied())?,
+            left_out: self.left_out(fitter, place, observed)?,
+            held_out: match random {
+                [] => None,
+                random => Some(fitter.errors(candidate.model, &network, random.iter())?),
+            },
+        })
+    }
+
+    /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.
+    fn left_out(
+        &self,
+        fitter: &Fitter<'_>,
+        place: usize,
+        observed: &[Observed<'_>],
+    ) -> Result<Errors, ConflictFitError> {
+        let mut judged = search::Judged::default();
+        for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
+            let others: Vec<Observed<'_>> =
+                observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
+            let links = Links::of(&others)?;
+            let found = fitter.refine(&fitter.candidates[place], &self.found[place].at, &links, &others);
+            let network = fitter.network_with(&fitter.candidates[place], &found.at, &links);
+            fitter.judge(fitter.candidates[place].model, &network, left, &mut judged);
+        }
+        judged.errors()
+    }
+
+    fn slowdowns(
+        &self,
+        fitter: &Fitter<'_>,
+        observed: &[Observed<'_>],
+        replicates: &Replicates,
+    ) -> Result<Vec<Slowdown>, ConflictFitError> {
+        let mut all = Vec::new();
+        for (at, one) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
+            let candidates = fitter.candidates.iter().enumerate();
+            let predicted: Vec<Option<Vec<Time>>> = candidates
+                .map(|(at, known)| fitter.durations(known.model, &self.network(fitter, at), one.conflict).ok())
+                .collect();
+            for (place, flow) in one.conflict.flows.iter().enumerate() {
+                let times_alone = |time: Time, links: &Links| time.as_seconds() / links.alone(flow.size).as_seconds();
+                let drawn: Vec<f64> = replicates
+                    .all
+                    .iter()
+                    .map(|replicate| times_alone(replicate.medians[at][place], &replicate.links))
+                    .collect();
+                let of_model = |durations: &Option<Vec<Time>>| {
+                    durations.as_ref().map_or(f64::NAN, |durations| times_alone(durations[place], &self.links))
+                };
+                all.push(Slowdown {
+                    conflict: one.conflict.name.clone(),
+                    kind: one.conflict.kind,
+                    flow: *flow,
+                    measured: estimate(times_alone(one.medians[place], &self.links), &drawn, replicates.level)?,
+                    predicted: predicted.iter().map(of_model).collect(),
+                });
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn errors(predicted: &[f64], measured: &[f64], names: &[(String, u32)]) -> Result<Errors, ConflictFitError> {
+    let summary = error_summary(predicted, measured)?;
+    Ok(Errors {
+        mean_absolute: summary.mean_absolute,
+        worst: summary.worst.error,
+        worst_of: names[summary.worst.index].clone(),
+        flows: predicted.len(),
+    })
+}

@@ -1,0 +1,118 @@
+//! What a fit to conflicts says.
+
+use super::ConflictFitOptions;
+use flowcast_model::cluster::conflicts::Kind;
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::sharing::model::Model;
+use flowcast_units::{Rate, Time};
+
+/// A number and where it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate<T> {
+    /// From all repetitions.
+    pub value: T,
+    /// Lower end of the interval.
+    pub low: T,
+    /// Upper end.
+    pub high: T,
+}
+
+/// What conflicts say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConflictFit {
+    /// Start-up of a message.
+    pub latency: Estimate<Time>,
+    /// Of a flow alone.
+    pub rate: Estimate<Rate>,
+    /// The backbone, if it was saturated.
+    pub backbone: Option<BackboneFit>,
+    /// The models, the simpler ones first.
+    pub models: Vec<ModelFit>,
+    /// The place in `models` of the one that explains the network best.
+    pub best: usize,
+    /// How many times longer than alone each flow of each conflict took.
+    pub slowdowns: Vec<Slowdown>,
+    /// What was asked for.
+    pub options: ConflictFitOptions,
+    /// Conflicts, random patterns and repetitions of all of them.
+    pub counts: (usize, usize, usize),
+    /// Where the nodes stand.
+    pub has_racks: bool,
+}
+
+/// The backbone's limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BackboneFit {
+    /// What all flows over it get together.
+    pub rate: Estimate<Rate>,
+    /// The number of flows from which it is the limit.
+    pub from: Estimate<u32>,
+}
+
+/// What conflicts say about a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFit {
+    /// The model.
+    pub model: Model,
+    /// Whether it is the closed loop followed while queues fill (`sharing.transient`).
+    pub is_settling: bool,
+    /// Its parameters.
+    pub parameters: Vec<FittedParameter>,
+    /// On the conflicts that it was fitted to.
+    pub fitted: Errors,
+    /// On each conflict after a fit to all others.
+    pub left_out: Errors,
+    /// On the random patterns, if there are any.
+    pub held_out: Option<Errors>,
+}
+
+impl ModelFit {
+    /// Mean error on what no fit has seen.
+    pub(super) fn unseen(&self) -> f64 {
+        self.held_out.as_ref().unwrap_or(&self.left_out).mean_absolute
+    }
+
+    /// Name in tables and files.
+    pub fn name(&self) -> &'static str {
+        if self.is_settling { "closed-loop-transient" } else { self.model.name() }
+    }
+}
+
+/// A parameter of a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FittedParameter {
+    /// Dotted name.
+    pub field: &'static str,
+    /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
+    pub estimate: Estimate<f64>,
+    /// Whether any conflict depends on it.
+    pub is_measured: bool,
+}
+
+/// Errors of predictions, as shares of the measured durations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Errors {
+    /// Mean of the absolute errors.
+    pub mean_absolute: f64,
+    /// The largest absolute error.
+    pub worst: f64,
+    /// The conflict and the flow that have it.
+    pub worst_of: (String, u32),
+    /// Flows.
+    pub flows: usize,
+}
+
+/// How many times longer than alone a flow took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slowdown {
+    /// Name of the conflict.
+    pub conflict: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// The flow.
+    pub flow: Flow,
+    /// Measured.
+    pub measured: Estimate<f64>,
+    /// By model.
+    pub predicted: Vec<f64>,
+}

@@ -1,0 +1,146 @@
+//! What of a sharing model is found out by conflicts, and where the search begins.
+
+use flowcast_model::sharing::Sharing;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::protocol::Congestion;
+
+/// A field of the network file that conflicts say something about.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Dotted name.
+    pub field: &'static str,
+    /// What it may be.
+    pub range: (f64, f64),
+    scale: Scale,
+    place: fn(&mut Sharing) -> &mut Option<f64>,
+}
+
+/// In what the search is straight.
+#[derive(Debug, Clone, Copy)]
+enum Scale {
+    Linear,
+    Logarithm,
+    /// The logarithm of one more: of the time that a flow with this cut takes.
+    LogarithmOfOneMore,
+}
+
+impl Parameter {
+    /// As the search has it.
+    pub fn to_search(self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => value,
+            Scale::Logarithm => value.ln(),
+            Scale::LogarithmOfOneMore => value.ln_1p(),
+        }
+    }
+
+    /// As the file has it.
+    pub fn in_file(self, value: f64) -> f64 {
+        let (low, high) = self.range;
+        let value = match self.scale {
+            Scale::Linear => value,
+            Scale::Logarithm => value.exp(),
+            Scale::LogarithmOfOneMore => value.exp_m1(),
+        };
+        value.clamp(low, high)
+    }
+
+    /// The bounds of the search.
+    pub fn search_range(self) -> (f64, f64) {
+        (self.to_search(self.range.0), self.to_search(self.range.1))
+    }
+
+    /// Writes it among the parameters of the models.
+    pub fn set(self, sharing: &mut Sharing, value: f64) {
+        *(self.place)(sharing) = Some(value);
+    }
+}
+
+/// A model that is held against the conflicts.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    /// The model.
+    pub model: Model,
+    /// What it needs besides its parameters.
+    pub needs: Needs,
+    /// What is fitted.
+    pub parameters: &'static [Parameter],
+    /// Where searches begin, in the order of the parameters.
+    pub starts: &'static [&'static [f64]],
+}
+
+/// What a candidate takes from the measurement's transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// The window, to follow how queues fill.
+    Window,
+    /// All of it, and wire rates.
+    Transport,
+}
+
+const CUT: (f64, f64) = (0.0, 20.0);
+
+const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
+    Parameter { field, range: CUT, scale: Scale::LogarithmOfOneMore, place }
+}
+
+const ALPHA: Parameter = Parameter {
+    field: "sharing.alpha",
+    range: (0.1, 100.0),
+    scale: Scale::Logarithm,
+    place: |sharing| &mut sharing.alpha,
+};
+
+const KAPPA: Parameter =
+    Parameter { field: "sharing.kappa", range: (0.0, 2.0), scale: Scale::Linear, place: |sharing| &mut sharing.kappa };
+
+/// `start_end` is no parameter: a flow alone is cut by it, and what a flow alone gets is the unit of all cuts.
+const CUTS: [Parameter; 4] = [
+    cut("sharing.odd_end", |sharing| &mut sharing.odd_end),
+    cut("sharing.odd_inner", |sharing| &mut sharing.odd_inner),
+    cut("sharing.io_out", |sharing| &mut sharing.io_out),
+    cut("sharing.include", |sharing| &mut sharing.include),
+];
+
+const fn plain(model: Model) -> Candidate {
+    Candidate { model, needs: Needs::Nothing, parameters: &[], starts: &[&[]] }
+}
+
+/// The models, the simpler ones first. Cuts begin at those of LAM, MPICH and Myrinet in RR-5910, Table 2.
+const FLUID: [Candidate; 7] = [
+    plain(Model::Independent),
+    plain(Model::Fair),
+    plain(Model::DegreeFair),
+    plain(Model::Asymmetric),
+    Candidate {
+        parameters: &CUTS,
+        starts: &[&[0.5, 2.0, 3.0, 0.5], &[0.75, 4.0 / 3.0, 3.0, 0.5], &[1.0, 1.0, 0.0, 0.0]],
+        ..plain(Model::FlowCuts)
+    },
+    Candidate { parameters: &[ALPHA], starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
+    Candidate {
+        parameters: &[ALPHA, KAPPA],
+        starts: &[&[1.0, 1.0], &[1.0, 0.1], &[2.41, 0.1], &[0.5, 0.5], &[8.0, 0.1]],
+        ..plain(Model::ClosedLoop)
+    },
+];
+
+/// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
+/// window, the closed loop while it settles if all flows keep the same window, and the packet level.
+pub fn candidates(transport: Option<&Sharing>) -> Vec<Candidate> {
+    let mut all = FLUID.to_vec();
+    if let Some(transport) = transport {
+        if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {
+            all.push(Candidate { needs: Needs::Window, ..plain(Model::ClosedLoop) });
+        }
+        all.push(Candidate { needs: Needs::Transport, ..plain(Model::Packet) });
+    }
+    all
+}
+
+/// The parameter that stands in this field.
+pub fn known(field: &str) -> Option<Parameter> {
+    FLUID.iter().flat_map(|candidate| candidate.parameters).copied().find(|known| known.field == field)
+}

@@ -1,0 +1,180 @@
+//! The parameters of one model that explain the conflicts best, and how well they do.
+
+use std::collections::BTreeMap;
+
+use super::parameters::{Candidate, Needs};
+use super::{BackboneLimit, ConflictFitError, Errors, Links, Observed, Predictor, errors};
+use crate::descent::{Lowest, descend};
+use flowcast_model::cluster::conflicts::{Conflict, Kind};
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::collective::Collectives;
+use flowcast_model::file_system::FileSystem;
+use flowcast_model::machine::Machine;
+use flowcast_model::network::{Backbone, Network, Nic, PointToPoint, Rule, SCHEMA};
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
+use flowcast_model::sharing::{Sharing, SharingError};
+use flowcast_units::{Bytes, Rate, Time};
+
+/// What predictions need apart from the network.
+pub struct Fitter<'a> {
+    /// Where the nodes stand.
+    pub racks: &'a Racks,
+    /// Steps flows through their events.
+    pub predictor: &'a Predictor<'a>,
+    /// What carried the messages, if it is known.
+    pub transport: Option<&'a Sharing>,
+    /// The models.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Predicted and measured durations of several conflicts.
+#[derive(Debug, Default)]
+pub struct Judged {
+    predicted: Vec<f64>,
+    measured: Vec<f64>,
+    names: Vec<(String, u32)>,
+}
+
+impl Judged {
+    /// The errors of all of them.
+    pub fn errors(&self) -> Result<Errors, ConflictFitError> {
+        errors(&self.predicted, &self.measured, &self.names)
+    }
+}
+
+impl Fitter<'_> {
+    /// The best of the searches from all starts.
+    pub fn search(&self, candidate: &Candidate, links: &Links, observed: &[Observed<'_>]) -> Lowest {
+        let from = |start: &&[f64]| {
+            let start: Vec<f64> = start.iter().zip(candidate.parameters).map(|(x, p)| p.to_search(*x)).collect();
+            self.refine(candidate, &start, links, observed)
+        };
+        let ends = candidate.starts.iter().map(from);
+        ends.min_by(|a, b| a.squares.total_cmp(&b.squares)).expect("each candidate has a start")
+    }
+
+    /// Down from one place. Where a model has no solution there, it stays.
+    pub fn refine(&self, candidate: &Candidate, start: &[f64], links: &Links, observed: &[Observed<'_>]) -> Lowest {
+        let ranges: Vec<(f64, f64)> = candidate.parameters.iter().map(|parameter| parameter.search_range()).collect();
+        let stay = || Lowest { at: start.to_vec(), squares: f64::INFINITY, is_felt: vec![false; start.len()] };
+        if ranges.is_empty() {
+            return Lowest { squares: 0.0, ..stay() };
+        }
+        let mut residuals = |at: &[f64]| self.residuals(candidate, at, links, observed);
+        descend(start, &ranges, &mut residuals).unwrap_or_else(stay)
+    }
+
+    fn residuals(
+        &self,
+        candidate: &Candidate,
+        at: &[f64],
+        links: &Links,
+        observed: &[Observed<'_>],
+    ) -> Option<Vec<f64>> {
+        let network = self.network_with(candidate, at, links);
+        let mut all = Vec::new();
+        for one in observed.iter().filter(|one| one.conflict.kind != Kind::Alone) {
+            let durations = self.durations(candidate.model, &network, one.conflict).ok()?;
+            let pairs = durations.iter().zip(&one.medians);
+            all.extend(pairs.map(|(predicted, measured)| (predicted.as_nanos() / measured.as_nanos()).ln()));
+        }
+        Some(all)
+    }
+
+    /// The network of a place of the search.
+    pub fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
+        let transport = self.transport.cloned().unwrap_or_default();
+        match candidate.needs {
+            Needs::Nothing => {
+                let mut sharing = plain_sharing(links);
+                for (parameter, value) in candidate.parameters.iter().zip(at) {
+                    parameter.set(&mut sharing, parameter.in_file(*value));
+                }
+                Network { sharing, ..plain_network(links) }
+            }
+            Needs::Window => Network { sharing: settling(&plain_sharing(links), &transport), ..plain_network(links) },
+            Needs::Transport => packet_network(links, &transport),
+        }
+    }
+
+    /// Predicted durations of a conflict.
+    pub fn durations(&self, model: Model, network: &Network, conflict: &Conflict) -> Result<Vec<Time>, SharingError> {
+        (self.predictor)(&conflict.flows, self.racks, network, model)
+    }
+
+    /// Adds a conflict's prediction. What a model has no solution for counts as predicted to take no time.
+    pub fn judge(&self, model: Model, network: &Network, observed: &Observed<'_>, judged: &mut Judged) {
+        let none = |_| vec![Time::ZERO; observed.medians.len()];
+        let durations = self.durations(model, network, observed.conflict).unwrap_or_else(none);
+        for ((flow, predicted), measured) in observed.conflict.flows.iter().zip(durations).zip(&observed.medians) {
+            judged.predicted.push(predicted.as_seconds());
+            judged.measured.push(measured.as_seconds());
+            judged.names.push((observed.conflict.name.clone(), flow.id));
+        }
+    }
+
+    /// The errors of a model on some conflicts.
+    pub fn errors<'o, 'c: 'o>(
+        &self,
+        model: Model,
+        network: &Network,
+        observed: impl Iterator<Item = &'o Observed<'c>>,
+    ) -> Result<Errors, ConflictFitError> {
+        let mut judged = Judged::default();
+        observed.for_each(|one| self.judge(model, network, one, &mut judged));
+        judged.errors()
+    }
+}
+
+/// The closed loop with equal windows, followed while queues fill: alpha = kappa = 1.
+pub fn settling(sharing: &Sharing, transport: &Sharing) -> Sharing {
+    Sharing { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true), window: transport.window, ..sharing.clone() }
+}
+
+/// The packet level counts frames: wire rates, and no latency that is a frame's own way through the switch.
+pub fn packet_network(links: &Links, transport: &Sharing) -> Network {
+    let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
+    let frame = (segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64;
+    let wire = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * frame);
+    let through = links.rate.time_for(segment);
+    let latency = if links.latency > through { links.latency - through } else { Time::ZERO };
+    let backbone = links.backbone.map(|limit| BackboneLimit { rate: wire(limit.rate), ..limit });
+    let model = Some(Model::Packet.name().to_owned());
+    Network {
+        sharing: Sharing { model, ..transport.clone() },
+        ..plain_network(&Links { latency, rate: wire(links.rate), backbone })
+    }
+}
+
+/// What is not searched for: the backbone's limit, and the cut of a flow alone.
+pub fn plain_sharing(links: &Links) -> Sharing {
+    let backbone_from = links.backbone.map(|limit| limit.from);
+    Sharing { backbone_from, start_end: Some(0.0), ..Sharing::default() }
+}
+
+/// A network of these links whose messages follow Hockney's rule.
+pub fn plain_network(links: &Links) -> Network {
+    Network {
+        schema: SCHEMA.to_owned(),
+        name: String::new(),
+        title: String::new(),
+        source: String::new(),
+        point_to_point: PointToPoint { rule: Rule::Hockney, rendezvous_from: None },
+        nic: Nic {
+            latency: links.latency,
+            bandwidth: Some(links.rate),
+            gap_per_byte: None,
+            overhead: Time::ZERO,
+            gap: Time::ZERO,
+        },
+        backbone: links.backbone.map(|limit| Backbone { bandwidth: limit.rate }),
+        topology: None,
+        sharing: Sharing::default(),
+        machine: Machine::default(),
+        collectives: Collectives::default(),
+        file_system: FileSystem::default(),
+        intervals: BTreeMap::new(),
+        provenance: BTreeMap::new(),
+    }
+}

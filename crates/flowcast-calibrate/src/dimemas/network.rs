@@ -1,0 +1,76 @@
+//! A fit as a network file.
+
+use std::collections::BTreeMap;
+
+use super::DimemasFit;
+use flowcast_model::collective::Collectives;
+use flowcast_model::file_system::FileSystem;
+use flowcast_model::machine::{Machine, NodeGroup};
+use flowcast_model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
+use flowcast_model::sharing::Sharing;
+use flowcast_units::{Bytes, Rate, Time};
+
+impl DimemasFit {
+    /// The fitted network; messages of at least `rendezvous_from` wait for their receiver.
+    pub fn to_network(
+        &self,
+        name: &str,
+        rendezvous_from: Option<Bytes>,
+        provenance: BTreeMap<String, String>,
+    ) -> Network {
+        let mut collectives = Collectives::default();
+        collectives.rows.extend(&self.rows);
+        let group = NodeGroup {
+            // As many nodes as ranks.
+            count: 0,
+            in_links: self.links.incoming,
+            out_links: self.links.outgoing,
+            ..NodeGroup::default()
+        };
+        Network {
+            schema: SCHEMA.to_owned(),
+            name: name.to_owned(),
+            title: "Dimemas' parameters found by search".to_owned(),
+            source: format!("flowcast fit --regions, {} regions", self.regions.len()),
+            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from },
+            nic: Nic {
+                latency: Time::from_nanos(self.latency.as_nanos().round()),
+                bandwidth: Some(Rate::from_bytes_per_second(self.bandwidth.as_bytes_per_second().round())),
+                gap_per_byte: None,
+                overhead: Time::ZERO,
+                gap: Time::ZERO,
+            },
+            backbone: None,
+            topology: None,
+            sharing: Sharing::default(),
+            machine: Machine { buses: self.buses, nodes: vec![group], ..Machine::default() },
+            collectives,
+            file_system: FileSystem::default(),
+            intervals: BTreeMap::new(),
+            provenance,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Links;
+    use super::*;
+    use flowcast_units::CollectiveOp;
+
+    #[test]
+    fn the_network_file_says_what_was_found_and_is_read_back() {
+        let fit = DimemasFit {
+            latency: Time::from_micros(120.0),
+            bandwidth: Rate::from_bytes_per_second(2.35e6),
+            links: Links { incoming: 1, outgoing: 0 },
+            buses: 3,
+            rows: BTreeMap::from([(CollectiveOp::Bcast, "LIN MAX | NULL".parse().unwrap())]),
+            regions: Vec::new(),
+        };
+        let network = fit.to_network("found", Some(Bytes(65_536)), BTreeMap::new());
+        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+        assert_eq!(network.collectives.row(CollectiveOp::Bcast).to_string(), "LIN MAX | NULL");
+        assert_eq!((network.machine.buses, network.machine.nodes[0].in_links), (3, 1));
+    }
+}

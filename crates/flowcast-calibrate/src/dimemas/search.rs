@@ -1,0 +1,295 @@
+//! The search.
+
+use std::collections::BTreeMap;
+
+use super::regions::{Parameters, by_row, once};
+use super::{DimemasFit, DimemasFitError, Exercise, Links, MeasuredRegion};
+use flowcast_model::collective::{Phase, PhaseSize, Repeats, Row};
+use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
+
+/// More links of a node are as good as no limit for what is measured.
+const MOST_LINKS: u32 = 4;
+/// A change that helps less is none; it would only make the table differ from a simpler one.
+const LEAST_GAIN: f64 = 1e-9;
+
+/// Finds the parameters.
+///
+/// # Errors
+/// [`DimemasFitError`]: round trips of fewer than two sizes, or a region that took no time.
+pub fn fit(regions: &[MeasuredRegion]) -> Result<DimemasFit, DimemasFitError> {
+    if let Some(region) = regions.iter().find(|region| region.once <= Time::ZERO) {
+        return Err(DimemasFitError::NoTime(region.name.clone()));
+    }
+    let task = Task::new(regions);
+    let mut best = task.settled(line(regions)?);
+    let mut step = 1.5f64;
+    while step > 1.002 {
+        match task.neighbour(&best, step) {
+            Some(better) => best = better,
+            None => step = step.sqrt(),
+        }
+    }
+    Ok(task.finish(&best))
+}
+
+/// The line through the round trips that minimises the sum of squared relative residuals.
+fn line(regions: &[MeasuredRegion]) -> Result<Parameters, DimemasFitError> {
+    let round_trips: Vec<&MeasuredRegion> =
+        regions.iter().filter(|region| region.exercise == Exercise::PingPong).collect();
+    let mut sizes: Vec<Bytes> = round_trips.iter().map(|region| region.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() < 2 {
+        return Err(DimemasFitError::TooFewRoundTrips(sizes.len()));
+    }
+    let (mut weights, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for region in round_trips {
+        let (size, time) = (region.size.0 as f64, region.once.as_nanos() / 2.0);
+        let weight = 1.0 / (time * time);
+        weights += weight;
+        x += weight * size;
+        y += weight * time;
+        xx += weight * size * size;
+        xy += weight * size * time;
+    }
+    let slope = (weights * xy - x * y) / (weights * xx - x * x);
+    let slope = slope.max(1e-3);
+    let intercept = ((y - slope * x) / weights).max(1.0);
+    Ok(Parameters {
+        latency: Time::from_nanos(intercept),
+        bandwidth: Rate::from_bytes_per_second(1e9 / slope),
+        links: Links { incoming: 1, outgoing: 1 },
+        buses: 0,
+    })
+}
+
+/// A region of one operation, with the bytes that a rank sends and receives in it.
+type SizedRegion<'a> = (&'a MeasuredRegion, (Bytes, Bytes));
+
+struct Task<'a> {
+    regions: &'a [MeasuredRegion],
+    /// Regions of messages.
+    messages: Vec<&'a MeasuredRegion>,
+    /// Regions of each operation, with the bytes sent and received.
+    operations: BTreeMap<CollectiveOp, Vec<SizedRegion<'a>>>,
+    rows: Vec<Row>,
+    links: Vec<Links>,
+    most_buses: u32,
+}
+
+/// Parameters with the best table for them, and by how much they miss.
+struct Settled {
+    parameters: Parameters,
+    rows: BTreeMap<CollectiveOp, Row>,
+    miss: f64,
+}
+
+impl<'a> Task<'a> {
+    fn new(regions: &'a [MeasuredRegion]) -> Task<'a> {
+        let mut task = Task {
+            regions,
+            messages: Vec::new(),
+            operations: BTreeMap::new(),
+            rows: all_rows(),
+            links: all_links(),
+            most_buses: regions.iter().map(|region| region.ranks / 2).max().unwrap_or(0),
+        };
+        for region in regions {
+            match region.exercise {
+                Exercise::Collective(op, send, recv) => {
+                    task.operations.entry(op).or_default().push((region, (send, recv)));
+                }
+                _ => task.messages.push(region),
+            }
+        }
+        task
+    }
+
+    /// The first better of the points around: latency and bandwidth one step up or down.
+    fn neighbour(&self, settled: &Settled, step: f64) -> Option<Settled> {
+        let Parameters { latency, bandwidth, .. } = settled.parameters;
+        let moves = [(step, 1.0), (1.0 / step, 1.0), (1.0, step), (1.0, 1.0 / step)];
+        let moved = moves.into_iter().map(|(of_latency, of_bandwidth)| {
+            self.settled(Parameters {
+                latency: latency * of_latency,
+                bandwidth: Rate::from_bytes_per_second(bandwidth.as_bytes_per_second() * of_bandwidth),
+                ..settled.parameters
+            })
+        });
+        moved.filter(|moved| moved.miss < settled.miss - LEAST_GAIN).min_by(|a, b| a.miss.total_cmp(&b.miss))
+    }
+
+    /// The best links, buses and rows for this latency and bandwidth.
+    fn settled(&self, parameters: Parameters) -> Settled {
+        let mut best: Option<Settled> = None;
+        for buses in 0..=self.most_buses {
+            let at_links = |links: &Links| {
+                let parameters = Parameters { links: *links, buses, ..parameters };
+                (parameters, self.miss_of_messages(&parameters))
+            };
+            let (parameters, of_messages) = smallest(self.links.iter().map(at_links));
+            let mut miss = of_messages;
+            let mut rows = BTreeMap::new();
+            for (op, regions) in &self.operations {
+                let (row, of_op) = smallest(self.rows.iter().map(|row| (*row, miss_of(regions, *row, &parameters))));
+                rows.insert(*op, row);
+                miss += of_op;
+            }
+            let miss = miss / self.regions.len() as f64;
+            if best.as_ref().is_none_or(|best| miss < best.miss - LEAST_GAIN) {
+                best = Some(Settled { parameters, rows, miss });
+            }
+        }
+        best.expect("no limit on buses is always tried")
+    }
+
+    fn miss_of_messages(&self, parameters: &Parameters) -> f64 {
+        let miss = |region: &&MeasuredRegion| {
+            off(once(region, parameters).expect("collectives are not among them"), region.once)
+        };
+        self.messages.iter().map(miss).sum()
+    }
+
+    fn finish(&self, settled: &Settled) -> DimemasFit {
+        let Parameters { latency, bandwidth, links, buses } = settled.parameters;
+        let predicted = |region: &MeasuredRegion| match region.exercise {
+            Exercise::Collective(op, send, recv) => {
+                by_row(region, (send, recv), settled.rows[&op], &settled.parameters)
+            }
+            _ => once(region, &settled.parameters).expect("not a collective"),
+        };
+        let regions = self.regions.iter().map(|region| (region.clone(), predicted(region))).collect();
+        DimemasFit { latency, bandwidth, links, buses, rows: settled.rows.clone(), regions }
+    }
+}
+
+fn miss_of(regions: &[(&MeasuredRegion, (Bytes, Bytes))], row: Row, parameters: &Parameters) -> f64 {
+    regions.iter().map(|(region, sizes)| off(by_row(region, *sizes, row, parameters), region.once)).sum()
+}
+
+/// `|ln(predicted / measured)|`; a prediction of nothing is a thousandfold off.
+fn off(predicted: Time, measured: Time) -> f64 {
+    let ratio = (predicted.as_nanos() / measured.as_nanos()).max(1e-3);
+    ratio.ln().abs()
+}
+
+/// The first of those with the smallest miss.
+fn smallest<T>(candidates: impl Iterator<Item = (T, f64)>) -> (T, f64) {
+    let mut best: Option<(T, f64)> = None;
+    for (candidate, miss) in candidates {
+        if best.as_ref().is_none_or(|(_, least)| miss < least - LEAST_GAIN) {
+            best = Some((candidate, miss));
+        }
+    }
+    best.expect("there is always a candidate")
+}
+
+/// Simple ones first, so that of equals the simpler one is taken.
+fn all_rows() -> Vec<Row> {
+    use PhaseSize::{Max, Mean, Min, Recv, Send, Sum, TwiceMax};
+    use Repeats::{Constant, Linear, Logarithmic, Null};
+    let null = Phase { repeats: Null, size: Max };
+    let with = |repeats| [Max, Min, Mean, TwiceMax, Sum, Send, Recv].map(|size| Phase { repeats, size });
+    let phases: Vec<Phase> = [Constant, Logarithmic, Linear].into_iter().flat_map(with).collect();
+    let alone = phases.iter().map(|phase| Row { fan_in: *phase, fan_out: null });
+    let both = phases.iter().flat_map(|first| phases.iter().map(|second| Row { fan_in: *first, fan_out: *second }));
+    alone.chain(both).collect()
+}
+
+/// One link each way first.
+fn all_links() -> Vec<Links> {
+    let mut all = vec![Links { incoming: 1, outgoing: 0 }];
+    for incoming in 1..=MOST_LINKS {
+        all.extend((1..=MOST_LINKS).map(|outgoing| Links { incoming, outgoing }));
+    }
+    all.sort_by_key(|links| (links.outgoing == 0, links.incoming + links.outgoing));
+    all.push(Links { incoming: 0, outgoing: 0 });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [u64; 6] = [16, 256, 4096, 16_384, 65_536, 262_144];
+
+    fn truth() -> (Parameters, Vec<(CollectiveOp, &'static str)>) {
+        let parameters = Parameters {
+            latency: Time::from_micros(130.0),
+            bandwidth: Rate::from_bytes_per_second(2.4e6),
+            links: Links { incoming: 1, outgoing: 2 },
+            buses: 0,
+        };
+        let rows = vec![
+            (CollectiveOp::Bcast, "LOG MAX | NULL"),
+            (CollectiveOp::Allreduce, "LOG 2MAX | LOG MAX"),
+            (CollectiveOp::Alltoall, "LIN MEAN | CT MAX"),
+        ];
+        (parameters, rows)
+    }
+
+    /// What the regions of `ranks` take under the truth, each off by up to `noise`.
+    fn measured(ranks: u32, noise: f64) -> Vec<MeasuredRegion> {
+        let (parameters, rows) = truth();
+        let messages =
+            [Exercise::PingPong, Exercise::Exchange, Exercise::FanOut, Exercise::FanIn, Exercise::Pairs].into_iter();
+        let mut regions = Vec::new();
+        for size in SIZES.map(Bytes) {
+            let blank =
+                |exercise| MeasuredRegion { name: "x".into(), exercise, size, ranks, once: Time::from_nanos(1.0) };
+            for exercise in messages.clone() {
+                let region = blank(exercise);
+                regions.push(MeasuredRegion { once: once(&region, &parameters).unwrap(), ..region });
+            }
+            for (op, row) in &rows {
+                let (send, recv) = (size, Bytes(size.0 * u64::from(ranks)));
+                let region = blank(Exercise::Collective(*op, send, recv));
+                let once = by_row(&region, (send, recv), row.parse().unwrap(), &parameters);
+                regions.push(MeasuredRegion { once, ..region });
+            }
+        }
+        for (at, region) in regions.iter_mut().enumerate() {
+            region.once = region.once * (1.0 + noise * ((at * 7 % 11) as f64 / 5.0 - 1.0));
+        }
+        regions
+    }
+
+    #[test]
+    fn the_truth_behind_exact_regions_is_found() {
+        let fit = fit(&measured(6, 0.0)).unwrap();
+        let (truth, rows) = truth();
+        assert!((fit.latency.as_micros() / 130.0 - 1.0).abs() < 2e-3, "{}", fit.latency);
+        assert!((fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 2e-3, "{}", fit.bandwidth);
+        assert_eq!((fit.links, fit.buses), (truth.links, truth.buses));
+        assert_eq!(fit.rows.len(), rows.len());
+        assert!(fit.share_within(0.005) == 1.0, "{:?}", fit.rows);
+        assert_eq!(fit.rows[&CollectiveOp::Bcast].to_string(), "LOG MAX | NULL");
+    }
+
+    #[test]
+    fn noise_of_five_percent_moves_the_parameters_by_less() {
+        let fit = fit(&measured(6, 0.05)).unwrap();
+        assert!((fit.latency.as_micros() / 130.0 - 1.0).abs() < 0.05, "{}", fit.latency);
+        assert!((fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 0.05, "{}", fit.bandwidth);
+        assert!(fit.share_within(0.1) > 0.95);
+    }
+
+    #[test]
+    fn one_bus_is_told_from_none() {
+        let mut regions = measured(6, 0.0);
+        let (truth, _) = truth();
+        let one = Parameters { buses: 1, ..truth };
+        regions.retain(|region| !matches!(region.exercise, Exercise::Collective(..)));
+        regions.iter_mut().for_each(|region| region.once = once(region, &one).unwrap());
+        assert_eq!(fit(&regions).unwrap().buses, 1);
+    }
+
+    #[test]
+    fn without_round_trips_or_time_nothing_is_fitted() {
+        let mut regions = measured(4, 0.0);
+        regions[0].once = Time::ZERO;
+        assert_eq!(fit(&regions).unwrap_err().to_string(), "region `x`: found a time of 0, expected one above");
+        regions.retain(|region| region.exercise != Exercise::PingPong);
+        assert_eq!(fit(&regions).unwrap_err(), DimemasFitError::TooFewRoundTrips(0));
+    }
+}

@@ -1,0 +1,270 @@
+//! One set of medians to one set of parameters; the bootstrap calls this again and again.
+//!
+//! All numbers are nanoseconds, and sizes are bytes beyond the first.
+
+use super::loggp::{FitOptions, LineMethod, SizeChoice};
+use super::prtt::PrttPoint;
+use super::samples::PrttSamples;
+use super::verdict::FitError;
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::regression::{
+    Line, least_squares, least_squares_at_least_zero, theil_sen, theil_sen_at_least_zero,
+};
+use flowcast_model::stats::resampling::Resampler;
+use flowcast_model::stats::sample::median_in_place;
+use flowcast_units::Time;
+
+/// A delay is clearly above the gap from this multiple on; nearer, the two disturb each other (section 3.5.2).
+const CLEAR_DELAY: f64 = 2.0;
+
+/// A spacing or a knee that differs by this little from another is the same.
+const ROUNDING: f64 = 1e-9;
+
+/// Which points belong together, and the samples of each.
+pub(super) struct Design {
+    points: Vec<PrttPoint>,
+    samples: Vec<Vec<f64>>,
+    gaps: Vec<Pair>,
+    delays: Vec<Pair>,
+    round_trips: Vec<usize>,
+    /// Points with several messages whose size has no plain round trip.
+    pub unpaired: usize,
+}
+
+/// Places of `PRTT_{n,d}(s)` and of `PRTT_{1,0}(s)`.
+struct Pair {
+    many: usize,
+    one: usize,
+}
+
+impl Design {
+    pub fn new(samples: &PrttSamples) -> Design {
+        let (points, samples): (Vec<PrttPoint>, Vec<Vec<f64>>) =
+            samples.points().map(|(point, times)| (point, times.iter().map(|time| time.as_nanos()).collect())).unzip();
+        let mut design = Design { points, samples, gaps: vec![], delays: vec![], round_trips: vec![], unpaired: 0 };
+        for many in 0..design.points.len() {
+            let point = design.points[many];
+            match design.points.binary_search(&PrttPoint::round_trip(point.size)) {
+                Ok(one) if one == many => design.round_trips.push(many),
+                Ok(one) if point.delay == Time::ZERO => design.gaps.push(Pair { many, one }),
+                Ok(one) => design.delays.push(Pair { many, one }),
+                Err(_) => design.unpaired += 1,
+            }
+        }
+        design
+    }
+
+    /// The fewest samples that a point has.
+    pub fn fewest_samples(&self) -> usize {
+        self.samples.iter().map(Vec::len).min().unwrap_or(0)
+    }
+
+    /// Points with several messages and no delay.
+    pub fn gap_points(&self) -> usize {
+        self.gaps.len()
+    }
+
+    pub fn medians(&self) -> Vec<f64> {
+        self.samples.iter().map(|samples| median_in_place(&mut samples.clone())).collect()
+    }
+
+    /// Medians of samples drawn with replacement within each point.
+    pub fn resampled_medians(&self, resampler: &mut Resampler) -> Vec<f64> {
+        let mut drawn = Vec::new();
+        let mut median = |samples: &Vec<f64>| {
+            resampler.draw_into(samples, &mut drawn);
+            median_in_place(&mut drawn)
+        };
+        self.samples.iter().map(&mut median).collect()
+    }
+
+    /// The points and their medians, side by side.
+    pub fn points(&self) -> &[PrttPoint] {
+        &self.points
+    }
+
+    /// Time between two sends of a pair's messages: `(PRTT_{n,d}(s) - PRTT_{1,0}(s)) / (n - 1)`.
+    fn spacing(&self, pair: &Pair, medians: &[f64]) -> f64 {
+        (medians[pair.many] - medians[pair.one]) / f64::from(self.points[pair.many].messages - 1)
+    }
+
+    fn gap_points_of(&self, medians: &[f64]) -> Vec<(f64, f64)> {
+        let point = |pair: &Pair| (self.points[pair.many].beyond_first_byte(), self.spacing(pair, medians));
+        self.gaps.iter().map(point).collect()
+    }
+}
+
+/// The parameters of one set of medians: as they come out, and held at or above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Estimate {
+    /// `g` and `G`, unconstrained.
+    pub free_line: Line,
+    /// `g` and `G`.
+    pub line: Line,
+    pub free_overhead: f64,
+    pub overhead: f64,
+    pub free_latency: f64,
+    pub latency: f64,
+    /// Bytes beyond the first from which the gap and not the overhead spaces messages, if that is above 0.
+    pub knee: Option<f64>,
+    /// Shortest time between two sends in a row.
+    pub shortest_spacing: f64,
+    /// Longest time between two sends in a row.
+    pub longest_spacing: f64,
+    /// Points that g and G rest on.
+    pub gap_points: usize,
+    /// The overhead rests on a delay that is only little above the gap.
+    pub short_delay: bool,
+}
+
+pub(super) fn estimate(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Estimate, FitError> {
+    let Sending { points, line, overhead, knee, shortest_spacing } = sending(design, medians, options)?;
+    let sending_overhead = overhead.value.max(0.0);
+    let one_way = one_way_of_one_byte(design, medians, options.line)?.max(0.0);
+    Ok(Estimate {
+        free_line: free_line(&points, options.line)?,
+        line,
+        free_overhead: overhead.value,
+        overhead: sending_overhead.min(one_way / 2.0),
+        free_latency: one_way - 2.0 * sending_overhead,
+        latency: (one_way - 2.0 * sending_overhead).max(0.0),
+        knee: Some(knee).filter(|knee| *knee > ROUNDING && knee.is_finite()),
+        shortest_spacing,
+        longest_spacing: points.iter().map(|point| point.1).fold(0.0, f64::max),
+        gap_points: points.len(),
+        short_delay: overhead.short_delay,
+    })
+}
+
+/// What spaces messages: the line of g and G with its points, and the overhead.
+struct Sending {
+    points: Vec<(f64, f64)>,
+    line: Line,
+    overhead: Overhead,
+    knee: f64,
+    shortest_spacing: f64,
+}
+
+/// Fits, drops the sizes left of the knee, and fits again until none is left to drop. Sizes once dropped stay out.
+/// Without noise a line through points on both sides of the true knee meets the overhead left of it, so this ends at
+/// the true knee and drops no point beyond.
+///
+/// Under LogGP no spacing is below the overhead. Where a network breaks this, because a message after a pause costs
+/// its sender more than one in a row (over TCP it wakes the receiver), the shortest spacing stands for the overhead
+/// in the knee: no more than that can have hidden the gap.
+fn sending(design: &Design, medians: &[f64], options: &FitOptions) -> Result<Sending, FitError> {
+    let mut points = design.gap_points_of(medians);
+    require_sizes(points.iter().map(|point| point.0), "g and G", "n > 1 and d_us = 0")?;
+    let shortest_spacing = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min).max(0.0);
+    loop {
+        let line = line_at_least_zero(&points, options.line)?;
+        let overhead = overhead(design, medians, line)?;
+        let hiding = overhead.value.clamp(0.0, shortest_spacing);
+        let knee = knee(line, hiding);
+        let kept: Vec<(f64, f64)> =
+            points.iter().copied().filter(|point| line.at(point.0) >= hiding * (1.0 - ROUNDING)).collect();
+        if options.sizes == SizeChoice::Every || kept.len() == points.len() {
+            return Ok(Sending { points, line, overhead, knee, shortest_spacing });
+        }
+        require_two_above(&kept, knee)?;
+        points = kept;
+    }
+}
+
+/// The line `y = g + (s-1)·G` through every size, for choosing a delay before there is an overhead.
+pub(super) fn line_through_all(design: &Design) -> Result<Line, FitError> {
+    let points = design.gap_points_of(&design.medians());
+    require_sizes(points.iter().map(|point| point.0), "g and G", "n > 1 and d_us = 0")?;
+    Ok(line_at_least_zero(&points, LineMethod::LeastSquares)?)
+}
+
+/// `(o - g) / G`: left of it the processor and not the interface spaces messages.
+fn knee(line: Line, overhead: f64) -> f64 {
+    if overhead <= line.intercept { f64::NEG_INFINITY } else { (overhead - line.intercept) / line.slope }
+}
+
+struct Overhead {
+    value: f64,
+    short_delay: bool,
+}
+
+/// `o = spacing - d` at the smallest size where the delay hides the gap.
+fn overhead(design: &Design, medians: &[f64], line: Line) -> Result<Overhead, FitError> {
+    let ratio = |pair: &&Pair| {
+        let point = design.points[pair.many];
+        point.delay.as_nanos() / line.at(point.beyond_first_byte())
+    };
+    let hidden = |least: f64| design.delays.iter().filter(move |pair| ratio(pair) > least).collect::<Vec<&Pair>>();
+    let clear = hidden(CLEAR_DELAY);
+    let short_delay = clear.is_empty();
+    let pairs = if short_delay { hidden(1.0) } else { clear };
+    let smallest = pairs.iter().map(|pair| design.points[pair.many].size).min();
+    let Some(smallest) = smallest else { return Err(no_overhead(design, line)) };
+    let mut values: Vec<f64> = pairs
+        .iter()
+        .filter(|pair| design.points[pair.many].size == smallest)
+        .map(|pair| design.spacing(pair, medians) - design.points[pair.many].delay.as_nanos())
+        .collect();
+    Ok(Overhead { value: median_in_place(&mut values), short_delay })
+}
+
+fn no_overhead(design: &Design, line: Line) -> FitError {
+    let longest = design.delays.iter().map(|pair| design.points[pair.many]).max_by_key(|point| point.delay);
+    match longest {
+        None => FitError::NoDelay,
+        Some(point) => FitError::ShortDelay {
+            delay: point.delay,
+            size: point.size,
+            gap: Time::from_nanos(line.at(point.beyond_first_byte())),
+        },
+    }
+}
+
+/// `2o + L`: the intercept of `PRTT_{1,0}(s)/2` over the bytes beyond the first.
+fn one_way_of_one_byte(design: &Design, medians: &[f64], method: LineMethod) -> Result<f64, FitError> {
+    let point = |&at: &usize| (design.points[at].beyond_first_byte(), medians[at] / 2.0);
+    let points: Vec<(f64, f64)> = design.round_trips.iter().map(point).collect();
+    require_sizes(points.iter().map(|point| point.0), "L", "n = 1")?;
+    Ok(free_line(&points, method)?.intercept)
+}
+
+fn line_at_least_zero(points: &[(f64, f64)], method: LineMethod) -> Result<Line, StatsError> {
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    match method {
+        LineMethod::LeastSquares => least_squares_at_least_zero(&x, &y),
+        LineMethod::TheilSen => theil_sen_at_least_zero(&x, &y),
+    }
+}
+
+fn free_line(points: &[(f64, f64)], method: LineMethod) -> Result<Line, StatsError> {
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    match method {
+        LineMethod::LeastSquares => least_squares(&x, &y),
+        LineMethod::TheilSen => theil_sen(&x, &y),
+    }
+}
+
+fn distinct(sizes: impl Iterator<Item = f64>) -> usize {
+    let mut sizes: Vec<f64> = sizes.collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    sizes.dedup();
+    sizes.len()
+}
+
+fn require_sizes(
+    sizes: impl Iterator<Item = f64>,
+    parameter: &'static str,
+    rows: &'static str,
+) -> Result<(), FitError> {
+    match distinct(sizes) {
+        found @ 0..2 => Err(FitError::TooFewSizes { parameter, rows, found }),
+        _ => Ok(()),
+    }
+}
+
+fn require_two_above(points: &[(f64, f64)], knee: f64) -> Result<(), FitError> {
+    match distinct(points.iter().map(|point| point.0)) {
+        found @ 0..2 => Err(FitError::TooFewAboveKnee { found, knee: knee + 1.0 }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,185 @@
+//! LogGP parameters from parametrised round trips (Lichei, sections 3.2.3 and 3.3).
+//!
+//! The median of each point's samples stands for it. Then
+//!
+//! - `g`, `G`: the line `y = g + (s-1)·G` through `(PRTT_{n,0}(s) - PRTT_{1,0}(s)) / (n-1)`;
+//! - `o = (PRTT_{n,d}(s) - PRTT_{1,0}(s)) / (n-1) - d` at the smallest size whose delay is above the gap;
+//! - `L`: the intercept of `PRTT_{1,0}(s)/2 - 2o` over `s-1`.
+//!
+//! The first line holds only where the interface and not the processor spaces the messages, `s > 1 + (o-g)/G`. The
+//! thesis fits every size and so finds g = 1.518 us where its own table says 0.897 us with o = 6.1 us; here the line
+//! is fitted again without the sizes left of this knee until none is left to drop.
+//!
+//! No parameter can be negative. One that comes out negative is held at 0, the others are fitted under this bound,
+//! and the fit carries a warning with the value as it came out. Where L comes out negative the sender's overhead is
+//! more than half of a message's way, and the one overhead that LogGP has for both sides is lowered to that half, so
+//! that `2o + L` stays as measured. Intervals are bootstrap percentiles: samples are drawn
+//! again within each point and the whole procedure is repeated.
+
+use super::estimate::{Design, Estimate, estimate, line_through_all};
+use super::prtt::{PrttPoint, prtt};
+use super::samples::PrttSamples;
+use super::verdict::{FitError, FitWarning, ModelError, warnings};
+use flowcast_model::loggp::LogGp;
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::error_measures::error_summary;
+use flowcast_model::stats::resampling::{Resampler, percentile_interval};
+use flowcast_units::{Time, TimePerByte};
+
+/// How to fit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FitOptions {
+    /// Which sizes g and G rest on.
+    pub sizes: SizeChoice,
+    /// Which line.
+    pub line: LineMethod,
+    /// Number of bootstrap replicates.
+    pub replicates: usize,
+    /// Confidence level of the intervals.
+    pub level: f64,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for FitOptions {
+    fn default() -> FitOptions {
+        FitOptions {
+            sizes: SizeChoice::AboveKnee,
+            line: LineMethod::LeastSquares,
+            replicates: 500,
+            level: 0.95,
+            seed: 1,
+        }
+    }
+}
+
+/// Which sizes g and G rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeChoice {
+    /// Those where the gap is longer than the overhead.
+    AboveKnee,
+    /// Every size, as the thesis has it.
+    Every,
+}
+
+/// Which line goes through the points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineMethod {
+    /// Smallest sum of squared distances.
+    LeastSquares,
+    /// Median of the slopes of all pairs: a quarter of wild points does not bend it.
+    TheilSen,
+}
+
+/// Lower and upper end for each parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogGpIntervals {
+    /// Of `L`.
+    pub latency: (Time, Time),
+    /// Of `o`.
+    pub overhead: (Time, Time),
+    /// Of `g`.
+    pub gap: (Time, Time),
+    /// Of `G`.
+    pub gap_per_byte: (TimePerByte, TimePerByte),
+}
+
+/// Parameters with all that is known about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogGpFit {
+    /// The parameters.
+    pub parameters: LogGp,
+    /// Their bootstrap intervals.
+    pub intervals: LogGpIntervals,
+    /// The options used.
+    pub options: FitOptions,
+    /// Size from which the gap and not the overhead spaces messages, if not from the first byte on; it may lie between
+    /// two sizes.
+    pub knee_size: Option<f64>,
+    /// Points that g and G rest on.
+    pub points_used: usize,
+    /// Points left of the knee.
+    pub points_excluded: usize,
+    /// Number of samples.
+    pub samples: usize,
+    /// How well the parameters give back the medians.
+    pub model_error: ModelError,
+    /// What a reader should know.
+    pub warnings: Vec<FitWarning>,
+}
+
+/// Fits the four parameters.
+///
+/// # Errors
+/// Too few points for a parameter, by name, or a level outside (0, 1).
+pub fn fit_loggp(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit, FitError> {
+    let design = Design::new(samples);
+    let medians = design.medians();
+    let best = estimate(&design, &medians, options)?;
+    let parameters = parameters(&best);
+    let model_error = model_error(&parameters, &design, &medians)?;
+    let replicates = replicates(&design, options);
+    let failed = options.replicates - replicates.len();
+    Ok(LogGpFit {
+        parameters,
+        intervals: intervals(&best, &replicates, options.level)?,
+        options: *options,
+        knee_size: best.knee.map(|knee| knee + 1.0),
+        points_used: best.gap_points,
+        points_excluded: design.gap_points() - best.gap_points,
+        samples: samples.len(),
+        model_error,
+        warnings: warnings(&design, &best, model_error, (failed, options.replicates)),
+    })
+}
+
+/// `g` and `G` by a line through every size: what a measurement needs to choose its delay.
+///
+/// # Errors
+/// Fewer than two sizes.
+pub fn preliminary_gap(samples: &PrttSamples) -> Result<(Time, TimePerByte), FitError> {
+    let line = line_through_all(&Design::new(samples))?;
+    Ok((Time::from_nanos(line.intercept), TimePerByte::from_nanos(line.slope)))
+}
+
+fn parameters(estimate: &Estimate) -> LogGp {
+    LogGp {
+        latency: Time::from_nanos(estimate.latency),
+        overhead: Time::from_nanos(estimate.overhead),
+        gap: Time::from_nanos(estimate.line.intercept),
+        gap_per_byte: TimePerByte::from_nanos(estimate.line.slope),
+    }
+}
+
+fn replicates(design: &Design, options: &FitOptions) -> Vec<Estimate> {
+    let mut resampler = Resampler::from_seed(options.seed);
+    let one = |_| estimate(design, &design.resampled_medians(&mut resampler), options).ok();
+    (0..options.replicates).filter_map(one).collect()
+}
+
+fn intervals(best: &Estimate, replicates: &[Estimate], level: f64) -> Result<LogGpIntervals, StatsError> {
+    let interval = |value: fn(&Estimate) -> f64| {
+        let values: Vec<f64> = replicates.iter().map(value).collect();
+        if values.is_empty() { Ok((value(best), value(best))) } else { percentile_interval(&values, level) }
+    };
+    let times = |(low, high)| (Time::from_nanos(low), Time::from_nanos(high));
+    let (low, high) = interval(|estimate| estimate.line.slope)?;
+    Ok(LogGpIntervals {
+        latency: times(interval(|estimate| estimate.latency)?),
+        overhead: times(interval(|estimate| estimate.overhead)?),
+        gap: times(interval(|estimate| estimate.line.intercept)?),
+        gap_per_byte: (TimePerByte::from_nanos(low), TimePerByte::from_nanos(high)),
+    })
+}
+
+fn model_error(parameters: &LogGp, design: &Design, medians: &[f64]) -> Result<ModelError, StatsError> {
+    let (points, measured): (Vec<PrttPoint>, Vec<f64>) =
+        design.points().iter().zip(medians).filter(|(_, median)| **median > 0.0).unzip();
+    let predicted: Vec<f64> = points.iter().map(|point| prtt(parameters, *point).as_nanos()).collect();
+    let summary = error_summary(&predicted, &measured)?;
+    Ok(ModelError {
+        mean_absolute: summary.mean_absolute,
+        worst: summary.worst.error,
+        worst_point: points[summary.worst.index],
+    })
+}

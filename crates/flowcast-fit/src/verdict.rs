@@ -1,0 +1,206 @@
+//! What can be wrong with a fit: errors where there is no result, warnings where there is one.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::estimate::{Design, Estimate};
+use super::prtt::PrttPoint;
+use flowcast_model::stats::StatsError;
+use flowcast_units::{Bytes, Time, TimePerByte};
+
+/// Fewer samples than this in a point tell nothing about its spread.
+const FEW_SAMPLES: usize = 6;
+/// A model that misses the medians by more than this share on average is worth a warning.
+const POOR_MODEL: f64 = 0.1;
+/// A spacing up to this multiple of the overhead shows nothing but the overhead.
+const HARDLY_ABOVE: f64 = 1.02;
+/// An overhead above this multiple of the shortest spacing contradicts the model.
+const CLEARLY_ABOVE: f64 = 1.1;
+/// A parameter that is 0 comes out of rounded sums as this much or less (nanoseconds).
+const ROUNDING: f64 = 1e-6;
+
+/// Why samples give no parameters.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum FitError {
+    /// A line needs two sizes.
+    #[error(
+        "{parameter}: found {found} sizes with samples of {rows} (and of n = 1 at the same size), expected at least 2"
+    )]
+    TooFewSizes {
+        /// What cannot be fitted.
+        parameter: &'static str,
+        /// The rows it needs.
+        rows: &'static str,
+        /// Sizes that have them.
+        found: usize,
+    },
+    /// The overhead hides the gap at nearly every size.
+    #[error(
+        "g and G: found {found} sizes above {knee:.0} B, where the gap overtakes the overhead, expected at least 2: \
+         measure larger sizes, or fit every size"
+    )]
+    TooFewAboveKnee {
+        /// Sizes above the knee.
+        found: usize,
+        /// The knee in bytes.
+        knee: f64,
+    },
+    /// Nothing shows the overhead.
+    #[error("o: found no samples with n > 1 and d_us > 0 (and of n = 1 at the same size), expected at least one point")]
+    NoDelay,
+    /// The gap hides the overhead.
+    #[error("o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap")]
+    ShortDelay {
+        /// The longest delay.
+        delay: Time,
+        /// Its size.
+        size: Bytes,
+        /// The gap at this size.
+        gap: Time,
+    },
+    /// A statistic that cannot be computed.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+/// Something about a fit that its reader should know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FitWarning {
+    /// A parameter came out negative and was held at 0.
+    Negative {
+        /// Its symbol.
+        parameter: &'static str,
+        /// The value as it came out.
+        found: String,
+    },
+    /// Two overheads as long as the sender's are longer than the whole way of a message: receiving costs less than
+    /// sending, or the message travels while its sender is still busy. LogGP has one overhead for both sides, so it is
+    /// lowered until the way is as long as measured, and L is held at 0.
+    OverheadBeyondOneWay {
+        /// The sender's overhead as it came out.
+        found: Time,
+        /// The overhead of the fit.
+        lowered: Time,
+        /// L as it came out.
+        latency: Time,
+    },
+    /// The overhead rests on a delay less than twice the gap, which disturbs it.
+    ShortDelay,
+    /// Sends in a row follow each other faster than one overhead, which LogGP does not allow: the overhead, measured
+    /// with pauses, holds for messages on their own.
+    OverheadAboveSpacing {
+        /// The overhead.
+        overhead: Time,
+        /// The shortest time between two sends in a row.
+        spacing: Time,
+    },
+    /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap: what was fitted
+    /// as g and G is only a bound.
+    GapHidden {
+        /// The overhead.
+        overhead: Time,
+        /// The longest time between two sends in a row.
+        spacing: Time,
+    },
+    /// Points left out because their size has no plain round trip.
+    Unpaired(usize),
+    /// Points with few samples: intervals say less than they seem to.
+    FewSamples(usize),
+    /// Bootstrap replicates that gave no parameters and are left out of the intervals.
+    FailedReplicates {
+        /// How many.
+        failed: usize,
+        /// Out of how many.
+        of: usize,
+    },
+    /// The parameters reproduce the medians badly: the network does not follow LogGP over these sizes.
+    PoorModel(ModelError),
+}
+
+impl fmt::Display for FitWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FitWarning::Negative { parameter, found } => write!(f, "{parameter} came out as {found} and is held at 0"),
+            FitWarning::OverheadBeyondOneWay { found, lowered, latency } => write!(
+                f,
+                "L came out as {latency} and is held at 0: sending costs {found}, more than half of a message's way; \
+                 o is lowered to {lowered}, which keeps the round trips as measured"
+            ),
+            FitWarning::ShortDelay => write!(f, "o rests on a delay of less than twice the gap"),
+            FitWarning::OverheadAboveSpacing { overhead, spacing } => write!(
+                f,
+                "messages in a row start {spacing} apart, faster than the overhead of {overhead} that one costs after \
+                 a pause: o holds for messages on their own"
+            ),
+            FitWarning::GapHidden { overhead, spacing } => write!(
+                f,
+                "g and G are only a bound: messages start at most {spacing} apart, no more than the overhead of \
+                 {overhead} that hides the gap; measure larger sizes"
+            ),
+            FitWarning::Unpaired(count) => write!(f, "{count} points have no n = 1 at their size and are not used"),
+            FitWarning::FewSamples(fewest) => {
+                write!(f, "a point has fewer than {FEW_SAMPLES} samples ({fewest}): the intervals are too narrow")
+            }
+            FitWarning::FailedReplicates { failed, of } => {
+                write!(f, "{failed} of {of} bootstrap replicates gave no parameters: the intervals are too narrow")
+            }
+            FitWarning::PoorModel(error) => write!(
+                f,
+                "the parameters miss the medians by {:.0} % on average: this network does not follow LogGP over \
+                 these sizes",
+                error.mean_absolute * 100.0
+            ),
+        }
+    }
+}
+
+/// How well the parameters give back the medians they were fitted to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelError {
+    /// Mean of the absolute relative errors over all points.
+    pub mean_absolute: f64,
+    /// The largest of them.
+    pub worst: f64,
+    /// Where it is.
+    pub worst_point: PrttPoint,
+}
+
+/// What a reader of the fit should know; `failed` replicates out of all.
+pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, failed: (usize, usize)) -> Vec<FitWarning> {
+    let rounded = |nanos| Time::from_nanos(four_digits(nanos));
+    let time = |nanos| rounded(nanos).to_string();
+    let per_byte = |nanos| TimePerByte::from_nanos(four_digits(nanos)).to_string();
+    let values = [
+        ("g", best.free_line.intercept, time(best.free_line.intercept)),
+        ("G", best.free_line.slope, per_byte(best.free_line.slope)),
+        ("o", best.free_overhead, time(best.free_overhead)),
+    ];
+    let negative = values.into_iter().filter(|(_, value, _)| *value < -ROUNDING);
+    let mut warnings: Vec<FitWarning> =
+        negative.map(|(parameter, _, found)| FitWarning::Negative { parameter, found }).collect();
+    let fewest = design.fewest_samples();
+    let (overhead, spacing) = (rounded(best.free_overhead), rounded(best.shortest_spacing));
+    let (lowered, latency) = (rounded(best.overhead), rounded(best.free_latency));
+    let faster_than_alone = best.free_overhead > CLEARLY_ABOVE * best.shortest_spacing;
+    let longest = rounded(best.longest_spacing);
+    let others = [
+        (best.free_latency < -ROUNDING, FitWarning::OverheadBeyondOneWay { found: overhead, lowered, latency }),
+        (faster_than_alone, FitWarning::OverheadAboveSpacing { overhead, spacing }),
+        (
+            !faster_than_alone && best.longest_spacing <= HARDLY_ABOVE * best.free_overhead,
+            FitWarning::GapHidden { overhead, spacing: longest },
+        ),
+        (best.short_delay, FitWarning::ShortDelay),
+        (design.unpaired > 0, FitWarning::Unpaired(design.unpaired)),
+        (fewest < FEW_SAMPLES, FitWarning::FewSamples(fewest)),
+        (failed.0 > 0, FitWarning::FailedReplicates { failed: failed.0, of: failed.1 }),
+        (error.mean_absolute > POOR_MODEL, FitWarning::PoorModel(error)),
+    ];
+    warnings.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning));
+    warnings
+}
+
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().expect("a printed number is a number")
+}

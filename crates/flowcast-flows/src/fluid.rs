@@ -1,0 +1,216 @@
+//! Flows under way together, stepped from event to event (RR-5910 section 5.3; Algorithm 1 of Zhu et al.).
+//!
+//! Events are starts and ends of flows; between two of them the shares are constant, and a [`RateModel`] says what
+//! they are. Ends come before starts at equal time, and all flows that attain the minimum end together, so that
+//! nothing is ever compared with zero. Latency is not contended: it is added when the data are through. A flow of no
+//! bytes ends at once.
+//!
+//! A flow that meets nobody takes `L + m*x` to the last bit, whatever goes on elsewhere. [`stepwise`] is the slow
+//! twin: it asks the model for the shares of all flows at each event.
+
+use super::under_way::{Change, UnderWay};
+use flowcast_model::sharing::fabric::{Allocation, Fabric};
+use flowcast_model::sharing::passage::{Interval, Passage};
+use flowcast_model::sharing::{RateModel, SharingError};
+use flowcast_units::Time;
+
+/// What the engine needs to know of a flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// When it starts.
+    pub start: Time,
+    /// How long its data would take at the share 1.
+    pub work: Time,
+}
+
+/// Told of the flows' lives while they are stepped.
+pub trait Watcher {
+    /// From now on a flow gets this.
+    fn changed(&mut self, _flow: usize, _now: Time, _allocation: Allocation) {}
+    /// A flow's data are through.
+    fn ended(&mut self, _flow: usize, _now: Time) {}
+    /// Time goes on, with so many flows under way.
+    fn stepped(&mut self, _active: usize) {}
+}
+
+/// Takes no notice.
+impl Watcher for () {}
+
+/// The equations' times, and everything else for a watcher.
+///
+/// # Errors
+/// Those of the model.
+pub fn simulate(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+    watcher: &mut impl Watcher,
+) -> Result<Vec<Passage>, SharingError> {
+    let mut engine = Engine::new(demands, fabric);
+    loop {
+        engine.end_flows(watcher);
+        engine.start_flows();
+        if engine.under_way.count() == 0 {
+            // What has ended has to be told even if nobody is left.
+            engine.share_out(model, watcher)?;
+            match engine.next_start() {
+                Some(start) => engine.now = start,
+                None => return Ok(engine.passages),
+            }
+            continue;
+        }
+        engine.share_out(model, watcher)?;
+        engine.advance(watcher);
+    }
+}
+
+/// Gathers each flow's intervals, joining those that differ in nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Intervals {
+    /// By flow, in time order.
+    pub of_flow: Vec<Vec<Interval>>,
+    /// Steps seen.
+    pub steps: usize,
+    /// Most flows under way at a time.
+    pub most_active: usize,
+}
+
+impl Intervals {
+    /// For so many flows.
+    pub fn new(flows: usize) -> Intervals {
+        Intervals { of_flow: vec![Vec::new(); flows], steps: 0, most_active: 0 }
+    }
+}
+
+impl Watcher for Intervals {
+    fn changed(&mut self, flow: usize, now: Time, allocation: Allocation) {
+        let Allocation { share, limit } = allocation;
+        let intervals = &mut self.of_flow[flow];
+        match intervals.last_mut() {
+            Some(last) if is_same(last, &allocation) => {}
+            Some(last) if last.from == now => (last.share, last.limit) = (share, limit),
+            last => {
+                if let Some(last) = last {
+                    last.to = now;
+                }
+                intervals.push(Interval { from: now, to: now, share, limit });
+            }
+        }
+    }
+
+    fn ended(&mut self, flow: usize, now: Time) {
+        if let Some(last) = self.of_flow[flow].last_mut() {
+            last.to = now;
+        }
+    }
+
+    fn stepped(&mut self, active: usize) {
+        self.steps += 1;
+        self.most_active = self.most_active.max(active);
+    }
+}
+
+fn is_same(interval: &Interval, allocation: &Allocation) -> bool {
+    interval.limit == allocation.limit && (interval.share.0 - allocation.share.0).abs() <= 1e-9 * allocation.share.0
+}
+
+struct Engine<'a> {
+    demands: &'a [Demand],
+    fabric: &'a Fabric,
+    /// Flows by start, the latest first.
+    waiting: Vec<usize>,
+    now: Time,
+    under_way: UnderWay,
+    passages: Vec<Passage>,
+}
+
+impl<'a> Engine<'a> {
+    fn new(demands: &'a [Demand], fabric: &'a Fabric) -> Engine<'a> {
+        let mut waiting: Vec<usize> = (0..demands.len()).collect();
+        waiting.sort_unstable_by_key(|flow| std::cmp::Reverse((demands[*flow].start, *flow)));
+        Engine {
+            demands,
+            fabric,
+            waiting,
+            now: Time::ZERO,
+            under_way: UnderWay::new(fabric),
+            passages: vec![Passage::default(); demands.len()],
+        }
+    }
+
+    fn next_start(&self) -> Option<Time> {
+        self.waiting.last().map(|flow| self.demands[*flow].start)
+    }
+
+    /// Two times that differ by rounding are one event.
+    fn about_now(&self) -> Time {
+        self.now * (1.0 + 64.0 * f64::EPSILON)
+    }
+
+    fn end_flows(&mut self, watcher: &mut impl Watcher) {
+        while let Some((flow, passage)) = self.under_way.end_next(self.fabric, self.about_now()) {
+            let flow = flow as usize;
+            watcher.ended(flow, self.now);
+            let duration = passage.duration;
+            self.passages[flow] = Passage { end: self.demands[flow].start + duration, duration };
+        }
+    }
+
+    fn start_flows(&mut self) {
+        let limit = self.about_now();
+        while let Some(flow) = self.waiting.pop_if(|flow| self.demands[*flow].start <= limit) {
+            let Demand { start, work } = self.demands[flow];
+            if work == Time::ZERO {
+                self.passages[flow] = Passage { end: start, duration: Time::ZERO };
+            } else {
+                self.under_way.start(self.fabric, flow as u32, start, work);
+            }
+        }
+    }
+
+    fn share_out(&mut self, model: &mut dyn RateModel, watcher: &mut impl Watcher) -> Result<(), SharingError> {
+        let now = self.now;
+        let tell = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
+        self.under_way.share_out(self.fabric, model, now, tell)
+    }
+
+    /// To the next end or start, whichever is first.
+    fn advance(&mut self, watcher: &mut impl Watcher) {
+        let next = self.under_way.next_end().into_iter().chain(self.next_start()).min();
+        let next = next.expect("each flow under way has an end");
+        if next > self.now {
+            watcher.stepped(self.under_way.count());
+            self.now = next;
+        }
+    }
+}
+
+/// The slow twin of [`simulate`]: at each event the model is asked for the shares of all flows under way.
+///
+/// # Errors
+/// Those of the model.
+pub fn stepwise(demands: &[Demand], fabric: &Fabric, model: &mut dyn RateModel) -> Result<Vec<Passage>, SharingError> {
+    let mut passages: Vec<Passage> =
+        demands.iter().map(|flow| Passage { end: flow.start, ..Passage::default() }).collect();
+    let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
+    let mut now = Time::ZERO;
+    loop {
+        let rounding = now * (1.0 + 64.0 * f64::EPSILON);
+        let has_begun = |flow: &usize| demands[*flow].start <= rounding;
+        let open = (0..demands.len()).filter(|flow| left[*flow] > Time::ZERO);
+        let (active, waiting): (Vec<usize>, Vec<usize>) = open.partition(has_begun);
+        let start = waiting.iter().map(|flow| demands[*flow].start).min();
+        let shares = model.shares(fabric, &active)?;
+        let end_of = |(flow, allocation): (&usize, &Allocation)| now + left[*flow] * (1.0 / allocation.share.0);
+        let ends: Vec<Time> = active.iter().zip(&shares).map(end_of).collect();
+        let Some(next) = ends.iter().copied().chain(start).min() else { return Ok(passages) };
+        let limit = next * (1.0 + 64.0 * f64::EPSILON);
+        for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
+            left[*flow] = if end <= limit { Time::ZERO } else { left[*flow] - (next - now) * allocation.share.0 };
+            if end <= limit {
+                passages[*flow] = Passage { end, duration: end - demands[*flow].start };
+            }
+        }
+        now = next;
+    }
+}

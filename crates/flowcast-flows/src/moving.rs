@@ -1,0 +1,196 @@
+//! Messages under way in the closed loop that is followed through time (`model::sharing::following`).
+//!
+//! Delays go on in steps of a part of the time of a full packet: no queue changes faster than packets come. During a step
+//! flows move evenly, but for those over the same links as one that comes or goes. A step costs what all flows under way
+//! cost once, whatever the number of events in it; when nothing moves any more, there are none until the next event.
+//! As the steps become shorter, the result comes to one limit.
+
+use super::end_queue::EndQueue;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::closed_loop::Feedback;
+use flowcast_model::sharing::crowd::Crowd;
+use flowcast_model::sharing::fabric::Fabric;
+use flowcast_model::sharing::following::Following;
+use flowcast_model::sharing::protocol::SEGMENT;
+use flowcast_units::{Bytes, Time};
+
+/// How fast queues follow, and how finely they are stepped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// In which they come nearer to their balance by a factor of e.
+    pub lag: Time,
+    /// Steps in that time for each link of the longest path that there can be.
+    pub fineness: u32,
+}
+
+impl Pace {
+    /// The time of a full packet, in two steps for each link of a path.
+    pub fn of(network: &Network) -> Pace {
+        Pace { lag: network.nic.time_for(Bytes(SEGMENT)), fineness: 2 }
+    }
+}
+
+/// The flows under way.
+#[derive(Debug, Clone)]
+pub struct Moving {
+    crowd: Crowd,
+    following: Following,
+    flows: Flows,
+    /// Length of a step, in nanoseconds; infinite if queues have no time to follow.
+    step: f64,
+    /// How much of the way to their balance delays go in it.
+    part: f64,
+}
+
+impl Moving {
+    /// Nobody, on the links of a fabric.
+    pub fn new(fabric: &Fabric, feedback: Feedback, pace: Pace) -> Moving {
+        let steps = f64::from(fabric.most_hops() * pace.fineness);
+        let lag = pace.lag.as_nanos();
+        Moving {
+            crowd: Crowd::new(fabric.link_count()),
+            following: Following::new(fabric, feedback),
+            flows: Flows { until: f64::INFINITY, ..Flows::default() },
+            step: if lag > 0.0 { lag / steps } else { f64::INFINITY },
+            part: 1.0 - (-1.0 / steps).exp(),
+        }
+    }
+
+    /// The next end, if it is within the step.
+    pub fn next_end(&self) -> Option<Time> {
+        self.flows.ends.first().map(|(end, _)| end)
+    }
+
+    /// When the step ends; never while all is at rest.
+    pub fn next_step(&self) -> Option<Time> {
+        Some(self.flows.until).filter(|until| until.is_finite()).map(Time::from_nanos)
+    }
+
+    /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
+    pub fn start(&mut self, fabric: &Fabric, flow: u32, work: Time) {
+        let path = &fabric.paths[flow as usize];
+        self.following.enter(flow, path);
+        self.crowd.insert(flow, path);
+        self.flows.enter(flow, work.as_nanos());
+    }
+
+    /// Ends the next flow if its end is not after `limit`.
+    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
+        let (_, flow) = self.flows.ends.first().filter(|(end, _)| *end <= limit)?;
+        self.flows.leave(flow);
+        self.crowd.remove(flow, &fabric.paths[flow as usize]);
+        Some(flow)
+    }
+
+    /// What has come and gone is felt on the links concerned.
+    pub fn adapt(&mut self, fabric: &Fabric, now: Time) {
+        if self.crowd.touched().is_empty() {
+            return;
+        }
+        self.following.fit(fabric, &self.crowd);
+        let was_at_rest = self.flows.until == f64::INFINITY;
+        if was_at_rest && !self.following.approach(fabric, &self.flows.active, 0.0) {
+            self.flows.begin_step(now.as_nanos(), self.step);
+        }
+        for link in self.crowd.touched() {
+            for flow in self.crowd.members(*link).iter().chain(self.crowd.answering(*link)) {
+                self.flows.change(*flow, self.following.share(fabric, *flow), now.as_nanos());
+            }
+        }
+        self.crowd.settle();
+    }
+
+    /// The step is over.
+    pub fn go_on(&mut self, fabric: &Fabric) {
+        let now = self.flows.until;
+        let at_rest = self.following.approach(fabric, &self.flows.active, self.part);
+        self.flows.begin_step(now, if at_rest { f64::INFINITY } else { self.step });
+        self.flows.change_all(|flow| self.following.share(fabric, flow));
+    }
+}
+
+/// How far the flows are.
+#[derive(Debug, Clone, Default)]
+struct Flows {
+    active: Vec<u32>,
+    /// By flow: its place among the active ones.
+    seats: Vec<u32>,
+    /// By flow.
+    progress: Vec<Progress>,
+    /// Of flows that end within the step.
+    ends: EndQueue,
+    /// When the step began, and when it ends, in nanoseconds; infinite when all is at rest.
+    since: f64,
+    until: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    /// What would have been left when the step began if the flow had had its share since then.
+    left: f64,
+    share: f64,
+}
+
+impl Flows {
+    fn enter(&mut self, flow: u32, work: f64) {
+        if self.progress.len() <= flow as usize {
+            self.progress.resize(flow as usize + 1, Progress::default());
+            self.seats.resize(flow as usize + 1, 0);
+        }
+        self.progress[flow as usize] = Progress { left: work, share: 0.0 };
+        self.seats[flow as usize] = self.active.len() as u32;
+        self.active.push(flow);
+    }
+
+    fn leave(&mut self, flow: u32) {
+        self.ends.remove(flow);
+        let seat = self.seats[flow as usize];
+        self.active.swap_remove(seat as usize);
+        if let Some(other) = self.active.get(seat as usize) {
+            self.seats[*other as usize] = seat;
+        }
+    }
+
+    /// From now on, which is not after the end of the last step.
+    fn begin_step(&mut self, now: f64, step: f64) {
+        let elapsed = now - self.since;
+        for flow in &self.active {
+            let progress = &mut self.progress[*flow as usize];
+            progress.left = (progress.left - progress.share * elapsed).max(0.0);
+        }
+        (self.since, self.until) = (now, now + step);
+    }
+
+    fn change(&mut self, flow: u32, share: f64, now: f64) {
+        let progress = &mut self.progress[flow as usize];
+        if progress.share == share {
+            return;
+        }
+        let elapsed = now - self.since;
+        let left = (progress.left - progress.share * elapsed).max(0.0);
+        *progress = Progress { left: left + share * elapsed, share };
+        self.note_end(flow);
+    }
+
+    /// At the beginning of a step.
+    fn change_all(&mut self, share: impl Fn(u32) -> f64) {
+        for place in 0..self.active.len() {
+            let flow = self.active[place];
+            self.progress[flow as usize].share = share(flow);
+            self.note_end(flow);
+        }
+    }
+
+    fn note_end(&mut self, flow: u32) {
+        let Progress { left, share } = self.progress[flow as usize];
+        let end = self.since + left / share;
+        if end <= self.until {
+            self.ends.set(flow, Time::from_nanos(end));
+        } else {
+            self.ends.remove(flow);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

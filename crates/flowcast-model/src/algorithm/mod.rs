@@ -1,0 +1,184 @@
+//! By which messages an MPI library carries out a collective operation.
+//!
+//! Libraries know several algorithms for each operation and choose by the number of ranks and the size (Thakur,
+//! Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005; Pjesivac-Grbovic et al.:
+//! Performance analysis of MPI collective operations, 2007). A table of [`Rule`]s says which is used when; the first
+//! rule whose conditions hold decides. The defaults of Open MPI 4.1 (its component `tuned`, fixed decisions) and of
+//! MPICH 4.0 (its generic tuning table) come with the library, in `crates/flowcast/collectives`.
+
+mod rule;
+mod table;
+
+pub use rule::{Condition, Extent, Measure, Relation, Rule};
+pub use table::{AlgorithmTable, Base, TableError};
+
+use flowcast_units::{Bytes, CollectiveOp};
+
+/// An algorithm for collective operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Algorithm {
+    Linear,
+    LinearInOrder,
+    LinearImmediate,
+    LinearSync,
+    Chain,
+    Binary,
+    SplitBinary,
+    InOrderBinary,
+    Binomial,
+    BinomialNearest,
+    Knomial,
+    DoubleRing,
+    Dissemination,
+    RecursiveDoubling,
+    RecursiveHalving,
+    Butterfly,
+    Ring,
+    NeighborExchange,
+    Bruck,
+    Pairwise,
+    Rabenseifner,
+    ScatterRecursiveDoubling,
+    ScatterRing,
+    ReduceThenBcast,
+    ReduceThenScatter,
+    GatherThenBcast,
+}
+
+use Algorithm::*;
+
+impl Algorithm {
+    /// All of them with their names in tables, in the order of their declaration.
+    pub const NAMES: [(Algorithm, &str); 26] = [
+        (Linear, "linear"),
+        (LinearInOrder, "linear-in-order"),
+        (LinearImmediate, "linear-immediate"),
+        (LinearSync, "linear-sync"),
+        (Chain, "chain"),
+        (Binary, "binary"),
+        (SplitBinary, "split-binary"),
+        (InOrderBinary, "in-order-binary"),
+        (Binomial, "binomial"),
+        (BinomialNearest, "binomial-nearest"),
+        (Knomial, "knomial"),
+        (DoubleRing, "double-ring"),
+        (Dissemination, "dissemination"),
+        (RecursiveDoubling, "recursive-doubling"),
+        (RecursiveHalving, "recursive-halving"),
+        (Butterfly, "butterfly"),
+        (Ring, "ring"),
+        (NeighborExchange, "neighbor-exchange"),
+        (Bruck, "bruck"),
+        (Pairwise, "pairwise"),
+        (Rabenseifner, "rabenseifner"),
+        (ScatterRecursiveDoubling, "scatter-recursive-doubling"),
+        (ScatterRing, "scatter-ring"),
+        (ReduceThenBcast, "reduce-then-bcast"),
+        (ReduceThenScatter, "reduce-then-scatter"),
+        (GatherThenBcast, "gather-then-bcast"),
+    ];
+
+    /// Name in tables.
+    pub const fn name(self) -> &'static str {
+        Algorithm::NAMES[self as usize].1
+    }
+
+    /// The algorithm of that name.
+    pub fn from_name(name: &str) -> Option<Algorithm> {
+        Algorithm::NAMES.into_iter().find(|(_, known)| *known == name).map(|(algorithm, _)| algorithm)
+    }
+
+    /// The algorithms that carry out an operation.
+    pub const fn of(op: CollectiveOp) -> &'static [Algorithm] {
+        use CollectiveOp::*;
+        match op {
+            Barrier => &[Linear, DoubleRing, RecursiveDoubling, Dissemination, Binomial],
+            Bcast => &[
+                Linear,
+                Chain,
+                Binary,
+                SplitBinary,
+                Binomial,
+                BinomialNearest,
+                Knomial,
+                ScatterRecursiveDoubling,
+                ScatterRing,
+            ],
+            Gather => &[Linear, Binomial, LinearSync],
+            Gatherv => &[Linear],
+            Scatter => &[Linear, Binomial, LinearImmediate],
+            Scatterv => &[Linear, LinearImmediate],
+            Allgather | Allgatherv => &[Ring, Bruck, RecursiveDoubling, NeighborExchange, GatherThenBcast],
+            Alltoall => &[Linear, LinearInOrder, Pairwise, Bruck],
+            Alltoallv | Alltoallw => &[Linear, LinearInOrder, Pairwise],
+            Reduce => &[Linear, Chain, Binary, InOrderBinary, Binomial, Knomial, Rabenseifner],
+            Allreduce => &[RecursiveDoubling, Ring, Rabenseifner, Linear, ReduceThenBcast],
+            ReduceScatter | ReduceScatterBlock => {
+                &[RecursiveHalving, RecursiveDoubling, Ring, Pairwise, Butterfly, ReduceThenScatter]
+            }
+            Scan => &[Linear, RecursiveDoubling],
+        }
+    }
+
+    /// What is used in place of an algorithm that needs another number of ranks, as the libraries do it.
+    pub const fn for_ranks(self, op: CollectiveOp, ranks: u32) -> Algorithm {
+        match (self, op) {
+            (RecursiveDoubling, CollectiveOp::Allgather | CollectiveOp::Allgatherv) if !ranks.is_power_of_two() => {
+                Bruck
+            }
+            (RecursiveDoubling, CollectiveOp::ReduceScatter | CollectiveOp::ReduceScatterBlock)
+                if !ranks.is_power_of_two() =>
+            {
+                RecursiveHalving
+            }
+            (ScatterRecursiveDoubling, _) if !ranks.is_power_of_two() => ScatterRing,
+            (NeighborExchange, _) if !ranks.is_multiple_of(2) => Ring,
+            (same, _) => same,
+        }
+    }
+}
+
+/// An algorithm with what it lets one choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Choice {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Messages are cut into pieces of this size.
+    pub segment: Option<Bytes>,
+    /// Chains that start at the root, children of a k-nomial tree, or messages under way at once.
+    pub width: Option<u32>,
+}
+
+impl Choice {
+    /// Without options.
+    pub const fn plain(algorithm: Algorithm) -> Choice {
+        Choice { algorithm, segment: None, width: None }
+    }
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.algorithm.name())?;
+        if let Some(width) = self.width {
+            write!(f, " width {width}")?;
+        }
+        if let Some(segment) = self.segment {
+            write!(f, " segment {segment}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_stands_in_the_place_of_its_algorithm() {
+        for (place, (algorithm, name)) in Algorithm::NAMES.into_iter().enumerate() {
+            assert_eq!((algorithm as usize, algorithm.name()), (place, name));
+            assert_eq!(Algorithm::from_name(name), Some(algorithm));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! One line of a table of algorithms: `ranks < 8, bytes >= 12KiB: binomial segment 64KiB`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use super::{Algorithm, Choice};
+use flowcast_units::Bytes;
+
+/// What a rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Ranks of the communicator.
+    pub ranks: u32,
+    /// The message of an operation on one vector; what one rank sends to one other on average in an alltoall; else the mean
+    /// block of a rank.
+    pub bytes: Bytes,
+    /// All blocks together; the same as `bytes` for an operation on one vector.
+    pub total: Bytes,
+}
+
+impl Extent {
+    fn value(&self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Ranks => u64::from(self.ranks),
+            Measure::Bytes => self.bytes.0,
+            Measure::Total => self.total.0,
+            Measure::Each => self.bytes.0 / u64::from(self.ranks.max(1)),
+            Measure::Share => self.bytes.0 >> self.ranks.max(1).ilog2(),
+        }
+    }
+}
+
+/// A quantity of an [`Extent`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// `ranks`
+    Ranks,
+    /// `bytes`
+    Bytes,
+    /// `total`
+    Total,
+    /// `each`: the bytes divided by the number of ranks.
+    Each,
+    /// `share`: the bytes divided by the largest power of two that is not above the number of ranks.
+    Share,
+}
+
+/// How a quantity is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `=`
+    Equal,
+}
+
+/// One condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// A quantity compared with a number.
+    Compare(Measure, Relation, u64),
+    /// The number of ranks is a power of two.
+    PowerOfTwo,
+}
+
+impl Condition {
+    fn holds(self, extent: &Extent) -> bool {
+        match self {
+            Condition::PowerOfTwo => extent.ranks.is_power_of_two(),
+            Condition::Compare(measure, relation, bound) => {
+                let value = extent.value(measure);
+                match relation {
+                    Relation::Below => value < bound,
+                    Relation::AtMost => value <= bound,
+                    Relation::Above => value > bound,
+                    Relation::AtLeast => value >= bound,
+                    Relation::Equal => value == bound,
+                }
+            }
+        }
+    }
+}
+
+/// An algorithm and when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// All must hold.
+    pub conditions: Vec<Condition>,
+    /// What is used then.
+    pub choice: Choice,
+}
+
+impl Rule {
+    /// Whether the conditions hold.
+    pub fn holds(&self, extent: &Extent) -> bool {
+        self.conditions.iter().all(|condition| condition.holds(extent))
+    }
+}
+
+const FORM: &str = "`ranks < 8, bytes >= 12KiB: binomial` (conditions on ranks, bytes, total, each and share with < <= > >= =, or \
+     `ranks power-of-two`; after the algorithm `segment SIZE` and `width N` may stand)";
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rule, String> {
+        let fail = |part: &str| format!("found `{}` in `{text}`, expected {FORM}", part.trim());
+        let (conditions, choice) = text.rsplit_once(':').map_or((None, text), |(left, right)| (Some(left), right));
+        let conditions = conditions.into_iter().flat_map(|all| all.split(','));
+        Ok(Rule {
+            conditions: conditions.map(|part| condition(part).ok_or_else(|| fail(part))).collect::<Result<_, _>>()?,
+            choice: read_choice(choice).ok_or_else(|| fail(choice))?,
+        })
+    }
+}
+
+fn condition(text: &str) -> Option<Condition> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        ["ranks", "power-of-two"] => Some(Condition::PowerOfTwo),
+        [measure, relation, bound] => {
+            let measure = Measure::from_name(measure)?;
+            let bound = if measure == Measure::Ranks { bound.parse().ok()? } else { bound.parse::<Bytes>().ok()?.0 };
+            Some(Condition::Compare(measure, Relation::from_sign(relation)?, bound))
+        }
+        _ => None,
+    }
+}
+
+fn read_choice(text: &str) -> Option<Choice> {
+    let mut words = text.split_whitespace();
+    let mut choice = Choice::plain(Algorithm::from_name(words.next()?)?);
+    while let Some(option) = words.next() {
+        match option {
+            "segment" => choice.segment = Some(words.next()?.parse().ok().filter(|size: &Bytes| size.0 > 0)?),
+            "width" => choice.width = Some(words.next()?.parse().ok().filter(|width| *width > 0)?),
+            _ => return None,
+        }
+    }
+    Some(choice)
+}
+
+impl Measure {
+    const NAMES: [(&'static str, Measure); 5] = [
+        ("ranks", Measure::Ranks),
+        ("bytes", Measure::Bytes),
+        ("total", Measure::Total),
+        ("each", Measure::Each),
+        ("share", Measure::Share),
+    ];
+
+    fn from_name(name: &str) -> Option<Measure> {
+        Measure::NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, measure)| measure)
+    }
+
+    fn name(self) -> &'static str {
+        Measure::NAMES[self as usize].0
+    }
+}
+
+impl Relation {
+    const SIGNS: [(&'static str, Relation); 5] = [
+        ("<", Relation::Below),
+        ("<=", Relation::AtMost),
+        (">", Relation::Above),
+        (">=", Relation::AtLeast),
+        ("=", Relation::Equal),
+    ];
+
+    fn from_sign(sign: &str) -> Option<Relation> {
+        Relation::SIGNS.into_iter().find(|(known, _)| *known == sign).map(|(_, relation)| relation)
+    }
+
+    fn sign(self) -> &'static str {
+        Relation::SIGNS[self as usize].0
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::PowerOfTwo => f.write_str("ranks power-of-two"),
+            Condition::Compare(Measure::Ranks, relation, bound) => write!(f, "ranks {} {bound}", relation.sign()),
+            Condition::Compare(measure, relation, bound) => {
+                write!(f, "{} {} {}", measure.name(), relation.sign(), Bytes(*bound))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, condition) in self.conditions.iter().enumerate() {
+            write!(f, "{}{condition}", if index == 0 { "" } else { ", " })?;
+        }
+        write!(f, "{}{}", if self.conditions.is_empty() { "" } else { ": " }, self.choice)
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_read_as_it_is_printed() {
+        for text in [
+            "binomial",
+            "ranks < 8, bytes >= 12288B: chain width 4 segment 65536B",
+            "ranks power-of-two, total <= 512KiB: recursive-doubling",
+            "share < 8B: ring",
+        ] {
+            let rule: Rule = text.parse().unwrap();
+            assert_eq!(rule.to_string().parse::<Rule>().unwrap(), rule);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_rule_is_named() {
+        for (text, part) in [
+            ("ranks < x: ring", "`ranks < x`"),
+            ("bytes < 5: ring", "`bytes < 5`"),
+            ("ranks < 5 ring", "`ranks < 5 ring`"),
+            ("wheel", "`wheel`"),
+            ("ring segment 0B", "`ring segment 0B`"),
+        ] {
+            let error = text.parse::<Rule>().unwrap_err();
+            assert!(error.starts_with(&format!("found {part} in `{text}`, expected `ranks < 8")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_share_is_what_halving_leaves_to_each() {
+        let extent = |ranks, bytes| Extent { ranks, bytes: Bytes(bytes), total: Bytes(bytes) };
+        let rule: Rule = "share < 8B: binomial".parse().unwrap();
+        assert!(rule.holds(&extent(8, 63)) && !rule.holds(&extent(8, 64)));
+        assert!(rule.holds(&extent(15, 63)) && !rule.holds(&extent(15, 64)));
+    }
+}

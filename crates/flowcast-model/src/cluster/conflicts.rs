@@ -1,0 +1,259 @@
+//! The elementary conflicts: the smallest patterns in which messages disturb each other, each for one property of a
+//! network (RR-5910 section 5; Zhu, Lastovetsky, Katrinis et al.).
+//!
+//! | kind | flows | shows |
+//! |---|---|---|
+//! | `alone` | one flow, whole and half size | latency and rate |
+//! | `out` | 2 to k out of a node | an outgo conflict |
+//! | `in` | 2 to k into a node | an income conflict |
+//! | `in-out` | one out of and 1 to k into a node | whether directions disturb each other; with two in, the asymmetry |
+//! | `path` | three flows one behind the other | the flow left over at the end of a path |
+//! | `between` | two in, one on to a second node, two out of it | the flow left over between two conflicts |
+//! | `zig-zag` | of three and of five | who gains and who loses along a chain of conflicts |
+//! | `inter-rack` | 1 to n between two racks | where the backbone saturates |
+//!
+//! All flows of a conflict start together and have one size. `random` patterns are for validation and are never
+//! fitted to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::flow::Flow;
+use super::racks::{Rack, Racks};
+use super::two_racks::TwoRackPlan;
+use flowcast_units::{Bytes, Node, Time};
+
+/// What a conflict is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// One flow.
+    Alone,
+    /// Several out of a node.
+    Out,
+    /// Several into a node.
+    In,
+    /// One out of a node and several into it.
+    InOut,
+    /// One behind the other.
+    Path,
+    /// A flow between two conflicts.
+    Between,
+    /// A chain of alternating outgo and income conflicts.
+    ZigZag,
+    /// Between racks.
+    InterRack,
+    /// Not a conflict: a random pattern for validation.
+    Random,
+}
+
+impl Kind {
+    const ALL: [(Kind, &'static str); 9] = [
+        (Kind::Alone, "alone"),
+        (Kind::Out, "out"),
+        (Kind::In, "in"),
+        (Kind::InOut, "in-out"),
+        (Kind::Path, "path"),
+        (Kind::Between, "between"),
+        (Kind::ZigZag, "zig-zag"),
+        (Kind::InterRack, "inter-rack"),
+        (Kind::Random, "random"),
+    ];
+
+    /// The names of all kinds, for messages.
+    pub fn names() -> String {
+        Kind::ALL.map(|(_, name)| name).join(", ")
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Kind::ALL.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+impl FromStr for Kind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Kind, ()> {
+        Kind::ALL.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind).ok_or(())
+    }
+}
+
+/// A conflict, or a random pattern.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conflict {
+    /// Unique among those measured together.
+    pub name: String,
+    /// What it is for.
+    pub kind: Kind,
+    /// The flows, numbered from 1.
+    pub flows: Vec<Flow>,
+}
+
+/// Between which nodes and with which sizes conflicts are made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConflictPlan {
+    /// The nodes, those of one rack together.
+    pub nodes: Vec<Node>,
+    /// Where they stand; nowhere if there are no racks.
+    pub racks: Racks,
+    /// The size of each message.
+    pub size: Bytes,
+    /// k: most flows in one direction of a node.
+    pub most: u32,
+}
+
+impl ConflictPlan {
+    /// All conflicts that these nodes are enough for.
+    pub fn conflicts(&self) -> Vec<Conflict> {
+        let others = self.nodes.len().saturating_sub(1);
+        let most = (self.most as usize).min(others);
+        let half = Bytes((self.size.0 / 2).max(1));
+        let mut all = vec![
+            self.conflict("alone", Kind::Alone, &[(0, 1)]),
+            Conflict { name: "alone-half".into(), ..self.sized("", Kind::Alone, &[(0, 1)], half) },
+        ];
+        for count in 2..=most {
+            let out: Vec<_> = (1..=count).map(|to| (0, to)).collect();
+            all.push(self.conflict(&format!("out-{count}"), Kind::Out, &out));
+        }
+        for count in 2..=most {
+            let into: Vec<_> = (1..=count).map(|from| (from, 0)).collect();
+            all.push(self.conflict(&format!("in-{count}"), Kind::In, &into));
+        }
+        for count in 1..=(self.most as usize).min(others.saturating_sub(1)) {
+            let both: Vec<_> = std::iter::once((0, 1)).chain((2..2 + count).map(|from| (from, 0))).collect();
+            all.push(self.conflict(&format!("in-out-{count}"), Kind::InOut, &both));
+        }
+        all.push(self.conflict("path-3", Kind::Path, &[(0, 1), (1, 2), (2, 3)]));
+        all.push(self.conflict("between", Kind::Between, &[(0, 1), (5, 1), (1, 2), (2, 3), (2, 4)]));
+        all.push(self.conflict("zig-zag-3", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3)]));
+        all.push(self.conflict("zig-zag-5", Kind::ZigZag, &[(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)]));
+        all.extend(self.between_racks());
+        all.retain(|conflict| !conflict.flows.is_empty());
+        all
+    }
+
+    /// Patterns for validation: one, two and three flows in turn out of each of at most eight nodes to random others, of
+    /// half to the whole size.
+    pub fn random_patterns(&self, count: u32, seed: u64) -> Vec<Conflict> {
+        let pattern = |at: u32| {
+            let seed = seed + u64::from(at);
+            let plan = TwoRackPlan {
+                nodes: self.some_of_each_rack(8),
+                flows_out: 1 + at % 3,
+                smallest: Bytes((self.size.0 / 2).max(1)),
+                largest: self.size,
+            };
+            Conflict { name: format!("random-{seed}"), kind: Kind::Random, flows: plan.draw(seed) }
+        };
+        (0..count).map(pattern).collect()
+    }
+
+    fn conflict(&self, name: &str, kind: Kind, ends: &[(usize, usize)]) -> Conflict {
+        self.sized(name, kind, ends, self.size)
+    }
+
+    /// Without flows if it needs more nodes than there are.
+    fn sized(&self, name: &str, kind: Kind, ends: &[(usize, usize)], size: Bytes) -> Conflict {
+        let enough = ends.iter().all(|(from, to)| *from.max(to) < self.nodes.len());
+        let ends = if enough { ends } else { &[] };
+        let flow = |((from, to), id): (&(usize, usize), u32)| Flow {
+            id,
+            src: self.nodes[*from],
+            dst: self.nodes[*to],
+            size,
+            start: Time::ZERO,
+        };
+        Conflict { name: name.to_owned(), kind, flows: ends.iter().zip(1..).map(flow).collect() }
+    }
+
+    /// One to all pairs of the first two racks at the same time.
+    fn between_racks(&self) -> Vec<Conflict> {
+        let places = |rack| {
+            let here = move |(_, node): &(usize, &Node)| self.racks.rack_of(**node) == Some(Rack(rack));
+            self.nodes.iter().enumerate().filter(here).map(|(place, _)| place)
+        };
+        let pairs: Vec<(usize, usize)> = places(0).zip(places(1)).collect();
+        let conflict = |count: usize| self.conflict(&format!("inter-rack-{count}"), Kind::InterRack, &pairs[..count]);
+        (1..=pairs.len()).map(conflict).collect()
+    }
+
+    /// At most `most` nodes, as many from each rack.
+    fn some_of_each_rack(&self, most: usize) -> Vec<Node> {
+        let each = most / self.racks.count().max(1);
+        let mut taken = vec![0; self.racks.count().max(1)];
+        let mut free = |node: &&Node| {
+            let taken = &mut taken[self.racks.rack_of(**node).map_or(0, |rack| rack.0 as usize)];
+            *taken += 1;
+            *taken <= each.max(1)
+        };
+        self.nodes.iter().filter(|node| free(node)).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn plan(nodes: u32, racks: u32) -> ConflictPlan {
+        let mut places = Racks::default();
+        for node in 0..nodes {
+            if racks > 1 {
+                places.place(Node(node), Node(node), &(node * racks / nodes).to_string()).unwrap();
+            }
+        }
+        ConflictPlan { nodes: (0..nodes).map(Node).collect(), racks: places, size: Bytes(4_000_000), most: 4 }
+    }
+
+    fn names(plan: &ConflictPlan) -> Vec<String> {
+        plan.conflicts().into_iter().map(|conflict| conflict.name).collect()
+    }
+
+    #[test]
+    fn six_nodes_make_every_conflict_of_one_rack() {
+        let expected = "alone alone-half out-2 out-3 out-4 in-2 in-3 in-4 in-out-1 in-out-2 in-out-3 in-out-4 path-3 \
+                        between zig-zag-3 zig-zag-5";
+        assert_eq!(names(&plan(6, 1)).join(" "), expected);
+        let conflicts = plan(6, 1).conflicts();
+        let ends = |name: &str| -> Vec<(u32, u32)> {
+            let conflict = conflicts.iter().find(|conflict| conflict.name == name).unwrap();
+            conflict.flows.iter().map(|flow| (flow.src.0, flow.dst.0)).collect()
+        };
+        assert_eq!(ends("in-out-2"), [(0, 1), (2, 0), (3, 0)]);
+        assert_eq!(ends("zig-zag-5"), [(0, 1), (2, 1), (2, 3), (4, 3), (4, 5)]);
+        assert_eq!(conflicts[1].flows[0].size, Bytes(2_000_000));
+    }
+
+    #[test]
+    fn few_nodes_make_fewer_conflicts_and_racks_make_more() {
+        assert_eq!(names(&plan(2, 1)), ["alone", "alone-half"]);
+        assert_eq!(names(&plan(3, 1)).join(" "), "alone alone-half out-2 in-2 in-out-1");
+        let racks = plan(8, 2).conflicts();
+        let last = racks.last().unwrap();
+        assert_eq!((last.name.as_str(), last.flows.len()), ("inter-rack-4", 4));
+        assert_eq!((last.flows[3].src, last.flows[3].dst), (Node(3), Node(7)));
+    }
+
+    #[test]
+    fn random_patterns_repeat_with_their_seed_and_use_each_rack_alike() {
+        let plan = plan(12, 2);
+        let patterns = plan.random_patterns(4, 7);
+        assert_eq!(patterns, plan.random_patterns(4, 7));
+        assert_eq!(patterns[1].name, "random-8");
+        let counts: Vec<usize> = patterns.iter().map(|pattern| pattern.flows.len()).collect();
+        assert_eq!(counts, [8, 16, 24, 8]);
+        let nodes: BTreeSet<u32> = patterns.iter().flat_map(|pattern| &pattern.flows).map(|flow| flow.src.0).collect();
+        assert_eq!(nodes.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn each_kind_reads_back_from_its_name() {
+        for (kind, name) in Kind::ALL {
+            assert_eq!((kind.to_string().as_str(), name.parse()), (name, Ok(kind)));
+        }
+        assert_eq!("zigzag".parse::<Kind>(), Err(()));
+    }
+}

@@ -1,0 +1,18 @@
+//! A flow: one message from node to node.
+
+use flowcast_units::{Bytes, Node, Time};
+
+/// One message under way between two different nodes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flow {
+    /// Its number in results, counted from 1 in pattern files.
+    pub id: u32,
+    /// Sender.
+    pub src: Node,
+    /// Receiver.
+    pub dst: Node,
+    /// Size; a flow of no bytes ends at once.
+    pub size: Bytes,
+    /// When the sender calls.
+    pub start: Time,
+}

@@ -1,0 +1,99 @@
+//! Which node stands in which rack.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use flowcast_units::Node;
+
+/// A rack, counted from 0 in the order of first mention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rack(pub u32);
+
+/// A node has two places.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("node {node} stands already in rack {rack}")]
+pub struct PlacedTwice {
+    /// The node.
+    pub node: Node,
+    /// Where it stands.
+    pub rack: String,
+}
+
+/// The placement, held as ranges so that `0..4000000000` costs nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Racks {
+    names: Vec<String>,
+    numbers: BTreeMap<String, Rack>,
+    /// First node of a range to its last node and rack; ranges never overlap.
+    ranges: BTreeMap<u32, (u32, Rack)>,
+}
+
+impl Racks {
+    /// Places the nodes `first..=last` (in either order) in the rack of this name.
+    ///
+    /// # Errors
+    /// [`PlacedTwice`] if one of them has a place already.
+    pub fn place(&mut self, first: Node, last: Node, name: &str) -> Result<Rack, PlacedTwice> {
+        let (first, last) = (first.0.min(last.0), first.0.max(last.0));
+        if let Some((&start, &(end, rack))) = self.ranges.range(..=last).next_back()
+            && end >= first
+        {
+            return Err(PlacedTwice { node: Node(start.max(first)), rack: self.names[rack.0 as usize].clone() });
+        }
+        let rack = self.rack_named(name);
+        self.ranges.insert(first, (last, rack));
+        Ok(rack)
+    }
+
+    /// The rack of a node.
+    pub fn rack_of(&self, node: Node) -> Option<Rack> {
+        let (_, &(last, rack)) = self.ranges.range(..=node.0).next_back()?;
+        (node.0 <= last).then_some(rack)
+    }
+
+    /// The rack's name.
+    pub fn name(&self, rack: Rack) -> &str {
+        self.names.get(rack.0 as usize).map_or("?", String::as_str)
+    }
+
+    /// How many racks.
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether no node was placed: then all share one switch.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    fn rack_named(&mut self, name: &str) -> Rack {
+        if let Some(rack) = self.numbers.get(name) {
+            return *rack;
+        }
+        let rack = Rack(self.names.len() as u32);
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), rack);
+        rack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_give_their_rack_and_never_overlap() {
+        let mut racks = Racks::default();
+        racks.place(Node(0), Node(14), "A").unwrap();
+        racks.place(Node(29), Node(15), "B").unwrap();
+        racks.place(Node(40), Node(u32::MAX), "A").unwrap();
+        assert_eq!(racks.rack_of(Node(14)), Some(Rack(0)));
+        assert_eq!(racks.rack_of(Node(15)), Some(Rack(1)));
+        assert_eq!(racks.rack_of(Node(30)), None);
+        assert_eq!(racks.rack_of(Node(1_000_000)), Some(Rack(0)));
+        let twice = racks.place(Node(10), Node(16), "C").unwrap_err();
+        assert_eq!((twice.node, twice.rack.as_str()), (Node(15), "B"));
+        assert_eq!(racks.count(), 2);
+    }
+}

@@ -1,0 +1,73 @@
+//! A stream of random flows: many nodes, random pairs, sizes and starts. The workload on which speed is measured.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::flow::Flow;
+use flowcast_units::{Bytes, Node, Rate, Time};
+
+/// What to draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stream {
+    /// How many flows.
+    pub flows: u32,
+    /// Between how many nodes; at least 2.
+    pub nodes: u32,
+    /// Sizes vary evenly on a logarithmic scale between these.
+    pub sizes: (Bytes, Bytes),
+    /// Of the rate of all interfaces together, what the flows ask for on average.
+    pub load: f64,
+    /// The rate of an interface that the load counts by.
+    pub rate: Rate,
+    /// Start of the random numbers.
+    pub seed: u64,
+}
+
+impl Stream {
+    /// The flows, by start.
+    pub fn draw(&self) -> Vec<Flow> {
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed);
+        let mut flows: Vec<Flow> = (1..=self.flows).map(|id| self.flow(id, &mut random)).collect();
+        let bytes: u64 = flows.iter().map(|flow| flow.size.0).sum();
+        // All bytes over all interfaces at this load.
+        let nanos = bytes as f64 * 1e9 / (self.rate.as_bytes_per_second() * f64::from(self.nodes) * self.load);
+        let mut starts: Vec<f64> = flows.iter().map(|_| (random.random::<f64>() * nanos).floor()).collect();
+        starts.sort_by(f64::total_cmp);
+        flows.iter_mut().zip(starts).for_each(|(flow, start)| flow.start = Time::from_nanos(start));
+        flows
+    }
+
+    fn flow(&self, id: u32, random: &mut impl Rng) -> Flow {
+        let src = random.random_range(0..self.nodes);
+        let other = random.random_range(0..self.nodes - 1);
+        let dst = if other >= src { other + 1 } else { other };
+        let (low, high) = (self.sizes.0.0 as f64, self.sizes.1.0 as f64);
+        let size = low * (high / low).powf(random.random::<f64>());
+        Flow { id, src: Node(src), dst: Node(dst), size: Bytes(size.round() as u64), start: Time::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_asks_for_its_load_and_is_the_same_for_a_seed() {
+        let stream = Stream {
+            flows: 5000,
+            nodes: 50,
+            sizes: (Bytes(1000), Bytes(1_000_000)),
+            load: 0.5,
+            rate: Rate::from_bytes_per_second(1e8),
+            seed: 3,
+        };
+        let flows = stream.draw();
+        assert_eq!(flows, stream.draw());
+        assert_ne!(flows, Stream { seed: 4, ..stream }.draw());
+        assert!(flows.is_sorted_by_key(|flow| flow.start));
+        assert!(flows.iter().all(|flow| flow.src != flow.dst && (1000..=1_000_000).contains(&flow.size.0)));
+        let bytes: u64 = flows.iter().map(|flow| flow.size.0).sum();
+        let last = flows.last().unwrap().start.as_seconds();
+        assert!((bytes as f64 / last / 1e8 / 50.0 - 0.5).abs() < 0.01);
+    }
+}

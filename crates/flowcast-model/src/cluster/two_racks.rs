@@ -1,0 +1,68 @@
+//! Random patterns over two racks, as Zhu, Lastovetsky, Katrinis et al. validated theirs: `|N|` nodes, half of them in
+//! each rack, and `d` flows out of each node to different other nodes. All flows start together.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::flow::Flow;
+use flowcast_units::{Bytes, Node, Time};
+
+/// Nodes and flows out of each of them in the nine configurations.
+pub const CONFIGURATIONS: [(u32, u32); 9] = [(6, 1), (6, 2), (6, 3), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (10, 3)];
+
+/// What a pattern looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TwoRackPlan {
+    /// The nodes that take part.
+    pub nodes: Vec<Node>,
+    /// `d`: flows out of each node.
+    pub flows_out: u32,
+    /// The smallest message.
+    pub smallest: Bytes,
+    /// The largest message.
+    pub largest: Bytes,
+}
+
+impl TwoRackPlan {
+    /// The pattern of a seed: receivers are drawn without repetition, sizes evenly from the smallest to the largest.
+    pub fn draw(&self, seed: u64) -> Vec<Flow> {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut flows = Vec::new();
+        for src in &self.nodes {
+            let mut others: Vec<Node> = self.nodes.iter().copied().filter(|node| node != src).collect();
+            for _ in 0..self.flows_out.min(others.len() as u32) {
+                let dst = others.swap_remove(random.random_range(0..others.len()));
+                let size = Bytes(random.random_range(self.smallest.0..=self.largest.0.max(self.smallest.0)));
+                flows.push(Flow { id: flows.len() as u32 + 1, src: *src, dst, size, start: Time::ZERO });
+            }
+        }
+        flows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_node_sends_to_as_many_different_others_as_asked() {
+        let nodes: Vec<Node> = [0, 1, 2, 5, 6, 7].map(Node).to_vec();
+        let plan =
+            TwoRackPlan { nodes: nodes.clone(), flows_out: 3, smallest: Bytes(500_000), largest: Bytes(2_000_000) };
+        for seed in 0..50 {
+            let flows = plan.draw(seed);
+            assert_eq!(flows, plan.draw(seed));
+            let pairs: BTreeSet<_> = flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+            assert_eq!((flows.len(), pairs.len()), (18, 18));
+            assert!(flows.iter().all(|flow| flow.src != flow.dst && nodes.contains(&flow.dst)));
+            assert!(flows.iter().all(|flow| (500_000..=2_000_000).contains(&flow.size.0)));
+        }
+    }
+
+    #[test]
+    fn more_flows_than_other_nodes_become_as_many_as_there_are() {
+        let plan = TwoRackPlan { nodes: vec![Node(0), Node(1)], flows_out: 5, smallest: Bytes(1), largest: Bytes(1) };
+        assert_eq!(plan.draw(1).len(), 2);
+    }
+}

@@ -1,0 +1,328 @@
+//! What a collective operation costs, by Dimemas' formula (Girona, Labarta, Badia).
+//!
+//! After all have arrived, a fan-in and a fan-out phase follow, each taking `(L + size/BW) · factor`. The factor
+//! is 0 (`NULL`), 1 (`CT`), `P - 1` (`LIN`) or `Nsteps` (`LOG`), where for `B` buses
+//! `Nsteps = Σ ceil(C_i/B)`, `C_i = ceil((P - 2^i) / 2^(i+1))` is the number of messages that stage `i` of a binomial
+//! tree still has to send; without a limit on buses each stage takes one step, `ceil(log2 P)` in all. The seed's
+//! slide prints `P` for `LIN`; the tool computes `P - 1`, which is what counts here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use super::algorithm::AlgorithmTable;
+use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
+
+/// How often a phase repeats its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// Not at all: the phase does not happen.
+    Null,
+    /// Once.
+    Constant,
+    /// For each process but one.
+    Linear,
+    /// For each step of a binomial tree.
+    Logarithmic,
+}
+
+/// Which size a phase's message has, out of what a process sends and receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhaseSize {
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+    /// Half the sum, rounded down.
+    Mean,
+    /// Twice the larger.
+    TwiceMax,
+    /// The sum.
+    Sum,
+    /// What it sends.
+    Send,
+    /// What it receives.
+    Recv,
+}
+
+impl PhaseSize {
+    /// The size in bytes; 64-bit throughout, where the original tool wraps at 32 bits.
+    pub fn of(self, send: Bytes, recv: Bytes) -> Bytes {
+        Bytes(match self {
+            PhaseSize::Min => send.0.min(recv.0),
+            PhaseSize::Max => send.0.max(recv.0),
+            PhaseSize::Mean => send.0.saturating_add(recv.0) / 2,
+            PhaseSize::TwiceMax => send.0.max(recv.0).saturating_mul(2),
+            PhaseSize::Sum => send.0.saturating_add(recv.0),
+            PhaseSize::Send => send.0,
+            PhaseSize::Recv => recv.0,
+        })
+    }
+}
+
+/// One phase of a collective operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phase {
+    /// How often.
+    pub repeats: Repeats,
+    /// How much.
+    pub size: PhaseSize,
+}
+
+impl Phase {
+    /// `(latency + size/bandwidth) · factor` for `processes` and `buses` (0 is no limit).
+    pub fn time(self, message: PhaseMessage, processes: u32, buses: u32) -> Time {
+        let factor = match self.repeats {
+            Repeats::Null => return Time::ZERO,
+            Repeats::Constant => 1,
+            Repeats::Linear => processes.saturating_sub(1),
+            Repeats::Logarithmic => steps(processes, buses),
+        };
+        (message.latency + message.bandwidth.time_for(self.size.of(message.send, message.recv))) * f64::from(factor)
+    }
+}
+
+/// What a phase sends over what.
+#[derive(Debug, Clone, Copy)]
+pub struct PhaseMessage {
+    /// Start-up of each repetition.
+    pub latency: Time,
+    /// Bytes per second; 0 is infinite.
+    pub bandwidth: Rate,
+    /// Bytes that a process sends.
+    pub send: Bytes,
+    /// Bytes that a process receives.
+    pub recv: Bytes,
+}
+
+/// Fan-in and fan-out of one operation, written `LOG 2MAX | LOG MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Towards the root.
+    pub fan_in: Phase,
+    /// Away from it.
+    pub fan_out: Phase,
+}
+
+impl Row {
+    /// The same phase in and out.
+    pub const fn both(repeats: Repeats, size: PhaseSize) -> Row {
+        Row { fan_in: Phase { repeats, size }, fan_out: Phase { repeats, size } }
+    }
+
+    /// Both phases.
+    pub fn time(&self, message: PhaseMessage, processes: u32, buses: u32) -> Time {
+        self.fan_in.time(message, processes, buses) + self.fan_out.time(message, processes, buses)
+    }
+}
+
+/// `Nsteps`: steps of a binomial tree of `processes` when `buses` messages fit at once (0: any number).
+pub fn steps(processes: u32, buses: u32) -> u32 {
+    stage_messages(processes).map(|messages| if buses == 0 { 1 } else { messages.div_ceil(buses) }).sum()
+}
+
+/// `C_i`: how many messages each stage of the tree sends.
+pub fn stage_messages(processes: u32) -> impl Iterator<Item = u32> {
+    (0..32u32).map(|stage| 1u64 << stage).take_while(move |have| *have < u64::from(processes)).map(move |have| {
+        let messages = (u64::from(processes) - have).div_ceil(2 * have);
+        u32::try_from(messages).expect("fewer messages than processes")
+    })
+}
+
+/// The rows of all operations: the `[collectives]` section of a network file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collectives {
+    /// For operations without a row of their own.
+    pub default: Row,
+    /// Rows by operation.
+    #[serde(default)]
+    pub rows: BTreeMap<CollectiveOp, Row>,
+    /// By which messages operations are carried out, for a replay that expands them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithms: Option<AlgorithmTable>,
+}
+
+impl Collectives {
+    /// The row of an operation.
+    pub fn row(&self, op: CollectiveOp) -> Row {
+        self.rows.get(&op).copied().unwrap_or(self.default)
+    }
+
+    /// Whether this is the table that holds when a file has no section.
+    pub fn is_default(&self) -> bool {
+        *self == Collectives::default()
+    }
+
+    /// One row for everything.
+    pub fn uniform(repeats: Repeats) -> Collectives {
+        Collectives { default: Row::both(repeats, PhaseSize::Max), rows: BTreeMap::new(), algorithms: None }
+    }
+}
+
+impl Default for Collectives {
+    /// The table found for the SGI Origin by Girona, Labarta and Badia, the only one published for all operations.
+    fn default() -> Collectives {
+        use CollectiveOp::*;
+        const TABLE: [(CollectiveOp, &str); 16] = [
+            (Barrier, "LIN MAX | LIN MAX"),
+            (Bcast, "LOG MAX | NULL"),
+            (Gather, "LOG MEAN | NULL"),
+            (Gatherv, "LOG MEAN | NULL"),
+            (Scatter, "NULL | LOG MEAN"),
+            (Scatterv, "NULL | LOG MEAN"),
+            (Allgather, "LOG MEAN | LOG MEAN"),
+            (Allgatherv, "LOG MEAN | LOG MEAN"),
+            (Alltoall, "LOG MEAN | LOG MAX"),
+            (Alltoallv, "LOG MEAN | LOG MAX"),
+            (Reduce, "LOG 2MAX | NULL"),
+            (Allreduce, "LOG 2MAX | LOG MAX"),
+            (ReduceScatter, "LOG 2MAX | LOG MIN"),
+            (ReduceScatterBlock, "LOG 2MAX | LOG MIN"),
+            (Scan, "LOG MAX | LOG MAX"),
+            (Alltoallw, "LOG MEAN | LOG MAX"),
+        ];
+        Collectives {
+            default: Row::both(Repeats::Logarithmic, PhaseSize::Max),
+            rows: TABLE.iter().map(|(op, row)| (*op, row.parse().expect("the table is well formed"))).collect(),
+            algorithms: None,
+        }
+    }
+}
+
+const ROW_FORM: &str = "a fan-in and a fan-out phase such as `LOG 2MAX | LOG MAX`: models NULL CT LIN LOG, sizes MIN MAX MEAN 2MAX S+R \
+     SEND RECV";
+
+impl FromStr for Row {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Row, String> {
+        let fail = || format!("found `{text}`, expected {ROW_FORM}");
+        let (fan_in, fan_out) = text.split_once('|').ok_or_else(fail)?;
+        Ok(Row { fan_in: phase(fan_in).ok_or_else(fail)?, fan_out: phase(fan_out).ok_or_else(fail)? })
+    }
+}
+
+fn phase(text: &str) -> Option<Phase> {
+    let mut words = text.split_whitespace();
+    let repeats = Repeats::from_name(words.next()?)?;
+    let size = match words.next() {
+        Some(name) => PhaseSize::from_name(name)?,
+        None if repeats == Repeats::Null => PhaseSize::Max,
+        None => return None,
+    };
+    words.next().is_none().then_some(Phase { repeats, size })
+}
+
+impl Repeats {
+    /// `NULL` or `0`, `CT` or `CTE`, `LIN`, `LOG`.
+    pub fn from_name(name: &str) -> Option<Repeats> {
+        Some(match name {
+            "NULL" | "0" => Repeats::Null,
+            "CT" | "CTE" => Repeats::Constant,
+            "LIN" => Repeats::Linear,
+            "LOG" => Repeats::Logarithmic,
+            _ => return None,
+        })
+    }
+}
+
+impl PhaseSize {
+    /// `MIN`, `MAX`, `MEAN`, `2MAX`, `S+R`, `SEND`, `RECV`.
+    pub fn from_name(name: &str) -> Option<PhaseSize> {
+        Some(match name {
+            "MIN" => PhaseSize::Min,
+            "MAX" => PhaseSize::Max,
+            "MEAN" => PhaseSize::Mean,
+            "2MAX" => PhaseSize::TwiceMax,
+            "S+R" => PhaseSize::Sum,
+            "SEND" => PhaseSize::Send,
+            "RECV" => PhaseSize::Recv,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let repeats = match self.repeats {
+            Repeats::Null => return f.write_str("NULL"),
+            Repeats::Constant => "CT",
+            Repeats::Linear => "LIN",
+            Repeats::Logarithmic => "LOG",
+        };
+        let size = match self.size {
+            PhaseSize::Min => "MIN",
+            PhaseSize::Max => "MAX",
+            PhaseSize::Mean => "MEAN",
+            PhaseSize::TwiceMax => "2MAX",
+            PhaseSize::Sum => "S+R",
+            PhaseSize::Send => "SEND",
+            PhaseSize::Recv => "RECV",
+        };
+        write!(f, "{repeats} {size}")
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} | {}", self.fan_in, self.fan_out)
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn eight_processes_over_two_buses_take_four_steps() {
+        assert_eq!(stage_messages(8).collect::<Vec<_>>(), [4, 2, 1]);
+        assert_eq!((steps(8, 0), steps(8, 1), steps(8, 2)), (3, 7, 4));
+        assert_eq!((steps(1, 0), steps(1, 3)), (0, 0));
+    }
+
+    #[test]
+    fn a_lone_process_pays_for_a_constant_phase_only() {
+        let message = PhaseMessage {
+            latency: Time::from_nanos(2000.0),
+            bandwidth: Rate::from_bytes_per_second(1e9),
+            send: Bytes(8),
+            recv: Bytes(16),
+        };
+        let time = |row: &str, processes| row.parse::<Row>().unwrap().time(message, processes, 0).as_nanos();
+        assert_eq!(time("CT SEND | CT RECV", 1), 2008.0 + 2016.0);
+        assert_eq!((time("LIN SEND | LIN RECV", 1), time("LOG SEND | LOG RECV", 1)), (0.0, 0.0));
+        assert_eq!(time("LOG SEND | NULL", 8), 3.0 * 2008.0);
+    }
+
+    #[test]
+    fn the_default_table_survives_its_own_text() {
+        let text = toml::to_string(&Collectives::default()).unwrap();
+        assert_eq!(toml::from_str::<Collectives>(&text).unwrap(), Collectives::default());
+    }
+
+    proptest! {
+        #[test]
+        fn one_bus_serialises_the_tree_and_more_buses_never_cost_steps(p in 1u32..5000, buses in 1u32..64) {
+            prop_assert_eq!(steps(p, 1), p - 1);
+            prop_assert!(steps(p, buses + 1) <= steps(p, buses));
+            prop_assert!(steps(p, 0) <= steps(p, buses));
+            prop_assert!(p < 2 || 1 <= steps(p, 0));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The fields of a record, read in order, each with its type.
+
+use super::error::{DimemasConfigError, Place, shortened};
+use super::records::Record;
+use flowcast_units::{Rate, Time};
+
+/// A record with the names of its fields.
+pub(super) struct Fields<'a> {
+    record: &'a Record<'a>,
+    names: &'static [&'static str],
+    next: usize,
+}
+
+impl<'a> Record<'a> {
+    /// The record's fields, if it has as many as `names`.
+    pub fn fields(&'a self, names: &'static [&'static str]) -> Result<Fields<'a>, DimemasConfigError> {
+        if self.fields.len() == names.len() {
+            return Ok(Fields { record: self, names, next: 0 });
+        }
+        Err(DimemasConfigError::Line {
+            line: self.line,
+            found: format!("\"{}\" with {} fields", shortened(self.name), self.fields.len()),
+            expected: format!("{}: {}", names.len(), names.join(", ")),
+        })
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// The field that was read last.
+    pub fn place(&self) -> Place {
+        let index = self.next.saturating_sub(1);
+        Place {
+            line: self.record.line,
+            record: self.record.name.to_owned(),
+            number: index + 1,
+            field: self.names[index],
+        }
+    }
+
+    /// The error that the field read last is not as expected.
+    pub fn wrong(&self, expected: impl Into<String>) -> DimemasConfigError {
+        let found = shortened(self.record.fields[self.next.saturating_sub(1)]);
+        DimemasConfigError::Field { place: self.place(), found, expected: expected.into() }
+    }
+
+    fn raw(&mut self) -> &'a str {
+        self.next += 1;
+        self.record.fields[self.next - 1]
+    }
+
+    /// A text, with or without quotes.
+    pub fn text(&mut self) -> &'a str {
+        unquoted(self.raw())
+    }
+
+    /// One of a few words.
+    pub fn choice(&mut self, choices: &[&str]) -> Result<&'a str, DimemasConfigError> {
+        let found = self.text();
+        if choices.contains(&found) { Ok(found) } else { Err(self.wrong(format!("one of {}", choices.join(", ")))) }
+    }
+
+    /// A whole number within bounds.
+    pub fn whole(&mut self, least: u32, most: u32) -> Result<u32, DimemasConfigError> {
+        let found = self.raw().parse::<u32>().ok().filter(|number| (least..=most).contains(number));
+        found.ok_or_else(|| match most {
+            u32::MAX => self.wrong(format!("a whole number from {least} on")),
+            _ => self.wrong(format!("a whole number from {least} to {most}")),
+        })
+    }
+
+    /// A count that may be 0.
+    pub fn count(&mut self) -> Result<u32, DimemasConfigError> {
+        self.whole(0, u32::MAX)
+    }
+
+    /// A finite number of any sign.
+    pub fn number(&mut self) -> Result<f64, DimemasConfigError> {
+        let found = self.raw().parse::<f64>().ok().filter(|number| number.is_finite());
+        found.ok_or_else(|| self.wrong("a number"))
+    }
+
+    /// A finite number that is not negative.
+    pub fn amount(&mut self) -> Result<f64, DimemasConfigError> {
+        self.scaled(1.0, "a number that is not negative")
+    }
+
+    /// A time in seconds.
+    pub fn seconds(&mut self) -> Result<Time, DimemasConfigError> {
+        self.scaled(1e9, "a time in seconds, a number that is not negative").map(Time::from_nanos)
+    }
+
+    /// A rate in Dimemas' megabytes (2^20 bytes) per second.
+    pub fn rate(&mut self) -> Result<Rate, DimemasConfigError> {
+        self.scaled(1_048_576.0, "a bandwidth in MB/s, a number that is not negative").map(Rate::from_bytes_per_second)
+    }
+
+    fn scaled(&mut self, factor: f64, expected: &str) -> Result<f64, DimemasConfigError> {
+        let found = self.raw().parse::<f64>().ok().map(|number| number * factor);
+        // Adding 0 turns -0 into 0, which units print without a sign.
+        found
+            .filter(|value| value.is_finite() && *value >= 0.0)
+            .map(|value| value + 0.0)
+            .ok_or_else(|| self.wrong(expected))
+    }
+
+    /// A list `[n] {a, b, ...}` of `n` whole numbers.
+    pub fn list(&mut self) -> Result<Vec<i64>, DimemasConfigError> {
+        let found = parse_list(self.raw());
+        found.ok_or_else(|| self.wrong("a list such as [2] {0, 1}: its length, then so many whole numbers"))
+    }
+}
+
+fn parse_list(text: &str) -> Option<Vec<i64>> {
+    let (length, items) = text.strip_prefix('[')?.split_once(']')?;
+    let items = items.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    let numbers: Vec<i64> = match items {
+        "" => Vec::new(),
+        _ => items.split(',').map(|item| item.trim().parse().ok()).collect::<Option<_>>()?,
+    };
+    (length.trim().parse::<usize>().ok()? == numbers.len()).then_some(numbers)
+}
+
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).trim()
+}

@@ -1,0 +1,173 @@
+//! Dimemas' machine description, the `.cfg` file, as a [`Network`].
+//!
+//! A `.cfg` says what a message costs (`T = L + S/BW`, Girona, Labarta and Badia, EuroPVM/MPI 2000), what limits
+//! messages (links of a node, buses of the network), what a collective operation costs and where ranks run. All of
+//! that has a place in the network file; `docs/dimemas-cfg.md` names it field by field. What has none yet is not
+//! dropped in silence: it comes back in [`DimemasConfig::not_modelled`].
+//!
+//! Files that a `.cfg` names are asked of the caller, because this library opens none.
+
+mod collectives;
+mod error;
+mod fields;
+mod machine;
+mod named_files;
+mod records;
+mod tuning;
+mod wide_area;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use self::machine::{Environment, NodeRecord, PlacedMapping};
+use self::records::{Record, Records};
+use self::tuning::{NamedFiles, Tuned};
+use self::wide_area::{Accelerators, NumberedConnection, WideAreaRecord};
+use super::file_system::FileSystem;
+use super::machine::Machine;
+use super::machine::wide_area::Site;
+use super::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
+use super::sharing::Sharing;
+use flowcast_units::Time;
+
+pub use self::error::DimemasConfigError;
+
+/// Opens the files that a `.cfg` names; called with each name as it is written there, never with an empty one.
+pub type Open<'a> = &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>;
+
+/// A `.cfg` and all files that it names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DimemasConfig {
+    /// What the models read.
+    pub network: Network,
+    /// What is set in the files, would change the result in Dimemas, and does not here: line, field, value, reason.
+    pub not_modelled: Vec<String>,
+}
+
+impl DimemasConfig {
+    /// Reads a `.cfg` of any version; the files that it names come through `open`.
+    ///
+    /// # Errors
+    /// A wrong or missing field or record, named by line and field; a file that cannot be opened or read.
+    pub fn read(bytes: &[u8], open: Open) -> Result<DimemasConfig, DimemasConfigError> {
+        let text = String::from_utf8_lossy(bytes);
+        let records = Records::of(&text)?;
+        let mut parts = Parts { not_modelled: records.skipped.clone(), ..Parts::default() };
+        for line in &records.lines {
+            parts.take(&line.record()?)?;
+        }
+        parts.finish(open)
+    }
+}
+
+/// Whether these are the bytes of a `.cfg`: by its first line, or by its first record.
+pub fn is_dimemas_cfg(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    bytes.starts_with(b"#DIMEMAS_CONFIGURATION")
+        || Records::of(&String::from_utf8_lossy(bytes))
+            .is_ok_and(|records| records.lines.first().is_some_and(|line| line.text.starts_with(WIDE_AREA_QUOTED)))
+}
+
+const WIDE_AREA_QUOTED: &str = "\"wide area network information\"";
+
+/// The records, sorted by kind.
+#[derive(Default)]
+struct Parts {
+    wide_area: Option<WideAreaRecord>,
+    environments: Vec<Environment>,
+    nodes: Vec<NodeRecord>,
+    mappings: Vec<PlacedMapping>,
+    files: Option<NamedFiles>,
+    file_system: FileSystem,
+    connections: Vec<NumberedConnection>,
+    accelerators: Vec<Accelerators>,
+    not_modelled: Vec<String>,
+}
+
+impl Parts {
+    fn take(&mut self, record: &Record) -> Result<(), DimemasConfigError> {
+        match record.name {
+            "wide area network information" => record.put_once(&mut self.wide_area, WideAreaRecord::read(record)?)?,
+            "environment information" => self.environments.push(Environment::read(record)?),
+            "node information" => self.nodes.push(NodeRecord::read(record)?),
+            "multi node information" => self.nodes.push(NodeRecord::read_multiple(record)?),
+            "mapping information" => self.mappings.push(PlacedMapping::read(record)?),
+            "predefined mapping information" => self.mappings.push(PlacedMapping::read_predefined(record)?),
+            "configuration files" => record.put_once(&mut self.files, NamedFiles::read(record)?)?,
+            "dedicated connection information" => self.connections.push(wide_area::dedicated_connection(record)?),
+            "accelerator node information" => {
+                let found = wide_area::accelerator(record)?;
+                self.not_modelled.extend(found.note());
+                self.accelerators.push(found);
+            }
+            "modules information" => self.not_modelled.extend(tuning::module(record)?),
+            "file system parameters" => {
+                let (found, notes) = tuning::file_system(record)?;
+                self.file_system = found;
+                self.not_modelled.extend(notes);
+            }
+            _ => return Err(record.unknown()),
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, open: Open) -> Result<DimemasConfig, DimemasConfigError> {
+        machine::check_machines(self.wide_area.as_ref(), &self.environments, &self.nodes)?;
+        let machines = self.wide_area.as_ref().map_or(1, |wide_area| wide_area.machines);
+        let tuned = match &self.files {
+            Some(files) => files.load(open, machines)?,
+            None => Tuned::default(),
+        };
+        self.not_modelled.extend_from_slice(&tuned.not_modelled);
+        self.network(tuned, machines)
+    }
+
+    /// What is left, once it was checked.
+    fn network(mut self, tuned: Tuned, machines: u32) -> Result<DimemasConfig, DimemasConfigError> {
+        let (mapping, further_mappings) = machine::mappings(std::mem::take(&mut self.mappings), &self.nodes)?;
+        if machines < 2 {
+            self.nodes.iter_mut().for_each(NodeRecord::forget_wide_area);
+        }
+        let (latency, nodes) = machine::node_groups(&self.nodes, &self.accelerators);
+        let connections = wide_area::connections(std::mem::take(&mut self.connections), machines)?;
+        let wide_area = self.wide_area.as_ref().map(|record| record.network(&tuned, connections)).unwrap_or_default();
+        self.environments.sort_by_key(|environment| environment.machine);
+        let mut environments = self.environments.into_iter();
+        let environment = environments.next().expect("the check wants an environment for each machine");
+        let further = |site: Environment| Site { bandwidth: Some(site.bandwidth), buses: site.buses };
+        let machine = Machine {
+            buses: environment.buses,
+            mapping,
+            further_mappings,
+            nodes,
+            scheduler: tuned.scheduler,
+            further_sites: environments.map(further).collect(),
+            wide_area,
+            random: tuned.random,
+        };
+        let names = [environment.name, self.wide_area.map_or(String::new(), |wide_area| wide_area.name)];
+        let network = Network {
+            schema: SCHEMA.to_owned(),
+            name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+            title: "Dimemas configuration".to_owned(),
+            source: String::new(),
+            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from: None },
+            nic: Nic {
+                latency,
+                bandwidth: Some(environment.bandwidth),
+                gap_per_byte: None,
+                overhead: Time::ZERO,
+                gap: Time::ZERO,
+            },
+            backbone: None,
+            topology: None,
+            sharing: Sharing::default(),
+            machine,
+            collectives: collectives::table(environment.model, tuned.rows),
+            file_system: self.file_system,
+            intervals: BTreeMap::new(),
+            provenance: BTreeMap::new(),
+        };
+        Ok(DimemasConfig { network, not_modelled: self.not_modelled })
+    }
+}

@@ -1,0 +1,155 @@
+//! The files that a `.cfg` names, and the records on computation and input/output.
+
+use std::collections::BTreeMap;
+
+use super::Open;
+use super::collectives;
+use super::error::{DimemasConfigError, Place};
+use super::fields::Fields;
+use super::named_files;
+use super::records::Record;
+use crate::collective::Row;
+use crate::file_system::FileSystem;
+use crate::machine::random::Randomness;
+use crate::machine::scheduler::Scheduler;
+use flowcast_units::{CollectiveOp, Time};
+
+/// What the named files say.
+#[derive(Debug, Default)]
+pub(super) struct Tuned {
+    pub rows: BTreeMap<CollectiveOp, Row>,
+    /// Rows of the machines after the first.
+    pub further_rows: Vec<(u32, CollectiveOp, Row)>,
+    /// Rows of the network between machines.
+    pub external_rows: BTreeMap<CollectiveOp, Row>,
+    pub flight_times: Vec<Vec<Time>>,
+    pub scheduler: Scheduler,
+    pub random: Randomness,
+    pub not_modelled: Vec<String>,
+}
+
+/// `"configuration files"`.
+pub(super) struct NamedFiles {
+    scheduler: (Place, String),
+    file_system: (Place, String),
+    communications: (Place, String),
+    random: (Place, String),
+}
+
+const FILES: [&str; 4] = ["scheduler", "file system", "communications", "random"];
+
+impl NamedFiles {
+    pub fn read(record: &Record) -> Result<NamedFiles, DimemasConfigError> {
+        let mut fields = record.fields(&FILES)?;
+        let mut next = || {
+            let name = fields.text().to_owned();
+            (fields.place(), name)
+        };
+        Ok(NamedFiles { scheduler: next(), file_system: next(), communications: next(), random: next() })
+    }
+
+    /// Reads those that are named.
+    pub fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
+        let mut tuned = Tuned::default();
+        if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)? {
+            tuned.scheduler = scheduler;
+            tuned.not_modelled.extend(named(&self.scheduler.1, notes));
+        }
+        if !self.file_system.1.is_empty() {
+            let (place, name) = &self.file_system;
+            tuned
+                .not_modelled
+                .push(format!("{place}: {name}; the tool does not read this file, and neither is it here"));
+        }
+        if let Some(found) = read_named(&self.communications, open, |text| collectives::read(text, machines))? {
+            tuned.not_modelled.extend(named(&self.communications.1, found.further_notes()));
+            tuned.not_modelled.extend(named(&self.communications.1, found.not_modelled));
+            (tuned.rows, tuned.external_rows) = (found.rows, found.external_rows);
+            tuned.flight_times = found.flight_times;
+        }
+        if let Some(random) = read_named(&self.random, open, named_files::random)? {
+            tuned.random = random;
+        }
+        Ok(tuned)
+    }
+}
+
+impl Tuned {
+    /// Rows of further machines that differ from those of the first, whose rows hold for all.
+    fn further_notes(&self) -> Vec<String> {
+        let differs = |(_, op, row): &&(u32, CollectiveOp, Row)| self.rows.get(op) != Some(row);
+        let note = |(machine, op, _): &(u32, CollectiveOp, Row)| {
+            format!("{} of machine {machine}: the rows of machine 0 hold for all machines", op.name())
+        };
+        self.further_rows.iter().filter(differs).map(note).collect()
+    }
+}
+
+fn read_named<T>(
+    (place, name): &(Place, String),
+    open: Open,
+    read: impl FnOnce(&str) -> Result<T, DimemasConfigError>,
+) -> Result<Option<T>, DimemasConfigError> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let bytes =
+        open(name).map_err(|source| DimemasConfigError::Open { place: place.clone(), name: name.clone(), source })?;
+    let read = read(&String::from_utf8_lossy(&bytes));
+    read.map(Some).map_err(|error| DimemasConfigError::InFile { name: name.clone(), error: Box::new(error) })
+}
+
+fn named(name: &str, notes: Vec<String>) -> impl Iterator<Item = String> {
+    notes.into_iter().map(move |note| format!("{name}: {note}"))
+}
+
+/// Numbered lines without white space at their ends, blank lines and comments.
+pub(super) fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#') && !line.starts_with("//"))
+}
+
+/// A note on the field read last.
+pub(super) fn note(fields: &Fields, found: &str, reason: &str) -> String {
+    format!("{}: {found}; {reason}", fields.place())
+}
+
+const MODULE: [&str; 3] = ["type", "value", "ratio"];
+
+/// `"modules information"`: a factor for the computation inside one block of the program.
+pub(super) fn module(record: &Record) -> Result<Option<String>, DimemasConfigError> {
+    let mut fields = record.fields(&MODULE)?;
+    fields.count()?;
+    fields.count()?;
+    let ratio = fields.number()?;
+    let reason = "computation keeps its traced duration in every module";
+    Ok((ratio != 1.0).then(|| note(&fields, &ratio.to_string(), reason)))
+}
+
+const FILE_SYSTEM: [&str; 5] =
+    ["disk latency", "disk bandwidth", "block size", "concurrent requests", "hit ratio from 0 to 1"];
+
+/// `"file system parameters"`, and what of it is not modelled where files cost anything: blocks, and a cache in front of the
+/// disks.
+pub(super) fn file_system(record: &Record) -> Result<(FileSystem, Vec<String>), DimemasConfigError> {
+    let mut fields = record.fields(&FILE_SYSTEM)?;
+    let (latency, bandwidth) = (fields.seconds()?, fields.rate()?);
+    let mut notes = Vec::new();
+    let block = fields.amount()?;
+    if block > 0.0 {
+        notes.push(note(&fields, &block.to_string(), "requests are not cut into blocks"));
+    }
+    let requests = fields.count()?;
+    let hits = fields.amount()?;
+    if hits > 1.0 {
+        return Err(fields.wrong("a number from 0 to 1"));
+    }
+    if hits > 0.0 {
+        notes.push(note(&fields, &hits.to_string(), "no cache: every request takes its time"));
+    }
+    let found = FileSystem { latency, bandwidth, requests };
+    if (FileSystem { requests: 0, ..found }).is_default() {
+        notes.clear();
+    }
+    Ok((found, notes))
+}

@@ -1,0 +1,239 @@
+//! The names of all fields of a network file, and those that are near to a misspelt one.
+//!
+//! The names are taken from a network that has every field, so that the list cannot fall behind.
+
+use super::algorithm::AlgorithmTable;
+use super::collective::{Collectives, Repeats};
+use super::file_system::FileSystem;
+use super::machine::random::{Distribution, Randomness, Shape};
+use super::machine::scheduler::{Policy, Scheduler};
+use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
+use super::machine::{Machine, Mapping, NodeGroup};
+use super::network::{Backbone, Network, NetworkError, Nic, PointToPoint, Rule, SCHEMA, field_error};
+use super::sharing::Sharing;
+use super::sharing::protocol::{Congestion, Connections};
+use super::topology::{Topology, TopologyLevel};
+use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
+
+/// How many near names an error lists.
+const NEAR: usize = 3;
+
+/// Refuses a dotted name that no network file has.
+///
+/// # Errors
+/// [`NetworkError::Field`] with the names that are nearest.
+pub fn check(key: &str) -> Result<(), NetworkError> {
+    let known = all();
+    if known.iter().any(|name| is_same(name, key)) {
+        return Ok(());
+    }
+    let mut near: Vec<&String> = known.iter().collect();
+    near.sort_by_key(|name| (distance(name, key), (*name).clone()));
+    let names: Vec<&str> = near.into_iter().take(NEAR).map(String::as_str).collect();
+    Err(field_error(&format!("--set {key}"), format!("found no such field; near to it are {}", names.join(", "))))
+}
+
+/// Whether a name from the list, in which `N` is any place of a list, is this one.
+fn is_same(name: &str, key: &str) -> bool {
+    let place = |part: &str| part == "*" || part.parse::<usize>().is_ok();
+    let (mut known, mut given) = (name.split('.'), key.split('.'));
+    loop {
+        match (known.next(), given.next()) {
+            (None, None) => return true,
+            (Some("N"), Some(part)) if place(part) => {}
+            // Anything may be noted under these.
+            (Some("NAME"), Some(part)) if !part.is_empty() => {}
+            (Some(a), Some(b)) if a == b => {}
+            _ => return false,
+        }
+    }
+}
+
+/// All dotted names, sections and lists as a whole among them.
+fn all() -> Vec<String> {
+    let table = toml::Table::try_from(every_field()).expect("a network has only tables, texts and numbers");
+    let mut names = ["intervals.NAME", "provenance.NAME", "machine.mapping.per-node"].map(str::to_owned).to_vec();
+    CollectiveOp::ALL.iter().for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
+    CollectiveOp::ALL.iter().for_each(|op| names.push(format!("machine.wide_area.collectives.rows.{}", row_name(*op))));
+    collect("", &toml::Value::Table(table), &mut names);
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn row_name(op: CollectiveOp) -> String {
+    let value = toml::Value::try_from(op).expect("an operation is a text");
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn collect(name: &str, value: &toml::Value, names: &mut Vec<String>) {
+    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+    if !name.is_empty() {
+        names.push(name.to_owned());
+    }
+    match value {
+        toml::Value::Table(table) => table.iter().for_each(|(key, value)| collect(&below(key), value, names)),
+        toml::Value::Array(items) => items.iter().take(1).for_each(|value| collect(&below("N"), value, names)),
+        _ => {}
+    }
+}
+
+/// A network in which nothing is left out.
+fn every_field() -> Network {
+    let time = Time::from_nanos(1.0);
+    let rate = Rate::from_bytes_per_second(1.0);
+    Network {
+        schema: SCHEMA.to_owned(),
+        name: "every".to_owned(),
+        title: String::new(),
+        source: String::new(),
+        point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from: Some(Bytes(1)) },
+        nic: Nic {
+            latency: time,
+            bandwidth: Some(rate),
+            gap_per_byte: Some(TimePerByte::from_nanos(1.0)),
+            overhead: time,
+            gap: time,
+        },
+        backbone: Some(Backbone { bandwidth: rate }),
+        topology: Some(Topology {
+            fat_tree: Some(2),
+            oversubscription: Some(1),
+            bandwidth: Some(rate),
+            levels: vec![TopologyLevel { down: 2, up: 1, bandwidth: Some(rate) }],
+        }),
+        sharing: Sharing {
+            model: Some(String::new()),
+            odd_end: Some(1.0),
+            odd_inner: Some(1.0),
+            io_out: Some(1.0),
+            include: Some(1.0),
+            start_end: Some(1.0),
+            alpha: Some(1.0),
+            kappa: Some(1.0),
+            transient: Some(true),
+            segment: Some(Bytes(1)),
+            window: Some(Bytes(1)),
+            send_buffer: Some(Bytes(1)),
+            congestion: Some(Congestion::default()),
+            first_window: Some(Bytes(1)),
+            queue: Some(Bytes(1)),
+            burst: Some(Bytes(1)),
+            connections: Some(Connections::default()),
+            idle_restart: Some(true),
+            warm_ups: Some(1),
+            small_queues: Some(true),
+            jitter: Some(time),
+            noise: Some(1.0),
+            backbone_from: Some(1),
+            backbone_share: Some(rate),
+            penalty_out: Some(1.0),
+            penalty_in: Some(1.0),
+            penalty_crowded: Some(1.0),
+        },
+        machine: every_field_of_machine(time, rate),
+        collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
+        file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
+        intervals: std::collections::BTreeMap::new(),
+        provenance: std::collections::BTreeMap::new(),
+    }
+}
+
+fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
+    let size = SizeCondition { is: Comparison::Below, size: Bytes(1) };
+    let connection = Connection {
+        sites: [0, 1],
+        bandwidth: rate,
+        latency: time,
+        flight_time: time,
+        tags: vec![0],
+        first: size,
+        joined: Joined::And,
+        second: size,
+    };
+    let group = NodeGroup {
+        latency: Some(time),
+        site: 1,
+        wide_area_latency: time,
+        accelerator_speed: 2.0,
+        ..NodeGroup::default()
+    };
+    Machine {
+        buses: 1,
+        mapping: Some(Mapping::List(vec![0])),
+        further_mappings: vec![Mapping::Fill],
+        nodes: vec![group],
+        scheduler: Scheduler { policy: Policy::Priority, priorities: vec![0], ..Scheduler::default() },
+        further_sites: vec![Site { bandwidth: Some(rate), buses: 1 }],
+        wide_area: WideArea {
+            flight_times: vec![vec![time]],
+            collectives: Collectives::uniform(Repeats::Null),
+            connections: vec![connection],
+            ..WideArea::default()
+        },
+        random: Randomness {
+            speed: Distribution::new(Shape::Uniform { least: 0.0, most: 1.0 }),
+            ..Randomness::default()
+        },
+    }
+}
+
+/// How many letters must change, be added or left out to make one name of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (index, found) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *found);
+            diagonal = row[index + 1];
+            row[index + 1] = replaced.min(diagonal + 1).min(row[index] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_every_kind_are_known() {
+        for name in [
+            "nic.latency",
+            "machine.nodes.0.cpus",
+            "machine.nodes.*.intra_latency",
+            "machine.wide_area.flight_times.1.0",
+            "machine.wide_area.connections.2.first.size",
+            "machine.scheduler.quantum",
+            "machine.random.latency",
+            "collectives.rows.Bcast",
+            "collectives.default",
+            "collectives.algorithms.base",
+            "file_system.requests",
+            "provenance.host",
+            "machine.mapping.per-node",
+            "sharing.io_out",
+        ] {
+            assert!(check(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_is_refused_with_those_that_are_near() {
+        let error = check("machine.scheduler.qantum").unwrap_err().to_string();
+        assert!(error.contains("machine.scheduler.quantum"), "{error}");
+        let error = check("nic.latncy").unwrap_err().to_string();
+        assert!(error.contains("near to it are nic.latency"), "{error}");
+        assert!(check("machine.nodes.first.cpus").is_err());
+    }
+
+    #[test]
+    fn the_distance_of_two_names_counts_the_letters_that_differ() {
+        assert_eq!(
+            [distance("buses", "buses"), distance("buses", "bus"), distance("", "abc"), distance("ab", "ba")],
+            [0, 2, 3, 2]
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! Random perturbation: what is drawn is added to a latency, a bandwidth or a relative speed each time it is used.
+//!
+//! Written as text with units: `normal 0ns 500ns` (mean, standard deviation), `uniform -1us 2us` (least, most), `none`.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use flowcast_units::{Rate, Time, UnitError};
+
+/// What varies, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Randomness {
+    /// Start of the random numbers.
+    pub seed: u64,
+    /// Added to the relative speed for each computation.
+    pub speed: Distribution<Ratio>,
+    /// Added to the start-up of each message between nodes, on each side.
+    pub latency: Distribution<Latency>,
+    /// Added to the bandwidth of each message between nodes.
+    pub bandwidth: Distribution<Bandwidth>,
+    /// Added to the start-up of each message inside a node, on each side.
+    pub intra_latency: Distribution<Latency>,
+    /// Added to the bandwidth of each message inside a node.
+    pub intra_bandwidth: Distribution<Bandwidth>,
+    /// Added to the start-up of each message between sites, on each side.
+    pub wide_area_latency: Distribution<Latency>,
+    /// Added to the bandwidth of each message between sites.
+    pub wide_area_bandwidth: Distribution<Bandwidth>,
+}
+
+impl Randomness {
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == Randomness::default()
+    }
+
+    /// Whether anything varies.
+    pub fn varies(&self) -> bool {
+        *self != Randomness { seed: self.seed, ..Randomness::default() }
+    }
+}
+
+/// A distribution of values of some unit.
+#[derive(Debug)]
+pub struct Distribution<Q> {
+    /// Its shape.
+    pub shape: Shape,
+    unit: PhantomData<Q>,
+}
+
+/// A distribution, in nanoseconds, bytes per second or as a plain number.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Shape {
+    /// Nothing varies.
+    #[default]
+    None,
+    /// Bell-shaped.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        deviation: f64,
+    },
+    /// All values between two are equally likely.
+    Uniform {
+        /// Least.
+        least: f64,
+        /// Most.
+        most: f64,
+    },
+}
+
+impl<Q> Distribution<Q> {
+    /// Of this shape.
+    pub const fn new(shape: Shape) -> Distribution<Q> {
+        Distribution { shape, unit: PhantomData }
+    }
+
+    /// Whether anything varies.
+    pub fn varies(&self) -> bool {
+        self.shape != Shape::None
+    }
+}
+
+impl<Q> Clone for Distribution<Q> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q> Copy for Distribution<Q> {}
+
+impl<Q> PartialEq for Distribution<Q> {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape
+    }
+}
+
+impl<Q> Default for Distribution<Q> {
+    fn default() -> Self {
+        Distribution::new(Shape::None)
+    }
+}
+
+/// How the values of a distribution are written.
+pub trait Quantity {
+    /// Reads a value that is not negative.
+    ///
+    /// # Errors
+    /// A number without its unit.
+    fn parse(text: &str) -> Result<f64, UnitError>;
+    /// Writes one.
+    fn show(value: f64) -> String;
+}
+
+/// Times.
+#[derive(Debug)]
+pub enum Latency {}
+/// Rates.
+#[derive(Debug)]
+pub enum Bandwidth {}
+/// Plain numbers.
+#[derive(Debug)]
+pub enum Ratio {}
+
+impl Quantity for Latency {
+    fn parse(text: &str) -> Result<f64, UnitError> {
+        Time::parse(text).map(Time::as_nanos)
+    }
+    fn show(value: f64) -> String {
+        Time::from_nanos(value).to_string()
+    }
+}
+
+impl Quantity for Bandwidth {
+    fn parse(text: &str) -> Result<f64, UnitError> {
+        Rate::parse(text).map(Rate::as_bytes_per_second)
+    }
+    fn show(value: f64) -> String {
+        Rate::from_bytes_per_second(value).to_string()
+    }
+}
+
+impl Quantity for Ratio {
+    fn parse(text: &str) -> Result<f64, UnitError> {
+        let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
+        number.ok_or_else(|| UnitError { found: text.to_owned(), expected: "a number" })
+    }
+    fn show(value: f64) -> String {
+        value.to_string()
+    }
+}
+
+const EXPECTED: &str = "none, or normal or uniform and two values, such as `normal 0ns 500ns` or `uniform -1us 2us`";
+
+impl<Q: Quantity> FromStr for Distribution<Q> {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let shape = match words[..] {
+            ["none"] => Shape::None,
+            ["normal", mean, deviation] => Shape::Normal { mean: signed::<Q>(mean)?, deviation: Q::parse(deviation)? },
+            ["uniform", least, most] => Shape::Uniform { least: signed::<Q>(least)?, most: signed::<Q>(most)? },
+            _ => return Err(UnitError { found: text.to_owned(), expected: EXPECTED }),
+        };
+        match shape {
+            Shape::Uniform { least, most } if least > most => {
+                Err(UnitError { found: text.to_owned(), expected: "the least value before the greatest" })
+            }
+            _ => Ok(Distribution::new(shape)),
+        }
+    }
+}
+
+fn signed<Q: Quantity>(text: &str) -> Result<f64, UnitError> {
+    match text.strip_prefix('-') {
+        Some(rest) => Ok(-Q::parse(rest)?),
+        None => Q::parse(text),
+    }
+}
+
+impl<Q: Quantity> fmt::Display for Distribution<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |value: f64| {
+            let sign = if value < 0.0 { "-" } else { "" };
+            format!("{sign}{}", Q::show(value.abs()))
+        };
+        match self.shape {
+            Shape::None => f.write_str("none"),
+            Shape::Normal { mean, deviation } => write!(f, "normal {} {}", show(mean), show(deviation)),
+            Shape::Uniform { least, most } => write!(f, "uniform {} {}", show(least), show(most)),
+        }
+    }
+}
+
+impl<Q: Quantity> Serialize for Distribution<Q> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, Q: Quantity> Deserialize<'de> for Distribution<Q> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_are_read_as_they_are_written() {
+        for text in ["none", "normal 0ns 500ns", "uniform -1us 2us"] {
+            let read: Distribution<Latency> = text.parse().unwrap();
+            assert_eq!(read.to_string().parse::<Distribution<Latency>>().unwrap(), read, "{text}");
+        }
+        assert_eq!("normal 0.5 0.1".parse::<Distribution<Ratio>>().unwrap().to_string(), "normal 0.5 0.1");
+    }
+
+    #[test]
+    fn a_distribution_without_units_or_in_the_wrong_order_is_refused() {
+        for text in ["normal 0 500", "uniform 2us -1us", "gamma 1us 2us", "normal 1us", "normal 0ns -5ns"] {
+            assert!(text.parse::<Distribution<Latency>>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Several sites and the network between them (a "machine" of Dimemas is a site here).
+//!
+//! A message to another site takes the wide-area latency of its node on both processors, then one link out of its site
+//! and one into the other for `S/BW`, and is there after `S/(BW · ratio) + flight time`. The ratio falls with the
+//! traffic `T` that the program itself has caused, `T_n = α T_(n-1) + (1 - α) · bytes / 10 s`, weighted by `β`:
+//! `e^(-5 βT/max)`, `log10(10 - 10 βT/max)`, `1 - βT/max`, or 1. A dedicated connection takes the messages between two
+//! sites that its conditions admit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::collective::Collectives;
+use flowcast_units::{Bytes, Rate, Time};
+
+/// A further site: what the network inside it is like. Of the first one `nic` and `machine.buses` say it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Site {
+    /// Bytes per second of a message between nodes of the site; that of `nic` when absent, 0 is infinite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Rate>,
+    /// Messages between nodes of the site that may be under way together; 0 is no limit.
+    pub buses: u32,
+}
+
+/// The network between sites.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WideArea {
+    /// Bytes per second of a message; 0 is infinite.
+    pub bandwidth: Rate,
+    /// Links into each site; 0 is no limit.
+    pub in_links: u32,
+    /// Links out of each site; 0 is no limit.
+    pub out_links: u32,
+    /// How the bandwidth falls with the traffic.
+    pub traffic: Traffic,
+    /// The traffic at which nothing is left; 0: traffic does not count.
+    pub max_traffic: Rate,
+    /// `β`: how much of the program's own traffic counts.
+    pub traffic_weight: f64,
+    /// `α`: how much of the old average stays after each period.
+    pub traffic_memory: f64,
+    /// By site: the flight time to each site.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flight_times: Vec<Vec<Time>>,
+    /// What a collective operation costs between sites.
+    #[serde(skip_serializing_if = "Collectives::is_default")]
+    pub collectives: Collectives,
+    /// Dedicated connections; of several that admit a message the first takes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
+}
+
+/// How the bandwidth between sites falls with the traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Traffic {
+    /// `e^(-5x)`.
+    Exponential,
+    /// `log10(10 - 10x)`.
+    Logarithmic,
+    /// `1 - x`.
+    Linear,
+    /// Not at all.
+    #[default]
+    Constant,
+}
+
+impl Traffic {
+    /// What is left of the bandwidth at this share of the greatest traffic.
+    pub fn ratio(self, share: f64) -> f64 {
+        match self {
+            Traffic::Exponential => (-5.0 * share).exp(),
+            Traffic::Logarithmic => (10.0 - 10.0 * share).log10(),
+            Traffic::Linear => 1.0 - share,
+            Traffic::Constant => 1.0,
+        }
+    }
+}
+
+impl Default for WideArea {
+    fn default() -> WideArea {
+        WideArea {
+            bandwidth: Rate::from_bytes_per_second(0.0),
+            in_links: 1,
+            out_links: 1,
+            traffic: Traffic::Constant,
+            max_traffic: Rate::from_bytes_per_second(0.0),
+            traffic_weight: 0.0,
+            traffic_memory: 0.1,
+            flight_times: Vec::new(),
+            collectives: Collectives::default(),
+            connections: Vec::new(),
+        }
+    }
+}
+
+impl WideArea {
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == WideArea::default()
+    }
+
+    /// Flight time from one site to another; none that is not given.
+    pub fn flight_time(&self, from: u32, to: u32) -> Time {
+        let row = self.flight_times.get(from as usize);
+        row.and_then(|row| row.get(to as usize)).copied().unwrap_or(Time::ZERO)
+    }
+
+    /// The dedicated connection that takes a message, by index.
+    pub fn connection(&self, (from, to): (u32, u32), tag: i32, size: Bytes) -> Option<usize> {
+        let joins = |connection: &Connection| connection.sites == [from, to] || connection.sites == [to, from];
+        self.connections.iter().position(|connection| joins(connection) && connection.admits(tag, size))
+    }
+}
+
+/// A connection between two sites, in either direction, with one link out and one in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connection {
+    /// The two sites.
+    pub sites: [u32; 2],
+    /// Bytes per second; 0 is infinite.
+    pub bandwidth: Rate,
+    /// Start-up on both sides.
+    pub latency: Time,
+    /// From the last byte sent to the last byte there; without effect when the bandwidth is infinite, as in the tool.
+    pub flight_time: Time,
+    /// The tags of the messages that may use it.
+    pub tags: Vec<i32>,
+    /// Which sizes may use it.
+    pub first: SizeCondition,
+    /// Whether both conditions must hold, or one is enough.
+    pub joined: Joined,
+    /// Which sizes may use it.
+    pub second: SizeCondition,
+}
+
+/// A condition on a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeCondition {
+    /// On which side.
+    pub is: Comparison,
+    /// Of what.
+    pub size: Bytes,
+}
+
+/// Where a size lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// Below the limit.
+    Below,
+    /// At it.
+    Equal,
+    /// Above it.
+    Above,
+}
+
+/// How two conditions join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Joined {
+    /// Both.
+    And,
+    /// Either.
+    Or,
+}
+
+impl SizeCondition {
+    fn holds(self, size: Bytes) -> bool {
+        match self.is {
+            Comparison::Below => size < self.size,
+            Comparison::Equal => size == self.size,
+            Comparison::Above => size > self.size,
+        }
+    }
+}
+
+impl Connection {
+    /// Whether a message may use it.
+    pub fn admits(&self, tag: i32, size: Bytes) -> bool {
+        let (first, second) = (self.first.holds(size), self.second.holds(size));
+        let sized = match self.joined {
+            Joined::And => first && second,
+            Joined::Or => first || second,
+        };
+        sized && self.tags.contains(&tag)
+    }
+}

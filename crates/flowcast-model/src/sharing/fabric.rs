@@ -1,0 +1,460 @@
+//! The links that flows cross: each node's way out and way in, and the cables between switches, up and down.
+//!
+//! A flow's data cross the out link of its source and the in link of its destination, and in between the up link of
+//! the one's rack and the down link of the other's, or the cables of a tree (`cluster::tree`). Its acknowledgements
+//! take the links of the reversed flow. Capacities and shares are in units of a node's interface: a flow alone gets
+//! the share 1.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::SharingError;
+use super::model::backbone_share;
+use crate::cluster::flow::Flow;
+use crate::cluster::racks::{Rack, Racks};
+use crate::cluster::tree::{Cable, MOST_LEVELS, Tree};
+use crate::network::Network;
+use flowcast_units::Node;
+
+/// What a flow gets of a node's interface: 1 when it is alone, never negative.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Share = Share(1.0);
+}
+
+/// A link, by its place in the fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+impl LinkId {
+    /// As an index into per-link tables.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A link, as people call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    /// What a node sends.
+    Out(Node),
+    /// What a node receives.
+    In(Node),
+    /// What a rack sends to the others.
+    Up(String),
+    /// What a rack receives from the others.
+    Down(String),
+    /// What a switch sends up a cable.
+    Ascending(Cable),
+    /// What a switch receives from above over a cable.
+    Descending(Cable),
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Link::Out(node) => write!(f, "out of node {node}"),
+            Link::In(node) => write!(f, "into node {node}"),
+            Link::Up(rack) => write!(f, "out of rack {rack}"),
+            Link::Down(rack) => write!(f, "into rack {rack}"),
+            Link::Ascending(Cable { level, switch, port }) => {
+                write!(f, "up from switch {switch} of level {level}, cable {port}")
+            }
+            Link::Descending(Cable { level, switch, port }) => {
+                write!(f, "down to switch {switch} of level {level}, cable {port}")
+            }
+        }
+    }
+}
+
+/// What keeps a flow from its lone rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing but its own interface.
+    Alone,
+    /// A link that its data cross.
+    Link(LinkId),
+    /// A link on which its acknowledgements wait.
+    Acknowledgements(LinkId),
+    /// An outgo or income conflict: a zig-zag of so many flows.
+    ZigZag {
+        /// Its length.
+        flows: u32,
+    },
+    /// A zig-zag with more than two flows in one direction of a node, which flow cuts do not know.
+    CrowdedZigZag {
+        /// Its size.
+        flows: u32,
+    },
+    /// Income/outgo conflict, the flow into the middle node.
+    IncomingOfPair {
+        /// Path index of the flow that goes on from there.
+        partner: u32,
+    },
+    /// Income/outgo conflict, the flow out of the middle node.
+    OutgoingOfPair {
+        /// Path index of the flow that comes in there.
+        partner: u32,
+    },
+    /// The queues of its way, packet by packet.
+    Queues,
+    /// A flow left over between two active neighbours.
+    Between,
+    /// A flow left over at the start or end of its path, or alone.
+    StartOrEnd,
+}
+
+/// One flow's answer from a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Allocation {
+    /// What it gets.
+    pub share: Share,
+    /// Why not more.
+    pub limit: Limit,
+}
+
+/// Most links that a flow crosses.
+pub const MOST_HOPS: usize = 2 * MOST_LEVELS;
+
+/// The way of one flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// Dense number of the source.
+    pub src: u32,
+    /// Dense number of the destination.
+    pub dst: u32,
+    data: [LinkId; MOST_HOPS],
+    acknowledgements: [LinkId; MOST_HOPS],
+    hops: u8,
+}
+
+impl Path {
+    /// The links that the data cross: out, in, and those in between from the source to the destination.
+    pub fn data(&self) -> &[LinkId] {
+        &self.data[..self.hops as usize]
+    }
+
+    /// The links that the acknowledgements cross, in the same order.
+    pub fn acknowledgements(&self) -> &[LinkId] {
+        &self.acknowledgements[..self.hops as usize]
+    }
+
+    /// The links that the data cross, from the source to the destination.
+    pub fn data_in_order(&self) -> impl Iterator<Item = LinkId> {
+        in_order(self.data())
+    }
+
+    /// The links that the acknowledgements cross, from the destination to the source.
+    pub fn acknowledgements_in_order(&self) -> impl Iterator<Item = LinkId> {
+        in_order(self.acknowledgements())
+    }
+
+    /// Out link of the source.
+    pub fn out(&self) -> LinkId {
+        self.data[0]
+    }
+
+    /// In link of the destination.
+    pub fn into(&self) -> LinkId {
+        self.data[1]
+    }
+
+    /// Whether it crosses more than the two nodes' links.
+    pub fn is_between_racks(&self) -> bool {
+        self.hops > 2
+    }
+}
+
+fn in_order(links: &[LinkId]) -> impl Iterator<Item = LinkId> {
+    links[..1].iter().chain(&links[2..]).chain(&links[1..2]).copied()
+}
+
+/// A cable between switches, in both directions.
+#[derive(Debug, Clone, PartialEq)]
+struct Inner {
+    name: InnerName,
+    capacity: Share,
+    level: u8,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum InnerName {
+    Rack(String),
+    Cable(Cable),
+}
+
+/// All links and the ways of all flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fabric {
+    /// By flow.
+    pub paths: Vec<Path>,
+    nodes: Vec<Node>,
+    inner: Vec<Inner>,
+    depth: u8,
+}
+
+impl Fabric {
+    /// The fabric that these flows cross. Racks are joined by links of the capacity `backbone`; without one, or
+    /// without racks, all nodes share a switch that is no limit.
+    pub fn new(flows: &[Flow], racks: &Racks, backbone: Option<Share>) -> Fabric {
+        let nodes = nodes_of(flows);
+        let rack = |capacity| {
+            move |rack| Inner { name: InnerName::Rack(racks.name(Rack(rack)).to_owned()), capacity, level: 1 }
+        };
+        let inner = (0..racks.count() as u32).map(rack(backbone.unwrap_or(Share(f64::INFINITY)))).collect();
+        let numbering = Numbering { numbers: numbered(&nodes), racks, has_backbone: backbone.is_some() };
+        let paths = flows.iter().map(|flow| numbering.path(flow)).collect();
+        Fabric { paths, nodes, inner, depth: 1 }
+    }
+
+    /// The fabric of a network: that of its topology, else racks and backbone.
+    ///
+    /// # Errors
+    /// A topology that makes no tree or has no place for a node; racks beside a topology.
+    pub fn of(flows: &[Flow], racks: &Racks, network: &Network) -> Result<Fabric, SharingError> {
+        let Some(topology) = &network.topology else {
+            return Ok(Fabric::new(flows, racks, backbone_share(network)?));
+        };
+        if !racks.is_empty() {
+            return Err(SharingError::RacksInTopology);
+        }
+        let (tree, rates) = topology.tree()?;
+        let nic = network.nic.rate().as_bytes_per_second();
+        let capacity = |rate: Option<flowcast_units::Rate>| match rate {
+            None => Ok(Share::WHOLE),
+            Some(rate) if nic > 0.0 => Ok(Share(rate.as_bytes_per_second() / nic)),
+            Some(_) => Err(super::model::infinite_interface()),
+        };
+        let capacities = rates.into_iter().map(capacity).collect::<Result<_, _>>()?;
+        Fabric::in_tree(flows, &tree, capacities)
+    }
+
+    fn in_tree(flows: &[Flow], tree: &Tree, capacities: Vec<Share>) -> Result<Fabric, SharingError> {
+        let nodes = nodes_of(flows);
+        let (last, places) = (nodes.last().copied(), tree.nodes().unwrap_or(u64::MAX));
+        if let Some(node) = last.filter(|node| u64::from(node.0) >= places) {
+            return Err(SharingError::NoSuchNode { node, nodes: places });
+        }
+        let mut climbing =
+            Climbing { tree, capacities, numbers: numbered(&nodes), cables: BTreeMap::new(), inner: Vec::new() };
+        let mut known = BTreeMap::new();
+        let mut path = |flow: &Flow| *known.entry((flow.src, flow.dst)).or_insert_with(|| climbing.path(flow));
+        let paths = flows.iter().map(&mut path).collect();
+        Ok(Fabric { paths, nodes, inner: climbing.inner, depth: tree.depth() as u8 })
+    }
+
+    /// The same links with one flow only.
+    pub fn only(&self, path: &Path) -> Fabric {
+        Fabric { paths: vec![*path], ..self.clone() }
+    }
+
+    /// How many links there are, used or not.
+    pub fn link_count(&self) -> usize {
+        2 * (self.nodes.len() + self.inner.len())
+    }
+
+    /// No flow's data cross more links than this.
+    pub fn most_hops(&self) -> u32 {
+        2 * (u32::from(self.depth) + 1)
+    }
+
+    /// What a link carries.
+    pub fn capacity(&self, link: LinkId) -> Share {
+        match (link.index() / 2).checked_sub(self.nodes.len()) {
+            None => Share::WHOLE,
+            Some(place) => self.inner[place].capacity,
+        }
+    }
+
+    /// What a flow gets when no other is under way.
+    pub fn lone_share(&self, path: &Path) -> Share {
+        path.data()[2..]
+            .iter()
+            .map(|link| self.capacity(*link))
+            .fold(Share::WHOLE, |least, share| if share < least { share } else { least })
+    }
+
+    /// Whether the link belongs to a node's interface, and not to a cable between switches.
+    pub fn is_of_node(&self, link: LinkId) -> bool {
+        link.index() < 2 * self.nodes.len()
+    }
+
+    /// Whether the acknowledgements of all data on a link come back over its opposite; in a tree they may take another
+    /// cable.
+    pub fn answers_come_back(&self, link: LinkId) -> bool {
+        match (link.index() / 2).checked_sub(self.nodes.len()) {
+            None => true,
+            Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
+        }
+    }
+
+    /// How far along a path the link stands: 0 the way out of a node, then upward, downward, and into a node.
+    pub fn place(&self, link: LinkId) -> u32 {
+        let top = 2 * u32::from(self.depth) + 1;
+        match ((link.index() / 2).checked_sub(self.nodes.len()), link.0.is_multiple_of(2)) {
+            (None, true) => 0,
+            (None, false) => top,
+            (Some(place), true) => u32::from(self.inner[place].level),
+            (Some(place), false) => top - u32::from(self.inner[place].level),
+        }
+    }
+
+    /// The link of the opposite direction.
+    pub fn opposite(&self, link: LinkId) -> LinkId {
+        LinkId(link.0 ^ 1)
+    }
+
+    /// The link's name.
+    pub fn link(&self, link: LinkId) -> Link {
+        let (place, is_outward) = (link.index() / 2, link.0.is_multiple_of(2));
+        if let Some(node) = self.nodes.get(place) {
+            return if is_outward { Link::Out(*node) } else { Link::In(*node) };
+        }
+        match (&self.inner[place - self.nodes.len()].name, is_outward) {
+            (InnerName::Rack(rack), true) => Link::Up(rack.clone()),
+            (InnerName::Rack(rack), false) => Link::Down(rack.clone()),
+            (InnerName::Cable(cable), true) => Link::Ascending(*cable),
+            (InnerName::Cable(cable), false) => Link::Descending(*cable),
+        }
+    }
+
+    /// How many of these flows cross each link.
+    pub fn flows_per_link(&self, active: &[usize]) -> Vec<u32> {
+        let mut counts = vec![0; self.link_count()];
+        for link in active.iter().flat_map(|flow| self.paths[*flow].data()) {
+            counts[link.index()] += 1;
+        }
+        counts
+    }
+}
+
+fn nodes_of(flows: &[Flow]) -> Vec<Node> {
+    let mut nodes: Vec<Node> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+fn numbered(nodes: &[Node]) -> BTreeMap<Node, u32> {
+    nodes.iter().copied().zip(0..).collect()
+}
+
+struct Numbering<'a> {
+    numbers: BTreeMap<Node, u32>,
+    racks: &'a Racks,
+    has_backbone: bool,
+}
+
+impl Numbering<'_> {
+    fn path(&self, flow: &Flow) -> Path {
+        let (src, dst) = (self.numbers[&flow.src], self.numbers[&flow.dst]);
+        match (self.racks.rack_of(flow.src), self.racks.rack_of(flow.dst)) {
+            (Some(from), Some(to)) if from != to && self.has_backbone => {
+                let (up, down) = (self.rack(from), self.rack(to));
+                path((src, dst), &[up, down + 1], &[down, up + 1])
+            }
+            _ => path((src, dst), &[], &[]),
+        }
+    }
+
+    fn rack(&self, rack: Rack) -> u32 {
+        2 * (self.numbers.len() as u32 + rack.0)
+    }
+}
+
+/// The path over these links between the nodes' own.
+fn path((src, dst): (u32, u32), data: &[u32], acknowledgements: &[u32]) -> Path {
+    let links = |from: u32, to: u32, inner: &[u32]| {
+        let mut links = [LinkId(0); MOST_HOPS];
+        let all = [2 * from, 2 * to + 1].into_iter().chain(inner.iter().copied());
+        links.iter_mut().zip(all).for_each(|(link, number)| *link = LinkId(number));
+        links
+    };
+    Path {
+        src,
+        dst,
+        data: links(src, dst, data),
+        acknowledgements: links(dst, src, acknowledgements),
+        hops: 2 + data.len() as u8,
+    }
+}
+
+/// Numbers the cables of a tree as flows come to use them.
+struct Climbing<'a> {
+    tree: &'a Tree,
+    /// By level.
+    capacities: Vec<Share>,
+    numbers: BTreeMap<Node, u32>,
+    cables: BTreeMap<Cable, u32>,
+    inner: Vec<Inner>,
+}
+
+impl Climbing<'_> {
+    fn path(&mut self, flow: &Flow) -> Path {
+        let (data, answers) = (self.inner_links(flow.src, flow.dst), self.inner_links(flow.dst, flow.src));
+        path((self.numbers[&flow.src], self.numbers[&flow.dst]), &data, &answers)
+    }
+
+    fn inner_links(&mut self, src: Node, dst: Node) -> Vec<u32> {
+        let (up, down) = self.tree.way(src, dst);
+        let mut links: Vec<u32> = up.into_iter().map(|cable| self.number(cable)).collect();
+        links.extend(down.into_iter().map(|cable| self.number(cable) + 1));
+        links
+    }
+
+    fn number(&mut self, cable: Cable) -> u32 {
+        let next = 2 * (self.numbers.len() + self.inner.len()) as u32;
+        *self.cables.entry(cable).or_insert_with(|| {
+            let capacity = self.capacities[usize::from(cable.level) - 1];
+            self.inner.push(Inner { name: InnerName::Cable(cable), capacity, level: cable.level });
+            next
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_units::{Bytes, Time};
+
+    #[test]
+    fn acknowledgements_cross_the_links_of_the_reversed_flow() {
+        let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let mut racks = Racks::default();
+        racks.place(Node(0), Node(9), "A").unwrap();
+        racks.place(Node(10), Node(19), "B").unwrap();
+        let fabric = Fabric::new(&[flow(3, 12), flow(12, 3), flow(3, 4)], &racks, Some(Share(10.0)));
+        assert_eq!(fabric.paths[0].acknowledgements(), fabric.paths[1].data());
+        let names: Vec<String> = fabric.paths[0].data().iter().map(|link| fabric.link(*link).to_string()).collect();
+        assert_eq!(names, ["out of node 3", "into node 12", "out of rack A", "into rack B"]);
+        assert_eq!(fabric.paths[2].data().len(), 2);
+        assert_eq!(fabric.capacity(fabric.paths[0].data()[2]), Share(10.0));
+        let plain = Fabric::new(&[flow(3, 12)], &racks, None);
+        assert!(!plain.paths[0].is_between_racks());
+    }
+    #[test]
+    fn a_message_through_a_tree_crosses_its_cables_from_the_source_to_the_destination() {
+        let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let tree = Tree::fat(4, 1).unwrap();
+        let fabric = Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![Share(0.5); 3]).unwrap();
+        let names: Vec<String> = fabric.paths[0].data_in_order().map(|link| fabric.link(link).to_string()).collect();
+        let expected = [
+            "out of node 0",
+            "up from switch 0 of level 1, cable 1",
+            "up from switch 1 of level 2, cable 0",
+            "down to switch 7 of level 2, cable 0",
+            "down to switch 6 of level 1, cable 1",
+            "into node 13",
+        ];
+        assert_eq!(names, expected);
+        let places: Vec<u32> = fabric.paths[0].data_in_order().map(|link| fabric.place(link)).collect();
+        assert_eq!(places, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(fabric.lone_share(&fabric.paths[0]), Share(0.5));
+        assert_eq!(fabric.lone_share(&fabric.paths[1]), Share::WHOLE);
+        let outside = Fabric::in_tree(&[flow(0, 16)], &tree, vec![Share::WHOLE; 3]).unwrap_err();
+        assert_eq!(outside, SharingError::NoSuchNode { node: Node(16), nodes: 16 });
+    }
+}

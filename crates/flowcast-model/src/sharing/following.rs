@@ -1,0 +1,222 @@
+//! The closed loop followed through time: queues that adapt, for traces whose messages come and go by the million.
+//!
+//! The conditions of the steady rates ([`closed_loop`](super::closed_loop)) may have several solutions if kappa > 0, so
+//! that a replay that solved them at each event would depend on how, and how closely, it does. Here the past decides,
+//! as in real queues. `F_l(q)` be the delay that fills link l while all others stay as they are, none if its flows cannot
+//! fill it. Then
+//!
+//! - when a flow comes or goes, the links that it crosses take the delay that fills them, in two turns, the way out of its
+//!   source before the way into its destination (`fit`): what shares a link with it adapts at once;
+//! - between events all links go on towards their balance, `dq_l/dt = (F_l(q) - q_l) / lag`
+//!   (`approach`), with one step of Newton's method for `F_l(q) - q_l`;
+//!
+//! and a flow moves at `(sum of q over data + kappa * sum of q over acknowledgements)^(-1/alpha)`. What stands still
+//! satisfies the conditions. Between two directions of a node or rack `F` is that of both together (`of_pair`).
+//!
+//! Without racks and for kappa <= 1, `F` never widens a difference of delays: in terms of what flows out and in feel at a
+//! node, a change of one node's delay moves another's by its flows' part of the whole, and these parts add up to one. So
+//! neither do steps of it, and errors of the steps do not grow from delay to delay.
+
+use super::closed_loop::Feedback;
+use super::crowd::Crowd;
+use super::fabric::{Fabric, LinkId, Path};
+use super::filling::{filling_delay, of_pair, power, rate};
+
+/// Turns in which the links of a change are filled.
+const TURNS: u32 = 2;
+/// The last relative step of Newton's method for a link that is filled; it doubles the digits with each.
+const LAST_STEP: f64 = 1e-6;
+/// A delay that no flow falls below.
+const SHORTEST: f64 = 1e-6;
+/// Links whose delays are off by no more than this are at rest.
+const REST: f64 = 1e-10;
+
+/// The queues, and what the flows feel of them.
+#[derive(Debug, Clone)]
+pub struct Following {
+    feedback: Feedback,
+    /// By link.
+    capacities: Vec<f64>,
+    /// By link: whether its opposite carries the acknowledgements of all its data.
+    is_paired: Vec<bool>,
+    delays: Vec<f64>,
+    /// By link: what data over it wait there, with their acknowledgements on the opposite if these come that way.
+    felt: Vec<f64>,
+    /// By flow.
+    ways: Vec<Way>,
+    /// By link: the sum of the rates, and of each over the flow's delay.
+    loads: Vec<(f64, f64)>,
+    loaded: Vec<LinkId>,
+    elsewhere: Vec<f64>,
+}
+
+/// Out link, in link, and whether there are more.
+#[derive(Debug, Clone, Copy, Default)]
+struct Way {
+    out: u32,
+    into: u32,
+    is_longer: bool,
+}
+
+impl Following {
+    /// Empty queues.
+    pub fn new(fabric: &Fabric, feedback: Feedback) -> Following {
+        let links = || (0..fabric.link_count() as u32).map(LinkId);
+        Following {
+            feedback,
+            capacities: links().map(|link| fabric.capacity(link).0).collect(),
+            is_paired: links().map(|link| feedback.kappa > 0.0 && fabric.answers_come_back(link)).collect(),
+            delays: vec![0.0; fabric.link_count()],
+            felt: vec![0.0; fabric.link_count()],
+            ways: Vec::new(),
+            loads: vec![(0.0, 0.0); fabric.link_count()],
+            loaded: Vec::new(),
+            elsewhere: Vec::new(),
+        }
+    }
+
+    /// A flow comes; [`Following::fit`] has to be told too.
+    pub fn enter(&mut self, flow: u32, path: &Path) {
+        if self.ways.len() <= flow as usize {
+            self.ways.resize(flow as usize + 1, Way::default());
+        }
+        let way = Way { out: path.out().0, into: path.into().0, is_longer: path.is_between_racks() };
+        self.ways[flow as usize] = way;
+    }
+
+    /// What a flow gets now, and no more than alone.
+    pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
+        let share = rate(self.delay(fabric, flow), self.feedback);
+        let is_longer = self.ways[flow as usize].is_longer;
+        share.min(if is_longer { fabric.lone_share(&fabric.paths[flow as usize]).0 } else { 1.0 })
+    }
+
+    /// The delay of each link.
+    pub fn delays(&self) -> &[f64] {
+        &self.delays
+    }
+
+    /// Fills the links that the crowd's changes have touched.
+    pub fn fit(&mut self, fabric: &Fabric, crowd: &Crowd) {
+        for _ in 0..TURNS {
+            for link in crowd.touched() {
+                self.fill(fabric, crowd, *link);
+            }
+        }
+    }
+
+    /// All links go this part of the way to their balance; whether they are there.
+    pub fn approach(&mut self, fabric: &Fabric, flows: &[u32], part: f64) -> bool {
+        for flow in flows {
+            self.weigh(fabric, *flow);
+        }
+        let mut furthest = 0f64;
+        let mut loaded = std::mem::take(&mut self.loaded);
+        for link in &loaded {
+            furthest = furthest.max(self.go(fabric, *link, part));
+        }
+        for link in loaded.drain(..) {
+            self.loads[link.index()] = (0.0, 0.0);
+        }
+        self.loaded = loaded;
+        furthest <= REST
+    }
+
+    fn delay(&self, fabric: &Fabric, flow: u32) -> f64 {
+        let way = self.ways[flow as usize];
+        let ends = self.felt[way.out as usize] + self.felt[way.into as usize];
+        if way.is_longer { ends + self.inner_delay(&fabric.paths[flow as usize]) } else { ends }
+    }
+
+    /// Between the two nodes' own links.
+    fn inner_delay(&self, path: &Path) -> f64 {
+        let data: f64 = path.data()[2..].iter().map(|link| self.felt[link.index()]).sum();
+        let answers = path.acknowledgements()[2..].iter().filter(|link| !self.is_paired[link.index()]);
+        data + self.feedback.kappa * answers.map(|link| self.felt[link.index()]).sum::<f64>()
+    }
+
+    fn weigh(&mut self, fabric: &Fabric, flow: u32) {
+        let delay = self.delay(fabric, flow).max(SHORTEST);
+        let rate = rate(delay, self.feedback);
+        let (way, slope) = (self.ways[flow as usize], rate / delay);
+        self.add(LinkId(way.out), rate, slope);
+        self.add(LinkId(way.into), rate, slope);
+        if way.is_longer {
+            for link in &fabric.paths[flow as usize].data()[2..] {
+                self.add(*link, rate, slope);
+            }
+        }
+    }
+
+    fn add(&mut self, link: LinkId, rate: f64, slope: f64) {
+        let sums = &mut self.loads[link.index()];
+        if sums.0 == 0.0 {
+            self.loaded.push(link);
+        }
+        *sums = (sums.0 + rate, sums.1 + slope);
+    }
+
+    /// A step of one link, or of both directions with the first of them; how far it was from its balance.
+    fn go(&mut self, fabric: &Fabric, link: LinkId, part: f64) -> f64 {
+        let other = fabric.opposite(link);
+        if !self.is_paired[link.index()] {
+            let before = self.delays[link.index()];
+            let apart = self.balance(link, before) - before;
+            self.set(link, before + part * apart);
+            return apart.abs();
+        }
+        if other < link && self.loads[other.index()].0 > 0.0 {
+            return 0.0;
+        }
+        let (out, into) = (link.min(other), link.max(other));
+        let goal = [out, into].map(|link| self.balance(link, self.felt[link.index()]));
+        let goal = of_pair(goal[0], goal[1], self.feedback.kappa);
+        let before = (self.delays[out.index()], self.delays[into.index()]);
+        let apart = (goal.0 - before.0, goal.1 - before.1);
+        self.set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
+        // What is felt: at kappa = 1 nobody notices which of the two holds the queue.
+        let kappa = self.feedback.kappa;
+        (apart.0 + kappa * apart.1).abs().max((apart.1 + kappa * apart.0).abs())
+    }
+
+    /// One step of Newton's method, from `own`, to the delay that fills the link.
+    fn balance(&self, link: LinkId, own: f64) -> f64 {
+        let (load, slope) = self.loads[link.index()];
+        if load == 0.0 {
+            return 0.0;
+        }
+        let excess = power(load / self.capacities[link.index()], self.feedback.alpha) - 1.0;
+        (own + excess * load / slope).max(0.0)
+    }
+
+    fn fill(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) {
+        if !self.is_paired[link.index()] {
+            let delay = self.filling(fabric, crowd, link, self.delays[link.index()]);
+            return self.set(link, delay);
+        }
+        let (out, into) = (LinkId(link.0 & !1), LinkId(link.0 | 1));
+        let delays = [out, into].map(|link| self.filling(fabric, crowd, link, self.felt[link.index()]));
+        self.set_pair(out, of_pair(delays[0], delays[1], self.feedback.kappa));
+    }
+
+    fn filling(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId, own: f64) -> f64 {
+        let mut elsewhere = std::mem::take(&mut self.elsewhere);
+        elsewhere.clear();
+        elsewhere.extend(crowd.members(link).iter().map(|flow| (self.delay(fabric, *flow) - own).max(0.0)));
+        let capacity = self.capacities[link.index()];
+        let delay = filling_delay(elsewhere.iter().copied(), capacity, self.feedback, (own, LAST_STEP));
+        self.elsewhere = elsewhere;
+        delay
+    }
+
+    fn set(&mut self, link: LinkId, delay: f64) {
+        self.delays[link.index()] = delay;
+        self.felt[link.index()] = delay;
+    }
+
+    fn set_pair(&mut self, out: LinkId, (delay, other): (f64, f64)) {
+        let (out, into, kappa) = (out.index(), out.index() + 1, self.feedback.kappa);
+        (self.delays[out], self.delays[into]) = (delay, other);
+        (self.felt[out], self.felt[into]) = (delay + kappa * other, other + kappa * delay);
+    }
+}

@@ -1,0 +1,163 @@
+//! What the packet level has to know of the transport: the parameters of `[sharing]` that only it reads.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Sharing, SharingError};
+use flowcast_units::{Bytes, Time};
+
+/// Payload of a full packet where the largest IP packet has 1500 bytes.
+pub const SEGMENT: u64 = 1448;
+/// What a frame has beside its payload: 52 bytes of TCP and IP headers with time stamps, 14 of Ethernet, 24 of preamble,
+/// checksum and gap.
+pub const FRAME_OVERHEAD: u64 = 90;
+
+const MOST_WARM_UPS: u32 = 1000;
+
+/// How a sender finds its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Congestion {
+    /// Slow start up to `sharing.window`, which nothing makes smaller.
+    #[default]
+    Fixed,
+    /// RFC 5681.
+    Reno,
+    /// RFC 9438 with HyStart (Ha and Rhee 2011).
+    Cubic,
+    /// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr,
+}
+
+/// Which messages go over one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// Each has its own, new one.
+    #[default]
+    Each,
+    /// Those from one node to another, one after the other.
+    Pair,
+}
+
+/// The transport's parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Protocol {
+    /// How a sender finds its window.
+    pub congestion: Congestion,
+    /// Payload of a full packet.
+    pub segment: Bytes,
+    /// Most bytes in flight, whatever the congestion control says: the receiver's window.
+    pub window: Bytes,
+    /// Of a message in a program, what the sender's system takes before it is acknowledged; at least a window.
+    pub send_buffer: Option<Bytes>,
+    /// The congestion window of a new connection.
+    pub first_window: Bytes,
+    /// Bytes that wait at most before a port of the switch.
+    pub queue: Option<Bytes>,
+    /// Bytes that a link lets through at once after a pause.
+    pub burst: Bytes,
+    /// Which messages go over one connection.
+    pub connections: Connections,
+    /// Whether a connection that was idle falls back to its first window.
+    pub idle_restart: bool,
+    /// How often the messages were carried before over the same connections, which keep their windows.
+    pub warm_ups: u32,
+    /// Whether a sender keeps what it has in its own interface's queue small.
+    pub small_queues: bool,
+    /// With several seeds: how much later than its time a message may start.
+    pub jitter: Time,
+    /// With several seeds: the standard deviation of the logarithm of what a message alone takes.
+    pub noise: f64,
+}
+
+/// Equal windows through queues that lose nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Windows {
+    /// Bytes that each keeps in flight.
+    pub window: Bytes,
+    /// Payload of a full packet.
+    pub segment: Bytes,
+}
+
+impl Windows {
+    /// Bytes that the acknowledgement of two packets takes on the wire, for each byte that those take there.
+    pub fn acknowledgement(&self) -> f64 {
+        FRAME_OVERHEAD as f64 / (2 * (self.segment.0 + FRAME_OVERHEAD)) as f64
+    }
+}
+
+impl Protocol {
+    /// From the fields of a network file.
+    ///
+    /// # Errors
+    /// A field out of range, by name.
+    pub fn of(sharing: &Sharing) -> Result<Protocol, SharingError> {
+        let congestion = sharing.congestion.unwrap_or_default();
+        // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
+        let window = if congestion == Congestion::Fixed { Bytes(44_000) } else { Bytes(4 << 20) };
+        let segment = segment(sharing)?;
+        let window = at_least(segment, "sharing.window", sharing.window.unwrap_or(window), "one packet to 1GB")?;
+        Ok(Protocol {
+            congestion,
+            segment,
+            window,
+            send_buffer: sharing
+                .send_buffer
+                .map(|buffer| at_least(window, "sharing.send_buffer", buffer, "sharing.window to 1GB"))
+                .transpose()?,
+            first_window: at_least(
+                segment,
+                "sharing.first_window",
+                sharing.first_window.unwrap_or(Bytes(10 * segment.0)),
+                "one packet to 1GB",
+            )?,
+            queue: sharing
+                .queue
+                .map(|queue| {
+                    let frame = Bytes(segment.0 + FRAME_OVERHEAD);
+                    at_least(frame, "sharing.queue", queue, "one frame to 1GB")
+                })
+                .transpose()?,
+            burst: at_least(Bytes(0), "sharing.burst", sharing.burst.unwrap_or_default(), "0B to 1GB")?,
+            connections: sharing.connections.unwrap_or_default(),
+            idle_restart: sharing.idle_restart.unwrap_or(true),
+            warm_ups: warm_ups(sharing.warm_ups.unwrap_or(0))?,
+            small_queues: sharing.small_queues.unwrap_or(congestion != Congestion::Fixed),
+            jitter: sharing.jitter.unwrap_or(Time::from_micros(100.0)),
+            noise: noise(sharing.noise.unwrap_or(0.0))?,
+        })
+    }
+}
+
+/// Payload of a full packet.
+///
+/// # Errors
+/// Out of range.
+pub fn segment(sharing: &Sharing) -> Result<Bytes, SharingError> {
+    let found = sharing.segment.unwrap_or(Bytes(SEGMENT));
+    if (256..=65_000).contains(&found.0) {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field: "sharing.segment", found: found.to_string(), expected: "256B to 65kB" })
+}
+
+fn warm_ups(found: u32) -> Result<u32, SharingError> {
+    if found <= MOST_WARM_UPS {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field: "sharing.warm_ups", found: found.to_string(), expected: "0 to 1000" })
+}
+
+fn noise(found: f64) -> Result<f64, SharingError> {
+    if (0.0..=1.0).contains(&found) {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field: "sharing.noise", found: found.to_string(), expected: "a share from 0 to 1" })
+}
+
+fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {
+    if (least.0..=1_000_000_000).contains(&found.0) {
+        return Ok(found);
+    }
+    Err(SharingError::Parameter { field, found: found.to_string(), expected: range })
+}

@@ -1,0 +1,211 @@
+//! Both ends of a connection, without clock and network: frames and times go in, frames come out.
+
+use super::Message;
+use std::collections::VecDeque;
+
+use super::control::Control;
+use super::frame::{Frame, Place};
+use super::picos::Picos;
+use super::receiver::{Beginning, Memory, Receiver};
+use super::sender::{Limits, Sender};
+use super::stream::Stream;
+use flowcast_model::sharing::protocol::{Congestion, Protocol};
+use flowcast_units::{Bytes, Rate};
+
+/// One connection.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    number: u32,
+    wire: Rate,
+    pub(super) stream: Stream,
+    sender: Sender,
+    receiver: Receiver,
+    host: HostQueue,
+    /// By transmission: answers of the other direction that are under way with the data of this one.
+    riding: VecDeque<(u32, u32)>,
+}
+
+/// What stands in the sender's own interface.
+#[derive(Debug, Clone, Copy)]
+struct HostQueue {
+    waiting: u32,
+    most: u32,
+    is_bounded: bool,
+}
+
+impl Connection {
+    /// A connection that carries these messages, none of them empty, by start; `wire` is the rate of which shares are
+    /// parts, `opening` the round trip of frames without payload.
+    pub(super) fn new(
+        number: u32,
+        messages: &[(usize, Message)],
+        protocol: &Protocol,
+        wire: Rate,
+        opening: Picos,
+    ) -> Connection {
+        Connection::carrying(number, Stream::new(messages, protocol.segment), protocol, wire, opening)
+    }
+
+    /// A connection to whose stream messages are added.
+    pub(super) fn open(number: u32, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
+        Connection::carrying(
+            number,
+            Stream::one_by_one(protocol.segment, protocol.send_buffer),
+            protocol,
+            wire,
+            opening,
+        )
+    }
+
+    fn carrying(number: u32, stream: Stream, protocol: &Protocol, wire: Rate, opening: Picos) -> Connection {
+        let is_fixed = protocol.congestion == Congestion::Fixed;
+        let segment = protocol.segment.0;
+        let packets = |bytes: u64| (bytes / segment) as u32;
+        let limits = Limits {
+            segment: segment as u32,
+            first_window: packets(protocol.first_window.0),
+            receive_window: packets(protocol.window.0),
+            opening,
+            is_lossless: is_fixed && protocol.queue.is_none(),
+            idle_restart: protocol.idle_restart,
+        };
+        let beginning = if is_fixed { Beginning::Delayed } else { Beginning::Quick };
+        Connection {
+            number,
+            wire,
+            stream,
+            sender: Sender::new(limits, Control::new(protocol.congestion, segment as u32, number)),
+            receiver: Receiver::new(beginning, if limits.is_lossless { Memory::Count } else { Memory::Whole }),
+            host: HostQueue { waiting: 0, most: limits.first_window.max(4), is_bounded: protocol.small_queues },
+            riding: VecDeque::new(),
+        }
+    }
+
+    /// A message is written now, whose packets have numbers left if true.
+    pub(super) fn write(&mut self, now: Picos, message: usize, size: Bytes) -> bool {
+        self.stream.append(now, self.sender.acknowledged(), message, size)
+    }
+
+    /// The next message of which the sender's system holds the rest.
+    #[inline]
+    pub(super) fn hold(&mut self) -> Option<usize> {
+        self.stream.hold(self.sender.acknowledged())
+    }
+
+    /// The next packet that may go now.
+    #[inline]
+    pub(super) fn send(&mut self, now: Picos) -> Option<Frame> {
+        if self.host.is_bounded && self.host.waiting > self.host.most {
+            return None;
+        }
+        let (transmission, packet) = self.sender.send(now, self.stream.available())?;
+        Some(self.frame(transmission, packet))
+    }
+
+    #[inline]
+    fn frame(&mut self, transmission: u32, packet: u32) -> Frame {
+        self.host.waiting += u32::from(self.host.is_bounded);
+        Frame::data(self.number, transmission, self.stream.place(packet))
+    }
+
+    /// The packet that a frame of data on its way carries.
+    #[inline]
+    pub(super) fn packet(&self, frame: Frame) -> u32 {
+        self.sender.packet_of(frame.number())
+    }
+
+    /// Whether [`Connection::leave_host`] has to be told.
+    pub(super) fn has_small_queue(&self) -> bool {
+        self.host.is_bounded
+    }
+
+    /// A packet has left the sender's interface; whether others waited for that.
+    #[inline]
+    pub(super) fn leave_host(&mut self) -> bool {
+        let waited = self.host.waiting > self.host.most;
+        self.host.waiting -= 1;
+        waited
+    }
+
+    /// A packet comes to the receiver; whether that has to answer now.
+    #[inline]
+    pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
+        let packet = self.sender.packet_of(frame.number());
+        let place = if frame.is_last() { Place::Last } else { Place::Inside };
+        let is_due = self.receiver.take(now, frame.number(), packet, place);
+        self.stream.came(now, self.receiver.next(), self.wire);
+        is_due
+    }
+
+    /// The receiver's answer, in a frame of its own.
+    #[inline]
+    pub(super) fn answer(&mut self) -> Frame {
+        Frame::answer(self.number, self.receiver.answer())
+    }
+
+    /// What the receiver answers with data that it sends on the other direction of this connection.
+    #[inline]
+    pub(super) fn ride(&mut self, now: Picos) -> u32 {
+        self.receiver.ride(now)
+    }
+
+    /// An answer of the other direction goes with a frame of data.
+    #[inline]
+    pub(super) fn carry(&mut self, frame: Frame, answer: u32) {
+        self.riding.push_back((frame.number(), answer));
+    }
+
+    /// What came with a frame of data, as a frame of answer of the connection `other`.
+    #[inline]
+    pub(super) fn carried(&mut self, frame: Frame, other: u32) -> Option<Frame> {
+        // Frames come in the order of their sending: those before it are lost.
+        while let Some((transmission, answer)) = self.riding.front().copied().filter(|(of, _)| *of <= frame.number()) {
+            self.riding.pop_front();
+            if transmission == frame.number() {
+                return Some(Frame::answer(other, answer));
+            }
+        }
+        None
+    }
+
+    /// An answer comes to the sender.
+    #[inline]
+    pub(super) fn hear(&mut self, now: Picos, answer: Frame) {
+        if self.sender.is_lossless() {
+            let packets = self.receiver.hear_count(answer.number());
+            self.sender.advance(packets);
+            return self.forget();
+        }
+        while let Some(transmission) = self.receiver.hear(answer.number()) {
+            self.sender.hear(now, transmission);
+        }
+        self.sender.conclude(now);
+        if self.host.is_bounded {
+            self.host.most = self.sender.small_queue();
+        }
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        if self.stream.is_long() {
+            self.stream.forget(self.sender.oldest());
+        }
+    }
+
+    /// When [`Connection::expire`] has something to do.
+    #[inline]
+    pub(super) fn deadline(&self) -> Picos {
+        self.sender.deadline().min(self.receiver.answer_by()).min(self.stream.next_write())
+    }
+
+    /// Deals with what is due: a message that is written, an answer held back, a timer of the sender. A packet and an
+    /// answer that go out.
+    pub(super) fn expire(&mut self, now: Picos) -> (Option<Frame>, Option<Frame>) {
+        self.stream.write(now);
+        let sent = self.sender.expire(now, self.stream.available());
+        let is_due = self.receiver.answer_by() <= now;
+        let answer = is_due.then(|| Frame::answer(self.number, self.receiver.answer_late()));
+        (sent.map(|(transmission, packet)| self.frame(transmission, packet)), answer)
+    }
+}

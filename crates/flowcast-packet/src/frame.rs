@@ -1,0 +1,100 @@
+//! A frame on its way, in eight bytes.
+
+/// Number, connection, direction, hop, and whether it ends a message.
+///
+/// | bits | what |
+/// |---|---|
+/// | 0 | the packet is the last of its message |
+/// | 1-3 | links behind it |
+/// | 4 | an answer, which goes back |
+/// | 5-31 | connection |
+/// | 32-63 | of data: which transmission of its connection; of an answer: how many packets have come |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame(u64);
+
+/// Connections that a frame can name.
+pub(super) const MOST_CONNECTIONS: usize = 1 << 27;
+
+const LAST: u64 = 1;
+const HOP: u64 = 1 << 1;
+const ANSWER: u64 = 1 << 4;
+
+impl Frame {
+    /// A packet on its first link.
+    #[inline]
+    pub(super) fn data(connection: u32, number: u32, place: Place) -> Frame {
+        let last = if place == Place::Last { LAST } else { 0 };
+        Frame(u64::from(number) << 32 | u64::from(connection) << 5 | last)
+    }
+
+    /// An answer on its first link.
+    #[inline]
+    pub(super) fn answer(connection: u32, number: u32) -> Frame {
+        Frame(u64::from(number) << 32 | u64::from(connection) << 5 | ANSWER)
+    }
+
+    #[inline]
+    pub(super) fn number(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    pub(super) fn connection(self) -> u32 {
+        (self.0 as u32) >> 5
+    }
+
+    /// Row of the table of routes: two for each connection, data and answers.
+    #[inline]
+    pub(super) fn route(self) -> usize {
+        (self.0 as u32 >> 4) as usize
+    }
+
+    #[inline]
+    pub(super) fn hop(self) -> usize {
+        (self.0 >> 1 & 7) as usize
+    }
+
+    #[inline]
+    pub(super) fn on_next_hop(self) -> Frame {
+        Frame(self.0 + HOP)
+    }
+
+    #[inline]
+    pub(super) fn is_answer(self) -> bool {
+        self.0 & ANSWER != 0
+    }
+
+    #[inline]
+    pub(super) fn is_last(self) -> bool {
+        self.0 & LAST != 0
+    }
+}
+
+/// Where a packet stands in its message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Others follow; it is full.
+    Inside,
+    /// The last, which may be shorter.
+    Last,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_model::sharing::fabric::MOST_HOPS;
+
+    #[test]
+    fn a_frame_gives_back_what_was_put_in() {
+        let largest = MOST_CONNECTIONS as u32 - 1;
+        let mut frame = Frame::data(largest, u32::MAX, Place::Last);
+        for _ in 1..MOST_HOPS {
+            frame = frame.on_next_hop();
+        }
+        assert_eq!((frame.connection(), frame.number(), frame.hop()), (largest, u32::MAX, MOST_HOPS - 1));
+        assert!(frame.is_last() && !frame.is_answer());
+        let answer = Frame::answer(5, 7);
+        assert_eq!((answer.route(), answer.number(), answer.hop()), (11, 7, 0));
+        assert!(answer.is_answer() && !answer.is_last());
+    }
+}

@@ -1,0 +1,265 @@
+//! Messages packet by packet: windows, first-in-first-out links, acknowledgements, and queues that overflow.
+//!
+//! Each link (node out, node in, rack up, rack down) serves frames one after the other at its wire rate. A data frame
+//! carries up to `sharing.segment` bytes and is 90 bytes longer; an answer has 90 bytes and goes back through the same kind of queues.
+//! Without a limit on queues and with fixed windows this is the closed loop of which `closed_loop` is the fluid limit;
+//! with reno, cubic or bbr over queues of limited size it is TCP as today's Linux has it.
+//!
+//! | part | what | rules |
+//! |---|---|---|
+//! | `link`, `tournament`, `engine` | queues and events | departure = max(free, arrival) + bytes/rate |
+//! | `receiver` | when to answer | RFC 5681 section 4.2, RFC 2018 |
+//! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
+//! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
+//! | `jitter`, `seeds` | repetitions | Floyd and Jacobson 1992 |
+//! | `warm_up` | what connections keep from earlier repetitions | Linux |
+//!
+//! `docs/packet.md` has the rules in one place, and what is not modelled.
+
+mod connection;
+mod control;
+mod engine;
+mod frame;
+mod jitter;
+mod link;
+pub mod live;
+mod order;
+mod pace;
+mod picos;
+mod receiver;
+#[cfg(test)]
+mod reference;
+mod round_trip;
+pub mod seeds;
+mod sender;
+mod stream;
+mod tournament;
+#[cfg(test)]
+mod twin;
+mod warm_up;
+
+use std::collections::BTreeMap;
+
+use connection::Connection;
+use engine::{END, Engine, Route};
+use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::fabric::{Fabric, LinkId, MOST_HOPS, Path};
+use flowcast_model::sharing::passage::{Interval, Passage};
+use flowcast_model::sharing::protocol::{Connections, Protocol};
+use flowcast_units::{Bytes, Rate, Time};
+use frame::MOST_CONNECTIONS;
+use jitter::Jitter;
+use link::{Link, LinkKind};
+use picos::Picos;
+use warm_up::Rounds;
+
+pub use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
+
+/// Seconds that can be counted, with room for time-outs.
+const LONGEST: f64 = 2.2e6;
+
+/// Links, and the transport over them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wire {
+    /// Bytes per second of an interface, frames included.
+    pub rate: Rate,
+    /// Time from the last link to the other side.
+    pub latency: Time,
+    /// Windows, queues, congestion control.
+    pub protocol: Protocol,
+    /// Random starts and host times; none without.
+    pub seed: Option<u64>,
+}
+
+/// One message to be carried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Message {
+    /// When it starts.
+    pub start: Time,
+    /// Its size.
+    pub size: Bytes,
+}
+
+/// What became of the messages.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Carried {
+    /// By message.
+    pub passages: Vec<Passage>,
+    /// Average shares over 1/32 of each message.
+    pub intervals: Vec<Vec<Interval>>,
+    /// Frames times links crossed.
+    pub packet_hops: u64,
+    /// Frames that met a full queue.
+    pub dropped: u64,
+}
+
+/// Carries all messages over the ways of the fabric.
+///
+/// # Errors
+/// More than can be counted: 2^28 connections, 2^31 packets of one of them, or 26 days.
+pub fn simulate(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Result<Carried, SharingError> {
+    let mut all = simulate_repetitions(messages, fabric, wire, 1)?;
+    Ok(all.pop().expect("one was asked for"))
+}
+
+/// As [`simulate`], `repetitions` times over the same connections, after the warm-ups; frames and losses are those of all
+/// of them.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_repetitions(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+    repetitions: u32,
+) -> Result<Vec<Carried>, SharingError> {
+    let carry = |rounds| simulate_rounds(messages, fabric, wire, rounds);
+    warm_up::last_rounds(wire.protocol.warm_ups, repetitions.max(1), carry)
+}
+
+/// Carries the messages in rounds, over the same connections; those of the first round stand first.
+fn simulate_rounds(
+    messages: &[Message],
+    fabric: &Fabric,
+    wire: &Wire,
+    rounds: Rounds,
+) -> Result<Carried, SharingError> {
+    let plan = Plan::new(messages, fabric, wire, rounds)?;
+    let mut engine = Engine::new(plan.links(), plan.routes(), plan.connections(), plan.jitter());
+    engine.run();
+    if !engine.connections.iter().all(|connection| connection.stream.is_whole()) {
+        return Err(SharingError::TooLong { seconds: Picos::NEVER.as_seconds(), most: LONGEST });
+    }
+    let mut carried = Carried {
+        passages: rounds.of(messages).map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
+        intervals: vec![Vec::new(); rounds.count() * messages.len()],
+        packet_hops: engine.packet_hops,
+        dropped: engine.dropped,
+    };
+    engine.arrived.into_iter().for_each(|(message, passage)| carried.passages[message] = passage);
+    for (message, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_intervals()) {
+        carried.intervals[message] = intervals;
+    }
+    Ok(carried)
+}
+
+/// What goes where.
+struct Plan<'a> {
+    fabric: &'a Fabric,
+    wire: &'a Wire,
+    /// For each connection its way and its messages, by start.
+    loads: Vec<Load>,
+    jitter: Option<Jitter>,
+}
+
+/// What one connection carries: its way, and its messages with their places in the pattern.
+type Load = (Path, Vec<(usize, Message)>);
+
+impl<'a> Plan<'a> {
+    fn new(messages: &[Message], fabric: &'a Fabric, wire: &'a Wire, rounds: Rounds) -> Result<Plan<'a>, SharingError> {
+        let mut jitter = wire.seed.map(Jitter::from_seed);
+        let most = Picos::from_time(wire.protocol.jitter);
+        let mut loads: BTreeMap<(u32, u32, usize), Load> = BTreeMap::new();
+        for (place, message) in rounds.of(messages).enumerate() {
+            let (flow, path) = (place % messages.len(), &fabric.paths[place % messages.len()]);
+            let later = jitter.as_mut().map_or(Picos::ZERO, |jitter| jitter.of_start(most));
+            let message = Message { start: message.start + later.to_time(), ..message };
+            let key = match wire.protocol.connections {
+                Connections::Each => (0, 0, flow),
+                Connections::Pair => (path.src, path.dst, 0),
+            };
+            if message.size.0 > 0 {
+                loads.entry(key).or_insert_with(|| (*path, Vec::new())).1.push((place, message));
+            }
+        }
+        let mut loads: Vec<_> = loads.into_values().collect();
+        loads.iter_mut().for_each(|(_, messages)| messages.sort_by_key(|(_, message)| message.start));
+        let plan = Plan { fabric, wire, loads, jitter };
+        plan.check(&rounds.of(messages).collect::<Vec<_>>())?;
+        Ok(plan)
+    }
+
+    /// Times are whole picoseconds and packets have numbers of 32 bits: what does not fit is refused.
+    fn check(&self, messages: &[Message]) -> Result<(), SharingError> {
+        let bytes: f64 = messages.iter().map(|message| message.size.0 as f64).sum();
+        let slowest = (0..self.fabric.link_count() as u32)
+            .map(|link| rate_of(LinkId(link), self.fabric, self.wire).as_bytes_per_second())
+            .fold(f64::INFINITY, f64::min);
+        let last = messages.iter().map(|message| message.start.as_seconds()).fold(0.0, f64::max);
+        let frames = bytes / self.wire.protocol.segment.0 as f64 + messages.len() as f64;
+        let seconds = (bytes + 2.0 * frames * FRAME_OVERHEAD as f64) / slowest + last;
+        let each = self.wire.latency.as_seconds() * frames.max(1.0);
+        if (seconds + each).is_nan() || seconds + each >= LONGEST {
+            return Err(SharingError::TooLong { seconds: seconds + each, most: LONGEST });
+        }
+        let packets = |load: &Load| {
+            load.1.iter().map(|(_, message)| message.size.0.div_ceil(self.wire.protocol.segment.0)).sum::<u64>()
+        };
+        match self.loads.iter().map(packets).max() {
+            Some(most) if most >= 1 << 31 => Err(SharingError::TooManyPackets { found: most, most: (1 << 31) - 1 }),
+            _ if self.loads.len() > MOST_CONNECTIONS => {
+                Err(SharingError::TooManyPackets { found: self.loads.len() as u64, most: MOST_CONNECTIONS as u64 })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn links(&self) -> Vec<Link> {
+        links_of(self.fabric, self.wire)
+    }
+
+    fn routes(&self) -> Vec<Route> {
+        self.loads.iter().flat_map(|(path, _)| there_and_back(path)).collect()
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        let links = self.links();
+        let connection = |(number, (path, messages)): (u32, &Load)| {
+            let opening = opening(path, &links, self.wire);
+            Connection::new(number, messages, &self.wire.protocol, self.wire.rate, opening)
+        };
+        (0..).zip(&self.loads).map(connection).collect()
+    }
+
+    fn jitter(&self) -> Option<Jitter> {
+        self.jitter.clone()
+    }
+}
+
+fn rate_of(link: LinkId, fabric: &Fabric, wire: &Wire) -> Rate {
+    Rate::from_bytes_per_second(wire.rate.as_bytes_per_second() * fabric.capacity(link).0)
+}
+
+/// A node's way in is the last link of every way; its way out has the host's own queue before it.
+fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
+    let link = |number: u32| {
+        let (is_of_node, is_out) = (fabric.is_of_node(LinkId(number)), number.is_multiple_of(2));
+        Link::new(LinkKind {
+            rate: rate_of(LinkId(number), fabric, wire),
+            segment: wire.protocol.segment,
+            latency: if is_of_node && !is_out { wire.latency } else { Time::ZERO },
+            queue: wire.protocol.queue.filter(|_| !(is_of_node && is_out)),
+            burst: wire.protocol.burst,
+        })
+    };
+    (0..fabric.link_count() as u32).map(link).collect()
+}
+
+/// What empty frames take there and back, before anything else is under way.
+fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
+    let ways = path.data_in_order().chain(path.acknowledgements_in_order());
+    ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| sum + links[link.0 as usize].answer())
+}
+
+fn there_and_back(path: &Path) -> [Route; 2] {
+    [travel(path.data_in_order()), travel(path.acknowledgements_in_order())]
+}
+
+/// The links in the order of travel, and nothing behind the last.
+fn travel(links: impl Iterator<Item = LinkId>) -> Route {
+    let mut route = [END; MOST_HOPS];
+    for (place, link) in route.iter_mut().zip(links) {
+        *place = link.0;
+    }
+    route
+}

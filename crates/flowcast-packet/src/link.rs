@@ -1,0 +1,141 @@
+//! A link: frames leave it one after the other, in the order in which they came.
+//!
+//! A frame that comes at `t` to a link that is busy until `free` leaves at `max(free, t) + bytes/rate`, whatever comes
+//! later: its departure is known when it arrives, so that the queue needs no events but the departures, of which only
+//! the first is pending. What waits is `(free - t) * rate` bytes, so that a full queue needs no count of bytes.
+
+use super::FRAME_OVERHEAD;
+use super::frame::Frame;
+use super::picos::Picos;
+use flowcast_units::{Bytes, Rate, Time};
+
+/// What a link is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinkKind {
+    /// Wire rate.
+    pub rate: Rate,
+    /// Payload of a full packet.
+    pub segment: Bytes,
+    /// Added behind the link.
+    pub latency: Time,
+    /// Most bytes that wait, the frame under way included; none is no limit.
+    pub queue: Option<Bytes>,
+    /// Bytes that pass at once after a pause: the size of a token bucket.
+    pub burst: Bytes,
+}
+
+/// What a link does at the time.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    /// When it is free, and so much later as its token bucket allows.
+    free: Picos,
+    /// With a token bucket: the last departure.
+    passed: Picos,
+    full_frame: Picos,
+    answer: Picos,
+    latency: Picos,
+    longest_wait: Picos,
+    /// Time in which the token bucket fills: what it holds leaves so much earlier, but not before it comes.
+    burst: Picos,
+    /// The last departure that was put off.
+    last: Picos,
+    picos_per_byte: f64,
+    /// Departures not yet dealt with: a ring whose size is a power of two.
+    leaving: Box<[(Picos, Frame)]>,
+    head: usize,
+    waiting: usize,
+}
+
+impl Link {
+    pub(super) fn new(kind: LinkKind) -> Link {
+        let picos_per_byte = 1e12 / kind.rate.as_bytes_per_second();
+        let mut link = Link {
+            free: Picos::ZERO,
+            passed: Picos::ZERO,
+            full_frame: Picos::ZERO,
+            answer: Picos::ZERO,
+            latency: Picos::from_time(kind.latency),
+            longest_wait: Picos::NEVER,
+            burst: Picos((kind.burst.0 as f64 * picos_per_byte) as u64),
+            last: Picos::ZERO,
+            picos_per_byte,
+            leaving: vec![(Picos::NEVER, Frame::answer(0, 0)); 16].into(),
+            head: 0,
+            waiting: 0,
+        };
+        link.full_frame = link.service(kind.segment);
+        link.answer = link.service(Bytes(0));
+        // A frame fits into an empty queue, however its time is rounded.
+        link.longest_wait = kind
+            .queue
+            .map_or(Picos::NEVER, |queue| Picos((queue.0 as f64 * picos_per_byte) as u64).max(link.full_frame));
+        link
+    }
+
+    /// How long a frame with this payload occupies the link.
+    pub(super) fn service(&self, payload: Bytes) -> Picos {
+        Picos((((payload.0 + FRAME_OVERHEAD) as f64 * self.picos_per_byte).round() as u64).max(1))
+    }
+
+    #[inline]
+    pub(super) fn full_frame(&self) -> Picos {
+        self.full_frame
+    }
+
+    #[inline]
+    pub(super) fn answer(&self) -> Picos {
+        self.answer
+    }
+
+    /// A frame comes at `now`: when it is through, latency included, or nothing if the queue is full.
+    #[inline]
+    pub(super) fn admit(&mut self, now: Picos, service: Picos) -> Option<Picos> {
+        if self.free.since(now + self.burst) + service > self.longest_wait {
+            return None;
+        }
+        self.free = self.free.max(now) + service;
+        if self.burst == Picos::ZERO {
+            return Some(self.free + self.latency);
+        }
+        self.passed = (self.free - self.burst).max(now + Picos(1)).max(self.passed + Picos(1));
+        Some(self.passed + self.latency)
+    }
+
+    /// The same departure, so much later, but after those before it.
+    #[inline]
+    pub(super) fn put_off(&mut self, departure: Picos, later: Picos) -> Picos {
+        self.last = (departure + later).max(self.last + Picos(1));
+        self.last
+    }
+
+    /// Adds a departure, later than all others; true if it is the only one.
+    #[inline]
+    pub(super) fn push(&mut self, at: Picos, frame: Frame) -> bool {
+        if self.waiting == self.leaving.len() {
+            self.grow();
+        }
+        let mask = self.leaving.len() - 1;
+        self.leaving[(self.head + self.waiting) & mask] = (at, frame);
+        self.waiting += 1;
+        self.waiting == 1
+    }
+
+    /// Takes the first departure, of which there is one, and says when the next is.
+    #[inline]
+    pub(super) fn pop(&mut self) -> (Frame, Picos) {
+        let mask = self.leaving.len() - 1;
+        let frame = self.leaving[self.head & mask].1;
+        self.head = (self.head + 1) & mask;
+        self.waiting -= 1;
+        (frame, if self.waiting == 0 { Picos::NEVER } else { self.leaving[self.head & mask].0 })
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.leaving.rotate_left(self.head);
+        self.head = 0;
+        let mut larger = self.leaving.to_vec();
+        larger.resize(2 * larger.len(), larger[0]);
+        self.leaving = larger.into();
+    }
+}

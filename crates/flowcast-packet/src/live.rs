@@ -1,0 +1,266 @@
+//! Messages that come one by one, for programs whose next message depends on what has arrived.
+
+use super::connection::Connection;
+use super::engine::Engine;
+use super::jitter::Jitter;
+use super::picos::Picos;
+use super::{LONGEST, Wire, links_of, opening, there_and_back};
+use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::fabric::{Fabric, Path};
+use flowcast_model::sharing::passage::Passage;
+use flowcast_units::{Bytes, Time};
+
+/// A network whose connections stay open.
+pub struct Live {
+    engine: Engine,
+    wire: Wire,
+    hosts: Option<Jitter>,
+}
+
+/// A connection of it, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionId(pub u32);
+
+impl Live {
+    /// The links of a fabric, without connections. Times of hosts are random if the wire has a seed.
+    pub fn new(fabric: &Fabric, wire: Wire) -> Live {
+        let jitter = wire.seed.map(Jitter::from_seed);
+        // Of draws of its own: frames have many more.
+        let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
+        Live { engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter), wire, hosts }
+    }
+
+    /// Opens a connection along a path of the fabric.
+    pub fn connect(&mut self, path: &Path) -> ConnectionId {
+        let number = self.engine.connections.len() as u32;
+        let opening = opening(path, &self.engine.links, &self.wire);
+        let connection = Connection::open(number, &self.wire.protocol, self.wire.rate, opening);
+        self.engine.connect(connection, there_and_back(path));
+        ConnectionId(number)
+    }
+
+    /// Two connections are the two directions of one: what goes one way acknowledges what came the other way.
+    pub fn pair(&mut self, there: ConnectionId, back: ConnectionId) {
+        self.engine.pair(there.0 as usize, back.0 as usize);
+    }
+
+    /// How long a host takes until it writes what it has to; nothing without a seed.
+    pub fn host_delay(&mut self) -> Time {
+        let most = Picos::from_time(self.wire.protocol.jitter);
+        self.hosts.as_mut().map_or(Time::ZERO, |hosts| hosts.of_start(most).to_time())
+    }
+
+    /// Writes a message to a connection, not before anything that has happened. One of no bytes is a frame without data.
+    ///
+    /// # Errors
+    /// Times or packets that cannot be counted.
+    pub fn write(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        message: usize,
+        size: Bytes,
+    ) -> Result<(), SharingError> {
+        let seconds = now.as_seconds() + self.wire.rate.time_for(size).as_seconds();
+        if seconds >= LONGEST {
+            return Err(SharingError::TooLong { seconds, most: LONGEST });
+        }
+        if self.engine.write(Picos::from_time(now), connection.0 as usize, message, size) {
+            return Ok(());
+        }
+        Err(SharingError::TooManyPackets { found: 1 << 32, most: u64::from(u32::MAX) })
+    }
+
+    /// When something happens next by itself.
+    pub fn next_event(&self) -> Option<Time> {
+        let next = self.engine.next_event();
+        (next < Picos::NEVER).then(|| next.to_time())
+    }
+
+    /// Lets it happen.
+    pub fn step(&mut self) {
+        self.engine.step();
+    }
+
+    /// The next message of which the sender's system holds the rest (`sharing.send_buffer`), and since when.
+    pub fn held(&mut self) -> Option<(usize, Time)> {
+        self.engine.held.pop_front().map(|(message, now)| (message, now.to_time()))
+    }
+
+    /// The next message that has arrived.
+    pub fn arrived(&mut self) -> Option<(usize, Passage)> {
+        self.engine.arrived.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::twin::{patterns, wires};
+    use super::super::{Message, simulate};
+    use super::*;
+    use flowcast_model::cluster::flow::Flow;
+    use flowcast_model::cluster::racks::Racks;
+    use flowcast_model::sharing::Sharing;
+    use flowcast_model::sharing::protocol::{Connections, Protocol};
+    use flowcast_units::{Node, Rate};
+
+    /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.
+    fn one_by_one(messages: &[Message], fabric: &Fabric, wire: Wire) -> Vec<Passage> {
+        let mut live = Live::new(fabric, wire);
+        let mut open = std::collections::BTreeMap::new();
+        for path in &fabric.paths {
+            open.entry((path.src, path.dst)).or_insert_with(|| path);
+        }
+        let open: std::collections::BTreeMap<_, _> =
+            open.into_iter().map(|(ends, path)| (ends, live.connect(path))).collect();
+        let mut order: Vec<usize> = (0..messages.len()).filter(|place| messages[*place].size.0 > 0).collect();
+        order.sort_by_key(|place| messages[*place].start);
+        for place in order {
+            let Message { start, size } = messages[place];
+            while live.next_event().is_some_and(|event| event <= start) {
+                live.step();
+            }
+            let path = &fabric.paths[place];
+            live.write(start, open[&(path.src, path.dst)], place, size).unwrap();
+        }
+        while live.next_event().is_some() {
+            live.step();
+        }
+        let mut passages: Vec<Passage> =
+            messages.iter().map(|message| Passage { end: message.start, ..Passage::default() }).collect();
+        while let Some((place, passage)) = live.arrived() {
+            passages[place] = passage;
+        }
+        passages
+    }
+
+    /// Two nodes at 1 B/ns without latency, and the connections there and back.
+    fn two_nodes(is_pair: bool) -> (Live, [ConnectionId; 2]) {
+        two_nodes_over(is_pair, false)
+    }
+
+    fn two_nodes_over(is_pair: bool, small_queues: bool) -> (Live, [ConnectionId; 2]) {
+        let flow = |id, src, dst| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
+        let fabric = Fabric::new(&[flow(0, 0, 1), flow(1, 1, 0)], &Racks::default(), None);
+        let protocol = Protocol { small_queues, ..Protocol::of(&Sharing::default()).unwrap() };
+        let wire = Wire { rate: Rate::from_bytes_per_second(1e9), latency: Time::ZERO, protocol, seed: None };
+        let mut live = Live::new(&fabric, wire);
+        let [there, back] = [0, 1].map(|flow| live.connect(&fabric.paths[flow]));
+        if is_pair {
+            live.pair(there, back);
+        }
+        (live, [there, back])
+    }
+
+    fn until_arrival(live: &mut Live) -> Time {
+        loop {
+            if let Some((_, passage)) = live.arrived() {
+                return passage.end;
+            }
+            live.step();
+        }
+    }
+
+    /// Frames times links so far, once nothing is under way but what waits for a timer.
+    fn hops_at_rest(live: &mut Live, now: Time) -> u64 {
+        while live.next_event().is_some_and(|next| next < now + Time::from_micros(1.0)) {
+            live.step();
+        }
+        live.engine.packet_hops
+    }
+
+    /// Messages of 10 bytes, each written when the one before has come; when the last has.
+    fn send(live: &mut Live, mut now: Time, count: usize, end: impl Fn(usize) -> ConnectionId) -> Time {
+        for message in 0..count {
+            live.write(now, end(message), message, Bytes(10)).unwrap();
+            now = until_arrival(live);
+        }
+        now
+    }
+
+    #[test]
+    fn what_goes_back_carries_the_answer() {
+        // A frame of 100 bytes crosses two links. Each end answers the first message that comes at once, and its answer goes
+        // before its own message; the last message is answered after 40 ms.
+        let (mut live, ends) = two_nodes(true);
+        let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
+        assert!((now.as_nanos() - (100.0 * 200.0 + 2.0 * 90.0)).abs() < 1e-3, "{now:?}");
+        assert_eq!(hops_at_rest(&mut live, now), 2 * (100 + 2));
+        assert_eq!(hops_at_rest(&mut live, now + Time::from_seconds(1.0)), 2 * (100 + 3));
+        let (mut live, ends) = two_nodes(false);
+        let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
+        assert_eq!(hops_at_rest(&mut live, now), 2 * (100 + 100));
+    }
+
+    #[test]
+    fn where_nothing_goes_back_every_second_message_is_answered() {
+        let (mut live, [there, back]) = two_nodes(true);
+        let now = send(&mut live, Time::ZERO, 1, |_| back);
+        let before = hops_at_rest(&mut live, now);
+        // The receiver has sent nothing yet after a message that came.
+        let now = send(&mut live, now, 10, |_| there);
+        assert_eq!(hops_at_rest(&mut live, now) - before, 2 * (10 + 10));
+        let now = send(&mut live, now, 1, |_| back);
+        let before = hops_at_rest(&mut live, now);
+        let now = send(&mut live, now, 10, |_| there);
+        assert_eq!(hops_at_rest(&mut live, now) - before, 2 * (10 + 5));
+    }
+
+    proptest! {
+        #[test]
+        fn directions_that_answer_each_other_carry_all_messages_with_fewer_frames(
+            writes in prop::collection::vec((any::<bool>(), 0u32..300, 0u64..5000), 1..60),
+            small_queues: bool,
+        ) {
+            let carried = |is_pair: bool| {
+                let (mut live, ends) = two_nodes_over(is_pair, small_queues);
+                let (mut now, mut came) = (Time::ZERO, Vec::new());
+                for (message, (is_back, pause, size)) in writes.iter().enumerate() {
+                    now += Time::from_micros(f64::from(*pause));
+                    while live.next_event().is_some_and(|event| event <= now) {
+                        live.step();
+                    }
+                    live.write(now, ends[usize::from(*is_back)], message, Bytes(*size)).unwrap();
+                }
+                while live.next_event().is_some() {
+                    live.step();
+                }
+                came.extend(std::iter::from_fn(|| live.arrived()).map(|(message, _)| message));
+                came.sort_unstable();
+                (came, live.engine.packet_hops)
+            };
+            let (alone, paired) = (carried(false), carried(true));
+            prop_assert_eq!(&alone.0, &(0..writes.len()).collect::<Vec<_>>());
+            prop_assert_eq!(paired.0, alone.0);
+            prop_assert!(paired.1 <= alone.1, "{} {}", paired.1, alone.1);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_comes_one_by_one_arrives_as_if_it_had_been_known(
+            (mut messages, fabric) in patterns(),
+            wire in wires(),
+            copies in 1usize..40,
+        ) {
+            let protocol = Protocol { connections: Connections::Pair, jitter: Time::ZERO, ..wire.protocol };
+            let wire = Wire { protocol, seed: None, ..wire };
+            let (few, paths) = (messages.clone(), fabric.paths.clone());
+            let mut fabric = fabric;
+            for copy in 1..copies {
+                let later = Time::from_micros(copy as f64 * 777.0);
+                messages.extend(few.iter().map(|message| Message { start: message.start + later, ..*message }));
+                fabric.paths.extend(&paths);
+            }
+            for (place, message) in messages.iter_mut().enumerate() {
+                message.start += Time::from_nanos(place as f64 + 1.0);
+            }
+            let expected = simulate(&messages, &fabric, &wire).unwrap().passages;
+            prop_assert_eq!(one_by_one(&messages, &fabric, wire), expected);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Several runs that differ in their random disturbances: medians, and where nine runs of ten lie.
+
+use super::jitter::Jitter;
+use super::{Message, SharingError, Wire, simulate_repetitions};
+use flowcast_model::sharing::fabric::Fabric;
+use flowcast_model::sharing::passage::Passage;
+use flowcast_model::stats::sample::{median, quantile};
+use flowcast_units::Time;
+
+/// What lies between the low and the high ends.
+pub const LEVEL: f64 = 0.9;
+const NOISE: u64 = 0x6e6f_6973_6500_0000;
+
+/// Where one flow's end and duration lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Medians.
+    pub median: Passage,
+    /// 5 % of the runs are below.
+    pub low: Passage,
+    /// 5 % of the runs are above.
+    pub high: Passage,
+}
+
+/// How often a pattern is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// Times afresh, with the seeds 1, 2, .. of the disturbances; at least one.
+    pub seeds: u32,
+    /// Repetitions of each that count, over the same connections; at least one.
+    pub repetitions: u32,
+}
+
+impl Runs {
+    /// One repetition of each.
+    pub const fn once(seeds: u32) -> Runs {
+        Runs { seeds, repetitions: 1 }
+    }
+}
+
+/// Spreads by message.
+///
+/// # Errors
+/// As [`simulate_repetitions`].
+pub fn spreads(messages: &[Message], fabric: &Fabric, wire: &Wire, runs: Runs) -> Result<Vec<Spread>, SharingError> {
+    let mut all: Vec<Vec<Passage>> = Vec::new();
+    for seed in (1..=runs.seeds.max(1)).map(u64::from) {
+        let carried = simulate_repetitions(messages, fabric, &Wire { seed: Some(seed), ..*wire }, runs.repetitions)?;
+        // Apart from that of the run, whose draws say nothing about these.
+        let mut noise = Jitter::from_seed(seed ^ NOISE);
+        let noisy = |passage: &Passage| longer(*passage, noise.of_duration(wire.protocol.noise));
+        let passages: Vec<Passage> = carried.iter().flat_map(|one| &one.passages).map(noisy).collect();
+        all.extend(passages.chunks(messages.len().max(1)).map(<[Passage]>::to_vec));
+    }
+    let spread = |message: usize| {
+        let ends: Vec<f64> = all.iter().map(|run| run[message].end.as_nanos()).collect();
+        let durations: Vec<f64> = all.iter().map(|run| run[message].duration.as_nanos()).collect();
+        let at = |share: f64| Passage { end: below(&ends, share), duration: below(&durations, share) };
+        Spread { median: at(0.5), low: at((1.0 - LEVEL) / 2.0), high: at((1.0 + LEVEL) / 2.0) }
+    };
+    Ok((0..messages.len()).map(spread).collect())
+}
+
+/// So many times as long, from the same start.
+fn longer(passage: Passage, times: f64) -> Passage {
+    let duration = passage.duration * times;
+    Passage { end: passage.end - passage.duration + duration, duration }
+}
+
+fn below(values: &[f64], share: f64) -> Time {
+    let value = if share == 0.5 { median(values) } else { quantile(values, share) };
+    Time::from_nanos(value.expect("there is a run, and its times are finite"))
+}

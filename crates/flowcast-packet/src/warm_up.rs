@@ -1,0 +1,95 @@
+//! What connections keep from earlier repetitions: a pattern that is carried again and again over the same connections
+//! meets their windows, thresholds and round trips where the repetition before has left them.
+//!
+//! The messages are carried in rounds, each of which begins when the one before has ended everywhere; the last ones
+//! count. Their time is not known beforehand: rounds begin ever farther apart until they fit.
+
+use super::{Carried, Message, SharingError};
+use flowcast_model::sharing::passage::{Interval, Passage};
+use flowcast_units::Time;
+
+/// Between the end of a round and the start of the next, at least.
+const PAUSE: Time = Time::from_nanos(2e7);
+/// Rounds that did not fit are put so many times farther apart.
+const FARTHER: f64 = 1.25;
+
+/// How often messages are carried, and how far apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rounds {
+    count: u32,
+    period: Time,
+}
+
+impl Rounds {
+    /// One.
+    pub(super) const fn once() -> Rounds {
+        Rounds { count: 1, period: Time::ZERO }
+    }
+
+    pub(super) const fn count(self) -> usize {
+        self.count as usize
+    }
+
+    fn start(self, round: u32) -> Time {
+        self.period * f64::from(round)
+    }
+
+    /// The messages of the first round, of the second, and so on.
+    pub(super) fn of(self, messages: &[Message]) -> impl Iterator<Item = Message> + '_ {
+        (0..self.count).flat_map(move |round| {
+            messages.iter().map(move |message| Message { start: message.start + self.start(round), ..*message })
+        })
+    }
+
+    /// Whether each round ended before the next.
+    fn fits(self, carried: &Carried) -> bool {
+        let flows = carried.passages.len() / self.count();
+        let starts = (1..self.count).map(|round| self.start(round));
+        starts.zip(carried.passages.chunks(flows.max(1))).all(|(next, round)| end_of(round) + PAUSE <= next)
+    }
+
+    /// The rounds from `first` on, each as if it were the only one.
+    fn from(self, first: u32, carried: Carried) -> Vec<Carried> {
+        let flows = (carried.passages.len() / self.count()).max(1);
+        let alone = |(round, (passages, intervals)): (u32, (&[Passage], &[Vec<Interval>]))| {
+            let shift = self.start(round);
+            let sooner = |time: Time| if time > shift { time - shift } else { Time::ZERO };
+            let earlier =
+                |interval: &Interval| Interval { from: sooner(interval.from), to: sooner(interval.to), ..*interval };
+            Carried {
+                passages: passages.iter().map(|one| Passage { end: sooner(one.end), ..*one }).collect(),
+                intervals: intervals.iter().map(|of_one| of_one.iter().map(earlier).collect()).collect(),
+                ..carried
+            }
+        };
+        let rounds = carried.passages.chunks(flows).zip(carried.intervals.chunks(flows));
+        (0..).zip(rounds).skip(first as usize).map(alone).collect()
+    }
+}
+
+/// The last `counted` of `warm_ups + counted` rounds; frames and losses are those of all of them.
+///
+/// # Errors
+/// Those of `carry`.
+pub(super) fn last_rounds(
+    warm_ups: u32,
+    counted: u32,
+    carry: impl Fn(Rounds) -> Result<Carried, SharingError>,
+) -> Result<Vec<Carried>, SharingError> {
+    let first = carry(Rounds::once())?;
+    if warm_ups + counted == 1 || first.passages.is_empty() {
+        return Ok(vec![first; counted as usize]);
+    }
+    let mut rounds = Rounds { count: warm_ups + counted, period: end_of(&first.passages) + PAUSE };
+    loop {
+        let carried = carry(rounds)?;
+        if rounds.fits(&carried) {
+            return Ok(rounds.from(warm_ups, carried));
+        }
+        rounds.period = rounds.period * FARTHER;
+    }
+}
+
+fn end_of(round: &[Passage]) -> Time {
+    round.iter().map(|passage| passage.end).fold(Time::ZERO, Time::max)
+}

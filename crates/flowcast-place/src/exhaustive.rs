@@ -1,0 +1,161 @@
+//! Tries every mapping of a few ranks to equal nodes.
+//!
+//! Nodes are interchangeable, so mappings that differ only in the nodes' names count once: 8 ranks on 4 dual nodes
+//! have 8!/(2!^4 4!) = 105.
+
+use thiserror::Error;
+
+use super::step_cost::{Mapping, StepCost};
+use flowcast_flows::concurrent::PredictError;
+use flowcast_units::{Node, Time};
+
+/// More mappings than anybody waits for.
+pub const MOST_MAPPINGS: u64 = 1_000_000;
+
+/// Times closer than this part of themselves are one entry of the histogram.
+const SAME: f64 = 1e-9;
+
+/// Equal nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slots {
+    /// How many nodes.
+    pub nodes: u32,
+    /// Ranks that fit on each.
+    pub per_node: u32,
+}
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// The ranks do not fit.
+    #[error("found {ranks} ranks, expected at most {nodes} nodes of {per_node} slots")]
+    TooFewSlots {
+        /// Ranks of the steps.
+        ranks: usize,
+        /// Nodes.
+        nodes: u32,
+        /// Ranks on each.
+        per_node: u32,
+    },
+    /// The search would take too long.
+    #[error(
+        "found more than {MOST_MAPPINGS} mappings of {ranks} ranks, expected a case small enough to try them all \
+         (fewer ranks, or more slots on fewer nodes)"
+    )]
+    TooManyMappings {
+        /// Ranks of the steps.
+        ranks: usize,
+    },
+    /// A mapping has no prediction.
+    #[error(transparent)]
+    Predict(#[from] PredictError),
+}
+
+/// What the search found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ranking {
+    /// How many mappings there are.
+    pub mappings: u64,
+    /// Time and number of mappings that take it, ascending.
+    pub histogram: Vec<(Time, u64)>,
+    /// All mappings that take the least time.
+    pub best: Vec<Mapping>,
+}
+
+/// Predicts every mapping.
+///
+/// # Errors
+/// Ranks that do not fit, too many mappings, or a mapping without prediction.
+pub fn search(cost: &StepCost<'_>, slots: Slots) -> Result<Ranking, PlaceError> {
+    let ranks = cost.ranks();
+    if ranks as u64 > u64::from(slots.nodes) * u64::from(slots.per_node) {
+        return Err(PlaceError::TooFewSlots { ranks, nodes: slots.nodes, per_node: slots.per_node });
+    }
+    let mut count = 0;
+    each_mapping(ranks, slots, &mut |_| {
+        count += 1;
+        if count > MOST_MAPPINGS { Err(PlaceError::TooManyMappings { ranks }) } else { Ok(()) }
+    })?;
+    let mut timed = Vec::new();
+    each_mapping(ranks, slots, &mut |mapping| {
+        timed.push((cost.time(mapping)?, mapping.clone()));
+        Ok::<(), PlaceError>(())
+    })?;
+    Ok(rank(timed))
+}
+
+fn rank(mut timed: Vec<(Time, Mapping)>) -> Ranking {
+    timed.sort();
+    let mut ranking = Ranking { mappings: timed.len() as u64, ..Ranking::default() };
+    for (time, mapping) in timed {
+        match ranking.histogram.last_mut() {
+            Some((last, count)) if time.as_nanos() <= last.as_nanos() * (1.0 + SAME) => *count += 1,
+            _ => ranking.histogram.push((time, 1)),
+        }
+        if ranking.histogram.len() == 1 {
+            ranking.best.push(mapping);
+        }
+    }
+    ranking
+}
+
+/// Calls `visit` with every mapping in which a new node is always the lowest unused one.
+fn each_mapping<E>(ranks: usize, slots: Slots, visit: &mut dyn FnMut(&Mapping) -> Result<(), E>) -> Result<(), E> {
+    let mut mapping = Mapping(Vec::with_capacity(ranks));
+    place_next(ranks, slots, &mut mapping, &mut Vec::new(), visit)
+}
+
+fn place_next<E>(
+    ranks: usize,
+    slots: Slots,
+    mapping: &mut Mapping,
+    used: &mut Vec<u32>,
+    visit: &mut dyn FnMut(&Mapping) -> Result<(), E>,
+) -> Result<(), E> {
+    if mapping.0.len() == ranks {
+        return visit(mapping);
+    }
+    for node in 0..=used.len() {
+        if node == used.len() {
+            if node as u64 == u64::from(slots.nodes) {
+                break;
+            }
+            used.push(0);
+        }
+        if used[node] < slots.per_node {
+            used[node] += 1;
+            mapping.0.push(Node(node as u32));
+            place_next(ranks, slots, mapping, used, visit)?;
+            mapping.0.pop();
+            used[node] -= 1;
+        }
+        if used[node] == 0 {
+            used.pop();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(ranks: usize, nodes: u32, per_node: u32) -> u64 {
+        let mut count = 0;
+        let visited: Result<(), ()> = each_mapping(ranks, Slots { nodes, per_node }, &mut |_| {
+            count += 1;
+            Ok(())
+        });
+        visited.unwrap();
+        count
+    }
+
+    #[test]
+    fn mappings_that_differ_in_the_names_of_nodes_count_once() {
+        assert_eq!(count(8, 4, 2), 105);
+        assert_eq!(count(4, 2, 2), 3);
+        assert_eq!(count(3, 3, 1), 1);
+        assert_eq!(count(3, 3, 3), 5);
+        assert_eq!(count(2, 1, 1), 0);
+    }
+}

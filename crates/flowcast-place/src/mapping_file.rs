@@ -1,0 +1,425 @@
+//! Files that say where each rank runs, read and written.
+//!
+//! | form | a line | read by |
+//! |---|---|---|
+//! | nodes | `3`: the node of the next rank | Flowcast |
+//! | rule | `fill`, `round-robin` or `2-per-node`, alone in the file | Flowcast |
+//! | rankfile | `rank 0=host slot=0`, or `+n3` for the fourth node | Open MPI, `mpirun --rankfile` |
+//! | host:n | `host:2`: the next two ranks | MPICH, `mpiexec -f` |
+//! | host list | `host`: the host of the next rank; commas may join several | Slurm, `srun -m arbitrary` |
+//!
+//! The form is told by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
+//! order in which they first appear. Blank lines and `#` comments are left out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use thiserror::Error;
+
+use flowcast_model::machine::Mapping;
+use flowcast_units::{Node, Rank};
+
+/// More ranks than this in one file are taken for a mistake.
+const MOST_RANKS: u64 = 1 << 24;
+
+/// Why a mapping could not be read or written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MappingError {
+    /// A line that does not fit the form of its file.
+    #[error("{file}:{line}: found `{found}`, expected {expected}")]
+    Line {
+        /// The file's name.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// Nothing in it.
+    #[error("{0}: found no rank, expected a line for each rank, or fill, round-robin or N-per-node")]
+    Empty(String),
+    /// A rankfile with a hole.
+    #[error("{file}: found no line for rank {rank}, expected one for each rank below {ranks}")]
+    RankMissing {
+        /// The file's name.
+        file: String,
+        /// The first rank without a line.
+        rank: Rank,
+        /// The highest rank with one, and one more.
+        ranks: u64,
+    },
+    /// Nodes that have no name in a form made of host names.
+    #[error("found no host name for node {0}, expected a name for each node")]
+    Nameless(Node),
+    /// A name that would be read as something else.
+    #[error("host `{0}`: expected letters, digits, `-`, `_` and `.`, and not only digits")]
+    Name(String),
+}
+
+/// A form in which the node of each rank can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MappingForm {
+    /// One node number on a line.
+    Nodes,
+    /// Open MPI's rankfile.
+    Rankfile,
+    /// MPICH's `host:n`.
+    HostCounts,
+    /// Slurm's host file for arbitrary distribution.
+    HostList,
+}
+
+/// What a mapping file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappingFile {
+    /// Where ranks run.
+    pub mapping: Mapping,
+    /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
+    pub hosts: Vec<String>,
+}
+
+/// The rule of that name: `fill`, `round-robin` or, with a number from 1 on, `2-per-node`.
+pub fn rule(text: &str) -> Option<Mapping> {
+    match text {
+        "fill" => Some(Mapping::Fill),
+        "round-robin" => Some(Mapping::RoundRobin),
+        _ => text.strip_suffix("-per-node")?.parse().ok().filter(|ranks| *ranks > 0).map(Mapping::PerNode),
+    }
+}
+
+/// Reads a mapping of any form; `file` is the name for messages, `hosts` the names of the nodes, if they are known.
+///
+/// # Errors
+/// The first line that does not fit its form, a host that is not in a list of `hosts`, a rank left out.
+pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, MappingError> {
+    let lines: Vec<Line> = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| Line { file, number: index + 1, text: line.split('#').next().unwrap_or("").trim() })
+        .filter(|line| !line.text.is_empty())
+        .collect();
+    let mut hosts = Hosts::new(hosts);
+    if let [only] = &lines[..]
+        && let Some(mapping) = rule(only.text)
+    {
+        return Ok(MappingFile { mapping, hosts: hosts.names });
+    }
+    let nodes = match lines.first() {
+        Some(first) if first.text.split_whitespace().next() == Some("rank") => read_rankfile(file, &lines, &mut hosts)?,
+        Some(first) if first.text.bytes().all(|byte| byte.is_ascii_digit()) => read_nodes(&lines)?,
+        _ if lines.iter().any(|line| line.text.contains(':')) => read_host_counts(&lines, &mut hosts)?,
+        _ => read_host_list(&lines, &mut hosts)?,
+    };
+    if nodes.is_empty() {
+        return Err(MappingError::Empty(file.to_owned()));
+    }
+    Ok(MappingFile { mapping: Mapping::List(nodes), hosts: hosts.names })
+}
+
+/// Writes the node of each rank. A rankfile without `hosts` names nodes by number; slots are counted on each node.
+///
+/// # Errors
+/// A node without a name where one is needed; a name that cannot be told from something else.
+pub fn write(form: MappingForm, nodes: &[Node], hosts: &[String]) -> Result<String, MappingError> {
+    if let Some(name) = hosts.iter().find(|name| !is_host(name)) {
+        return Err(MappingError::Name(name.clone()));
+    }
+    let host = |node: Node| hosts.get(node.index()).ok_or(MappingError::Nameless(node));
+    let mut text = String::new();
+    let mut line = |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
+    match form {
+        MappingForm::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
+        MappingForm::Rankfile => {
+            let mut slots: BTreeMap<Node, u32> = BTreeMap::new();
+            for (rank, node) in nodes.iter().enumerate() {
+                let slot = slots.entry(*node).or_default();
+                match hosts {
+                    [] => line(format_args!("rank {rank}=+n{node} slot={slot}")),
+                    _ => line(format_args!("rank {rank}={} slot={slot}", host(*node)?)),
+                }
+                *slot += 1;
+            }
+        }
+        MappingForm::HostCounts => {
+            for run in nodes.chunk_by(|one, next| one == next) {
+                line(format_args!("{}:{}", host(run[0])?, run.len()));
+            }
+        }
+        MappingForm::HostList => {
+            for node in nodes {
+                line(format_args!("{}", host(*node)?));
+            }
+        }
+    }
+    Ok(text)
+}
+
+struct Line<'a> {
+    file: &'a str,
+    number: usize,
+    text: &'a str,
+}
+
+impl Line<'_> {
+    fn wrong(&self, expected: impl Into<String>) -> MappingError {
+        MappingError::Line {
+            file: self.file.to_owned(),
+            line: self.number,
+            found: self.text.to_owned(),
+            expected: expected.into(),
+        }
+    }
+}
+
+fn read_nodes(lines: &[Line]) -> Result<Vec<u32>, MappingError> {
+    let node = |line: &Line| line.text.parse().map_err(|_| line.wrong("the number of a node, one on each line"));
+    lines.iter().map(node).collect()
+}
+
+fn read_rankfile(file: &str, lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
+    const FORM: &str = "a line such as `rank 0=host slot=0`, `rank 1=host slot=1:0-3` or `rank 2=+n1 slot=0,1`";
+    let mut nodes = BTreeMap::new();
+    for line in lines {
+        let (rank, place, slot) = rank_line(line.text).ok_or_else(|| line.wrong(FORM))?;
+        if !slot.bytes().all(|byte| byte.is_ascii_digit() || b",-:*".contains(&byte)) || slot.is_empty() {
+            return Err(line.wrong("slots such as slot=0, slot=0-3 or slot=1:0,2"));
+        }
+        let node = match place.strip_prefix("+n") {
+            Some(number) => hosts.numbered(line, number)?,
+            None => hosts.named(line, place)?,
+        };
+        if nodes.insert(rank, node).is_some() {
+            return Err(line.wrong(format!("one line for rank {rank}")));
+        }
+    }
+    let ranks = nodes.last_key_value().map_or(0, |(rank, _)| u64::from(*rank) + 1);
+    match nodes.keys().zip(0u32..).find(|(rank, expected)| *rank != expected) {
+        Some((_, missing)) => Err(MappingError::RankMissing { file: file.to_owned(), rank: Rank(missing), ranks }),
+        None => Ok(nodes.into_values().collect()),
+    }
+}
+
+/// Rank, place and slots of `rank 0=host slot=0`.
+fn rank_line(text: &str) -> Option<(u32, &str, &str)> {
+    let (rank, rest) = text.strip_prefix("rank")?.split_once('=')?;
+    let (place, slot) = rest.trim().split_once(char::is_whitespace)?;
+    let slot = slot.trim_start().strip_prefix("slot")?.trim_start_matches('s').trim_start().strip_prefix('=')?;
+    Some((rank.trim().parse().ok()?, place, slot.trim()))
+}
+
+fn read_host_counts(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
+    let mut nodes = Vec::new();
+    for line in lines {
+        let mut words = line.text.split_whitespace();
+        let (name, count) = words.next().map_or(("", "1"), |word| word.split_once(':').unwrap_or((word, "1")));
+        let count = count.parse::<u64>().ok().filter(|_| words.all(|option| option.contains('=')));
+        let count = count.ok_or_else(|| line.wrong("a host and its number of ranks, such as host:4"))?;
+        if nodes.len() as u64 + count.min(MOST_RANKS + 1) > MOST_RANKS {
+            return Err(line.wrong(format!("at most {MOST_RANKS} ranks in all")));
+        }
+        let node = hosts.named(line, name)?;
+        nodes.extend((0..count).map(|_| node));
+    }
+    Ok(nodes)
+}
+
+fn read_host_list(lines: &[Line], hosts: &mut Hosts) -> Result<Vec<u32>, MappingError> {
+    let mut nodes = Vec::new();
+    for line in lines {
+        for name in line.text.split(',') {
+            nodes.push(hosts.named(line, name.trim())?);
+        }
+    }
+    Ok(nodes)
+}
+
+/// A name that no form takes for something else.
+fn is_host(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !name.bytes().all(|byte| byte.is_ascii_digit())
+        && name != "rank"
+        && rule(name).is_none()
+}
+
+/// Host names and their nodes.
+struct Hosts {
+    names: Vec<String>,
+    nodes: BTreeMap<String, u32>,
+    are_given: bool,
+    any_numbered: bool,
+}
+
+impl Hosts {
+    fn new(given: &[String]) -> Hosts {
+        let nodes = given.iter().cloned().zip(0..).collect();
+        Hosts { names: given.to_vec(), nodes, are_given: !given.is_empty(), any_numbered: false }
+    }
+
+    fn named(&mut self, line: &Line, name: &str) -> Result<u32, MappingError> {
+        if let Some(node) = self.nodes.get(name) {
+            return Ok(*node);
+        }
+        if self.are_given {
+            return Err(line.wrong(format!("one of the hosts {}", self.names.join(", "))));
+        }
+        if !is_host(name) {
+            return Err(line.wrong("a host name: letters, digits, `-`, `_` and `.`"));
+        }
+        if self.any_numbered {
+            return Err(line.wrong("a node by number, such as +n0, as before, or a list of all hosts"));
+        }
+        let node = u32::try_from(self.names.len()).map_err(|_| line.wrong("fewer hosts"))?;
+        self.names.push(name.to_owned());
+        self.nodes.insert(name.to_owned(), node);
+        Ok(node)
+    }
+
+    /// The node of `+n3`.
+    fn numbered(&mut self, line: &Line, number: &str) -> Result<u32, MappingError> {
+        if !self.are_given && !self.names.is_empty() {
+            return Err(line.wrong("a host by name, as before, or a list of all hosts"));
+        }
+        self.any_numbered = true;
+        let node = number.parse::<u32>().ok().filter(|node| !self.are_given || (*node as usize) < self.names.len());
+        node.ok_or_else(|| match self.names.len() {
+            0 => line.wrong("the number of a node after +n"),
+            hosts => line.wrong(format!("the number of a node after +n, from 0 to {}", hosts - 1)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn list(text: &str) -> (Vec<u32>, Vec<String>) {
+        let file = read("m", text, &[]).unwrap();
+        let Mapping::List(nodes) = file.mapping else { panic!("{:?}", file.mapping) };
+        (nodes, file.hosts)
+    }
+
+    fn message(text: &str, hosts: &[&str]) -> String {
+        read("m", text, &names(hosts)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn one_node_on_a_line_is_the_node_of_each_rank() {
+        assert_eq!(list("# four ranks\n0\n\n0 # again\n2\r\n1\n"), (vec![0, 0, 2, 1], vec![]));
+        assert_eq!(message("0\na\n", &[]), "m:2: found `a`, expected the number of a node, one on each line");
+        assert_eq!(message("0\n-1\n", &[]), "m:2: found `-1`, expected the number of a node, one on each line");
+        assert!(message("99999999999\n", &[]).starts_with("m:1: found `99999999999`"));
+    }
+
+    #[test]
+    fn a_rule_stands_alone() {
+        for (text, rule) in
+            [("fill", Mapping::Fill), ("round-robin\n", Mapping::RoundRobin), ("4-per-node", Mapping::PerNode(4))]
+        {
+            assert_eq!(read("m", text, &[]).unwrap(), MappingFile { mapping: rule, hosts: vec![] });
+        }
+        assert_eq!(rule("0-per-node"), None);
+        assert!(message("fill\nfill\n", &[]).starts_with("m:1: found `fill`, expected a host name"));
+        for nothing in ["", "\n# nothing\n", "a:0"] {
+            assert!(message(nothing, &[]).starts_with("m: found no rank"));
+        }
+    }
+
+    #[test]
+    fn a_rankfile_may_have_its_ranks_in_any_order() {
+        let text = "rank 1=b slot=0:0-3\nrank 0 = a slot=1\nrank 2=a slots=0,1\n";
+        assert_eq!(list(text), (vec![1, 0, 1], names(&["b", "a"])));
+        assert_eq!(list("rank 0=+n3 slot=0\nrank 1=+n0 slot=1:*\n"), (vec![3, 0], vec![]));
+        let known = read("m", "rank 0=b slot=0\nrank 1=+n0 slot=0", &names(&["a", "b"])).unwrap();
+        assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
+    }
+
+    #[test]
+    fn a_wrong_line_of_a_rankfile_is_named() {
+        for (text, expected) in [
+            ("rank 0=a slot=0\nrank 0=b slot=0", "m:2: found `rank 0=b slot=0`, expected one line for rank 0"),
+            ("rank 0=a slot=0\nrank 2=b slot=0", "m: found no line for rank 1, expected one for each rank below 3"),
+            ("rank 4294967295=a slot=0", "m: found no line for rank 0, expected one for each rank below 4294967296"),
+            ("rank 0=a slot=0\nrank b", "m:2: found `rank b`, expected a line such as `rank 0=host slot=0`"),
+            ("rank 0=a slot=x", "m:1: found `rank 0=a slot=x`, expected slots such as slot=0"),
+            ("rank 0=a slot=", "m:1: found `rank 0=a slot=`, expected slots"),
+            ("rank 0=a", "m:1: found `rank 0=a`, expected a line"),
+            ("rank 0=+n1 slot=0\nrank 1=a slot=0", "m:2: found `rank 1=a slot=0`, expected a node by number"),
+            ("rank 0=a slot=0\nrank 1=+n1 slot=0", "m:2: found `rank 1=+n1 slot=0`, expected a host by name"),
+            ("rank 0=+nx slot=0", "m:1: found `rank 0=+nx slot=0`, expected the number of a node after +n"),
+        ] {
+            let found = message(text, &[]);
+            assert!(found.starts_with(expected), "found    {found}\nexpected {expected}");
+        }
+        assert!(message("rank 0=+n2 slot=0", &["a", "b"]).ends_with("after +n, from 0 to 1"));
+    }
+
+    #[test]
+    fn hosts_with_counts_take_that_many_ranks_in_turn() {
+        assert_eq!(list("a:2\nb\na:1 binding=user:0\n"), (vec![0, 0, 1, 0], names(&["a", "b"])));
+        for (text, expected) in [
+            ("a:2\nb:x\n", "m:2: found `b:x`, expected a host and its number of ranks, such as host:4"),
+            ("a:2 3\n", "m:1: found `a:2 3`, expected a host and its number"),
+            ("a:4294967295\n", "m:1: found `a:4294967295`, expected at most 16777216 ranks"),
+            (":2\n", "m:1: found `:2`, expected a host name"),
+        ] {
+            let found = message(text, &[]);
+            assert!(found.starts_with(expected), "found    {found}\nexpected {expected}");
+        }
+    }
+
+    #[test]
+    fn a_host_list_has_the_host_of_each_rank() {
+        assert_eq!(list("n1\nn0\nn1\n"), (vec![0, 1, 0], names(&["n1", "n0"])));
+        assert_eq!(list("n1,n0, n1").0, [0, 1, 0]);
+        let known = read("m", "n1\nn0\n", &names(&["n0", "n1"])).unwrap();
+        assert_eq!(known.mapping, Mapping::List(vec![1, 0]));
+        assert_eq!(message("n1\nn7\n", &["n0", "n1"]), "m:2: found `n7`, expected one of the hosts n0, n1");
+        assert!(message("n1\nn2 slots=2\n", &[]).starts_with("m:2: found `n2 slots=2`, expected a host name"));
+    }
+
+    #[test]
+    fn each_form_is_written_as_its_reader_wants_it() {
+        let nodes = [Node(1), Node(0), Node(0), Node(1)];
+        let hosts = names(&["a", "b"]);
+        let written = |form, hosts: &[String]| write(form, &nodes, hosts).unwrap();
+        assert_eq!(written(MappingForm::Nodes, &[]), "1\n0\n0\n1\n");
+        assert_eq!(
+            written(MappingForm::Rankfile, &hosts),
+            "rank 0=b slot=0\nrank 1=a slot=0\nrank 2=a slot=1\nrank 3=b slot=1\n"
+        );
+        assert!(written(MappingForm::Rankfile, &[]).starts_with("rank 0=+n1 slot=0\n"));
+        assert_eq!(written(MappingForm::HostCounts, &hosts), "b:1\na:2\nb:1\n");
+        assert_eq!(written(MappingForm::HostList, &hosts), "b\na\na\nb\n");
+        let nameless = write(MappingForm::HostList, &nodes, &hosts[..1]).unwrap_err();
+        assert_eq!(nameless, MappingError::Nameless(Node(1)));
+        for name in ["", "a b", "12", "a:1", "rank", "fill"] {
+            assert_eq!(write(MappingForm::HostList, &nodes, &names(&[name])), Err(MappingError::Name(name.into())));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_in_any_form_reads_back_equal(nodes in prop::collection::vec(0u32..6, 1..40)) {
+            let hosts = names(&["n0", "login.x", "n-2", "n_3", "4n", "h5"]);
+            let typed: Vec<Node> = nodes.iter().copied().map(Node).collect();
+            for form in [MappingForm::Nodes, MappingForm::Rankfile, MappingForm::HostCounts, MappingForm::HostList] {
+                let text = write(form, &typed, &hosts).unwrap();
+                prop_assert_eq!(read("m", &text, &hosts).unwrap().mapping, Mapping::List(nodes.clone()), "{}", text);
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in "(rank |[0-9]|=|slot=|\\+n|[a-c]|:|,|-per-node|\n| |#|\\PC){0,40}") {
+            let _ = read("m", &text, &[]);
+            let _ = read("m", &text, &names(&["a"]));
+        }
+    }
+}

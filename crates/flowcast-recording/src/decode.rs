@@ -1,0 +1,366 @@
+//! Reads a rank's file: its header, its definitions, its calls one after the other.
+
+use std::collections::BTreeMap;
+
+use super::RecordingError;
+use super::form::{self, control, time_of, unzigzag, varint};
+
+/// A communicator as one rank knows it: ranks of the world in its own order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Members {
+    /// The group, or the own group of a communicator between two.
+    pub own: Vec<u32>,
+    /// The other group, if there is one.
+    pub remote: Vec<u32>,
+}
+
+impl Members {
+    /// The rank in the world that a peer's number means.
+    pub fn world_rank(&self, peer: i64) -> Option<u32> {
+        let peers = if self.remote.is_empty() { &self.own } else { &self.remote };
+        peers.get(usize::try_from(peer).ok()?).copied()
+    }
+}
+
+/// What a rank's file says about itself.
+#[derive(Debug, Clone, Default)]
+pub struct Header {
+    /// All lines.
+    pub fields: BTreeMap<String, String>,
+    /// The rank.
+    pub rank: u32,
+    /// Ranks of the world.
+    pub ranks: u32,
+    /// Computation of at least so many nanoseconds has its thread CPU time beside it.
+    pub cpu_threshold: u64,
+    /// What the recorder adds to each computation, in ns.
+    pub overhead: u64,
+}
+
+/// One call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The thread that called.
+    pub thread: u32,
+    /// Number of the signature in [`RankFile::signatures`].
+    pub signature: u32,
+    /// When it began, in ns after the recorder's start.
+    pub begin: u64,
+    /// Computation before it, in ns.
+    pub burst: u64,
+    /// Thread CPU time of that.
+    pub cpu: u64,
+    /// Time in it.
+    pub time: u64,
+}
+
+/// Tests and probes that found nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Polls {
+    /// The thread.
+    pub thread: u32,
+    /// Function of the first of them.
+    pub function: u32,
+    /// How many.
+    pub count: u64,
+    /// Computation between them, in ns.
+    pub burst: u64,
+    /// Time in them, in ns.
+    pub time: u64,
+}
+
+/// One item of a rank's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item {
+    /// A call.
+    Call(Call),
+    /// Unsuccessful tests.
+    Polls(Polls),
+    /// Recording was off: nothing is known of so many ns.
+    Off(u64),
+}
+
+/// A rank's file, decoded.
+#[derive(Debug, Clone, Default)]
+pub struct RankFile {
+    /// The header.
+    pub header: Header,
+    /// Names of functions, without `MPI_`.
+    pub functions: Vec<String>,
+    /// Words of each signature.
+    pub signatures: Vec<Vec<i64>>,
+    /// Communicators.
+    pub communicators: Vec<Members>,
+    /// Communicator of each window.
+    pub windows: Vec<u64>,
+    /// Communicator of each file.
+    pub files: Vec<u64>,
+    /// Names of regions.
+    pub names: Vec<String>,
+    /// Calls in the order in which they ended.
+    pub items: Vec<Item>,
+    /// Whether the program came to its end.
+    pub ended: bool,
+    /// Whether the size budget ended the recording.
+    pub stopped: bool,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+/// More calls than the recorder folds at a time; larger numbers come from damage.
+const MOST_FOLDED: usize = 1 << 16;
+
+/// Reads a rank's file. What stands behind the last whole block is left out.
+///
+/// # Errors
+/// The header or an item is not what it must be.
+pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
+    let (header, mut at) = header(name, bytes)?;
+    let mut decoder = Decoder { file: RankFile { header, ..RankFile::default() }, ..Decoder::default() };
+    decoder.file.bytes = bytes.len() as u64;
+    while let Some(block) = block(bytes, at) {
+        let mut inside = 0;
+        while inside < block.len() {
+            let start = inside;
+            decoder.item(block, &mut inside).ok_or_else(|| damaged(name, at + 8 + start))?;
+        }
+        at += 8 + block.len();
+    }
+    Ok(decoder.file)
+}
+
+fn damaged(name: &str, at: usize) -> RecordingError {
+    RecordingError::Damaged {
+        name: name.to_owned(),
+        problem: format!("found at byte {at} what is no call and no definition of a recording"),
+    }
+}
+
+fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
+    let fault = |line: usize, found: &str, expected: &str| RecordingError::At {
+        place: format!("{name}:{line}"),
+        found: format!("`{}`", found.escape_default()),
+        expected: expected.to_owned(),
+    };
+    let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..end.min(1 << 16)]).into_owned();
+    let first = text.lines().next().unwrap_or_default();
+    if first != form::MAGIC {
+        let shown: String = first.chars().take(40).collect();
+        return Err(fault(1, &shown, form::MAGIC));
+    }
+    let mut header = Header::default();
+    for line in text.lines().skip(1) {
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        header.fields.insert(key.to_owned(), value.to_owned());
+    }
+    let number = |key: &str, most: u64| {
+        let value = header.fields.get(key).map_or("", String::as_str);
+        let read = value.parse::<u64>().ok().filter(|number| *number <= most);
+        read.ok_or_else(|| fault(1, value, &format!("a number from 0 to {most} behind `{key}` in the header")))
+    };
+    let (rank, ranks) = (number("rank", 1 << 24)?, number("ranks", 1 << 24)?);
+    let (cpu_threshold, overhead) = (number("cpu-threshold-ns", u64::MAX)?, number("overhead-ns", 1 << 20)?);
+    if rank >= ranks {
+        return Err(fault(1, &rank.to_string(), &format!("a rank below {ranks}")));
+    }
+    (header.rank, header.ranks) = (rank as u32, ranks as u32);
+    (header.cpu_threshold, header.overhead) = (cpu_threshold, overhead);
+    Ok((header, (end + 2).min(bytes.len())))
+}
+
+/// The block at `at`, if all of it is there.
+fn block(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let head = bytes.get(at..at + 8)?;
+    let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes")) as usize;
+    if head[..4] != *form::BLOCK {
+        return None;
+    }
+    bytes.get(at + 8..(at + 8).checked_add(length)?)
+}
+
+#[derive(Default)]
+struct Decoder {
+    file: RankFile,
+    thread: u32,
+    /// Where each thread's last call ended.
+    clocks: Vec<u64>,
+    /// The first signature since the last reset.
+    base: u32,
+}
+
+impl Decoder {
+    fn item(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
+        let code = varint(bytes, at)?;
+        if code > 0 {
+            let signature = self.signature(code)?;
+            let times = self.times(bytes, at)?;
+            self.call(signature, times);
+            return Some(());
+        }
+        let kind = *bytes.get(*at)?;
+        *at += 1;
+        match kind {
+            control::FUNCTION => {
+                let name = text(bytes, at)?;
+                self.file.functions.push(name);
+            }
+            control::NAME => {
+                let name = text(bytes, at)?;
+                self.file.names.push(name);
+            }
+            control::SIGNATURE => self.define_signature(bytes, at)?,
+            control::COMMUNICATOR => self.define_communicator(bytes, at)?,
+            control::WINDOW => self.file.windows.push(varint(bytes, at)?),
+            control::FILE => self.file.files.push(varint(bytes, at)?),
+            control::THREAD => {
+                self.thread = u32::try_from(varint(bytes, at)?).ok().filter(|thread| *thread < 1 << 16)?
+            }
+            control::PAUSE => {
+                let lost = varint(bytes, at)?;
+                self.advance(lost);
+            }
+            control::OFF => {
+                let off = varint(bytes, at)?;
+                self.advance(off);
+                self.file.items.push(Item::Off(off));
+            }
+            control::POLLS => self.polls(bytes, at)?,
+            control::FOLD => self.fold(bytes, at)?,
+            control::RESET => self.base = self.file.signatures.len() as u32,
+            control::END => self.file.ended = true,
+            control::STOPPED => self.file.stopped = true,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn signature(&self, code: u64) -> Option<u32> {
+        let signature = u32::try_from(code - 1).ok()?.checked_add(self.base)?;
+        ((signature as usize) < self.file.signatures.len()).then_some(signature)
+    }
+
+    fn define_signature(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
+        let words = usize::try_from(varint(bytes, at)?).ok().filter(|words| (1..=bytes.len()).contains(words))?;
+        let signature: Option<Vec<i64>> = (0..words).map(|_| varint(bytes, at).map(unzigzag)).collect();
+        let signature = signature?;
+        usize::try_from(signature[0]).ok().filter(|function| *function < self.file.functions.len())?;
+        self.file.signatures.push(signature);
+        Some(())
+    }
+
+    fn define_communicator(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
+        let flags = varint(bytes, at)?;
+        let ranks = self.file.header.ranks;
+        let own = members(bytes, at, ranks)?;
+        let between = flags & form::COMMUNICATOR_BETWEEN_GROUPS != 0;
+        let remote = if between { members(bytes, at, ranks)? } else { Vec::new() };
+        self.file.communicators.push(Members { own, remote });
+        Some(())
+    }
+
+    /// Computation, thread CPU time and time in the call.
+    fn times(&self, bytes: &[u8], at: &mut usize) -> Option<(u64, u64, u64)> {
+        let burst = code(bytes, at)?;
+        let mut cpu = burst;
+        if burst >= self.file.header.cpu_threshold {
+            cpu = scaled(burst, *bytes.get(*at)?);
+            *at += 1;
+        }
+        Some((burst, cpu, code(bytes, at)?))
+    }
+
+    fn clock(&mut self) -> &mut u64 {
+        let thread = self.thread as usize;
+        if self.clocks.len() <= thread {
+            self.clocks.resize(thread + 1, 0);
+        }
+        &mut self.clocks[thread]
+    }
+
+    fn advance(&mut self, nanos: u64) {
+        let clock = self.clock();
+        *clock = clock.saturating_add(nanos);
+    }
+
+    fn call(&mut self, signature: u32, (burst, cpu, time): (u64, u64, u64)) {
+        let thread = self.thread;
+        let begin = self.clock().saturating_add(burst);
+        *self.clock() = begin.saturating_add(time);
+        self.file.items.push(Item::Call(Call { thread, signature, begin, burst, cpu, time }));
+    }
+
+    fn polls(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
+        let mut next = || varint(bytes, at);
+        let (function, count, burst, time) = (next()?, next()?, next()?, next()?);
+        let function = u32::try_from(function).ok().filter(|known| (*known as usize) < self.file.functions.len())?;
+        self.advance(burst.saturating_add(time));
+        self.file.items.push(Item::Polls(Polls { thread: self.thread, function, count, burst, time }));
+        Some(())
+    }
+
+    fn fold(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
+        let mut next = || usize::try_from(varint(bytes, at)?).ok();
+        let (period, repeats, stride) = (next()?, next()?, next()?);
+        let calls = period.checked_mul(repeats)?;
+        if period == 0 || period > bytes.len() || stride == 0 || calls > MOST_FOLDED {
+            return None;
+        }
+        let signatures: Option<Vec<u32>> = (0..period).map(|_| self.signature(varint(bytes, at)?.max(1))).collect();
+        let signatures = signatures?;
+        let mut kept = Vec::new();
+        for _ in (0..repeats).step_by(stride) {
+            for _ in 0..period {
+                kept.push(self.times(bytes, at)?);
+            }
+        }
+        let mut between = Vec::new();
+        for _ in 0..if stride > 1 { period } else { 0 } {
+            between.push(self.times(bytes, at)?);
+        }
+        for repeat in 0..repeats {
+            let from = if repeat % stride == 0 { &kept[repeat / stride * period..][..period] } else { &between[..] };
+            let times: Vec<(u64, u64, u64)> = from.to_vec();
+            signatures.iter().zip(times).for_each(|(signature, times)| self.call(*signature, times));
+        }
+        Some(())
+    }
+}
+
+/// A share of 255 parts.
+pub fn scaled(burst: u64, share: u8) -> u64 {
+    (u128::from(burst) * u128::from(share) / 255) as u64
+}
+
+fn code(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let code = bytes.get(*at..*at + 2)?;
+    *at += 2;
+    Some(time_of(u16::from_le_bytes(code.try_into().expect("two bytes"))))
+}
+
+fn text(bytes: &[u8], at: &mut usize) -> Option<String> {
+    let length = usize::try_from(varint(bytes, at)?).ok()?;
+    let text = bytes.get(*at..at.checked_add(length)?)?;
+    *at += length;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+fn members(bytes: &[u8], at: &mut usize, ranks: u32) -> Option<Vec<u32>> {
+    let runs = varint(bytes, at)?;
+    let mut members = Vec::new();
+    for _ in 0..runs {
+        let (first, step, count) = (varint(bytes, at)?, unzigzag(varint(bytes, at)?), varint(bytes, at)?);
+        if count > u64::from(ranks) {
+            return None;
+        }
+        let mut member = i64::try_from(first).ok()?;
+        for _ in 0..count {
+            members.push(u32::try_from(member).ok().filter(|member| *member < ranks)?);
+            member = member.checked_add(step)?;
+        }
+        if members.len() > ranks as usize {
+            return None;
+        }
+    }
+    Some(members)
+}

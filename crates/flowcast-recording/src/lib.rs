@@ -1,0 +1,54 @@
+//! The form of a recording: what the preloaded recorder writes for each rank while the program runs.
+//!
+//! A recording is a folder. Rank 0 writes `recording`, a short text that tells how many ranks there are; each rank
+//! writes its own file, and nothing joins them afterwards. A rank's file is a text header and then blocks, each whole
+//! or not there, so that what a killed program has flushed can be read.
+//!
+//! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), how long
+//! the rank computed before it, and how long it took. [`form`] has the bytes, [`mod@table`] the functions of MPI with
+//! what each of their arguments is, [`mod@decode`] reads a rank's file, [`mod@summary`] counts what is in it.
+
+pub mod decode;
+mod error;
+pub mod fold;
+pub mod form;
+pub mod summary;
+pub mod table;
+
+use decode::RankFile;
+pub use error::RecordingError;
+use flowcast_units::CollectiveOp;
+
+/// The collective operation that a function performs: `Ibcast` and `Bcast_init` are a `Bcast`. An exclusive scan counts
+/// as a scan.
+pub fn operation(function: &str) -> Option<CollectiveOp> {
+    let bare = function.strip_suffix("_c").unwrap_or(function);
+    let bare = bare.strip_suffix("_init").unwrap_or(bare);
+    let named = |name: &str| match name {
+        "Exscan" | "exscan" => Some(CollectiveOp::Scan),
+        _ => CollectiveOp::from_name(name),
+    };
+    named(bare).or_else(|| named(bare.strip_prefix('I')?))
+}
+
+/// The name of the region that a call of `MPI_Pcontrol` marks; numbered ones are named by their number.
+pub fn region_name(file: &RankFile, words: &[i64]) -> String {
+    let name = usize::try_from(words[2] - 1).ok().and_then(|name| file.names.get(name));
+    name.cloned().unwrap_or_else(|| words[1].unsigned_abs().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_collective_of_the_table_is_an_operation_and_nothing_else_is() {
+        for function in table::functions() {
+            let is_collective = function.position('b').is_some()
+                || function.kind.contains("barrier")
+                || function.kind.contains("reduce-scatter");
+            assert_eq!(operation(&function.name).is_some(), is_collective, "{}", function.name);
+        }
+        assert_eq!(operation("Iallreduce_c"), Some(CollectiveOp::Allreduce));
+    }
+}

@@ -1,0 +1,159 @@
+//! What is in a recording: calls and bytes of each function, and where the time went.
+
+use std::collections::BTreeMap;
+
+use super::RecordingError;
+use super::decode::{Item, RankFile};
+use super::form::{self, RECORDING_MAGIC};
+use super::table::{self, Function};
+
+/// Calls of one function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calls {
+    /// How often it was called.
+    pub calls: u64,
+    /// Of these, tests and probes that found nothing.
+    pub unsuccessful: u64,
+    /// Bytes that it sent.
+    pub bytes: u64,
+    /// Nanoseconds in it.
+    pub nanos: u64,
+}
+
+/// One rank, or several together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// By function, with `MPI_`.
+    pub functions: BTreeMap<String, Calls>,
+    /// Of these, the calls that a replay has no model for.
+    pub not_modelled: u64,
+    /// Nanoseconds of computation.
+    pub burst: u64,
+    /// Of these, with the processor.
+    pub cpu: u64,
+    /// Bytes of the files.
+    pub file_bytes: u64,
+    /// Ranks that came to their end.
+    pub ended: u32,
+    /// Ranks whose size budget was used up.
+    pub stopped: u32,
+}
+
+/// Sums up one rank.
+pub fn of(file: &RankFile) -> Summary {
+    let known = known_functions();
+    let mut functions = vec![Calls::default(); file.functions.len()];
+    let mut summary = Summary {
+        file_bytes: file.bytes,
+        ended: u32::from(file.ended),
+        stopped: u32::from(file.stopped),
+        ..Summary::default()
+    };
+    let kinds: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
+    for item in &file.items {
+        match item {
+            Item::Call(call) => {
+                let words = &file.signatures[call.signature as usize];
+                let calls = &mut functions[words[0] as usize];
+                calls.calls += 1;
+                calls.nanos += call.time;
+                calls.bytes += kinds[words[0] as usize].map_or(0, |function| bytes_sent(function, words));
+                summary.burst += call.burst;
+                summary.cpu += call.cpu;
+            }
+            Item::Polls(polls) => {
+                let calls = &mut functions[polls.function as usize];
+                calls.calls += polls.count;
+                calls.unsuccessful += polls.count;
+                calls.nanos += polls.time;
+                summary.burst += polls.burst;
+                summary.cpu += polls.burst;
+            }
+            Item::Off(_) => {}
+        }
+    }
+    for ((name, calls), kind) in file.functions.iter().zip(functions).zip(kinds) {
+        if kind.is_none_or(|kind| kind.kind == "other") {
+            summary.not_modelled += calls.calls;
+        }
+        summary.functions.insert(format!("MPI_{name}"), calls);
+    }
+    summary
+}
+
+impl Summary {
+    /// Adds another rank.
+    pub fn add(&mut self, other: &Summary) {
+        for (name, calls) in &other.functions {
+            let sum = self.functions.entry(name.clone()).or_default();
+            sum.calls += calls.calls;
+            sum.unsuccessful += calls.unsuccessful;
+            sum.bytes += calls.bytes;
+            sum.nanos += calls.nanos;
+        }
+        self.not_modelled += other.not_modelled;
+        self.burst += other.burst;
+        self.cpu += other.cpu;
+        self.file_bytes += other.file_bytes;
+        self.ended += other.ended;
+        self.stopped += other.stopped;
+    }
+
+    /// All calls.
+    pub fn calls(&self) -> u64 {
+        self.functions.values().map(|calls| calls.calls).sum()
+    }
+}
+
+/// The table by name; a name with a large count (`Send_c`) is the same function.
+pub fn known_functions() -> BTreeMap<String, Function> {
+    let functions = table::functions();
+    let large = functions.clone().into_iter().map(|function| (format!("{}_c", function.name), function));
+    let large: Vec<(String, Function)> = large.collect();
+    functions.into_iter().map(|function| (function.name.clone(), function)).chain(large).collect()
+}
+
+/// Bytes that a call hands over: of a message, of a collective what this rank puts in, of a file's operation all.
+fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
+    let word = |index: usize| words.get(index).and_then(|word| u64::try_from(*word).ok()).unwrap_or(0);
+    match function.kind.as_str() {
+        "send" | "ssend" | "isend" | "issend" | "sendrecv" => word(4),
+        "rma" | "irma" => word(3),
+        "io" | "iio" => word(2),
+        _ if is_collective(function) && !function.kind.ends_with("-init") => word(3),
+        _ => 0,
+    }
+}
+
+/// Whether it is a collective operation on data, immediate or persistent ones too.
+pub fn is_collective(function: &Function) -> bool {
+    super::operation(&function.name).is_some()
+}
+
+/// Name of a rank's file.
+pub fn rank_file(rank: u32) -> String {
+    format!("rank-{rank:05}")
+}
+
+/// How many ranks a recording has, from the text of its file `recording`.
+///
+/// # Errors
+/// The text is something else.
+pub fn ranks(name: &str, text: &[u8]) -> Result<u32, RecordingError> {
+    let text = String::from_utf8_lossy(text);
+    let value = text.lines().find_map(|line| line.strip_prefix("ranks ")).unwrap_or_default();
+    let ranks = value.parse().ok().filter(|ranks| (1..=1 << 24).contains(ranks));
+    if !text.starts_with(RECORDING_MAGIC) {
+        let found = text.lines().next().unwrap_or_default().chars().take(40).collect();
+        return Err(RecordingError::At {
+            place: format!("{name}:1"),
+            found,
+            expected: form::RECORDING_MAGIC.to_owned(),
+        });
+    }
+    ranks.ok_or_else(|| RecordingError::At {
+        place: name.to_owned(),
+        found: format!("`{value}` ranks"),
+        expected: "a number from 1 to 16777216 behind `ranks`".to_owned(),
+    })
+}

@@ -1,0 +1,235 @@
+//! What ranks compete for besides messages' links: locks on memory and places at the file system; and which transfers of
+//! one-sided communication are under way. The engines put requests here in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use super::record::Accessed;
+use flowcast_model::file_system::FileSystem;
+use flowcast_trace::access::{Access, FileKind, LockKind};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// A window and the rank whose memory is meant.
+pub type Memory = (i32, u32);
+
+/// Locks and places at the file system.
+#[derive(Default)]
+pub struct Requests {
+    locks: BTreeMap<Memory, Lock>,
+    /// Requests that nobody has looked at, the earliest first, of equal times that of the lowest rank.
+    waiting: BinaryHeap<Reverse<Request>>,
+    /// When the places at the file system become free.
+    places: BinaryHeap<Reverse<Time>>,
+    /// By rank: from when to when its request is carried out.
+    served: Vec<Option<(f64, f64)>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    time: Time,
+    rank: u32,
+    access: Access,
+}
+
+#[derive(Default)]
+struct Lock {
+    shared: u32,
+    exclusive: bool,
+    /// Since when no exclusive lock, and no lock at all, has been held.
+    exclusive_free: f64,
+    free: f64,
+    waiting: VecDeque<Request>,
+}
+
+impl Lock {
+    /// When a request that nobody stands before is granted.
+    fn grant(&mut self, request: Request) -> Option<f64> {
+        let Access::Lock { kind, .. } = request.access else { return None };
+        let time = request.time.as_nanos();
+        match kind {
+            LockKind::Shared if !self.exclusive => {
+                self.shared += 1;
+                Some(time.max(self.exclusive_free))
+            }
+            LockKind::Exclusive if !self.exclusive && self.shared == 0 => {
+                self.exclusive = true;
+                Some(time.max(self.free))
+            }
+            _ => None,
+        }
+    }
+
+    fn release(&mut self, time: f64) {
+        if self.exclusive {
+            self.exclusive = false;
+            self.exclusive_free = time;
+        }
+        self.shared = self.shared.saturating_sub(1);
+        self.free = self.free.max(time);
+    }
+}
+
+impl Requests {
+    /// Of so many ranks.
+    pub fn new(ranks: usize) -> Requests {
+        Requests { served: vec![None; ranks], ..Requests::default() }
+    }
+
+    /// A rank asks.
+    pub fn put(&mut self, rank: u32, time: f64, access: Access) {
+        self.waiting.push(Reverse(Request { time: Time::from_nanos(time), rank, access }));
+    }
+
+    /// The time of the earliest request.
+    pub fn first(&self) -> Option<Time> {
+        self.waiting.peek().map(|Reverse(request)| request.time)
+    }
+
+    /// From when to when the request of a rank is carried out, once that is known.
+    pub fn served(&self, rank: u32) -> Option<(f64, f64)> {
+        self.served[rank as usize]
+    }
+
+    /// The same, which is forgotten.
+    pub fn take(&mut self, rank: u32) -> Option<(f64, f64)> {
+        self.served[rank as usize].take()
+    }
+
+    /// Serves the earliest request; gives the ranks that may go on to `ready`. Whether there was one.
+    pub fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<u32>) -> bool {
+        let Some(Reverse(request)) = self.waiting.pop() else { return false };
+        match request.access {
+            Access::File { kind, size, .. } => {
+                let size = if matches!(kind, FileKind::Read | FileKind::Write) { size } else { Bytes(0) };
+                let start = self.place(request.time, file_system);
+                let end = start + file_system.time_for(size);
+                self.places.push(Reverse(end));
+                self.answer(request.rank, (start, end), ready);
+            }
+            Access::Lock { window, target, .. } => {
+                let lock = self.locks.entry((window, target.0)).or_default();
+                match if lock.waiting.is_empty() { lock.grant(request) } else { None } {
+                    Some(start) => self.answer(request.rank, (Time::from_nanos(start), Time::from_nanos(start)), ready),
+                    None => lock.waiting.push_back(request),
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// When a request finds a place at the file system.
+    fn place(&mut self, time: Time, file_system: &FileSystem) -> Time {
+        let is_full = file_system.requests > 0 && self.places.len() >= file_system.requests as usize;
+        let free = if is_full { self.places.pop() } else { None };
+        if file_system.requests == 0 {
+            self.places.clear();
+        }
+        free.map_or(time, |Reverse(free)| free.max(time))
+    }
+
+    fn answer(&mut self, rank: u32, (start, end): (Time, Time), ready: &mut Vec<u32>) {
+        self.served[rank as usize] = Some((start.as_nanos(), end.as_nanos()));
+        ready.push(rank);
+    }
+
+    /// A lock is given back; those that waited for it may have it now.
+    pub fn unlock(&mut self, memory: Memory, time: f64, ready: &mut Vec<u32>) {
+        let Some(lock) = self.locks.get_mut(&memory) else { return };
+        lock.release(time);
+        let mut granted = Vec::new();
+        while let Some(request) = lock.waiting.front().copied() {
+            let Some(start) = lock.grant(request) else { break };
+            lock.waiting.pop_front();
+            granted.push((request.rank, Time::from_nanos(start)));
+        }
+        granted.into_iter().for_each(|(rank, start)| self.answer(rank, (start, start), ready));
+    }
+}
+
+/// When transfers are done, and what the last of them spent on latency and on others.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Done {
+    pub at: f64,
+    pub latency: f64,
+    /// How much later it was done than it would have been alone.
+    pub conflict: f64,
+}
+
+impl Done {
+    fn later(self, other: Done) -> Done {
+        if other.at > self.at { other } else { self }
+    }
+
+    /// What a rank is told that waited for it since `call`.
+    pub fn awaited(self, access: u32, call: f64) -> Accessed {
+        let end = self.at.max(call);
+        let queued = self.conflict.min(end - call);
+        Accessed { access, call, start: call, came: call, processor: 0.0, queued, latency: self.latency, end }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct UnderWay {
+    count: u32,
+    done: Done,
+}
+
+/// The transfers of each rank since its last flush.
+#[derive(Default)]
+pub struct Transfers {
+    /// By rank.
+    all: Vec<BTreeMap<Memory, UnderWay>>,
+    /// By rank: what it waits for.
+    awaited: Vec<Option<(i32, Option<Rank>)>>,
+}
+
+impl Transfers {
+    /// Of so many ranks.
+    pub fn new(ranks: usize) -> Transfers {
+        Transfers { all: vec![BTreeMap::new(); ranks], awaited: vec![None; ranks] }
+    }
+
+    /// A transfer starts.
+    pub fn start(&mut self, rank: u32, memory: Memory) {
+        self.all[rank as usize].entry(memory).or_default().count += 1;
+    }
+
+    /// A transfer ends. Whether the rank has waited for it, and may go on.
+    pub fn end(&mut self, rank: u32, memory: Memory, done: Done) -> bool {
+        let under_way = self.all[rank as usize].get_mut(&memory).expect("what ends has started");
+        under_way.count -= 1;
+        under_way.done = under_way.done.later(done);
+        let awaited = self.awaited[rank as usize];
+        let goes_on = awaited.is_some_and(|(window, target)| !self.is_busy(rank, window, target));
+        if goes_on {
+            self.awaited[rank as usize] = None;
+        }
+        goes_on
+    }
+
+    fn is_busy(&self, rank: u32, window: i32, target: Option<Rank>) -> bool {
+        let all = &self.all[rank as usize];
+        match target {
+            Some(target) => all.get(&(window, target.0)).is_some_and(|under_way| under_way.count > 0),
+            None => all.range((window, 0)..=(window, u32::MAX)).any(|(_, under_way)| under_way.count > 0),
+        }
+    }
+
+    /// When the transfers of a rank to a memory, or to all of a window, are done; they are forgotten. `None` if some are
+    /// under way, for which the rank waits then.
+    pub fn flush(&mut self, rank: u32, window: i32, target: Option<Rank>) -> Option<Done> {
+        if self.is_busy(rank, window, target) {
+            self.awaited[rank as usize] = Some((window, target));
+            return None;
+        }
+        let all = &mut self.all[rank as usize];
+        let Some(target) = target else {
+            let of_window = all.range((window, 0)..=(window, u32::MAX)).map(|(_, under_way)| under_way.done);
+            let last = of_window.fold(Done::default(), Done::later);
+            all.retain(|(own, _), _| *own != window);
+            return Some(last);
+        };
+        Some(all.remove(&(window, target.0)).unwrap_or_default().done)
+    }
+}

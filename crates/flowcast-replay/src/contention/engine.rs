@@ -1,0 +1,452 @@
+//! The loop over the events, and the turns of the ranks.
+
+use super::super::SimulateError;
+use super::super::costs::Costs;
+use super::super::outcome::{Outcome, RankOutcome, Waits};
+use super::super::placement::Placement;
+use super::super::record::Observer;
+use super::super::routes::{Route, WayNumbers};
+use super::super::standstill::{Stand, Standstill};
+use super::accesses::Accesses;
+use super::gathering::Gatherings;
+use super::links::Links;
+use super::messages::{Messages, Purpose};
+use super::pending::{Event, Kind, Pending};
+use super::perturbation::Perturbation;
+use super::prefetch::MANY_RANKS;
+use super::processors::{Place, Processors};
+use super::ranks::{Phase, RankState, Step};
+use super::scheduling::{Scheduling, Slice, priorities};
+use super::slots::Slots;
+use super::ways::{Delay, Way, ways};
+use crate::walk::Replay;
+use flowcast_trace::program::Program;
+use flowcast_trace::words::{self, Op};
+use flowcast_units::{Rank, Time};
+
+/// What becomes of the processor after a turn.
+enum TurnEnd {
+    /// The rank has it again.
+    Keeps,
+    /// It is free.
+    Leaves,
+    /// It is free for others, but the rank goes on at once all the same.
+    GoesOn,
+}
+
+/// A running replay.
+pub(super) struct Engine<'a, O> {
+    pub program: &'a Program,
+    pub costs: &'a Costs,
+    pub way_of: &'a [u16],
+    pub observer: &'a mut O,
+    pub ways: Vec<Way>,
+    pub ranks: Vec<RankState<'a>>,
+    pub slots: Slots,
+    pub pending: Pending,
+    pub processors: Processors,
+    pub links: Links,
+    pub messages: Messages,
+    pub gatherings: Gatherings,
+    pub placement: &'a Placement,
+    /// By kind of way: where its messages go.
+    pub routes: Vec<Route>,
+    /// Absent if turns are first come, first served.
+    pub scheduling: Option<Box<Scheduling>>,
+    /// Absent if costs do not change.
+    pub perturbation: Option<Box<Perturbation>>,
+    pub waits: Waits,
+    pub accesses: Accesses,
+}
+
+impl<'a, O: Observer> Engine<'a, O> {
+    pub fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O) -> Self {
+        let Replay { program, placement, costs, ways: way_of } = replay;
+        let ranks = program.streams();
+        let mut pending = Pending::default();
+        let numbers = WayNumbers::new(placement);
+        let routes: Vec<Route> = (0..costs.paths.len()).map(|way| numbers.route(way)).collect();
+        let network = costs.network();
+        let scheduler = &network.machine.scheduler;
+        let processors = Processors::new(placement, ranks, priorities(scheduler, ranks));
+        let scheduling = Scheduling::new(scheduler, ranks, processors.nodes());
+        let perturbation = Perturbation::is_needed(network).then(|| Box::new(Perturbation::new(costs, &routes)));
+        Engine {
+            program,
+            costs,
+            way_of,
+            observer,
+            ways: ways(costs, &mut pending),
+            ranks: (0..ranks as u32)
+                .map(Rank)
+                .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
+                .collect(),
+            slots: Slots::new(program, costs.has_rendezvous()),
+            pending,
+            processors,
+            links,
+            messages: Messages::default(),
+            gatherings: Gatherings::new(program),
+            placement,
+            routes,
+            scheduling: scheduling.map(Box::new),
+            perturbation,
+            waits: Waits::default(),
+            accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks }),
+        }
+    }
+
+    pub fn run(mut self) -> Result<Outcome, SimulateError> {
+        for rank in 0..self.ranks.len() as u32 {
+            self.queue(rank, Place::Back);
+        }
+        self.dispatch();
+        let is_large = self.ranks.len() >= MANY_RANKS;
+        while let Some(Event { kind, index }) = self.pending.next() {
+            if is_large {
+                self.look_ahead();
+            }
+            match kind {
+                Kind::Turn => self.turn(index),
+                Kind::Moved => self.moved(index),
+                Kind::Arrived => self.arrived(index),
+                Kind::Gathered => self.gathered(index),
+            }
+            self.dispatch();
+        }
+        if self.ranks.iter().any(|state| state.phase != Phase::Ended) {
+            return Err(self.explain_stop());
+        }
+        let waits =
+            Waits { processors: self.waits.processors, preemptions: self.waits.preemptions, ..self.links.waits };
+        let outcome = Outcome::of(
+            self.program,
+            self.ranks.iter().map(|state| RankOutcome {
+                end: Time::from_nanos(state.end),
+                compute: Time::from_nanos(state.compute),
+                blocked: Time::from_nanos(state.blocked),
+                overhead: Time::from_nanos(state.overhead),
+            }),
+        );
+        Ok(Outcome { waits, ..outcome })
+    }
+
+    /// Gives free processors to ranks that want them.
+    #[inline(always)]
+    fn dispatch(&mut self) {
+        while let Some(rank) = self.processors.next() {
+            self.start_turn(rank);
+        }
+    }
+
+    /// A rank wants a processor for its next instruction; one without instructions has ended.
+    #[inline(always)]
+    pub fn queue(&mut self, rank: u32, place: Place) {
+        let state = &mut self.ranks[rank as usize];
+        if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
+            state.end = self.pending.now();
+            state.phase = Phase::Ended;
+            return;
+        }
+        state.queued = self.pending.now();
+        self.processors.queue(rank, place);
+        if let Some(scheduling) = &mut self.scheduling {
+            scheduling.queued(rank, place);
+            self.make_room(rank);
+        }
+    }
+
+    /// The instruction of a rank is done.
+    #[inline(always)]
+    pub fn advance(&mut self, rank: u32, place: Place) {
+        let state = &mut self.ranks[rank as usize];
+        state.at = state.next;
+        state.phase = Phase::Begin;
+        self.queue(rank, place);
+    }
+
+    /// A rank has got a processor: its turn comes when it has computed, or spent its overhead, or at once.
+    #[inline(always)]
+    fn start_turn(&mut self, rank: u32) {
+        let now = self.pending.now();
+        let event = Event { kind: Kind::Turn, index: rank };
+        let state = &mut self.ranks[rank as usize];
+        if now > state.queued {
+            state.blocked += now - state.queued;
+            self.waits.processors += 1;
+        }
+        if self.scheduling.is_some() {
+            return self.start_scheduled_turn(rank);
+        }
+        let state = &mut self.ranks[rank as usize];
+        match state.phase {
+            Phase::StartUp => state.phase = Phase::Started,
+            Phase::Finish => state.phase = Phase::Finishing,
+            _ => return self.start_instruction(rank),
+        }
+        let until = if now > state.queued { state.until + (now - state.queued) } else { state.until };
+        self.pending.put(state.lane, until, event);
+    }
+
+    #[inline(always)]
+    fn start_instruction(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        if words::computes(state.words, state.at as usize) == Some(true)
+            && let Some((Op::Compute(time), next)) = words::decode(state.words, state.at as usize)
+        {
+            state.at = next as u32;
+            return self.compute(rank, time.as_nanos());
+        }
+        self.pending.at_once(Event { kind: Kind::Turn, index: rank });
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, rank: u32, nanos: f64) {
+        let nanos = self.scaled(rank, nanos);
+        let start = self.pending.now();
+        self.ranks[rank as usize].compute += nanos;
+        self.observer.computed(rank, start, start + nanos);
+        self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
+    }
+
+    /// What a computation takes on the processor of a rank.
+    #[inline(always)]
+    pub fn scaled(&mut self, rank: u32, nanos: f64) -> f64 {
+        let mut speed = if self.costs.is_as_traced { 1.0 } else { self.costs.speeds[rank as usize] };
+        if let Some(perturbation) = &mut self.perturbation {
+            speed = perturbation.speed(speed);
+        }
+        if speed == 1.0 { nanos } else { nanos / speed }
+    }
+
+    /// A rank computes on an accelerator; its processor is free for others.
+    fn accelerate(&mut self, rank: u32, nanos: f64) -> TurnEnd {
+        let speed = self.costs.accelerator_speeds[rank as usize];
+        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+        let start = self.pending.now();
+        let state = &mut self.ranks[rank as usize];
+        state.phase = Phase::Accelerated;
+        state.compute += nanos;
+        self.observer.computed(rank, start, start + nanos);
+        self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
+        TurnEnd::Leaves
+    }
+
+    /// A slice of a rank, or the switch to it, has ended; whether it goes on.
+    fn ends_turn(&mut self, rank: u32) -> bool {
+        match self.end_slice(rank) {
+            Slice::Done => return true,
+            Slice::Switched | Slice::Past => {}
+            Slice::Cut => {
+                self.processors.release(rank);
+                // Its computation may be its last instruction: it is queued although there is none behind.
+                self.ranks[rank as usize].queued = self.pending.now();
+                self.processors.queue(rank, Place::Back);
+                if let Some(next) = self.processors.next_beside(rank) {
+                    self.start_turn(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// A rank goes on.
+    #[inline(always)]
+    fn turn(&mut self, rank: u32) {
+        if self.ranks[rank as usize].phase >= Phase::Accelerated {
+            return self.without_processor(rank);
+        }
+        if self.scheduling.is_some() && !self.ends_turn(rank) {
+            return;
+        }
+        self.processors.release(rank);
+        loop {
+            let end = self.step(rank);
+            if let TurnEnd::Keeps = end {
+                return;
+            }
+            if let Some(next) = self.processors.next_beside(rank) {
+                self.start_turn(next);
+            }
+            if let TurnEnd::Leaves = end {
+                return;
+            }
+        }
+    }
+
+    /// The time that a rank spent without a processor, and without waiting for others, is over.
+    #[inline(never)]
+    fn without_processor(&mut self, rank: u32) {
+        match self.ranks[rank as usize].phase {
+            Phase::Asking => self.asked(rank),
+            Phase::Answered => self.answered(rank),
+            _ => self.advance(rank, Place::Back),
+        }
+    }
+
+    /// Does instructions until one takes a turn of its own.
+    #[inline(always)]
+    fn step(&mut self, rank: u32) -> TurnEnd {
+        let words = self.ranks[rank as usize].words;
+        if self.ranks[rank as usize].phase == Phase::Finishing {
+            self.go_on(rank);
+            if let Some(end) = self.keep_processor(rank) {
+                return end;
+            }
+        }
+        // Between two computations others get the processor.
+        let mut place = Place::Back;
+        loop {
+            let at = self.ranks[rank as usize].at as usize;
+            let Some((op, next)) = words::decode(words, at) else {
+                // Where the stream is damaged the rank stands for ever.
+                if at >= words.len() {
+                    self.queue(rank, Place::Back);
+                }
+                return TurnEnd::Leaves;
+            };
+            self.ranks[rank as usize].next = next as u32;
+            let step = match op {
+                Op::Compute(_) => {
+                    self.queue(rank, place);
+                    return TurnEnd::Leaves;
+                }
+                Op::Accelerator(time) => return self.accelerate(rank, time.as_nanos()),
+                Op::Send { class, slot } => self.send(rank, class, slot),
+                Op::Recv => self.receive(rank, self.ranks[rank as usize].next_slot),
+                Op::Irecv => self.post(rank),
+                Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(Rank(rank)) + own),
+                Op::WaitSend(ago) => self.wait_send(rank, ago),
+                Op::Collective { call, instance } => self.collective(rank, call, instance),
+                Op::WaitCollective(instance) => self.wait_collective(rank, instance),
+                Op::Event(event) => {
+                    self.observer.marked(rank, event, self.pending.now());
+                    Step::Skip
+                }
+                Op::Access(access) => self.access(rank, access),
+                Op::Nothing => Step::Skip,
+                Op::Ignored(_) => {
+                    self.advance(rank, Place::Back);
+                    return TurnEnd::Leaves;
+                }
+            };
+            match step {
+                Step::Done => {
+                    self.go_on(rank);
+                    if let Some(end) = self.keep_processor(rank) {
+                        return end;
+                    }
+                    place = Place::Back;
+                }
+                Step::Spend => return self.start_next_turn(rank),
+                Step::Wait => {
+                    self.ranks[rank as usize].phase = Phase::Waiting;
+                    return TurnEnd::Leaves;
+                }
+                Step::Asks(phase) => {
+                    self.ranks[rank as usize].phase = phase;
+                    return TurnEnd::Leaves;
+                }
+                Step::Skip => {
+                    place = if matches!(op, Op::Nothing) { Place::Front } else { Place::Back };
+                    self.go_on(rank);
+                }
+                Step::GoOn => {
+                    self.go_on(rank);
+                    return TurnEnd::GoesOn;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        state.at = state.next;
+        state.phase = Phase::Begin;
+    }
+
+    /// A rank has done a call. `None` if its next turn is the very next event.
+    #[inline(always)]
+    fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
+        let state = &self.ranks[rank as usize];
+        let Some(computes) = words::computes(state.words, state.at as usize) else {
+            self.queue(rank, Place::Front);
+            return Some(TurnEnd::Leaves);
+        };
+        if !computes && self.scheduling.is_none() && self.processors.nobody_waits(rank) && self.pending.nothing_is_due()
+        {
+            return None;
+        }
+        Some(self.start_next_turn(rank))
+    }
+
+    /// A rank that is not done with a call, or has just done one, comes before all others of its node.
+    #[inline(always)]
+    fn start_next_turn(&mut self, rank: u32) -> TurnEnd {
+        self.ranks[rank as usize].queued = self.pending.now();
+        let keeps = match &mut self.scheduling {
+            Some(scheduling) => {
+                scheduling.queued(rank, Place::Front);
+                scheduling.keeps_processor()
+            }
+            None => true,
+        };
+        if keeps && self.processors.keep(rank) {
+            self.start_turn(rank);
+            return TurnEnd::Keeps;
+        }
+        self.processors.queue(rank, Place::Front);
+        TurnEnd::Leaves
+    }
+
+    /// Lets a rank spend processor time before it goes on with its call; the caller books it.
+    #[inline(always)]
+    pub fn start_up(&mut self, rank: u32, delay: Delay) -> Step {
+        let now = self.pending.now();
+        let state = &mut self.ranks[rank as usize];
+        state.phase = Phase::StartUp;
+        state.until = now + delay.nanos;
+        state.lane = delay.lane;
+        if self.scheduling.is_some() {
+            state.spend = delay.nanos;
+        }
+        Step::Spend
+    }
+
+    /// Starts the transfers and collectives that have got all that they need.
+    #[inline(always)]
+    pub fn start_granted(&mut self) {
+        let mut taken = 0;
+        while let Some(number) = self.links.next_granted(&mut taken) {
+            self.start_transfer(number);
+        }
+    }
+
+    /// Starts what has got all that it needs.
+    #[inline(always)]
+    pub fn start_transfer(&mut self, number: u32) {
+        match self.messages[number].purpose {
+            Purpose::Deliver => self.begin_transfer(number),
+            Purpose::Part => {
+                let end = self.pending.now() + self.messages.part(number).0;
+                self.pending.at(end, Event { kind: Kind::Moved, index: number });
+            }
+            Purpose::Transfer => self.begin_one_sided(number),
+            Purpose::Collective => self.ask_next_site(number),
+        }
+    }
+
+    fn explain_stop(&self) -> SimulateError {
+        let stand = |(rank, state): (usize, &RankState)| {
+            let at = state.at as usize;
+            let send = match words::decode(state.words, at) {
+                Some((Op::WaitSend(ago), _)) => self.slots.sent(rank as u32, ago),
+                _ => None,
+            };
+            let RankState { next_slot, phase, .. } = *state;
+            Stand { at, next_slot, entered: phase == Phase::Waiting, done: phase == Phase::Ended, send }
+        };
+        Standstill { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
+    }
+}

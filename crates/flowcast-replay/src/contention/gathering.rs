@@ -1,0 +1,299 @@
+//! Collectives: who has come, who waits, and when the operation begins and ends.
+
+use super::super::record::{Gathered, Observer};
+use super::super::routes::route;
+use super::engine::Engine;
+use super::messages::{Message, NONE, Purpose};
+use super::pending::{Event, Kind};
+use super::processors::Place;
+use super::ranks::{Phase, RankState, Step};
+use super::ways::Delay;
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_units::{Node, Rank};
+
+/// A rank that has come, and its call.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    rank: u32,
+    call: u32,
+}
+
+/// One execution of a collective.
+#[derive(Debug, Clone, Copy)]
+struct Gathering {
+    entered: u32,
+    /// Members whose part of a root-synchronous operation is done.
+    parts: u32,
+    begun: bool,
+    done: bool,
+    /// The last to come.
+    last: Option<Entry>,
+    /// The last to come among those that call themselves the root.
+    root: Option<Entry>,
+    /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
+    decided: (f64, u32),
+    /// When that was decided.
+    decided_at: f64,
+    /// The ranks that wait, in the order of their coming, linked through `next_waiting`.
+    first_waiting: u32,
+    last_waiting: u32,
+}
+
+const NOBODY: Gathering = Gathering {
+    entered: 0,
+    parts: 0,
+    begun: false,
+    done: false,
+    last: None,
+    root: None,
+    decided: (0.0, NONE),
+    decided_at: 0.0,
+    first_waiting: NONE,
+    last_waiting: NONE,
+};
+
+/// All executions of collectives in a replay.
+pub struct Gatherings {
+    all: Vec<Gathering>,
+    /// By communicator.
+    sizes: Vec<u32>,
+    next_waiting: Vec<u32>,
+}
+
+impl Gatherings {
+    /// None has begun.
+    pub fn new(program: &Program) -> Gatherings {
+        Gatherings {
+            all: vec![NOBODY; program.instances().len()],
+            sizes: program.communicators().iter().map(|known| known.members.len() as u32).collect(),
+            next_waiting: vec![NONE; program.streams()],
+        }
+    }
+
+    /// A rank waits for the end.
+    fn wait(&mut self, instance: u32, rank: u32) {
+        let gathering = &mut self.all[instance as usize];
+        self.next_waiting[rank as usize] = NONE;
+        match std::mem::replace(&mut gathering.last_waiting, rank) {
+            NONE => gathering.first_waiting = rank,
+            before => self.next_waiting[before as usize] = rank,
+        }
+    }
+}
+
+impl Gathering {
+    /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
+    fn decide(&mut self, now: f64, by: (f64, u32)) {
+        if now > self.decided_at || self.decided.1 == NONE || by.0 >= self.decided.0 {
+            self.decided = by;
+            self.decided_at = now;
+        }
+    }
+
+    /// The call whose sizes count: that of the root, without one that of the last to come.
+    fn deciding(&self) -> Entry {
+        self.root.or(self.last).expect("someone has come")
+    }
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// A collective call.
+    pub(super) fn collective(&mut self, rank: u32, call: u32, instance: u32) -> Step {
+        let made = self.program.calls()[call as usize];
+        if self.ranks[rank as usize].phase == Phase::Begin {
+            let startup = match made.mode {
+                CollectiveMode::Blocking => 0.0,
+                _ => self.costs.collective_startup(made.communicator, Rank(rank)).trunc(),
+            };
+            self.ranks[rank as usize].call = self.pending.now();
+            self.ranks[rank as usize].overhead += startup;
+            if startup > 0.0 {
+                return self.start_up(rank, Delay::of(startup));
+            }
+        }
+        self.enter(rank, call, instance);
+        let waits_for_own_part = made.mode == CollectiveMode::RootSynchronous && !made.is_root;
+        if waits_for_own_part {
+            self.send_part(rank, &made, instance);
+        } else {
+            self.gatherings.all[instance as usize].parts += 1;
+        }
+        self.advance_gathering(instance, made.communicator);
+        if made.mode == CollectiveMode::Immediate {
+            self.leave(rank, instance);
+            return Step::GoOn;
+        }
+        if !waits_for_own_part {
+            if self.gatherings.all[instance as usize].done {
+                self.leave(rank, instance);
+                return Step::Done;
+            }
+            self.gatherings.wait(instance, rank);
+        }
+        Step::Wait
+    }
+
+    fn enter(&mut self, rank: u32, call: u32, instance: u32) {
+        let came = self.pending.now();
+        let state = &mut self.ranks[rank as usize];
+        state.before = came;
+        let entry = Some(Entry { rank, call });
+        let gathering = &mut self.gatherings.all[instance as usize];
+        gathering.entered += 1;
+        gathering.last = entry;
+        gathering.decide(came, (came, rank));
+        if self.program.calls()[call as usize].is_root {
+            gathering.root = entry;
+        }
+    }
+
+    /// The part of a rank goes to the root like a message that needs no start-up.
+    fn send_part(&mut self, rank: u32, made: &CollectiveCall, instance: u32) {
+        let root = made.root.map_or(rank, |root| root.0);
+        let mut message = Message::new(instance, rank, 0, Purpose::Part);
+        let nodes = (self.processors.node(rank), self.processors.node(root));
+        let places = (Node(nodes.0), Node(nodes.1));
+        let route = route(self.costs.network(), self.placement, places, (0, made.send));
+        self.links.route(&mut message, root, nodes, route);
+        let number = self.messages.add(message);
+        self.messages.set_part(number, self.costs.to_root(route, Rank(rank), made.send));
+        self.hand_over(number);
+    }
+
+    /// The part of a rank is with the root.
+    pub(super) fn part_arrived(&mut self, rank: u32, instance: u32) {
+        let communicator = self.program.instances()[instance as usize];
+        let came = self.ranks[rank as usize].before;
+        let gathering = &mut self.gatherings.all[instance as usize];
+        gathering.parts += 1;
+        gathering.decide(self.pending.now(), (came, rank));
+        self.advance_gathering(instance, communicator);
+        // It waited for its own part only, even if that was what all were waiting for.
+        self.leave_after(rank, instance, (came, rank));
+        self.advance(rank, Place::Back);
+    }
+
+    /// Begins the operation once all have come; ends a root-synchronous one once all parts are with the root.
+    fn advance_gathering(&mut self, instance: u32, communicator: u32) {
+        let gathering = &mut self.gatherings.all[instance as usize];
+        let members = self.gatherings.sizes[communicator as usize];
+        if gathering.entered < members || gathering.begun {
+            return;
+        }
+        let deciding = gathering.deciding();
+        let synchronous = self.program.calls()[deciding.call as usize].mode == CollectiveMode::RootSynchronous;
+        if synchronous && gathering.parts < members {
+            return;
+        }
+        gathering.begun = true;
+        // A rank and its strand meet without a network.
+        if synchronous || self.costs.sites(communicator).next().is_none() {
+            self.end_gathering(instance);
+        } else {
+            let number = self.messages.add(Message::new(instance, 0, 0, Purpose::Collective));
+            self.messages[number].source = 0;
+            self.ask_site(number, 0);
+            self.start_granted();
+        }
+    }
+
+    /// Asks for the buses of one of the sites of a collective.
+    fn ask_site(&mut self, number: u32, index: u32) {
+        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let site = self.costs.sites(communicator).nth(index as usize).expect("a communicator has members");
+        self.messages[number].source = index;
+        self.messages[number].class = 0;
+        self.links.request_all(&mut self.messages, number, site);
+    }
+
+    /// A collective has all buses of one of its sites: it asks the next, or begins.
+    pub(super) fn ask_next_site(&mut self, number: u32) {
+        let communicator = self.program.instances()[self.messages[number].slot as usize];
+        let next = self.messages[number].source + 1;
+        if (next as usize) < self.costs.sites(communicator).count() {
+            self.ask_site(number, next);
+        } else {
+            self.begin_collective(number);
+        }
+    }
+
+    /// A collective has all buses and takes its time.
+    pub(super) fn begin_collective(&mut self, number: u32) {
+        let gathering = &self.gatherings.all[self.messages[number].slot as usize];
+        let Entry { rank, call } = gathering.deciding();
+        let call = &self.program.calls()[call as usize];
+        let takes = self.costs.collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
+        self.pending.at(self.pending.now() + takes, Event { kind: Kind::Gathered, index: number });
+    }
+
+    /// A collective is done: messages that waited for its buses start, then the ranks go on.
+    pub(super) fn gathered(&mut self, number: u32) {
+        let instance = self.messages[number].slot;
+        let costs = self.costs;
+        for site in costs.sites(self.program.instances()[instance as usize]) {
+            self.links.release_all(&mut self.messages, site);
+        }
+        self.start_granted();
+        self.messages.remove(number);
+        self.end_gathering(instance);
+    }
+
+    /// Wakes all that wait, the one whose call decided last.
+    fn end_gathering(&mut self, instance: u32) {
+        let gathering = &mut self.gatherings.all[instance as usize];
+        gathering.done = true;
+        let deciding = gathering.deciding().rank;
+        let mut waiting = gathering.first_waiting;
+        let mut waits = false;
+        while waiting != NONE {
+            let next = self.gatherings.next_waiting[waiting as usize];
+            if waiting == deciding {
+                waits = true;
+            } else {
+                self.leave(waiting, instance);
+                self.advance(waiting, Place::Back);
+            }
+            waiting = next;
+        }
+        if waits {
+            self.leave(deciding, instance);
+            self.advance(deciding, Place::Back);
+        }
+    }
+
+    /// A wait for an immediate collective, which costs a start-up of its own.
+    pub(super) fn wait_collective(&mut self, rank: u32, instance: u32) -> Step {
+        if self.ranks[rank as usize].phase == Phase::Begin {
+            let communicator = self.program.instances()[instance as usize];
+            let startup = self.costs.collective_startup(communicator, Rank(rank));
+            self.ranks[rank as usize].call = self.pending.now();
+            self.ranks[rank as usize].overhead += startup;
+            if startup > 0.0 {
+                return self.start_up(rank, Delay::of(startup));
+            }
+        }
+        self.ranks[rank as usize].before = self.pending.now();
+        if self.gatherings.all[instance as usize].done {
+            self.leave(rank, instance);
+            return Step::Done;
+        }
+        self.gatherings.wait(instance, rank);
+        Step::Wait
+    }
+
+    /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
+    fn leave(&mut self, rank: u32, instance: u32) {
+        let gathering = &self.gatherings.all[instance as usize];
+        let decided = if gathering.done { gathering.decided } else { (self.ranks[rank as usize].before, rank) };
+        self.leave_after(rank, instance, decided);
+    }
+
+    /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
+    fn leave_after(&mut self, rank: u32, instance: u32, last: (f64, u32)) {
+        let RankState { call, before: came, .. } = self.ranks[rank as usize];
+        let end = self.pending.now();
+        let (last, last_rank) = last;
+        self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
+        self.ranks[rank as usize].blocked += end - came;
+    }
+}

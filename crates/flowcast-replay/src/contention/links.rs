@@ -1,0 +1,451 @@
+//! Links and buses: who has one, who waits for one, who takes one from another (Dimemas' rules).
+//!
+//! A message between nodes needs an out link of its source, then an in link of its destination, then a bus, and keeps
+//! what it has while it waits for the next. All queues are first in, first out, with one exception: a message that
+//! has an out link but waits for its in link can be robbed of it by a message of the same node whose in link is free
+//! (or, where links are half duplex, by one that wants to come in), and stands at the front of the queue then.
+//! Messages inside a node have links of their ranks and buses of the node, messages between sites have links of the
+//! sites or of a dedicated connection and no buses; neither are ever robbed.
+
+use super::super::costs::site_buses;
+use super::super::outcome::Waits;
+use super::super::placement::Placement;
+use super::super::routes::Route;
+use super::buses::Buses;
+use super::messages::{Bus, Mark, Message, Messages, NONE, Queue};
+use super::pool::Pool;
+use super::prefetch::{prefetch, prefetch_at};
+use flowcast_model::network::Network;
+use flowcast_trace::program::Program;
+use flowcast_units::{Node, Rank};
+
+/// All links and buses of a machine.
+#[derive(Debug, Clone)]
+pub struct Links {
+    pools: Vec<Pool>,
+    buses: Vec<Buses>,
+    /// By node: its pool.
+    of_node: Vec<u32>,
+    /// By rank: the pool of its task for messages inside its node.
+    of_rank: Vec<u32>,
+    /// By site: its pool for messages to and from other sites.
+    of_site: Vec<u32>,
+    /// By dedicated connection: its pool.
+    of_connection: Vec<u32>,
+    /// By rank: the buses of its node for messages inside it; empty if there are none anywhere.
+    buses_inside: Vec<u32>,
+    /// By node: its site; empty if there is only one.
+    site_of: Vec<u32>,
+    /// What got all that it asked for, in this order.
+    granted: Vec<u32>,
+    /// How often something had to wait.
+    pub waits: Waits,
+}
+
+impl Links {
+    /// All free.
+    pub fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
+        let sites = placement.sites() as u32;
+        let mut links = Links {
+            pools: Vec::new(),
+            buses: (0..sites).map(|site| Buses::new(site_buses(network, site))).collect(),
+            of_node: Vec::with_capacity(placement.nodes()),
+            of_rank: Vec::with_capacity(program.streams()),
+            of_site: Vec::new(),
+            of_connection: Vec::new(),
+            buses_inside: Vec::new(),
+            site_of: Vec::new(),
+            granted: Vec::new(),
+            waits: Waits::default(),
+        };
+        for node in (0..placement.nodes() as u32).map(Node) {
+            let group = &placement.groups()[placement.group_index(node)];
+            let pool = links.add_pool(group.in_links, group.out_links);
+            links.of_node.push(pool);
+        }
+        links.add_ranks(program, placement);
+        links.add_buses_inside(program, placement);
+        if sites > 1 {
+            links.add_sites(network, placement);
+        }
+        links
+    }
+
+    /// The threads of a task share its links, and so do the strands of a rank.
+    fn add_ranks(&mut self, program: &Program, placement: &Placement) {
+        for rank in (0..program.streams() as u32).map(Rank) {
+            let group = placement.group(rank);
+            let owner = program.owner(rank);
+            let pool = match self.of_rank.last() {
+                _ if owner != rank => self.of_rank[owner.index()],
+                Some(of_task) if program.thread(rank) > 0 => *of_task,
+                _ => self.add_pool(group.intra_in_links, group.intra_out_links),
+            };
+            self.of_rank.push(pool);
+        }
+    }
+
+    fn add_buses_inside(&mut self, program: &Program, placement: &Placement) {
+        if placement.groups().iter().all(|group| group.intra_buses == 0) {
+            return;
+        }
+        let first = self.buses.len() as u32;
+        for node in (0..placement.nodes() as u32).map(Node) {
+            self.buses.push(Buses::new(placement.groups()[placement.group_index(node)].intra_buses));
+        }
+        let of_rank = (0..program.streams() as u32).map(|rank| first + placement.node(Rank(rank)).0);
+        self.buses_inside = of_rank.collect();
+    }
+
+    fn add_sites(&mut self, network: &Network, placement: &Placement) {
+        let wide_area = &network.machine.wide_area;
+        let nodes = (0..placement.nodes() as u32).map(Node);
+        self.site_of = nodes.map(|node| placement.groups()[placement.group_index(node)].site).collect();
+        for _ in 0..placement.sites() {
+            let pool = self.add_pool(wide_area.in_links, wide_area.out_links);
+            self.of_site.push(pool);
+        }
+        for _ in &wide_area.connections {
+            let pool = self.add_pool(1, 1);
+            self.of_connection.push(pool);
+        }
+    }
+
+    fn add_pool(&mut self, links_in: u32, links_out: u32) -> u32 {
+        if links_in == 0 && links_out == 0 {
+            return NONE;
+        }
+        self.pools.push(Pool::new(links_in, links_out));
+        self.pools.len() as u32 - 1
+    }
+
+    /// Asks for the links of a message.
+    #[inline(always)]
+    pub fn ask_for(&self, message: &Message) {
+        prefetch_at(&self.pools, message.source);
+        prefetch_at(&self.pools, message.destination);
+    }
+
+    /// Asks for the links of a node.
+    #[inline(always)]
+    pub fn ask_for_node(&self, node: u32) {
+        prefetch_at(&self.pools, self.of_node[node as usize]);
+    }
+
+    /// Asks for the messages that wait for the links of another.
+    #[inline(always)]
+    pub fn ask_for_waiting(&self, message: &Message, messages: &Messages) {
+        let first =
+            |pool: u32, queue: fn(&Pool) -> &Queue| self.pools.get(pool as usize).and_then(|pool| queue(pool).first());
+        let waiting =
+            [first(message.source, |pool| &pool.waiting_out), first(message.destination, |pool| &pool.waiting_in)];
+        waiting.into_iter().flatten().for_each(|number| prefetch(&messages[number]));
+    }
+
+    /// The site of a node.
+    #[inline(always)]
+    fn site(&self, node: u32) -> u32 {
+        self.site_of.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// Sets what a message to a rank needs, between ranks on these nodes.
+    #[inline(always)]
+    pub fn route(&self, message: &mut Message, to: u32, (from, at): (u32, u32), route: Route) {
+        match route {
+            Route::Between => {
+                message.source = self.of_node[from as usize];
+                message.destination = self.of_node[at as usize];
+                let site = self.site(from);
+                if self.buses[site as usize].is_limited() {
+                    message.bus = Bus(site as u16 + 2);
+                }
+                message.mark(Mark::Steals);
+            }
+            Route::Inside => self.route_inside(message, to),
+            Route::ToSite(site) => {
+                message.source = self.of_site[self.site(from) as usize];
+                message.destination = self.of_site[site];
+                self.put_in_order(message, self.site(from) > site as u32);
+            }
+            Route::By(connection) => {
+                message.source = self.of_connection[connection];
+                message.destination = message.source;
+                message.mark(Mark::Connected);
+            }
+        }
+    }
+
+    fn route_inside(&self, message: &mut Message, to: u32) {
+        message.mark(Mark::Inside);
+        if !self.buses_inside.is_empty() {
+            message.bus = Bus::INSIDE;
+        }
+        let (source, destination) = (self.of_rank[message.from as usize], self.of_rank[to as usize]);
+        // A message of a task to itself passes no link.
+        if message.from != to && (source != destination || source == NONE) {
+            message.source = source;
+            message.destination = destination;
+            self.put_in_order(message, message.from > to);
+        }
+    }
+
+    /// Half duplex, the lower one's link comes first, so that two cannot hold each other.
+    fn put_in_order(&self, message: &mut Message, from_higher: bool) {
+        let half_duplex = |pool: u32| pool != NONE && self.pools[pool as usize].half_duplex;
+        if from_higher && (half_duplex(message.source) || half_duplex(message.destination)) {
+            message.mark(Mark::InFirst);
+        }
+    }
+
+    fn buses_of(&mut self, message: &Message) -> &mut Buses {
+        let index = match message.bus {
+            Bus::INSIDE => self.buses_inside[message.from as usize] as usize,
+            Bus(site) => usize::from(site) - 2,
+        };
+        &mut self.buses[index]
+    }
+
+    /// What has got all that it needs, in order; `taken` counts the calls since something was asked or released.
+    #[inline(always)]
+    pub fn next_granted(&mut self, taken: &mut usize) -> Option<u32> {
+        let next = self.granted.get(*taken).copied();
+        *taken += 1;
+        if next.is_none() {
+            self.granted.clear();
+        }
+        next
+    }
+
+    /// Asks for what a message still lacks: whether it has all now; else it waits.
+    #[inline(always)]
+    pub fn request(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let message = &messages[number];
+        if message.source != NONE || message.destination != NONE {
+            let linked = match message.is(Mark::Steals) {
+                true => self.link_at_once(messages, number) || self.link_nodes(messages, number),
+                false => self.link_plainly(messages, number),
+            };
+            if !linked {
+                self.count_wait(&messages[number]);
+                return false;
+            }
+        }
+        messages[number].bus == Bus::NONE || self.take_bus(messages, number)
+    }
+
+    fn take_bus(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let message = messages[number];
+        let taken = self.buses_of(&message).take(messages, number);
+        match message.bus {
+            _ if taken => {}
+            Bus::INSIDE => self.waits.intra_buses += 1,
+            _ => self.waits.buses += 1,
+        }
+        taken
+    }
+
+    /// Takes both links of a message that has none, if both are free: most often they are.
+    #[inline(always)]
+    fn link_at_once(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let message = &mut messages[number];
+        let (source, destination) = (message.source as usize, message.destination as usize);
+        let is_free = !message.is(Mark::HasOut)
+            && !message.is(Mark::HasIn)
+            && self.pools.get(source).is_some_and(|pool| pool.free_out > 0 && !pool.half_duplex)
+            && self.pools.get(destination).is_some_and(|pool| pool.free_in > 0 && !pool.half_duplex);
+        if is_free {
+            message.mark(Mark::HasOut);
+            message.mark(Mark::HasIn);
+            self.pools[destination].free_in -= 1;
+            let pool = &mut self.pools[source];
+            pool.free_out -= 1;
+            pool.hold(number);
+        }
+        is_free
+    }
+
+    fn count_wait(&mut self, message: &Message) {
+        let waits = &mut self.waits;
+        *match message {
+            message if message.is(Mark::Steals) => &mut waits.links,
+            message if message.is(Mark::Inside) => &mut waits.intra_links,
+            message if message.is(Mark::Connected) => &mut waits.connections,
+            _ => &mut waits.wide_area_links,
+        } += 1;
+    }
+
+    /// Asks for all buses of a site for a collective, which needs no links.
+    pub fn request_all(&mut self, messages: &mut Messages, number: u32, site: u32) {
+        messages[number].bus = Bus(site as u16 + 2);
+        let buses = &mut self.buses[site as usize];
+        if !buses.is_limited() || buses.take_all(messages, number) {
+            self.granted.push(number);
+        } else {
+            self.waits.buses += 1;
+        }
+    }
+
+    /// Gives all buses of a site back.
+    pub fn release_all(&mut self, messages: &mut Messages, site: u32) {
+        self.buses[site as usize].release_all(messages, &mut self.granted);
+    }
+
+    fn link_nodes(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let message = messages[number];
+        let Message { source, destination, .. } = message;
+        let mut victim = None;
+        if !message.is(Mark::HasOut) && source != NONE {
+            let pool = &mut self.pools[source as usize];
+            if pool.take_out() {
+                pool.hold(number);
+                messages[number].mark(Mark::HasOut);
+            } else {
+                victim = pool.victim(messages);
+                if victim.is_none() {
+                    pool.waiting_out.push_back(messages, number);
+                    return false;
+                }
+            }
+        }
+        if !message.is(Mark::HasIn) && !self.link_in(messages, number, destination, victim.is_some()) {
+            return false;
+        }
+        if let Some(victim) = victim {
+            self.rob(messages, source, victim, Some(number));
+        }
+        true
+    }
+
+    /// Takes an in link, if need be and possible one that a message of the destination cannot use yet.
+    fn link_in(&mut self, messages: &mut Messages, number: u32, destination: u32, robs: bool) -> bool {
+        if destination != NONE {
+            let pool = &mut self.pools[destination as usize];
+            if !pool.take_in() {
+                let holder = if pool.half_duplex { pool.victim(messages) } else { None };
+                let Some(holder) = holder else {
+                    let source = messages[number].source as usize;
+                    let queue = match robs {
+                        // Without an out link of its own it waits where it could take one.
+                        true => &mut self.pools[source].waiting_out,
+                        false => &mut pool.waiting_in,
+                    };
+                    queue.push_back(messages, number);
+                    return false;
+                };
+                // The link that served to go out serves to come in; it stays counted in both directions.
+                self.rob(messages, destination, holder, None);
+            }
+        }
+        messages[number].mark(Mark::HasIn);
+        true
+    }
+
+    /// Takes the out link from a message that waits for its in link.
+    fn rob(&mut self, messages: &mut Messages, pool: u32, victim: u32, taker: Option<u32>) {
+        let destination = messages[victim].destination as usize;
+        self.pools[destination].waiting_in.remove(messages, victim);
+        messages[victim].unmark(Mark::HasOut);
+        let pool = &mut self.pools[pool as usize];
+        match taker {
+            Some(taker) => {
+                pool.hand_on(victim, taker);
+                messages[taker].mark(Mark::HasOut);
+            }
+            None => pool.let_go(victim),
+        }
+        pool.waiting_out.push_front(messages, victim);
+    }
+
+    /// Links that are not robbed.
+    fn link_plainly(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let in_first = messages[number].is(Mark::InFirst);
+        (!in_first || self.plain_in(messages, number))
+            && self.plain_out(messages, number)
+            && self.plain_in(messages, number)
+    }
+
+    fn plain_out(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let source = messages[number].source;
+        if !messages[number].is(Mark::HasOut) && source != NONE {
+            let pool = &mut self.pools[source as usize];
+            if !pool.take_out() {
+                pool.waiting_out.push_back(messages, number);
+                return false;
+            }
+            messages[number].mark(Mark::HasOut);
+        }
+        true
+    }
+
+    fn plain_in(&mut self, messages: &mut Messages, number: u32) -> bool {
+        let destination = messages[number].destination;
+        if !messages[number].is(Mark::HasIn) && destination != NONE {
+            let pool = &mut self.pools[destination as usize];
+            if !pool.take_in() {
+                pool.waiting_in.push_back(messages, number);
+                return false;
+            }
+            messages[number].mark(Mark::HasIn);
+        }
+        true
+    }
+
+    /// Gives back all that a message has; for each thing the first that waits for it asks again.
+    #[inline(always)]
+    pub fn release(&mut self, messages: &mut Messages, number: u32) {
+        let message = messages[number];
+        if message.is(Mark::HasOut) {
+            self.release_out(messages, number, &message);
+        }
+        if message.is(Mark::HasIn) && message.destination != NONE {
+            self.release_in(messages, message.destination);
+        }
+        if message.bus != Bus::NONE {
+            let mut granted = std::mem::take(&mut self.granted);
+            self.buses_of(&message).release(messages, &mut granted);
+            self.granted = granted;
+        }
+    }
+
+    fn release_out(&mut self, messages: &mut Messages, number: u32, message: &Message) {
+        let source = message.source;
+        let pool = &mut self.pools[source as usize];
+        pool.free_out += 1;
+        if message.is(Mark::Steals) {
+            pool.let_go(number);
+        }
+        if pool.half_duplex {
+            pool.free_in += 1;
+            self.retry_in(messages, source);
+        }
+        self.retry_out(messages, source);
+    }
+
+    fn release_in(&mut self, messages: &mut Messages, destination: u32) {
+        let pool = &mut self.pools[destination as usize];
+        pool.free_in += 1;
+        if pool.half_duplex {
+            pool.free_out += 1;
+            self.retry_out(messages, destination);
+        }
+        self.retry_in(messages, destination);
+    }
+
+    #[inline]
+    fn retry_in(&mut self, messages: &mut Messages, pool: u32) {
+        if let Some(next) = self.pools[pool as usize].waiting_in.pop_front(messages)
+            && self.request(messages, next)
+        {
+            self.granted.push(next);
+        }
+    }
+
+    #[inline]
+    fn retry_out(&mut self, messages: &mut Messages, pool: u32) {
+        if let Some(next) = self.pools[pool as usize].waiting_out.pop_front(messages)
+            && self.request(messages, next)
+        {
+            self.granted.push(next);
+        }
+    }
+}

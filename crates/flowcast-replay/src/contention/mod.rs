@@ -1,0 +1,107 @@
+//! Replay of a program whose messages compete for links, buses and processors: Dimemas' rules, event by event.
+//!
+//! Each rank takes turns: it gets a processor of its node, does its next instruction, and gives the processor back
+//! while it waits. A message between nodes needs an out link, an in link and a bus from the start to the end of its
+//! transfer (`links`); a collective needs all buses. Events of equal time happen in the order in which they were
+//! caused (`pending`), so every turn goes through the events even where it takes no time: that order decides who
+//! gets a link. The rules in full, and where they differ from the original tool's, are in `docs/dimemas.md`.
+//!
+//! Where nothing is limited the result is that of the walk in [`crate::walk`], which needs no events.
+
+mod accesses;
+mod buses;
+mod calls;
+mod engine;
+mod gathering;
+mod links;
+mod messages;
+mod pending;
+mod perturbation;
+mod pool;
+pub(super) mod prefetch;
+mod processors;
+mod ranks;
+mod scheduling;
+mod slots;
+mod ways;
+
+use super::SimulateError;
+use super::costs::Rendezvous;
+use super::outcome::Outcome;
+use super::placement::Placement;
+use super::record::{Observer, Recorder, Unobserved};
+use crate::walk::Replay;
+use engine::Engine;
+use flowcast_model::machine::NodeGroup;
+use flowcast_model::network::Network;
+use flowcast_trace::program::Program;
+use flowcast_units::Time;
+use links::Links;
+use perturbation::Perturbation;
+
+/// Whether anything in the machine is limited so that ranks or messages may have to wait for it.
+pub fn is_needed(network: &Network, placement: &Placement) -> bool {
+    let outside = |group: &NodeGroup| group.in_links + group.out_links > 0;
+    let inside = |group: &NodeGroup| group.intra_in_links + group.intra_out_links + group.intra_buses > 0;
+    let groups = placement.groups();
+    network.machine.buses > 0
+        || placement.sites() > 1
+        || network.machine.scheduler.context_switch > Time::ZERO
+        || Perturbation::is_needed(network)
+        || groups.iter().any(outside)
+        || placement.is_shared() && groups.iter().any(inside)
+        || placement.oversubscribed() > 0
+}
+
+/// A program on a network with limits, ready to run.
+pub struct Contention<'a> {
+    replay: Replay<'a>,
+    links: Links,
+}
+
+impl<'a> Contention<'a> {
+    /// Computes the costs of all messages.
+    ///
+    /// # Errors
+    /// As [`Replay::new`].
+    pub fn new(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+    ) -> Result<Contention<'a>, SimulateError> {
+        let links = Links::new(program, network, &placement);
+        Ok(Contention { replay: Replay::new(program, network, placement, rendezvous)?, links })
+    }
+
+    /// The replay without limits.
+    pub fn free(&self) -> &Replay<'a> {
+        &self.replay
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`].
+    pub fn run(&self) -> Result<Outcome, SimulateError> {
+        self.observed(&mut Unobserved)
+    }
+
+    /// Runs and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`Contention::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        Engine::new(&self.replay, self.links.clone(), observer).run()
+    }
+
+    /// Runs and keeps what happened.
+    ///
+    /// # Errors
+    /// As [`Contention::run`].
+    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
+        let mut recorder = Recorder::new(self.replay.program);
+        let outcome = self.observed(&mut recorder)?;
+        Ok((outcome, recorder))
+    }
+}

@@ -1,0 +1,123 @@
+//! Costs that change from one message to the next: random perturbation, and the traffic between sites.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use super::super::costs::Costs;
+use super::super::routes::Route;
+use flowcast_model::machine::random::{Randomness, Shape};
+use flowcast_model::machine::wide_area::WideArea;
+use flowcast_model::network::Network;
+
+/// How often the average of the traffic between sites is taken.
+const PERIOD: f64 = 10e9;
+
+/// At least this part of a latency, bandwidth or speed is left, whatever is drawn.
+const LEAST: f64 = 0.01;
+
+/// What is drawn, and the traffic so far.
+#[derive(Debug, Clone)]
+pub struct Perturbation {
+    numbers: Pcg64,
+    random: Randomness,
+    wide_area: WideArea,
+    /// Bytes per second on each way; 0 is infinite.
+    rates: Vec<f64>,
+    /// Bytes per nanosecond, averaged, and bytes since the last period began.
+    traffic: f64,
+    recent: f64,
+    next_period: f64,
+}
+
+/// How a transfer differs from what it costs on its own: factors of the time on the links and of the time until all
+/// bytes are there.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch {
+    pub on_links: f64,
+    pub until_there: f64,
+}
+
+impl Perturbation {
+    /// Whether anything varies.
+    pub fn is_needed(network: &Network) -> bool {
+        let wide_area = &network.machine.wide_area;
+        let traffic = wide_area.traffic_weight > 0.0 && wide_area.max_traffic.as_bytes_per_second() > 0.0;
+        network.machine.random.varies() || traffic
+    }
+
+    /// From the network's seed.
+    pub fn new(costs: &Costs, routes: &[Route]) -> Perturbation {
+        let machine = &costs.network().machine;
+        Perturbation {
+            numbers: Pcg64::seed_from_u64(machine.random.seed),
+            random: machine.random,
+            wide_area: machine.wide_area.clone(),
+            rates: (0..routes.len()).map(|way| costs.rate(way, routes[way]).as_bytes_per_second()).collect(),
+            traffic: 0.0,
+            recent: 0.0,
+            next_period: PERIOD,
+        }
+    }
+
+    /// A relative speed, instead of this one.
+    pub fn speed(&mut self, speed: f64) -> f64 {
+        let drawn = self.draw(self.random.speed.shape);
+        (speed + drawn).max(speed * LEAST)
+    }
+
+    /// A start-up, instead of this one.
+    pub fn start_up(&mut self, nanos: f64, route: Route) -> f64 {
+        let shape = match route {
+            Route::Between => self.random.latency.shape,
+            Route::Inside => self.random.intra_latency.shape,
+            Route::ToSite(_) => self.random.wide_area_latency.shape,
+            Route::By(_) => Shape::None,
+        };
+        (nanos + self.draw(shape)).max(0.0)
+    }
+
+    /// What becomes of a transfer on this way.
+    pub fn transfer(&mut self, now: f64, way: usize, route: Route, size: f64) -> Stretch {
+        let rate = self.rates[way];
+        let shape = match route {
+            Route::Between => self.random.bandwidth.shape,
+            Route::Inside => self.random.intra_bandwidth.shape,
+            Route::ToSite(_) => self.random.wide_area_bandwidth.shape,
+            Route::By(_) => Shape::None,
+        };
+        let drawn = self.draw(shape);
+        let on_links = if rate > 0.0 { rate / (rate + drawn).max(rate * LEAST) } else { 1.0 };
+        let left = if let Route::ToSite(_) = route { self.traffic_ratio(now, size) } else { 1.0 };
+        Stretch { on_links, until_there: on_links / left }
+    }
+
+    /// What the traffic leaves of the bandwidth between sites.
+    fn traffic_ratio(&mut self, now: f64, size: f64) -> f64 {
+        while self.next_period <= now {
+            let memory = self.wide_area.traffic_memory;
+            self.traffic = self.traffic * memory + self.recent / PERIOD * (1.0 - memory);
+            self.recent = 0.0;
+            self.next_period += PERIOD;
+        }
+        self.recent += size;
+        let most = self.wide_area.max_traffic.as_bytes_per_second() / 1e9;
+        if most == 0.0 {
+            return 1.0;
+        }
+        let ratio = self.wide_area.traffic.ratio(self.wide_area.traffic_weight * self.traffic / most);
+        if ratio.is_nan() { LEAST } else { ratio.clamp(LEAST, 1.0) }
+    }
+
+    fn draw(&mut self, shape: Shape) -> f64 {
+        match shape {
+            Shape::None => 0.0,
+            Shape::Uniform { least, most } => least + (most - least) * self.numbers.random::<f64>(),
+            // Box and Muller; the first number is above 0, so that the logarithm is finite.
+            Shape::Normal { mean, deviation } => {
+                let radius = (-2.0 * (1.0 - self.numbers.random::<f64>()).ln()).sqrt();
+                let angle = std::f64::consts::TAU * self.numbers.random::<f64>();
+                mean + deviation * radius * angle.cos()
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Who has a processor: each node runs as many ranks at once as it has processors, the others queue up.
+//!
+//! A rank that computes, or spends overhead, has a processor; one that waits for a message has none and goes to the
+//! back of its node's queue when it is woken. After a computation a rank keeps its processor for the call that
+//! follows (it goes to the front of the queue); between two computations it goes to the back. With priorities the queue
+//! is ordered by them first. Where no two ranks share a node there is nothing to count: whoever wants a processor gets
+//! it in the next round. A strand has a processor of its own, which stands behind those of the nodes.
+
+use super::super::placement::Placement;
+use super::messages::NONE;
+use flowcast_units::{Node, Rank};
+
+/// Where in its node's queue a rank goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before all others.
+    Front,
+    /// Behind all others.
+    Back,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct NodeState {
+    free: u32,
+    first: u32,
+    last: u32,
+}
+
+/// The processors of all nodes and the ranks that wait for one.
+#[derive(Debug, Clone)]
+pub struct Processors {
+    nodes: Vec<NodeState>,
+    node_of: Vec<u32>,
+    /// How many ranks there are, before their strands.
+    ranks: u32,
+    /// By rank: the next in the queue of its node.
+    next: Vec<u32>,
+    /// By rank, with priorities only.
+    priorities: Vec<i32>,
+    /// By node, if no two ranks share one: its rank. Else empty.
+    rank_of: Vec<u32>,
+    /// By rank, if no two share a node: whether it wants its processor.
+    wants: Vec<bool>,
+    /// Nodes in whose queue something changed since the last round, the highest first if `sorted`.
+    changed: Vec<u32>,
+    sorted: bool,
+}
+
+impl Processors {
+    /// All free.
+    pub fn new(placement: &Placement, streams: usize, priorities: Vec<i32>) -> Processors {
+        let node = |node| {
+            let group = &placement.groups()[placement.group_index(Node(node))];
+            NodeState { free: group.cpus.max(1), first: NONE, last: NONE }
+        };
+        let node_of: Vec<u32> = (0..streams as u32).map(|rank| placement.node(Rank(rank)).0).collect();
+        let alone = !placement.is_shared();
+        let ranks = placement.ranks() as u32;
+        let strands = ranks..streams as u32;
+        let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
+        if alone {
+            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize] as usize] = rank);
+            rank_of.extend(strands.clone());
+        }
+        let of_strand = NodeState { free: 1, first: NONE, last: NONE };
+        let nodes = (0..placement.nodes() as u32).map(node).chain(strands.map(|_| of_strand));
+        Processors {
+            nodes: nodes.collect(),
+            node_of,
+            ranks,
+            next: vec![NONE; streams],
+            priorities,
+            rank_of,
+            wants: vec![false; if alone { streams } else { 0 }],
+            changed: Vec::new(),
+            sorted: true,
+        }
+    }
+
+    /// Whether no two ranks share a node.
+    #[inline(always)]
+    fn are_alone(&self) -> bool {
+        !self.wants.is_empty()
+    }
+
+    #[inline(always)]
+    fn note_change(&mut self, node: u32) {
+        self.sorted &= self.changed.last().is_none_or(|last| *last >= node);
+        self.changed.push(node);
+    }
+
+    /// Whether a node has a free processor.
+    pub fn has_free(&self, node: u32) -> bool {
+        self.are_alone() || self.nodes[node as usize].free > 0
+    }
+
+    /// The node of a rank.
+    #[inline(always)]
+    pub fn node(&self, rank: u32) -> u32 {
+        self.node_of[rank as usize]
+    }
+
+    /// How many nodes there are, one for each strand included.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node whose processors a rank uses; for a strand the one that is its own.
+    #[inline(always)]
+    pub fn home(&self, rank: u32) -> u32 {
+        match rank.checked_sub(self.ranks) {
+            None => self.node_of[rank as usize],
+            Some(strand) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + strand,
+        }
+    }
+
+    /// A rank wants a processor.
+    #[inline(always)]
+    pub fn queue(&mut self, rank: u32, place: Place) {
+        let number = self.home(rank);
+        if self.are_alone() {
+            self.wants[rank as usize] = true;
+            return self.note_change(number);
+        }
+        let node = &mut self.nodes[number as usize];
+        if node.first == NONE {
+            self.next[rank as usize] = NONE;
+            (node.first, node.last) = (rank, rank);
+            self.note_change(number);
+        } else if !self.priorities.is_empty() {
+            self.queue_by_priority(rank, place);
+        } else if place == Place::Front {
+            self.next[rank as usize] = node.first;
+            node.first = rank;
+        } else {
+            self.next[rank as usize] = NONE;
+            self.next[node.last as usize] = rank;
+            node.last = rank;
+        }
+    }
+
+    /// Among ranks of its own number at the front or the back.
+    fn queue_by_priority(&mut self, rank: u32, place: Place) {
+        let home = self.home(rank) as usize;
+        let node = &mut self.nodes[home];
+        let own = self.priorities[rank as usize];
+        let mut before = NONE;
+        let mut at = node.first;
+        while at != NONE {
+            let number = self.priorities[at as usize];
+            if number > own || number == own && place == Place::Front {
+                break;
+            }
+            before = at;
+            at = self.next[at as usize];
+        }
+        self.next[rank as usize] = at;
+        match before {
+            NONE => node.first = rank,
+            before => self.next[before as usize] = rank,
+        }
+        if at == NONE {
+            node.last = rank;
+        }
+    }
+
+    /// A rank gives its processor back.
+    #[inline(always)]
+    pub fn release(&mut self, rank: u32) {
+        if self.are_alone() {
+            return;
+        }
+        let number = self.home(rank);
+        let node = &mut self.nodes[number as usize];
+        node.free += 1;
+        if node.first != NONE {
+            self.note_change(number);
+        }
+    }
+
+    /// A rank takes the processor back that it has just given back, unless it is gone.
+    #[inline(always)]
+    pub fn keep(&mut self, rank: u32) -> bool {
+        if self.are_alone() {
+            return true;
+        }
+        let home = self.home(rank) as usize;
+        let node = &mut self.nodes[home];
+        let free = node.free > 0;
+        node.free -= u32::from(free);
+        free
+    }
+
+    /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
+    #[inline(always)]
+    pub fn nobody_waits(&self, rank: u32) -> bool {
+        self.changed.is_empty() && (self.are_alone() || self.nodes[self.home(rank) as usize].free > 0)
+    }
+
+    /// The next rank that gets a processor of the node of `rank`.
+    #[inline(always)]
+    pub fn next_beside(&mut self, rank: u32) -> Option<u32> {
+        self.take(self.home(rank))
+    }
+
+    /// The next rank of any node that gets a processor: by node, then in the order of the node's queue.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<u32> {
+        if self.changed.is_empty() {
+            return None;
+        }
+        self.next_of_changed()
+    }
+
+    fn next_of_changed(&mut self) -> Option<u32> {
+        if !self.sorted {
+            // Highest first: nodes are taken from the end.
+            self.changed.sort_unstable_by(|a, b| b.cmp(a));
+            self.sorted = true;
+        }
+        while let Some(node) = self.changed.last() {
+            if let Some(rank) = self.take(*node) {
+                return Some(rank);
+            }
+            self.changed.pop();
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn take(&mut self, number: u32) -> Option<u32> {
+        if self.are_alone() {
+            let rank = self.rank_of[number as usize];
+            return std::mem::replace(&mut self.wants[rank as usize], false).then_some(rank);
+        }
+        let node = &mut self.nodes[number as usize];
+        if node.free == 0 || node.first == NONE {
+            return None;
+        }
+        let rank = node.first;
+        node.first = self.next[rank as usize];
+        node.free -= 1;
+        Some(rank)
+    }
+}

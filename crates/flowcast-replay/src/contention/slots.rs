@@ -1,0 +1,117 @@
+//! What both sides know about each message.
+
+use flowcast_trace::program::Program;
+use flowcast_trace::words::Op;
+use flowcast_units::Rank;
+
+/// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.
+pub(super) mod state {
+    pub const EMPTY: u8 = 0;
+    /// The receiver is ready.
+    pub const POSTED: u8 = 1;
+    /// The receiver waits.
+    pub const AWAITED: u8 = 2;
+    /// The message is there.
+    pub const ARRIVED: u8 = 3;
+    /// The message waits for its receiver.
+    pub const PENDING: u8 = 4;
+}
+
+/// Whether a sender that waits for its receiver may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Release {
+    NotYet,
+    Awaited,
+    Released,
+}
+
+/// The slots of all messages.
+pub(super) struct Slots {
+    pub states: Vec<u8>,
+    /// By rank: its first slot; one more at the end.
+    firsts: Vec<u32>,
+    /// Ranks for each slot on average, in parts of 2^32.
+    ranks_per_slot: u64,
+    /// By slot, with rendezvous only: the message that waits for its receiver.
+    waiting: Vec<u32>,
+    /// By slot, with rendezvous only.
+    pub releases: Vec<Release>,
+    /// With rendezvous only: the slots of the sends that ranks have made, rank behind rank.
+    sends: Vec<u32>,
+    /// By rank: where its sends begin, and where the next one goes.
+    made: Vec<(u32, u32)>,
+}
+
+impl Slots {
+    /// Nothing sent, nothing posted.
+    pub fn new(program: &Program, has_rendezvous: bool) -> Slots {
+        let messages = program.messages();
+        let ranks = program.streams() as u32;
+        let mut firsts: Vec<u32> = (0..ranks).map(|rank| program.first_slot(Rank(rank))).collect();
+        firsts.push(messages);
+        let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
+        let states = vec![state::EMPTY; messages as usize];
+        let waiting = vec![0; if has_rendezvous { messages as usize } else { 0 }];
+        let (releases, sends) = match has_rendezvous {
+            true => (vec![Release::NotYet; messages as usize], vec![0; messages as usize]),
+            false => (Vec::new(), Vec::new()),
+        };
+        let made = if has_rendezvous { places_of_sends(program) } else { Vec::new() };
+        Slots { states, firsts, ranks_per_slot, waiting, releases, sends, made }
+    }
+
+    /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
+    #[inline(always)]
+    pub fn receiver(&self, slot: u32) -> u32 {
+        let guess = ((u64::from(slot) * self.ranks_per_slot) >> 32) as usize;
+        for rank in [guess, guess + 1] {
+            if let Some([first, end]) = self.firsts.get(rank..rank + 2)
+                && (*first..*end).contains(&slot)
+            {
+                return rank as u32;
+            }
+        }
+        self.firsts.partition_point(|first| *first <= slot) as u32 - 1
+    }
+
+    /// A message waits for its receiver.
+    pub fn wait(&mut self, slot: u32, message: u32) {
+        self.states[slot as usize] = state::PENDING;
+        self.waiting[slot as usize] = message;
+    }
+
+    /// The message that waits for its receiver.
+    pub fn waiting(&self, slot: u32) -> u32 {
+        self.waiting[slot as usize]
+    }
+
+    /// Notes the slot of a send.
+    pub fn note_send(&mut self, rank: u32, slot: u32) {
+        let (_, next) = &mut self.made[rank as usize];
+        self.sends[*next as usize] = slot;
+        *next += 1;
+    }
+
+    /// Whether any sender waits for its receiver.
+    #[inline(always)]
+    pub fn has_rendezvous(&self) -> bool {
+        !self.made.is_empty()
+    }
+
+    /// The slot of the send of a rank that was this many sends ago.
+    pub fn sent(&self, rank: u32, ago: u32) -> Option<u32> {
+        let (first, next) = *self.made.get(rank as usize)?;
+        let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
+        Some(self.sends[index as usize])
+    }
+}
+
+fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
+    let mut first = 0;
+    let place = |rank| {
+        let place = first;
+        first += program.ops(Rank(rank)).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
+        (place, place)
+    };
+    (0..program.streams() as u32).map(place).collect()
+}

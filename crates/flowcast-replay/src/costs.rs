@@ -1,0 +1,438 @@
+//! What the messages of a program cost on a network, computed once before a replay.
+//!
+//! | rule | sender's processor | message arrives after it | receiver's processor |
+//! |---|---|---|---|
+//! | Hockney | 0 | `L + S/BW` | 0 |
+//! | Dimemas | `L` | `S/BW` | `L`, spent before looking for the message |
+//! | LogGOPS | `o` | `L + (S-1)G` | `o`, spent on the message that has come |
+//!
+//! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next.
+
+use super::placement::Placement;
+use super::routes::Route;
+use flowcast_model::collective::{PhaseMessage, Row};
+use flowcast_model::file_system::FileSystem;
+use flowcast_model::machine::NodeGroup;
+use flowcast_model::machine::wide_area::Site;
+use flowcast_model::network::{Network, Rule};
+use flowcast_trace::access::Access;
+use flowcast_trace::program::{Communicator, MessageClass, Program, SendMode};
+use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
+
+/// Times of one message class, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClassCost {
+    /// From the end of the sender's overhead to the last byte at the receiver.
+    pub delay: f64,
+    /// From one start at the sending interface to the next.
+    pub busy: f64,
+    /// How long a sender that waited for its receiver is held by the transfer.
+    pub held: f64,
+    /// How long the message keeps its links.
+    pub bytes: f64,
+    /// Whether the sender waits for the receiver.
+    pub rendezvous: bool,
+}
+
+/// What a message costs on one kind of way: from a node of some group to itself or to another node.
+#[derive(Debug, Clone)]
+pub struct PathCosts {
+    /// Sender's processor time.
+    pub send_overhead: f64,
+    /// Receiver's processor time before it takes the message.
+    pub recv_before: f64,
+    /// Receiver's processor time on the message that has come.
+    pub recv_after: f64,
+    /// The part of the delay that no bandwidth would shorten.
+    pub latency: f64,
+    /// The part of the rest between two starts that no bandwidth would shorten.
+    pub gap: f64,
+    /// By message class.
+    pub classes: Vec<ClassCost>,
+    /// By access of the program: what its data cost, without the target's processor.
+    pub accesses: Vec<ClassCost>,
+}
+
+/// Everything that the replay of a program on a network needs to know about time.
+#[derive(Debug, Clone)]
+pub struct Costs {
+    /// By kind of way, as [`WayNumbers`](super::routes::WayNumbers) counts them.
+    pub paths: Vec<PathCosts>,
+    /// Divides a rank's computations.
+    pub speeds: Vec<f64>,
+    /// Whether all of these are 1.
+    pub is_as_traced: bool,
+    /// Divides a rank's computations on accelerators.
+    pub accelerator_speeds: Vec<f64>,
+    communicators: Vec<Shape>,
+    network: Network,
+    groups: Vec<NodeGroup>,
+    group_of_rank: Vec<usize>,
+    /// By site.
+    site_nodes: Vec<u32>,
+}
+
+/// How the ranks of a communicator lie on the nodes.
+#[derive(Debug, Clone)]
+struct Shape {
+    ranks: u32,
+    nodes: u32,
+    sites: Vec<SiteShape>,
+}
+
+/// How those of them lie that are at one site.
+#[derive(Debug, Clone)]
+struct SiteShape {
+    site: u32,
+    nodes: u32,
+    /// The group of the first of these nodes.
+    first_group: usize,
+    /// Distinct pairs of group and number of tasks on a node.
+    on_nodes: Vec<(usize, u32)>,
+}
+
+impl Costs {
+    /// Computes all costs.
+    pub fn new(program: &Program, network: &Network, placement: &Placement, rendezvous: Rendezvous) -> Costs {
+        let groups = placement.groups().to_vec();
+        let ranks = (0..program.streams() as u32).map(Rank);
+        let group_of_rank: Vec<usize> = ranks.map(|rank| placement.group_index(placement.node(rank))).collect();
+        let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
+        Costs {
+            is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
+            paths: ways(network, placement).map(|way| way.costs(program, rendezvous)).collect(),
+            speeds,
+            accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
+            communicators: shapes(program, placement),
+            network: network.clone(),
+            groups,
+            group_of_rank,
+            site_nodes: placement.nodes_of_sites(),
+        }
+    }
+
+    /// Whether any sender waits for its receiver.
+    pub fn has_rendezvous(&self) -> bool {
+        self.paths.iter().any(|path| path.classes.iter().any(|class| class.rendezvous))
+    }
+
+    /// Whether the same sends wait for their receiver, for programs and machines that are otherwise alike.
+    pub fn waits_like(&self, other: &Costs) -> bool {
+        let waits = |path: &PathCosts| path.classes.iter().map(|class| class.rendezvous).collect::<Vec<_>>();
+        self.paths.iter().map(waits).eq(other.paths.iter().map(waits))
+    }
+
+    /// Index of the group of the node of a rank. Of a rank, the costs of collectives depend on nothing else.
+    pub fn group_index(&self, rank: Rank) -> usize {
+        self.group_of_rank[rank.index()]
+    }
+
+    /// What a collective takes after all have come: the phases inside the nodes and between them, at the site where
+    /// they take longest; and between the sites.
+    pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> f64 {
+        let shape = &self.communicators[communicator as usize];
+        let row = self.network.collectives.row(op);
+        let group = self.group_of_rank[root.index()];
+        let at_site = |site: &SiteShape| {
+            let first = if self.groups[group].site == site.site { group } else { site.first_group };
+            self.inside_site(row, site, &self.groups[first], sizes)
+        };
+        let mut takes = shape.sites.iter().map(at_site).fold(Time::ZERO, Time::max);
+        if shape.sites.len() > 1 {
+            takes += self.between_sites(op, shape, &self.groups[group], sizes);
+        }
+        takes.as_nanos()
+    }
+
+    fn inside_site(&self, row: Row, site: &SiteShape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
+        let between = if self.site_nodes[site.site as usize] > 1 {
+            let buses = site_buses(&self.network, site.site);
+            row.time(self.between_message(group, sizes), site.nodes, buses)
+        } else {
+            Time::ZERO
+        };
+        let inside = site.on_nodes.iter().map(|(group, tasks)| self.inside_time(row, *group, *tasks, sizes));
+        inside.fold(Time::ZERO, Time::max) + between
+    }
+
+    /// All ranks count, and the flight times to the root's site and from it.
+    fn between_sites(&self, op: CollectiveOp, shape: &Shape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
+        let wide_area = &self.network.machine.wide_area;
+        let (send, recv) = sizes;
+        let message = PhaseMessage { latency: group.wide_area_latency, bandwidth: wide_area.bandwidth, send, recv };
+        let sites = || shape.sites.iter().map(|site| site.site);
+        let into = sites().map(|site| wide_area.flight_time(site, group.site)).fold(Time::ZERO, Time::max);
+        let out = sites().map(|site| wide_area.flight_time(group.site, site)).fold(Time::ZERO, Time::max);
+        wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
+    }
+
+    /// The sites whose networks a collective on this communicator takes; none if a rank meets its strand there.
+    pub fn sites(&self, communicator: u32) -> impl Iterator<Item = u32> + '_ {
+        self.communicators[communicator as usize].sites.iter().map(|site| site.site)
+    }
+
+    fn between_message(&self, group: &NodeGroup, (send, recv): (Bytes, Bytes)) -> PhaseMessage {
+        let nic = &self.network.nic;
+        let latency = group.latency.unwrap_or(nic.latency) + nic.overhead * 2.0;
+        PhaseMessage { latency, bandwidth: site_rate(&self.network, group.site), send, recv }
+    }
+
+    fn inside_time(&self, row: Row, group: usize, tasks: u32, (send, recv): (Bytes, Bytes)) -> Time {
+        let group = &self.groups[group];
+        let message = PhaseMessage { latency: group.intra_latency, bandwidth: group.intra_bandwidth, send, recv };
+        row.time(message, tasks, 0)
+    }
+
+    /// Start-up of an immediate or root-synchronous collective and of the wait for one; none below a nanosecond.
+    ///
+    /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
+    pub fn collective_startup(&self, communicator: u32, rank: Rank) -> f64 {
+        let shape = &self.communicators[communicator as usize];
+        let group = &self.groups[self.group_of_rank[rank.index()]];
+        let between = if shape.nodes > 1 { group.latency.unwrap_or(self.network.nic.latency) } else { Time::ZERO };
+        let shares = shape.sites.iter().flat_map(|site| &site.on_nodes).any(|(_, tasks)| *tasks > 1);
+        let inside = if shares { group.intra_latency } else { Time::ZERO };
+        let far = if shape.sites.len() > 1 { group.wide_area_latency } else { Time::ZERO };
+        at_least_a_nanosecond(between.max(inside).max(far).as_nanos())
+    }
+
+    /// The file system.
+    pub fn file_system(&self) -> &FileSystem {
+        &self.network.file_system
+    }
+
+    /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
+    pub fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (f64, f64) {
+        let group = &self.groups[self.group_of_rank[rank.index()]];
+        let wide_area = &self.network.machine.wide_area;
+        let (rate, flight) = match route {
+            Route::Inside => (group.intra_bandwidth, Time::ZERO),
+            Route::Between => (site_rate(&self.network, group.site), Time::ZERO),
+            Route::ToSite(to) => (wide_area.bandwidth, wide_area.flight_time(group.site, to as u32)),
+            Route::By(connection) => {
+                let connection = &wide_area.connections[connection];
+                (connection.bandwidth, connection.flight_time)
+            }
+        };
+        let bytes = TimePerByte::from_rate(rate).time_for(size).as_nanos();
+        (bytes, in_flight(rate, flight).as_nanos())
+    }
+
+    /// Bytes per second on a way; 0 is infinite.
+    pub fn rate(&self, way: usize, route: Route) -> Rate {
+        let wide_area = &self.network.machine.wide_area;
+        match route {
+            Route::Between => site_rate(&self.network, self.groups[way / 2].site),
+            Route::Inside => self.groups[way / 2].intra_bandwidth,
+            Route::ToSite(_) => wide_area.bandwidth,
+            Route::By(connection) => wide_area.connections[connection].bandwidth,
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+}
+
+/// What a rank and its strand do together costs nothing: they have no shape.
+fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
+    let shape = |known: &Communicator| match known.members.iter().any(|rank| rank.index() >= program.ranks()) {
+        true => Shape { ranks: 0, nodes: 0, sites: Vec::new() },
+        false => Shape::new(&known.members, placement),
+    };
+    program.communicators().iter().map(shape).collect()
+}
+
+/// All kinds of ways, in the order of their numbers.
+fn ways(network: &Network, placement: &Placement) -> impl Iterator<Item = Way> {
+    let sites = placement.sites();
+    let far = if sites > 1 { placement.groups().len() * sites } else { 0 };
+    let connections = if sites > 1 { network.machine.wide_area.connections.len() } else { 0 };
+    let near = placement.groups().iter().flat_map(|group| [Way::between(network, group), Way::inside(network, group)]);
+    let to_site = (0..far).flat_map(move |number| {
+        let group = &placement.groups()[number / sites];
+        std::iter::repeat_with(move || Way::to_site(network, group, (number % sites) as u32)).take(2)
+    });
+    let by = (0..connections).flat_map(move |number| std::iter::repeat_with(move || Way::by(network, number)).take(2));
+    near.chain(to_site).chain(by)
+}
+
+/// The bandwidth between nodes of a site.
+fn site_rate(network: &Network, site: u32) -> Rate {
+    further_site(network, site).and_then(|site| site.bandwidth).unwrap_or_else(|| network.nic.rate())
+}
+
+/// The buses of a site; 0 is no limit.
+pub fn site_buses(network: &Network, site: u32) -> u32 {
+    further_site(network, site).map_or(network.machine.buses, |site| site.buses)
+}
+
+fn further_site(network: &Network, site: u32) -> Option<Site> {
+    (site as usize).checked_sub(1).map(|index| network.machine.further_sites[index])
+}
+
+/// Where bytes take no time, nothing is in flight, as in the tool.
+fn in_flight(rate: Rate, flight: Time) -> Time {
+    if rate.as_bytes_per_second() > 0.0 { flight } else { Time::ZERO }
+}
+
+fn site_per_byte(network: &Network, site: u32) -> TimePerByte {
+    let own = further_site(network, site).and_then(|site| site.bandwidth);
+    own.map_or_else(|| network.nic.per_byte(), TimePerByte::from_rate)
+}
+
+/// A speed of 0 stands for computations that take no time.
+fn speed(relative: f64) -> f64 {
+    if relative > 0.0 { relative } else { f64::INFINITY }
+}
+
+/// The tool counts a start-up below a nanosecond as none.
+fn at_least_a_nanosecond(nanos: f64) -> f64 {
+    if nanos < 1.0 { 0.0 } else { nanos }
+}
+
+impl Shape {
+    fn new(members: &[Rank], placement: &Placement) -> Shape {
+        let mut nodes: Vec<(u32, Node)> =
+            members.iter().map(|rank| (placement.group(*rank).site, placement.node(*rank))).collect();
+        nodes.sort_unstable();
+        let sites: Vec<SiteShape> =
+            nodes.chunk_by(|a, b| a.0 == b.0).map(|at_site| SiteShape::new(at_site, placement)).collect();
+        let count = sites.iter().map(|site| site.nodes).sum();
+        Shape { ranks: members.len() as u32, nodes: count, sites }
+    }
+}
+
+impl SiteShape {
+    fn new(ranks: &[(u32, Node)], placement: &Placement) -> SiteShape {
+        let on_node = |chunk: &[(u32, Node)]| (placement.group_index(chunk[0].1), chunk.len() as u32);
+        let mut on_nodes: Vec<(usize, u32)> = ranks.chunk_by(|a, b| a == b).map(on_node).collect();
+        let nodes = on_nodes.len() as u32;
+        on_nodes.sort_unstable();
+        on_nodes.dedup();
+        SiteShape { site: ranks[0].0, nodes, first_group: placement.group_index(ranks[0].1), on_nodes }
+    }
+}
+
+/// Which sends wait for their receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rendezvous {
+    /// Those that the trace marks.
+    #[default]
+    AsRecorded,
+    /// Those of at least this size, whatever the trace says.
+    From(Bytes),
+}
+
+impl Rendezvous {
+    /// As a network wants it, unless the caller overrides it.
+    pub fn of(network: &Network, forced: Option<Bytes>) -> Rendezvous {
+        match forced.or(network.point_to_point.rendezvous_from) {
+            Some(from) => Rendezvous::From(from),
+            None => Rendezvous::AsRecorded,
+        }
+    }
+
+    fn holds_for(self, class: &MessageClass) -> bool {
+        match self {
+            Rendezvous::AsRecorded => class.mode.synchronous,
+            Rendezvous::From(size) => class.size >= size,
+        }
+    }
+}
+
+/// One kind of way before it is multiplied out over the message classes.
+struct Way {
+    send_overhead: Time,
+    recv_before: Time,
+    recv_after: Time,
+    latency: Time,
+    gap: Time,
+    per_byte: TimePerByte,
+    rule: Rule,
+}
+
+impl Way {
+    fn between(network: &Network, group: &NodeGroup) -> Way {
+        let nic = &network.nic;
+        Way::new(
+            network.point_to_point.rule,
+            group.latency.unwrap_or(nic.latency),
+            site_per_byte(network, group.site),
+            (nic.overhead, nic.gap),
+        )
+    }
+
+    /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
+    fn to_site(network: &Network, group: &NodeGroup, site: u32) -> Way {
+        let wide_area = &network.machine.wide_area;
+        let flight = wide_area.flight_time(group.site, site);
+        Way::far(group.wide_area_latency, wide_area.bandwidth, flight)
+    }
+
+    fn by(network: &Network, connection: usize) -> Way {
+        let connection = &network.machine.wide_area.connections[connection];
+        Way::far(connection.latency, connection.bandwidth, connection.flight_time)
+    }
+
+    fn far(latency: Time, rate: Rate, flight: Time) -> Way {
+        let per_byte = TimePerByte::from_rate(rate);
+        let near = Way::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
+        Way { latency: in_flight(rate, flight), ..near }
+    }
+
+    fn inside(network: &Network, group: &NodeGroup) -> Way {
+        let per_byte = TimePerByte::from_rate(group.intra_bandwidth);
+        Way::new(network.point_to_point.rule, group.intra_latency, per_byte, (Time::ZERO, Time::ZERO))
+    }
+
+    fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> Way {
+        let none = Time::ZERO;
+        let (send_overhead, recv_before, recv_after, latency, gap) = match rule {
+            Rule::Hockney => (none, none, none, latency, none),
+            Rule::Dimemas => {
+                let latency = Time::from_nanos(at_least_a_nanosecond(latency.as_nanos()));
+                (latency, latency, none, none, none)
+            }
+            Rule::Loggops => (overhead, none, overhead, latency, gap),
+        };
+        Way { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
+    }
+
+    fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {
+        PathCosts {
+            send_overhead: self.send_overhead.as_nanos(),
+            recv_before: self.recv_before.as_nanos(),
+            recv_after: self.recv_after.as_nanos(),
+            latency: self.latency.as_nanos(),
+            gap: self.gap.as_nanos(),
+            classes: program.classes().iter().map(|class| self.class_cost(class, rendezvous)).collect(),
+            accesses: program.accesses().iter().map(|access| self.access_cost(access)).collect(),
+        }
+    }
+
+    fn access_cost(&self, access: &Access) -> ClassCost {
+        let size = match access {
+            Access::Transfer { size, .. } => *size,
+            _ => Bytes(0),
+        };
+        let class = MessageClass { size, tag: 0, communicator: 0, mode: SendMode::default() };
+        ClassCost { rendezvous: false, ..self.class_cost(&class, Rendezvous::AsRecorded) }
+    }
+
+    fn class_cost(&self, class: &MessageClass, rendezvous: Rendezvous) -> ClassCost {
+        let counted = match self.rule {
+            Rule::Loggops => Bytes(class.size.0.saturating_sub(1)),
+            Rule::Hockney | Rule::Dimemas => class.size,
+        };
+        let bytes = self.per_byte.time_for(counted).as_nanos();
+        ClassCost {
+            delay: self.latency.as_nanos() + bytes,
+            busy: if self.rule == Rule::Loggops { self.gap.as_nanos() + bytes } else { 0.0 },
+            bytes,
+            held: if self.rule == Rule::Dimemas { 0.0 } else { bytes },
+            rendezvous: rendezvous.holds_for(class),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A critical path in words, for tables and for people in a hurry.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{Counts, CriticalPath, Limit};
+use flowcast_units::{Bytes, Rounded, Time};
+
+/// Shares below this fraction are not worth words, unless there is no larger one.
+const WORTH_WORDS: f64 = 0.05;
+
+impl CriticalPath {
+    /// The largest shares in words: `compute 62 %, latency 21 %`.
+    pub fn sentence(&self) -> String {
+        let shares = self.shares();
+        let shown = shares.iter().enumerate().filter(|(index, share)| *index == 0 || share.fraction >= WORTH_WORDS);
+        let words: Vec<String> =
+            shown.take(3).map(|(_, share)| format!("{} {:.0} %", share.limit.name(), share.fraction * 100.0)).collect();
+        if words.is_empty() { "nothing takes time".to_owned() } else { words.join(", ") }
+    }
+
+    /// The largest share in one line: `latency-bound: 1,204 messages on the critical path of 40.00 us each`.
+    pub fn reason(&self) -> String {
+        let Some(first) = self.shares().first().copied() else { return "nothing takes time".to_owned() };
+        let Counts { messages, bytes, overheads, gaps, collectives } = self.counts;
+        let time = Rounded(first.time);
+        let story = match first.limit {
+            Limit::Compute => format!("{time} of computation on the critical path{}", self.busiest()),
+            Limit::Overhead => each(
+                overheads,
+                "time that a processor handles a message",
+                "times that a processor handles a message",
+                first.time,
+            ),
+            Limit::Gap => each(gaps, "rest of a sending interface", "rests of a sending interface", first.time),
+            Limit::Latency => each(messages, "message", "messages", first.time),
+            Limit::Bandwidth => format!("{} on the critical path take {time}", RoundedBytes(bytes)),
+            Limit::Contention => format!("messages on the critical path wait {time} for links and buses"),
+            Limit::Collective => each(collectives, "collective operation", "collective operations", first.time),
+            Limit::Other => format!("{time} of waiting without a known cause"),
+        };
+        format!("{}-bound: {story}", first.limit.name())
+    }
+
+    /// Which rank most of the path's computation is on, if there is more than one.
+    fn busiest(&self) -> String {
+        let mut times = BTreeMap::new();
+        for step in self.steps.iter().filter(|step| step.limit == Limit::Compute) {
+            *times.entry(step.rank).or_insert(Time::ZERO) += step.end - step.start;
+        }
+        let most = times.iter().max_by_key(|(rank, time)| (**time, std::cmp::Reverse(**rank)));
+        most.map_or(String::new(), |(rank, time)| match times.len() {
+            1 => format!(", all of it on rank {rank}"),
+            ranks => format!(", spread over {ranks} ranks, most on rank {rank} ({})", Rounded(*time)),
+        })
+    }
+}
+
+fn each(count: u64, one: &str, many: &str, time: Time) -> String {
+    let mean = Rounded(time * (1.0 / count.max(1) as f64));
+    match count {
+        1 => format!("1 {one} on the critical path of {mean}"),
+        _ => format!("{} {many} on the critical path of {mean} each", Grouped(count)),
+    }
+}
+
+/// A count with a comma between thousands.
+struct Grouped(u64);
+
+impl fmt::Display for Grouped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (index, digit) in digits.chars().enumerate() {
+            let comma = index > 0 && (digits.len() - index).is_multiple_of(3);
+            write!(f, "{}{digit}", if comma { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes with three or four digits and a fitting unit.
+struct RoundedBytes(Bytes);
+
+impl fmt::Display for RoundedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0.0 as f64;
+        match bytes {
+            b if b >= 1e9 => write!(f, "{:.2} GB", b / 1e9),
+            b if b >= 1e6 => write!(f, "{:.2} MB", b / 1e6),
+            b if b >= 1e3 => write!(f, "{:.2} kB", b / 1e3),
+            _ => write!(f, "{} B", self.0.0),
+        }
+    }
+}

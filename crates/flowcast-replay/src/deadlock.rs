@@ -1,0 +1,94 @@
+//! Ranks that wait for each other, told in a way that leads to the records at fault.
+
+use super::SimulateError;
+use flowcast_units::Rank;
+
+/// A rank that cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// The rank, or strand of a rank.
+    pub rank: Rank,
+    /// The rank that it belongs to.
+    pub owner: Rank,
+    /// Its record: `file:line`, or rank and record.
+    pub place: String,
+    /// What it waits for.
+    pub what: String,
+    /// The ranks that could end the wait.
+    pub on: Vec<Rank>,
+}
+
+/// How many waiting ranks a message names when there is no cycle to tell.
+const SHOWN: usize = 8;
+
+/// The error for these waits: a cycle if there is one, else the first of the waiting ranks.
+pub fn deadlock(waits: &[Wait]) -> SimulateError {
+    let cycle = find_cycle(waits);
+    let chosen: Vec<&Wait> = match &cycle {
+        Some(cycle) => cycle.iter().map(|index| &waits[*index]).collect(),
+        None => waits.iter().take(SHOWN).collect(),
+    };
+    let mut story: Vec<String> =
+        chosen.iter().map(|wait| format!("{}: rank {} waits for {}", wait.place, wait.owner, wait.what)).collect();
+    if cycle.is_some() {
+        story.push(format!("which closes the cycle at rank {}", chosen[0].owner));
+    } else if waits.len() > SHOWN {
+        story.push(format!("and {} more ranks", waits.len() - SHOWN));
+    }
+    let waiting = waits.iter().filter(|wait| wait.rank == wait.owner).count();
+    SimulateError::Deadlock { waiting, story: story.join("; ") }
+}
+
+/// Follows from each rank the first of those that it waits for; a rank met again closes a cycle.
+fn find_cycle(waits: &[Wait]) -> Option<Vec<usize>> {
+    let mut by_rank: Vec<(Rank, usize)> = waits.iter().enumerate().map(|(index, wait)| (wait.rank, index)).collect();
+    by_rank.sort_unstable();
+    let index_of = |rank: Rank| {
+        let found = by_rank.binary_search_by_key(&rank, |(rank, _)| *rank).ok()?;
+        Some(by_rank[found].1)
+    };
+    let mut visited = vec![0u32; waits.len()];
+    for start in 0..waits.len() {
+        let mark = start as u32 + 1;
+        let mut path = Vec::new();
+        let mut at = start;
+        while visited[at] == 0 {
+            visited[at] = mark;
+            path.push(at);
+            match waits[at].on.iter().find_map(|rank| index_of(*rank)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        if visited[at] == mark
+            && let Some(first) = path.iter().position(|index| *index == at)
+            && waits[*path.last().expect("the path holds `at`")].on.contains(&waits[at].rank)
+        {
+            return Some(path[first..].to_vec());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(rank: u32, on: &[u32]) -> Wait {
+        Wait {
+            rank: Rank(rank),
+            owner: Rank(rank),
+            place: format!("t:{rank}"),
+            what: "a message".into(),
+            on: on.iter().copied().map(Rank).collect(),
+        }
+    }
+
+    #[test]
+    fn a_cycle_is_told_and_those_that_lead_to_it_are_not() {
+        let cycle = find_cycle(&[wait(0, &[1]), wait(1, &[2]), wait(2, &[1])]);
+        assert_eq!(cycle, Some(vec![1, 2]));
+        assert_eq!(find_cycle(&[wait(0, &[1]), wait(1, &[7])]), None);
+        assert_eq!(find_cycle(&[wait(3, &[3])]), Some(vec![0]));
+    }
+}

@@ -1,0 +1,403 @@
+//! What the time in communication was spent on: overhead, latency, bandwidth, conflicts, late partners.
+//!
+//! Each stretch in which a rank does not compute is given to causes; what remains between stretches is waiting for a
+//! processor. So the causes of a rank add up to its blocked time and overhead.
+//!
+//! | a stretch | cause |
+//! |---|---|
+//! | processor time on messages | overhead |
+//! | a send waits for the rank's own interface | bandwidth |
+//! | a receiver waits for what has not been sent | late sender |
+//! | a rendezvous sender waits for its receiver | late receiver |
+//! | waiting for a message that waits for links and buses | conflict |
+//! | waiting for a message that moves | latency, bandwidth, conflict, in proportion |
+//! | a collective by formula | others not there yet; the operation itself |
+//!
+//! A message that moves for `D` would alone take its latency `L` and the time of its bytes `B`; the conflict in it is
+//! `D - L - B`. A receiver most often waits for the last part of that time only; latency, bytes and conflict then take
+//! their shares of `D` in it.
+
+use std::collections::BTreeMap;
+
+use super::SimulateError;
+use super::costs::PathCosts;
+use super::journal::{Function, MPI_EVENTS, ops_of_instances};
+use super::outcome::Outcome;
+use super::record::{Accessed, Gathered, Observer, Received, Sent};
+use crate::walk::Replay;
+use flowcast_trace::expand::operation_of;
+use flowcast_trace::program::Program;
+use flowcast_units::{CollectiveOp, Rank, Time};
+
+/// Why a rank does not compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cost {
+    /// Processor time on messages.
+    Overhead,
+    /// Time that no bandwidth would shorten.
+    Latency,
+    /// Time of the bytes, alone on the network.
+    Bandwidth,
+    /// Time lost to other messages.
+    Conflict,
+    /// A message was not sent yet.
+    LateSender,
+    /// A receiver had not asked yet.
+    LateReceiver,
+    /// Others had not come to a collective yet.
+    CollectiveWait,
+    /// A collective that costs what a formula says.
+    Collective,
+    /// Others had the processor.
+    Processor,
+}
+
+impl Cost {
+    /// All of them, in the order of tables.
+    pub const ALL: [Cost; 9] = [
+        Cost::Overhead,
+        Cost::Latency,
+        Cost::Bandwidth,
+        Cost::Conflict,
+        Cost::LateSender,
+        Cost::LateReceiver,
+        Cost::CollectiveWait,
+        Cost::Collective,
+        Cost::Processor,
+    ];
+
+    /// Name in tables; with `_` for spaces and `_s` behind it the field in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cost::Overhead => "overhead",
+            Cost::Latency => "latency",
+            Cost::Bandwidth => "bandwidth",
+            Cost::Conflict => "conflict",
+            Cost::LateSender => "late sender",
+            Cost::LateReceiver => "late receiver",
+            Cost::CollectiveWait => "collective wait",
+            Cost::Collective => "collective",
+            Cost::Processor => "processor",
+        }
+    }
+}
+
+/// Times by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sums([f64; Cost::ALL.len()]);
+
+impl Sums {
+    /// The time of a cause.
+    pub fn of(&self, cost: Cost) -> Time {
+        Time::from_nanos(self.0[cost as usize])
+    }
+
+    /// More time for a cause.
+    pub(super) fn add(&mut self, cost: Cost, nanos: f64) {
+        self.0[cost as usize] += nanos;
+    }
+
+    /// All causes together.
+    pub fn total(&self) -> Time {
+        Time::from_nanos(self.0.iter().sum())
+    }
+}
+
+/// Where in the program: what was called, and by whom as far as the trace's events tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    /// The value of the last event of a user function.
+    pub function: Option<i64>,
+    /// The value of the last event that tells the caller of MPI.
+    pub caller: Option<i64>,
+    /// The value of the last event that tells the caller's line.
+    pub line: Option<i64>,
+    /// The call.
+    pub call: Call,
+}
+
+/// A call as the trace tells it, or else as the replay sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// Type and value of the event that marks it.
+    Event(i64, i64),
+    /// The operation.
+    Function(Function),
+    /// The name of a one-sided operation or one on files.
+    Access(&'static str),
+}
+
+/// Types of the events that tell where a program is: user functions, callers of MPI, their lines (Extrae).
+const USER_FUNCTION: i64 = 60_000_019;
+const CALLER: i64 = 70_000_001;
+const CALLER_LINE: i64 = 80_000_001;
+
+/// What a replay's communication was spent on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// By rank.
+    pub ranks: Vec<Sums>,
+    /// By place in the program, all ranks together; the most expensive first.
+    pub sites: Vec<(Site, Sums)>,
+}
+
+/// Runs a replay and explains it; `run` is given the observer.
+///
+/// # Errors
+/// Those of the replay.
+pub fn explain<'a>(
+    replay: &'a Replay<'a>,
+    run: impl FnOnce(&mut Explainer<'a>) -> Result<Outcome, SimulateError>,
+) -> Result<(Outcome, Explanation), SimulateError> {
+    let mut explainer = Explainer::new(replay);
+    let outcome = run(&mut explainer)?;
+    let explanation = explainer.finish(&outcome);
+    Ok((outcome, explanation))
+}
+
+/// Where a message is in time.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    class: u32,
+    is_posted: bool,
+    asked: f64,
+    start: f64,
+    arrival: f64,
+}
+
+/// A rank's account.
+#[derive(Debug, Clone, Default)]
+struct Account {
+    /// Up to where its time is accounted for.
+    reached: f64,
+    sums: Sums,
+    sites: BTreeMap<Site, Sums>,
+    function: Option<i64>,
+    caller: Option<i64>,
+    line: Option<i64>,
+    /// The call of MPI that the trace's events say it is in.
+    within: Option<(i64, i64)>,
+    /// Where the time before the next stretch belongs.
+    last: Option<Site>,
+}
+
+/// Takes account while a replay runs.
+pub struct Explainer<'a> {
+    program: &'a Program,
+    replay: &'a Replay<'a>,
+    ranks: Vec<Account>,
+    flights: Vec<Flight>,
+    ops: Vec<CollectiveOp>,
+}
+
+impl<'a> Explainer<'a> {
+    fn new(replay: &'a Replay<'a>) -> Explainer<'a> {
+        let program = replay.program;
+        let flight = Flight { class: 0, is_posted: false, asked: f64::NAN, start: f64::NAN, arrival: f64::NAN };
+        Explainer {
+            program,
+            replay,
+            ranks: vec![Account::default(); program.streams()],
+            flights: vec![flight; program.messages() as usize],
+            ops: ops_of_instances(program),
+        }
+    }
+
+    fn finish(mut self, outcome: &Outcome) -> Explanation {
+        let mut sites: BTreeMap<Site, Sums> = BTreeMap::new();
+        for (account, outcome) in self.ranks.iter_mut().zip(&outcome.ranks) {
+            account.wait_for_processor(outcome.end.as_nanos());
+            for (site, sums) in &account.sites {
+                let known = sites.entry(*site).or_default();
+                known.0.iter_mut().zip(sums.0).for_each(|(sum, more)| *sum += more);
+            }
+        }
+        let mut sites: Vec<(Site, Sums)> = sites.into_iter().collect();
+        sites.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.total()));
+        let ranks = self.ranks.into_iter().take(self.program.ranks()).map(|account| account.sums).collect();
+        Explanation { ranks, sites }
+    }
+
+    fn path(&self, slot: u32) -> &'a PathCosts {
+        let way = self.replay.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
+        &self.replay.costs.paths[way]
+    }
+
+    /// A stretch up to `end` in which a message was waited for from `begin` on.
+    fn waited(&mut self, rank: u32, slot: u32, (begin, end): (f64, f64), (late, site): (Cost, Site)) {
+        let flight = self.flights[slot as usize];
+        let path = self.path(slot);
+        let account = &mut self.ranks[rank as usize];
+        // Times that are not known, as those of a message in a queue, end up at the bounds.
+        let asked = flight.asked.max(begin).min(end);
+        let moving = flight.start.max(asked).min(end);
+        let arrived = flight.arrival.max(moving).min(end);
+        account.add(site, late, asked - begin);
+        account.add(site, Cost::Conflict, moving - asked);
+        let alone = (path.latency, path.classes[flight.class as usize].bytes);
+        account.add_moving(site, arrived - moving, flight.arrival - flight.start, alone);
+        account.add(site, Cost::Processor, end - arrived);
+    }
+
+    /// Where a message is sent or waited for, by whether its send is immediate; inside a collective, that.
+    fn message_site(&self, rank: u32, slot: u32, blocking: Function, immediate: Function) -> Site {
+        let class = &self.program.classes()[self.flights[slot as usize].class as usize];
+        let own = if class.mode.immediate { immediate } else { blocking };
+        self.site(rank, operation_of(class).map_or(own, Function::Collective))
+    }
+
+    fn site(&self, rank: u32, own: impl Into<Call>) -> Site {
+        let Account { function: user, caller, line, within, .. } = self.ranks[rank as usize];
+        let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
+        Site { function: user, caller, line, call }
+    }
+}
+
+impl From<Function> for Call {
+    fn from(function: Function) -> Call {
+        Call::Function(function)
+    }
+}
+
+impl Account {
+    fn add(&mut self, site: Site, cost: Cost, nanos: f64) {
+        self.last = Some(site);
+        if nanos > 0.0 {
+            self.sums.0[cost as usize] += nanos;
+            self.sites.entry(site).or_default().0[cost as usize] += nanos;
+        }
+    }
+
+    /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
+    fn add_moving(&mut self, site: Site, nanos: f64, whole: f64, (latency, bytes): (f64, f64)) {
+        if nanos <= 0.0 {
+            return;
+        }
+        let share = nanos / whole.max(nanos);
+        let latency = (latency * share).min(nanos);
+        let bytes = (bytes * share).min(nanos - latency);
+        // What rounding leaves over is no conflict.
+        let conflict = nanos - latency - bytes;
+        let conflict = if conflict > 1e-9 * whole { conflict } else { 0.0 };
+        self.add(site, Cost::Latency, latency);
+        self.add(site, Cost::Bandwidth, nanos - latency - conflict);
+        self.add(site, Cost::Conflict, conflict);
+    }
+
+    /// Time up to `now` in which nothing was observed: others had the processor.
+    fn wait_for_processor(&mut self, now: f64) {
+        let gap = now - self.reached;
+        if gap > 0.0 {
+            let site = self.last.unwrap_or(Site {
+                function: self.function,
+                caller: self.caller,
+                line: self.line,
+                call: Call::Function(Function::Wait),
+            });
+            self.add(site, Cost::Processor, gap);
+            self.reached = now;
+        }
+    }
+}
+
+impl Observer for Explainer<'_> {
+    fn computed(&mut self, rank: u32, start: f64, end: f64) {
+        let account = &mut self.ranks[rank as usize];
+        account.wait_for_processor(start);
+        account.reached = end;
+    }
+
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+        let Sent { class, call, start, end, arrival } = sent;
+        let flight = &mut self.flights[slot as usize];
+        *flight = Flight { class, is_posted: flight.is_posted, asked: end, start: end, arrival };
+        let overhead = self.path(slot).send_overhead;
+        let site = self.message_site(rank, slot, Function::Send, Function::Isend);
+        let account = &mut self.ranks[rank as usize];
+        account.wait_for_processor(call);
+        account.add(site, Cost::Bandwidth, start - call);
+        account.add(site, Cost::Overhead, overhead.min(end - start));
+        account.add(site, Cost::Processor, end - start - overhead);
+        account.reached = end;
+    }
+
+    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+        let flight = &mut self.flights[slot as usize];
+        (flight.asked, flight.start, flight.arrival) = (start, start, arrival);
+    }
+
+    fn queued(&mut self, slot: u32, asked: f64) {
+        self.flights[slot as usize].asked = asked;
+    }
+
+    fn posted(&mut self, slot: u32, _time: f64) {
+        self.flights[slot as usize].is_posted = true;
+    }
+
+    fn marked(&mut self, rank: u32, event: u32, time: f64) {
+        let (kind, value) = self.program.events()[event as usize];
+        let account = &mut self.ranks[rank as usize];
+        account.wait_for_processor(time);
+        let inside = (value != 0).then_some(value);
+        match kind {
+            USER_FUNCTION => account.function = inside,
+            CALLER => account.caller = inside,
+            CALLER_LINE => account.line = inside,
+            kind if MPI_EVENTS.contains(&kind) => account.within = inside.map(|value| (kind, value)),
+            _ => {}
+        }
+    }
+
+    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+        let site = self.message_site(rank, slot, Function::Send, Function::Wait);
+        self.ranks[rank as usize].wait_for_processor(start);
+        self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
+        self.ranks[rank as usize].reached = end;
+    }
+
+    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+        let Received { call, before, taken, end } = received;
+        let posted = self.flights[slot as usize].is_posted;
+        let function = if posted { Function::Wait } else { Function::Recv };
+        let site = self.message_site(rank, slot, function, function);
+        let overhead = self.path(slot).recv_before;
+        let account = &mut self.ranks[rank as usize];
+        account.wait_for_processor(call);
+        account.add(site, Cost::Overhead, overhead.min(before - call));
+        account.add(site, Cost::Processor, before - call - overhead);
+        self.waited(rank, slot, (before, taken), (Cost::LateSender, site));
+        let account = &mut self.ranks[rank as usize];
+        account.add(site, Cost::Overhead, end - taken);
+        account.reached = end;
+    }
+
+    fn accessed(&mut self, rank: u32, accessed: Accessed) {
+        let Accessed { access, call, start, came, processor, queued, latency, end } = accessed;
+        let site = self.site(rank, Call::Access(self.program.accesses()[access as usize].name()));
+        let account = &mut self.ranks[rank as usize];
+        account.wait_for_processor(call);
+        account.add(site, Cost::Bandwidth, start - call);
+        account.add(site, Cost::Overhead, came - start - processor);
+        account.add(site, Cost::Processor, processor);
+        account.add(site, Cost::Conflict, queued);
+        let latency = latency.min(end - came - queued);
+        account.add(site, Cost::Latency, latency);
+        account.add(site, Cost::Bandwidth, end - came - queued - latency);
+        account.reached = end;
+    }
+
+    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+        let Gathered { instance, call, came, last, end, .. } = gathered;
+        let site = self.site(rank, Function::Collective(self.ops[instance as usize]));
+        let last = last.clamp(came, end.max(came));
+        let communicator = self.program.instances()[instance as usize];
+        let overhead = self.replay.costs.collective_startup(communicator, Rank(rank)).min(came - call);
+        let account = &mut self.ranks[rank as usize];
+        account.wait_for_processor(call);
+        account.add(site, Cost::Overhead, overhead);
+        account.add(site, Cost::Processor, came - call - overhead);
+        account.add(site, Cost::CollectiveWait, last - came);
+        account.add(site, Cost::Collective, end - last);
+        account.reached = end;
+    }
+}

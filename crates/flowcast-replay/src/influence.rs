@@ -1,0 +1,310 @@
+//! Which parameters of a network had no influence on a replay, and why: what nothing in the program made use of.
+//!
+//! A parameter counts if the network sets it to something else than its default, or if the caller asked for it by
+//! name. The silent alternative, a what-if on something that plays no part, looks like a result.
+
+use super::costs::Rendezvous;
+use super::outcome::Outcome;
+use super::placement::Placement;
+use super::routes::{Route, route};
+use flowcast_model::collective::{Collectives, Repeats};
+use flowcast_model::machine::random::Randomness;
+use flowcast_model::machine::scheduler::Policy;
+use flowcast_model::machine::wide_area::{Traffic, WideArea};
+use flowcast_model::machine::{Mapping, NodeGroup};
+use flowcast_model::network::{Network, Rule};
+use flowcast_model::sharing::Sharing;
+use flowcast_trace::access::Access;
+use flowcast_trace::program::Program;
+use flowcast_trace::words::Op;
+use flowcast_units::{Bytes, Rank, Time};
+
+/// A parameter without influence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unused {
+    /// Its dotted name, as in `--set`; of nodes without the group.
+    pub parameter: String,
+    /// What did not happen.
+    pub reason: &'static str,
+}
+
+/// A replay that has been done.
+#[derive(Debug, Clone, Copy)]
+pub struct Done<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// The network.
+    pub network: &'a Network,
+    /// Where the ranks ran.
+    pub placement: &'a Placement,
+    /// Which sends waited for their receivers.
+    pub rendezvous: Rendezvous,
+    /// Whether messages shared the network by a model, so that the machine's limits did not count.
+    pub is_shared: bool,
+    /// The result.
+    pub outcome: &'a Outcome,
+}
+
+/// What happened how often on one kind of way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Traffics {
+    messages: u64,
+    bytes: u64,
+}
+
+/// What happened in a program.
+#[derive(Debug, Clone, Default)]
+struct Uses {
+    between: Traffics,
+    inside: Traffics,
+    to_sites: Traffics,
+    connected: Vec<u64>,
+    reached_rendezvous: bool,
+    files: bool,
+    collectives: u64,
+    collectives_between_nodes: bool,
+    collectives_between_sites: bool,
+    computed: bool,
+    accelerated: bool,
+}
+
+/// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
+pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
+    let uses = Uses::of(done);
+    let mut list = List { asked: asked.iter().map(|name| bare(name)).collect(), unused: Vec::new() };
+    list.messages(done, &uses);
+    list.machine(done, &uses);
+    list.scheduler(done, &uses);
+    list.wide_area(done, &uses);
+    list.random(&done.network.machine.random, &uses);
+    let collectives = &done.network.collectives;
+    let formula = Collectives { algorithms: None, ..collectives.clone() };
+    list.check("collectives", formula != Collectives::default(), uses.collectives > 0, "no collective operation");
+    list.check("file_system", !done.network.file_system.is_default(), uses.files, "no request to a file");
+    list.unused
+}
+
+/// A dotted name without the places in lists.
+fn bare(name: &str) -> String {
+    let parts = name.split('.').filter(|part| *part != "*" && part.parse::<u64>().is_err());
+    parts.collect::<Vec<_>>().join(".")
+}
+
+impl Uses {
+    fn of(done: &Done) -> Uses {
+        let Done { program, network, placement, rendezvous, .. } = *done;
+        let mut uses = Uses { connected: vec![0; network.machine.wide_area.connections.len()], ..Uses::default() };
+        for rank in (0..program.streams() as u32).map(Rank) {
+            for (_, op) in program.ops(rank) {
+                match op {
+                    Op::Send { class, slot } => {
+                        let class = &program.classes()[class as usize];
+                        let nodes = (placement.node(rank), placement.node(program.receiver(slot)));
+                        uses.message(route(network, placement, nodes, (class.tag, class.size)), class.size);
+                        if let Rendezvous::From(from) = rendezvous {
+                            uses.reached_rendezvous |= class.size >= from;
+                        }
+                    }
+                    Op::Collective { call, .. } => {
+                        uses.collective(done, program.calls()[call as usize].communicator);
+                    }
+                    Op::Compute(time) => uses.computed |= time > Time::ZERO,
+                    Op::Accelerator(time) => uses.accelerated |= time > Time::ZERO,
+                    Op::Access(access) => uses.access(done, rank, &program.accesses()[access as usize]),
+                    _ => {}
+                }
+            }
+        }
+        uses
+    }
+
+    fn access(&mut self, done: &Done, rank: Rank, access: &Access) {
+        let size = match access {
+            Access::Transfer { size, .. } => *size,
+            Access::Lock { .. } => Bytes(0),
+            Access::File { .. } => return self.files = true,
+            Access::Flush { .. } | Access::Unlock { .. } => return,
+        };
+        let Some(target) = access.target() else { return };
+        let nodes = (done.placement.node(rank), done.placement.node(target));
+        self.message(route(done.network, done.placement, nodes, (0, size)), size);
+    }
+
+    fn message(&mut self, route: Route, size: Bytes) {
+        let traffic = match route {
+            Route::Between => &mut self.between,
+            Route::Inside => &mut self.inside,
+            Route::ToSite(_) => &mut self.to_sites,
+            Route::By(connection) => return self.connected[connection] += 1,
+        };
+        traffic.messages += 1;
+        traffic.bytes = traffic.bytes.saturating_add(size.0);
+    }
+
+    fn collective(&mut self, done: &Done, communicator: u32) {
+        self.collectives += 1;
+        if self.collectives_between_sites {
+            return;
+        }
+        let members = &done.program.communicators()[communicator as usize].members;
+        let nodes = || members.iter().map(|rank| done.placement.node(*rank));
+        let site = |rank: &Rank| done.placement.group(*rank).site;
+        self.collectives_between_nodes |= done.placement.nodes() > 1 && nodes().next().is_some();
+        self.collectives_between_sites |= members.iter().any(|rank| site(rank) != site(&members[0]));
+    }
+}
+
+/// The list in the making.
+struct List {
+    asked: Vec<String>,
+    unused: Vec<Unused>,
+}
+
+impl List {
+    /// Notes a parameter that is set, or was asked for, and was not used.
+    fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
+        let inside =
+            |name: &String| name == parameter || name.strip_prefix(parameter).is_some_and(|rest| rest.starts_with('.'));
+        if !used && (set || self.asked.iter().any(inside)) {
+            self.unused.push(Unused { parameter: parameter.to_owned(), reason });
+        }
+    }
+
+    fn messages(&mut self, done: &Done, uses: &Uses) {
+        const NONE: &str = "no message between nodes";
+        let nic = &done.network.nic;
+        let collective = uses.collectives_between_nodes;
+        let messages = uses.between.messages > 0;
+        let bytes = uses.between.bytes > 0 || collective;
+        let loggops = done.network.point_to_point.rule == Rule::Loggops;
+        let threshold =
+            done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
+        self.check("point_to_point.rendezvous_from", threshold, uses.reached_rendezvous, "no message reached it");
+        self.check("nic.latency", nic.latency > Time::ZERO, messages || collective, NONE);
+        self.check("nic.bandwidth", nic.bandwidth.is_some_and(|rate| rate.as_bytes_per_second() > 0.0), bytes, NONE);
+        self.check("nic.gap_per_byte", nic.gap_per_byte.is_some_and(|gap| gap.as_nanos() > 0.0), bytes, NONE);
+        let reason = if loggops { NONE } else { "the rule has none" };
+        self.check("nic.overhead", nic.overhead > Time::ZERO, loggops && messages || collective, reason);
+        self.check("nic.gap", nic.gap > Time::ZERO, loggops && messages, reason);
+        const NO_MODEL: &str = "no --model, so that messages do not share bandwidth";
+        self.check("backbone", done.network.backbone.is_some(), done.is_shared, NO_MODEL);
+        self.check("sharing", done.network.sharing != Sharing::default(), done.is_shared, NO_MODEL);
+    }
+
+    fn machine(&mut self, done: &Done, uses: &Uses) {
+        const NEVER: &str = "never contended";
+        const INSIDE: &str = "no message inside a node";
+        let waits = done.outcome.waits;
+        let machine = &done.network.machine;
+        let any = |set: fn(&NodeGroup) -> bool| machine.nodes.iter().any(set);
+        let contended = if done.is_shared { "limits play no part under --model" } else { NEVER };
+        let all_rows =
+            || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
+        let logarithmic = |row: &flowcast_model::collective::Row| {
+            [row.fan_in, row.fan_out].iter().any(|phase| phase.repeats == Repeats::Logarithmic)
+        };
+        let in_collectives = uses.collectives_between_nodes && all_rows().any(logarithmic);
+        let buses = machine.buses > 0 || machine.further_sites.iter().any(|site| site.buses > 0);
+        self.check("machine.buses", buses, waits.buses > 0 || in_collectives, contended);
+        self.check("machine.nodes.in_links", any(|group| group.in_links > 0), waits.links > 0, contended);
+        self.check("machine.nodes.out_links", any(|group| group.out_links > 0), waits.links > 0, contended);
+        let fills = done.network.machine.mapping == Some(Mapping::Fill);
+        let cpus = waits.processors > 0 || fills;
+        self.check(
+            "machine.nodes.cpus",
+            any(|group| group.cpus > 1),
+            cpus,
+            if done.is_shared { contended } else { "no rank waited for one" },
+        );
+        let inside = uses.inside.messages > 0 || uses.collectives > 0;
+        self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
+        let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);
+        self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes > 0 || uses.collectives > 0, INSIDE);
+        let contended = if uses.inside.messages > 0 { contended } else { INSIDE };
+        let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;
+        self.check("machine.nodes.intra_in_links", any(links), waits.intra_links > 0, contended);
+        self.check("machine.nodes.intra_out_links", any(links), waits.intra_links > 0, contended);
+        self.check("machine.nodes.intra_buses", any(|group| group.intra_buses > 0), waits.intra_buses > 0, contended);
+        self.check("machine.nodes.speed", any(|group| group.speed != 1.0), uses.computed, "nothing was computed");
+        let accelerator = any(|group| group.accelerator_speed != 1.0);
+        self.check("machine.nodes.accelerator_speed", accelerator, uses.accelerated, "nothing was computed on one");
+    }
+
+    fn scheduler(&mut self, done: &Done, uses: &Uses) {
+        const ALONE: &str = "no rank waited for a processor";
+        let waits = done.outcome.waits;
+        let scheduler = &done.network.machine.scheduler;
+        let shares = waits.processors > 0;
+        let policy = scheduler.policy;
+        self.check("machine.scheduler.policy", policy != Policy::Fifo, shares, ALONE);
+        let quanta = shares && policy == Policy::RoundRobin && waits.preemptions > 0;
+        self.check("machine.scheduler.quantum", policy == Policy::RoundRobin, quanta, "no computation was cut");
+        let switches = scheduler.context_switch > Time::ZERO && !done.is_shared;
+        let switched = switches && (uses.computed || uses.between.messages + uses.inside.messages > 0);
+        self.check("machine.scheduler.context_switch", switches, switched, "no rank got a processor");
+        let priorities = !scheduler.priorities.is_empty();
+        let ordered = shares && policy == Policy::Priority;
+        self.check("machine.scheduler.priorities", priorities, ordered, ALONE);
+        self.check("machine.scheduler.preemptive", scheduler.preemptive, waits.preemptions > 0, "nobody was preempted");
+    }
+
+    fn wide_area(&mut self, done: &Done, uses: &Uses) {
+        const NONE: &str = "no message between sites";
+        let wide_area = &done.network.machine.wide_area;
+        let waits = done.outcome.waits;
+        let collective = uses.collectives_between_sites;
+        let messages = uses.to_sites.messages > 0 || collective;
+        let default = WideArea::default();
+        let latency = done.network.machine.nodes.iter().any(|group| group.wide_area_latency > Time::ZERO);
+        self.check("machine.nodes.wide_area_latency", latency, messages, NONE);
+        self.check("machine.wide_area.bandwidth", wide_area.bandwidth != default.bandwidth, messages, NONE);
+        let flights = wide_area.flight_times.iter().flatten().any(|time| *time > Time::ZERO);
+        self.check("machine.wide_area.flight_times", flights, messages, NONE);
+        let several = done.placement.sites() > 1;
+        let contended = if uses.to_sites.messages > 0 { "never contended" } else { NONE };
+        self.check(
+            "machine.wide_area.in_links",
+            several && wide_area.in_links > 0,
+            waits.wide_area_links > 0,
+            contended,
+        );
+        self.check(
+            "machine.wide_area.out_links",
+            several && wide_area.out_links > 0,
+            waits.wide_area_links > 0,
+            contended,
+        );
+        let counts = uses.to_sites.bytes > 0 && wide_area.traffic_weight > 0.0;
+        let reason = if wide_area.traffic_weight > 0.0 { NONE } else { "the program's own traffic has no weight" };
+        let maximum = wide_area.max_traffic.as_bytes_per_second() > 0.0;
+        self.check("machine.wide_area.traffic", wide_area.traffic != Traffic::Constant, counts && maximum, reason);
+        self.check("machine.wide_area.max_traffic", maximum, counts && wide_area.traffic != Traffic::Constant, reason);
+        let rows = wide_area.collectives != default.collectives;
+        self.check("machine.wide_area.collectives", rows, collective, "no collective operation between sites");
+        for (number, messages) in uses.connected.iter().enumerate() {
+            let name = format!("machine.wide_area.connections.{number}");
+            self.check(&name, true, *messages > 0, "no message took it");
+        }
+    }
+
+    fn random(&mut self, random: &Randomness, uses: &Uses) {
+        let Uses { between, inside, to_sites, .. } = *uses;
+        let drawn = random.varies();
+        self.check("machine.random.seed", random.seed != 0, drawn, "nothing varies at random");
+        self.check("machine.random.speed", random.speed.varies(), uses.computed, "nothing was computed");
+        const BETWEEN: &str = "no message between nodes";
+        const INSIDE: &str = "no message inside a node";
+        const SITES: &str = "no message between sites";
+        self.check("machine.random.latency", random.latency.varies(), between.messages > 0, BETWEEN);
+        self.check("machine.random.bandwidth", random.bandwidth.varies(), between.bytes > 0, BETWEEN);
+        self.check("machine.random.intra_latency", random.intra_latency.varies(), inside.messages > 0, INSIDE);
+        self.check("machine.random.intra_bandwidth", random.intra_bandwidth.varies(), inside.bytes > 0, INSIDE);
+        self.check("machine.random.wide_area_latency", random.wide_area_latency.varies(), to_sites.messages > 0, SITES);
+        self.check(
+            "machine.random.wide_area_bandwidth",
+            random.wide_area_bandwidth.varies(),
+            to_sites.bytes > 0,
+            SITES,
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! A rank of the fast engine: clocks and four queues, in three cache lines as long as the queues are short.
+//!
+//! Operations that become free together stand one behind the other in the schedule, so a queue of operations is kept as
+//! runs of neighbours: a thousand sends at once take the place of one.
+
+use std::collections::VecDeque;
+
+use super::order::NEVER;
+use super::prepared::Kind;
+use crate::contention::prefetch::prefetch;
+
+/// Neighbouring operations, created one after the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    created: u32,
+    node: u32,
+    count: u32,
+}
+
+impl Run {
+    /// Whether an operation continues the run; then it is part of it.
+    #[inline(always)]
+    fn takes(&mut self, created: u32, node: u32) -> bool {
+        let continues = self.node.wrapping_add(self.count) == node && self.created.wrapping_add(self.count) == created;
+        self.count += u32::from(continues);
+        continues
+    }
+}
+
+/// A message on its way.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Arrival {
+    pub time: f64,
+    pub created: u32,
+    /// The send.
+    pub node: u32,
+    pub channel: u32,
+    pub size: u32,
+}
+
+const NEAR: usize = 4;
+
+/// A rank.
+#[derive(Debug, Clone, Default)]
+#[repr(C, align(64))]
+pub struct Host {
+    pub cpu: f64,
+    pub sending: f64,
+    pub receiving: f64,
+    /// When the first receives are to be posted.
+    recv_time: f64,
+    sends: Run,
+    calcs: Run,
+    /// Bits of the queues that go on in [`Overflow`].
+    overflown: u8,
+    head: u8,
+    length: u8,
+    recvs: Run,
+    pub compute: f64,
+    pub overhead: f64,
+    /// The first messages, a ring.
+    arrivals: [Arrival; NEAR],
+}
+
+/// What does not fit into a [`Host`].
+#[derive(Debug, Clone, Default)]
+pub struct Overflow {
+    /// Sends, receives, computations; receives have a time.
+    runs: [VecDeque<(f64, Run)>; 3],
+    arrivals: VecDeque<Arrival>,
+}
+
+#[inline(always)]
+pub fn later(one: f64, other: f64) -> f64 {
+    if one > other { one } else { other }
+}
+
+#[inline(always)]
+fn key(time: f64, created: u32, kind: Kind, rank: u32) -> u128 {
+    u128::from(time.to_bits()) << 64 | u128::from(created) << 32 | u128::from((kind as u32) << 30 | rank)
+}
+
+/// The time of a key.
+#[inline(always)]
+pub fn time_of(key: u128) -> f64 {
+    f64::from_bits((key >> 64) as u64)
+}
+
+/// Time, kind and rank of a key.
+#[inline(always)]
+pub fn of_key(key: u128) -> (f64, Kind, u32) {
+    let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> 30];
+    (time_of(key), kind, key as u32 & ((1 << 30) - 1))
+}
+
+impl Host {
+    /// The key of its next event: the least of four, by time and then by creation.
+    #[inline(always)]
+    pub fn next(&self, rank: u32) -> u128 {
+        let mut least = NEVER;
+        if self.sends.count > 0 {
+            least = least.min(key(later(self.cpu, self.sending), self.sends.created, Kind::Send, rank));
+        }
+        if self.recvs.count > 0 {
+            least = least.min(key(self.recv_time, self.recvs.created, Kind::Recv, rank));
+        }
+        if self.length > 0 {
+            let first = &self.arrivals[self.head as usize % NEAR];
+            let time = later(first.time, later(self.cpu, self.receiving));
+            least = least.min(key(time, first.created, Kind::Message, rank));
+        }
+        if self.calcs.count > 0 {
+            least = least.min(key(self.cpu, self.calcs.created, Kind::Calc, rank));
+        }
+        least
+    }
+
+    #[inline(always)]
+    fn run(&mut self, kind: Kind) -> &mut Run {
+        match kind {
+            Kind::Send => &mut self.sends,
+            Kind::Calc => &mut self.calcs,
+            _ => &mut self.recvs,
+        }
+    }
+
+    /// Queues an operation that has become free.
+    #[inline(always)]
+    pub fn push(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut [Overflow], rank: u32) {
+        let cpu = self.cpu;
+        let is_recv = kind == Kind::Recv;
+        if self.overflown >> kind as u8 & 1 == 0 {
+            let same_time = !is_recv || self.recv_time == cpu;
+            let run = self.run(kind);
+            if run.count == 0 {
+                *run = Run { created, node, count: 1 };
+                if is_recv {
+                    self.recv_time = cpu;
+                }
+                return;
+            }
+            if same_time && run.takes(created, node) {
+                return;
+            }
+        }
+        self.push_far(kind, created, node, &mut overflow[rank as usize]);
+    }
+
+    #[inline(never)]
+    fn push_far(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut Overflow) {
+        self.overflown |= 1 << kind as u8;
+        let runs = &mut overflow.runs[kind as usize];
+        let continues = runs.back_mut().is_some_and(|(time, run)| *time == self.cpu && run.takes(created, node));
+        if !continues {
+            runs.push_back((self.cpu, Run { created, node, count: 1 }));
+        }
+    }
+
+    /// Takes the first operation of a kind.
+    #[inline(always)]
+    pub fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: u32) -> u32 {
+        let run = self.run(kind);
+        let node = run.node;
+        *run = Run { created: run.created + 1, node: node + 1, count: run.count - 1 };
+        if run.count == 0 && self.overflown >> kind as u8 & 1 == 1 {
+            self.refill(kind, &mut overflow[rank as usize]);
+        }
+        node
+    }
+
+    #[inline(never)]
+    fn refill(&mut self, kind: Kind, overflow: &mut Overflow) {
+        let runs = &mut overflow.runs[kind as usize];
+        if let Some((time, run)) = runs.pop_front() {
+            *self.run(kind) = run;
+            if kind == Kind::Recv {
+                self.recv_time = time;
+            }
+        }
+        if runs.is_empty() {
+            self.overflown &= !(1 << kind as u8);
+        }
+    }
+
+    /// Queues a message; whether it is the only one.
+    #[inline(always)]
+    pub fn expect(&mut self, arrival: Arrival, overflow: &mut [Overflow], rank: u32) -> bool {
+        if self.length as usize == NEAR {
+            overflow[rank as usize].arrivals.push_back(arrival);
+            self.overflown |= 1 << Kind::Message as u8;
+            return false;
+        }
+        self.arrivals[(self.head + self.length) as usize % NEAR] = arrival;
+        self.length += 1;
+        self.length == 1
+    }
+
+    /// Takes the first message.
+    #[inline(always)]
+    pub fn take(&mut self, overflow: &mut [Overflow], rank: u32) -> Arrival {
+        let place = self.head as usize % NEAR;
+        let first = self.arrivals[place];
+        self.head = (place as u8 + 1) % NEAR as u8;
+        self.length -= 1;
+        if self.overflown >> Kind::Message as u8 & 1 == 1 {
+            // The ring was full, so the place of the first is the last one now.
+            let more = &mut overflow[rank as usize].arrivals;
+            if let Some(arrival) = more.pop_front() {
+                self.arrivals[place] = arrival;
+                self.length += 1;
+            }
+            if more.is_empty() {
+                self.overflown &= !(1 << Kind::Message as u8);
+            }
+        }
+        first
+    }
+
+    /// Asks the memory for all of it.
+    #[inline(always)]
+    pub fn ask_for(&self) {
+        prefetch(&self.cpu);
+        prefetch(&self.compute);
+        prefetch(&self.arrivals[NEAR - 1]);
+    }
+
+    /// The first operation of a kind.
+    #[inline(always)]
+    pub fn first(&self, kind: Kind) -> u32 {
+        match kind {
+            Kind::Send => self.sends.node,
+            Kind::Calc => self.calcs.node,
+            _ => self.recvs.node,
+        }
+    }
+
+    /// The operation that its next send will be.
+    #[inline(always)]
+    pub fn next_send(&self) -> Option<u32> {
+        (self.sends.count > 0).then_some(self.sends.node)
+    }
+
+    /// An operation that it will come to soon.
+    #[inline(always)]
+    pub fn next_node(&self) -> u32 {
+        if self.calcs.count > 0 { self.calcs.node } else { self.sends.node }
+    }
+
+    /// The channel of its first message.
+    #[inline(always)]
+    pub fn next_channel(&self) -> Option<u32> {
+        (self.length > 0).then(|| self.arrivals[self.head as usize % NEAR].channel)
+    }
+}

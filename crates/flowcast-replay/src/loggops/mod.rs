@@ -1,0 +1,120 @@
+//! Schedules under LogGOPS, event by event, with the rules of LogGOPSim (Hoefler, Schneider, Lumsdaine).
+//!
+//! Each rank has processors, and interfaces for sending and for receiving. An operation starts when its processor
+//! (and interface) is free:
+//! - `calc d` keeps the processor for `d`.
+//! - `send s` keeps the processor for `o` and the sending interface for `g + (s-1)G`; the first byte is at the
+//!   receiver `o + L` after the start.
+//! - A message that has arrived keeps the receiver's processor for `o + (s-1)G` and its receiving interface for
+//!   `g + (s-1)G`, whether or not a receive is posted.
+//! - A send is done at its start, or, if its size is above `S`, when message and receive have met (rendezvous).
+//!
+//! Operations that may start are taken in the order of their time, then of their creation; a blocked one keeps its
+//! place among those of equal time. Sizes of 0 cost as much as sizes of 1, where the original wraps around.
+//!
+//! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
+//! network, [`ways`] says what changes.
+
+mod agenda;
+pub mod explain;
+mod form;
+mod host;
+mod order;
+pub mod plain;
+mod prepared;
+pub mod queues;
+mod recording;
+pub mod sends;
+mod tournament;
+pub mod ways;
+
+use super::SimulateError;
+use super::outcome::Outcome;
+use super::record::Observer;
+use flowcast_model::network::Network;
+use flowcast_trace::schedule::Schedule;
+use flowcast_units::{Bytes, Time, TimePerByte};
+
+pub use form::Form;
+pub use prepared::Prepared;
+pub use recording::{Recording, record};
+use ways::{Costs, Ways};
+
+/// The parameters of the model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loggops {
+    /// `L`
+    pub latency: Time,
+    /// `o`
+    pub overhead: Time,
+    /// `g`
+    pub gap: Time,
+    /// `G`
+    pub gap_per_byte: TimePerByte,
+    /// `S`: larger messages wait for their receiver.
+    pub eager_up_to: Option<Bytes>,
+}
+
+impl Loggops {
+    /// The parameters that a network gives, whatever its own rule.
+    pub fn from_network(network: &Network) -> Loggops {
+        Loggops {
+            latency: network.nic.latency,
+            overhead: network.nic.overhead,
+            gap: network.nic.gap,
+            gap_per_byte: network.nic.per_byte(),
+            eager_up_to: network.point_to_point.rendezvous_from.map(|from| Bytes(from.0.saturating_sub(1))),
+        }
+    }
+
+    pub(super) fn bytes_time(&self, size: Bytes) -> Time {
+        self.gap_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
+    }
+
+    pub(super) fn is_rendezvous(&self, size: Bytes) -> bool {
+        self.eager_up_to.is_some_and(|limit| size > limit)
+    }
+}
+
+/// Runs a schedule.
+///
+/// # Errors
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
+pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
+    match Prepared::new(schedule).and_then(|prepared| queues::run(&prepared, parameters)) {
+        Some(outcome) => Ok(outcome),
+        None => plain::run(schedule, parameters),
+    }
+}
+
+/// Runs a schedule and tells an observer what happens; messages are called by the number of their send among all
+/// operations, rank by rank. A message is received when its receiver's processor takes it from the network, whether or
+/// not a receive is posted; `posted` tells of receives that come after that.
+///
+/// # Errors
+/// As [`run`].
+pub fn observed<O: Observer>(
+    schedule: &Schedule,
+    parameters: Loggops,
+    observer: &mut O,
+) -> Result<Outcome, SimulateError> {
+    placed(schedule, Costs { parameters, placed: None }, observer)
+}
+
+/// As [`observed`], on nodes.
+///
+/// # Errors
+/// As [`run`], and those of a sharing model.
+pub fn placed<O: Observer>(schedule: &Schedule, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+    if !costs.are_plain() {
+        return plain::on(schedule, Ways::new(schedule, costs)?, observer);
+    }
+    let parameters = costs.parameters;
+    match Prepared::new(schedule) {
+        Some(prepared) => match queues::attempt(&prepared, parameters, observer) {
+            Some(outcome) => Ok(outcome),
+            None => plain::run(schedule, parameters),
+        },
+        None => plain::observed(schedule, parameters, observer),
+    }
+}

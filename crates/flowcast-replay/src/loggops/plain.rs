@@ -1,0 +1,470 @@
+//! The rules as they stand: one queue of all events, blocked ones put back.
+//!
+//! The evident twin of [`super::queues`], and the engine for what that one leaves out: several processors or interfaces
+//! in a rank, any source, any tag.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::Loggops;
+use super::ways::{Costs, Travel, Ways};
+use crate::SimulateError;
+use crate::deadlock::{Wait, deadlock};
+use crate::matching::{MatchQueue, Pattern};
+use crate::outcome::{Outcome, RankOutcome};
+use crate::record::{Observer, Received, Sent, Unobserved};
+use crate::transit::Delivery;
+use flowcast_trace::schedule::{Node, Operation, Schedule};
+use flowcast_units::{Bytes, Rank, Time};
+
+/// Runs a schedule.
+///
+/// # Errors
+/// [`SimulateError`]: messages or receives without counterpart, operations that wait for each other.
+pub fn run(schedule: &Schedule, parameters: Loggops) -> Result<Outcome, SimulateError> {
+    observed(schedule, parameters, &mut Unobserved)
+}
+
+/// Runs a schedule and tells an observer what happens, as [`super::observed`] does.
+///
+/// # Errors
+/// As [`run`].
+pub fn observed<O: Observer>(
+    schedule: &Schedule,
+    parameters: Loggops,
+    observer: &mut O,
+) -> Result<Outcome, SimulateError> {
+    on(schedule, Ways::alone(Costs { parameters, placed: None }), observer)
+}
+
+/// As [`observed`], for messages that go these ways.
+///
+/// # Errors
+/// As [`run`], and those of a sharing model.
+pub fn on<O: Observer>(schedule: &Schedule, ways: Ways<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+    let mut engine = Engine::new(schedule, ways, observer);
+    engine.run()?;
+    engine.finish()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Operation { rank: u32, node: u32 },
+    Message(Message),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Message {
+    to: u32,
+    from: u32,
+    node: u32,
+    size: Bytes,
+    tag: Option<u32>,
+    cpu: u8,
+    nic: u8,
+}
+
+/// An entry of the queue: time, then creation.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    time: Time,
+    created: u64,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.created == other.created
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        (self.time, self.created).cmp(&(other.time, other.created))
+    }
+}
+
+/// A rank's clocks and queues.
+#[derive(Default, Clone)]
+struct Host {
+    cpus: Vec<Time>,
+    sending: Vec<Time>,
+    receiving: Vec<Time>,
+    /// Posted receives, by operation.
+    posted: MatchQueue<u32>,
+    /// Messages that nobody has asked for.
+    unexpected: MatchQueue<Message>,
+    /// Dependencies that each operation still waits for.
+    open: Vec<u32>,
+    free: Vec<u32>,
+    done: usize,
+    outcome: RankOutcome,
+}
+
+struct Engine<'a, O> {
+    schedule: &'a Schedule,
+    observer: &'a mut O,
+    /// The number of each rank's first operation, as observers count them.
+    bases: Vec<u32>,
+    parameters: Loggops,
+    ways: Ways<'a>,
+    /// Messages that share the network, by slot.
+    flows: HashMap<u32, Message>,
+    hosts: Vec<Host>,
+    queue: BinaryHeap<Reverse<Entry>>,
+    created: u64,
+    messages: u64,
+    bytes: u64,
+}
+
+impl<'a, O: Observer> Engine<'a, O> {
+    fn new(schedule: &'a Schedule, ways: Ways<'a>, observer: &'a mut O) -> Engine<'a, O> {
+        let (cpus, nics) = (schedule.cpus(), schedule.nics());
+        let host = |graph: &flowcast_trace::schedule::Graph| Host {
+            cpus: vec![Time::ZERO; cpus],
+            sending: vec![Time::ZERO; nics],
+            receiving: vec![Time::ZERO; nics],
+            open: graph.nodes.iter().map(|node| node.dependencies).collect(),
+            ..Host::default()
+        };
+        let hosts = schedule.graphs.iter().map(host).collect();
+        Engine {
+            schedule,
+            observer,
+            bases: schedule.bases(),
+            parameters: ways.costs.parameters,
+            ways,
+            flows: HashMap::new(),
+            hosts,
+            queue: BinaryHeap::new(),
+            created: 0,
+            messages: 0,
+            bytes: 0,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), SimulateError> {
+        for rank in 0..self.hosts.len() as u32 {
+            let open = &self.hosts[rank as usize].open;
+            let roots = (0..open.len() as u32).filter(|node| open[*node as usize] == 0).collect();
+            self.hosts[rank as usize].free = roots;
+            self.queue_free(rank);
+        }
+        loop {
+            if let Some(delivery) = self.ways.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
+                self.deliver(delivery);
+                continue;
+            }
+            let Some(Reverse(entry)) = self.queue.pop() else { return Ok(()) };
+            match entry.event {
+                Event::Operation { rank, node } => self.start(entry, rank, node),
+                Event::Message(message) => self.arrive(entry, message),
+            }
+        }
+    }
+
+    /// The last byte of a message that shared the network is there.
+    fn deliver(&mut self, delivery: Delivery) {
+        let Delivery { slot, start, arrival, .. } = delivery;
+        self.observer.moved(slot, start, arrival);
+        let message = self.flows.remove(&slot).expect("what arrives has departed");
+        self.push(Time::from_nanos(arrival), Event::Message(message));
+    }
+
+    fn node(&self, rank: u32, node: u32) -> &'a Node {
+        &self.schedule.graphs[rank as usize].nodes[node as usize]
+    }
+
+    fn start(&mut self, entry: Entry, rank: u32, index: u32) {
+        let node = self.node(rank, index);
+        let (cpu, nic) = (usize::from(node.cpu), usize::from(node.nic));
+        match node.operation {
+            Operation::Calc(time) => {
+                let host = &mut self.hosts[rank as usize];
+                if host.cpus[cpu] > entry.time {
+                    return self.requeue(entry, self.hosts[rank as usize].cpus[cpu]);
+                }
+                host.cpus[cpu] = entry.time + time;
+                host.outcome.compute += time;
+                self.observer.computed(rank, entry.time.as_nanos(), (entry.time + time).as_nanos());
+                self.mark_started(rank, index);
+                self.mark_done(rank, index);
+                self.queue_free(rank);
+            }
+            Operation::Send { to, size, tag } => {
+                let travel = self.ways.costs.travel(Rank(rank), to, size);
+                let host = &self.hosts[rank as usize];
+                let interface = travel.interface.map_or(Time::ZERO, |_| host.sending[nic]);
+                let free = host.cpus[cpu].max(interface);
+                if free > entry.time {
+                    return self.requeue(entry, free);
+                }
+                let message = Message { to: to.0, from: rank, node: index, size, tag, cpu: node.cpu, nic: node.nic };
+                self.send(entry.time, message, travel);
+            }
+            Operation::Recv { from, size, tag } => {
+                let pattern = Pattern { peer: from.map(|from| from.0), tag };
+                self.post(entry.time, rank, index, size, pattern);
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time, message: Message, travel: Travel) {
+        let Travel { latency, bytes, interface, on_receiver, shares } = travel;
+        let overhead = self.parameters.overhead;
+        let host = &mut self.hosts[message.from as usize];
+        let call = std::mem::replace(&mut host.cpus[usize::from(message.cpu)], now + overhead);
+        if let Some((gap, bytes)) = interface {
+            host.sending[usize::from(message.nic)] = now + gap + bytes;
+        }
+        host.outcome.overhead += overhead;
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(message.size.0);
+        let slot = self.slot(message);
+        let [call, start, end] = [call, now, now + overhead].map(Time::as_nanos);
+        let arrival = if shares { f64::INFINITY } else { (now + overhead + latency + bytes).as_nanos() };
+        self.observer.sent(message.from, slot, Sent { class: slot, call, start, end, arrival });
+        self.mark_started(message.from, message.node);
+        if shares {
+            self.flows.insert(slot, message);
+            self.ways.depart((slot, message.size), now + overhead, travel);
+        } else {
+            // Bytes that the receiver's processor moves are still to come then.
+            self.push(now + overhead + latency + (bytes - on_receiver), Event::Message(message));
+        }
+        if !self.parameters.is_rendezvous(message.size) {
+            self.mark_done(message.from, message.node);
+        }
+        self.queue_free(message.from);
+    }
+
+    fn post(&mut self, now: Time, rank: u32, index: u32, size: Bytes, pattern: Pattern) {
+        let node = self.node(rank, index);
+        self.mark_started(rank, index);
+        let mut touched = [rank, rank];
+        match self.hosts[rank as usize].unexpected.take(pattern) {
+            Some(message) => {
+                let slot = self.slot(message);
+                self.observer.posted(slot, now.as_nanos());
+                // The receive decides by its own size, but a sender that went on at once cannot be released again.
+                if self.parameters.is_rendezvous(size) && self.parameters.is_rendezvous(message.size) {
+                    self.observer.queued(slot, now.as_nanos());
+                    self.release_sender(now, message, node.cpu, node.nic);
+                    touched[0] = message.from;
+                }
+                self.mark_done(rank, index);
+            }
+            None => self.hosts[rank as usize].posted.push(pattern, index),
+        }
+        self.queue_touched(touched);
+    }
+
+    fn arrive(&mut self, entry: Entry, message: Message) {
+        let overhead = self.parameters.overhead;
+        let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
+        let Travel { interface, on_receiver, .. } =
+            self.ways.costs.travel(Rank(message.from), Rank(message.to), message.size);
+        let slot = self.slot(message);
+        let host = &mut self.hosts[message.to as usize];
+        let free = host.cpus[cpu].max(interface.map_or(Time::ZERO, |_| host.receiving[nic]));
+        if free > entry.time {
+            return self.requeue(entry, free);
+        }
+        let call = std::mem::replace(&mut host.cpus[cpu], entry.time + overhead + on_receiver).as_nanos();
+        if let Some((gap, bytes)) = interface {
+            host.receiving[nic] = entry.time + gap + bytes;
+        }
+        host.outcome.overhead += overhead;
+        let taken = entry.time.as_nanos();
+        let received = Received { call, before: call, taken, end: host.cpus[cpu].as_nanos() };
+        self.observer.received(message.to, slot, received);
+        let pattern = Pattern { peer: Some(message.from), tag: message.tag };
+        let mut touched = [message.to, message.to];
+        match host.posted.take(pattern) {
+            Some(recv) => {
+                if self.parameters.is_rendezvous(message.size) {
+                    self.release_sender(entry.time, message, message.cpu, message.nic);
+                    touched[0] = message.from;
+                }
+                self.mark_done(message.to, recv);
+            }
+            None => host.unexpected.push(pattern, message),
+        }
+        self.queue_touched(touched);
+    }
+
+    /// The sender of a rendezvous message goes on now.
+    fn release_sender(&mut self, now: Time, message: Message, cpu: u8, nic: u8) {
+        self.mark_done(message.from, message.node);
+        let slot = self.slot(message);
+        let sender = &mut self.hosts[message.from as usize];
+        let (cpu, nic) = (&mut sender.cpus[usize::from(cpu)], &mut sender.sending[usize::from(nic)]);
+        if now > *cpu {
+            self.observer.held(message.from, slot, cpu.as_nanos(), now.as_nanos());
+        }
+        *cpu = now.max(*cpu);
+        *nic = now.max(*nic);
+    }
+
+    /// What observers call a message by.
+    fn slot(&self, message: Message) -> u32 {
+        self.bases[message.from as usize].wrapping_add(message.node)
+    }
+
+    fn mark_started(&mut self, rank: u32, node: u32) {
+        let graph = &self.schedule.graphs[rank as usize];
+        self.hosts[rank as usize].release(graph.released_by_start(node));
+    }
+
+    fn mark_done(&mut self, rank: u32, node: u32) {
+        let graph = &self.schedule.graphs[rank as usize];
+        let host = &mut self.hosts[rank as usize];
+        host.done += 1;
+        host.release(graph.released_by_end(node));
+    }
+
+    fn queue_touched(&mut self, mut ranks: [u32; 2]) {
+        ranks.sort_unstable();
+        self.queue_free(ranks[0]);
+        self.queue_free(ranks[1]);
+    }
+
+    /// Queues the operations of a rank that have become free: sends, then receives, then computations.
+    fn queue_free(&mut self, rank: u32) {
+        let mut free = std::mem::take(&mut self.hosts[rank as usize].free);
+        free.sort_by_key(|node| match self.node(rank, *node).operation {
+            Operation::Send { .. } => 0,
+            Operation::Recv { .. } => 1,
+            Operation::Calc(_) => 2,
+        });
+        for index in free.drain(..) {
+            let node = self.node(rank, index);
+            let host = &self.hosts[rank as usize];
+            let cpu = host.cpus[usize::from(node.cpu)];
+            let time = match node.operation {
+                Operation::Send { to, size, .. } => {
+                    let interface = self.ways.costs.travel(Rank(rank), to, size).interface;
+                    cpu.max(interface.map_or(Time::ZERO, |_| host.sending[usize::from(node.nic)]))
+                }
+                _ => cpu,
+            };
+            self.push(time, Event::Operation { rank, node: index });
+        }
+        self.hosts[rank as usize].free = free;
+    }
+
+    fn push(&mut self, time: Time, event: Event) {
+        self.queue.push(Reverse(Entry { time, created: self.created, event }));
+        self.created += 1;
+    }
+
+    fn requeue(&mut self, entry: Entry, time: Time) {
+        self.queue.push(Reverse(Entry { time, ..entry }));
+    }
+
+    fn finish(self) -> Result<Outcome, SimulateError> {
+        if self.hosts.iter().zip(&self.schedule.graphs).any(|(host, graph)| host.done < graph.nodes.len()) {
+            return Err(self.explain_stop());
+        }
+        if let Some(message) = self.hosts.iter().find_map(|host| host.unexpected.first()) {
+            return Err(self.unmatched_message(message));
+        }
+        let finish = |mut host: Host| {
+            let end = host.cpus.iter().copied().fold(Time::ZERO, Time::max);
+            host.outcome.end = end;
+            host.outcome.blocked = Time::ZERO.max(end - host.outcome.compute - host.outcome.overhead);
+            host.outcome
+        };
+        let ranks = self.hosts.into_iter().map(finish).collect();
+        Ok(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), ..Outcome::default() })
+    }
+
+    fn unmatched_message(&self, message: Message) -> SimulateError {
+        SimulateError::Unmatched {
+            place: self.schedule.place(message.from as usize, message.node),
+            found: format!("a send from rank {} to rank {} that nobody receives", message.from, message.to),
+            expected: "a receive with its source and tag".to_owned(),
+        }
+    }
+
+    /// Some operations never ran: a receive without a message, or operations that wait for each other.
+    fn explain_stop(&self) -> SimulateError {
+        // What a rank that has done everything was to send or receive will never come: that is the fault to name.
+        let is_done = |rank: u32| self.hosts[rank as usize].done == self.schedule.graphs[rank as usize].nodes.len();
+        let mut waits = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            if let Some(message) = host.unexpected.first().filter(|_| is_done(index as u32)) {
+                return self.unmatched_message(message);
+            }
+            match host.posted.first_entry() {
+                Some((Pattern { peer: Some(peer), .. }, node)) if is_done(peer) => {
+                    return SimulateError::Unmatched {
+                        place: self.schedule.place(index, node),
+                        found: format!("a receive of rank {index} from rank {peer} that nobody sends"),
+                        expected: "a send with its destination and tag".to_owned(),
+                    };
+                }
+                Some((pattern, node)) => waits.push(self.recv_wait(index, pattern, node)),
+                None if !is_done(index as u32) => waits.push(self.other_wait(index, host)),
+                None => {}
+            }
+        }
+        deadlock(&waits)
+    }
+
+    fn recv_wait(&self, rank: usize, pattern: Pattern, node: u32) -> Wait {
+        let tag = pattern.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
+        let from = pattern.peer.map_or("any rank".to_owned(), |peer| format!("rank {peer}"));
+        Wait {
+            rank: Rank(rank as u32),
+            owner: Rank(rank as u32),
+            place: self.schedule.place(rank, node),
+            what: format!("a message from {from} ({tag})"),
+            on: pattern.peer.map(Rank).into_iter().collect(),
+        }
+    }
+
+    /// A rank whose operations wait for a rendezvous or for each other.
+    fn other_wait(&self, rank: usize, host: &Host) -> Wait {
+        let rank_id = Rank(rank as u32);
+        let sent = |message: &Message| message.from == rank as u32;
+        let waiting = self.hosts.iter().find_map(|other| other.unexpected.iter().find(|message| sent(message)));
+        if let Some(message) = waiting.filter(|message| self.parameters.is_rendezvous(message.size)) {
+            return Wait {
+                rank: rank_id,
+                owner: rank_id,
+                place: self.schedule.place(rank, message.node),
+                what: format!("rank {} to receive its message", message.to),
+                on: vec![Rank(message.to)],
+            };
+        }
+        let stuck = host.open.iter().position(|open| *open > 0).unwrap_or(0);
+        Wait {
+            rank: rank_id,
+            owner: rank_id,
+            place: self.schedule.place(rank, stuck as u32),
+            what: "operations of its own that require it in turn".to_owned(),
+            on: vec![rank_id],
+        }
+    }
+}
+
+impl Host {
+    fn release(&mut self, dependents: &[u32]) {
+        for dependent in dependents {
+            let open = &mut self.open[*dependent as usize];
+            *open -= 1;
+            if *open == 0 {
+                self.free.push(*dependent);
+            }
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! The same rules without putting blocked events back: four queues in each rank, each first in, first out.
+//!
+//! What waits in a rank can be told from its clocks at any time:
+//! - a computation starts when the processor is free, a send when processor and sending interface are: neither before
+//!   an older one of its kind;
+//! - a receive is posted at the time the processor was to be free when the receive became free;
+//! - a message is taken when it is there and processor and receiving interface are free. All messages travel equally
+//!   long, so those to one rank arrive in the order of their creation.
+//!
+//! So the next event of a rank is the least of four, by time and then by creation, and a tournament of the ranks, or for
+//! many of them an agenda, gives the next of all. No event is looked at twice, where the plain engine looks at each blocked
+//! one again whenever the processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown,
+//! nothing is allocated.
+
+use super::Loggops;
+use super::agenda::Agenda;
+use super::host::{Arrival, Host, Overflow, later, of_key};
+use super::order::{NEVER, Order};
+use super::prepared::{Kind, Op, Prepared};
+use super::tournament::Tournament;
+use crate::contention::prefetch::prefetch_at;
+use crate::outcome::{Outcome, RankOutcome, Waits};
+use crate::record::{Observer, Received, Sent, Unobserved};
+use flowcast_units::{Bytes, Time};
+
+/// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
+pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
+    attempt(prepared, parameters, &mut Unobserved)
+}
+
+/// Runs a schedule and tells an observer what happens; `None` if it does not come to its end.
+pub(super) fn attempt<O: Observer>(prepared: &Prepared, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
+    let ranks = prepared.bases.len() - 1;
+    match ranks {
+        MANY_RANKS.. => Engine::new(prepared, parameters, observer, Agenda::new(ranks)).run(),
+        _ => Engine::new(prepared, parameters, observer, Tournament::new(ranks as u32)).run(),
+    }
+}
+
+/// Receives of a channel that wait for messages, or messages that wait for receives: never both.
+#[derive(Debug, Clone, Copy)]
+struct Channel {
+    /// The operation, and above it whether it is a message.
+    first: u32,
+    last: u32,
+}
+
+/// Marks messages in [`Channel`].
+const MESSAGE: u32 = 1 << 31;
+const NOBODY: u32 = u32::MAX;
+
+/// How far ahead in the schedule operations are asked for.
+const AHEAD: u32 = 12;
+
+/// From so many ranks on, their states do not stay in the nearest cache, and knowing far ahead who comes next pays.
+const MANY_RANKS: usize = 2048;
+
+/// From so many ranks on, looking ahead pays at all.
+const SOME_RANKS: usize = 256;
+
+#[derive(Debug, Clone, Copy)]
+struct SizeCost {
+    bytes: f64,
+    rendezvous: bool,
+}
+
+/// The parameters as the events need them, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    overhead: f64,
+    gap: f64,
+    latency: f64,
+}
+
+struct Engine<'a, O, Q> {
+    prepared: &'a Prepared,
+    observer: &'a mut O,
+    costs: Costs,
+    sizes: Vec<SizeCost>,
+    hosts: Vec<Host>,
+    overflow: Vec<Overflow>,
+    order: Q,
+    /// How many others each operation still waits for.
+    open: Vec<u32>,
+    /// The next in its channel, where there is one.
+    behind: Vec<u32>,
+    channels: Vec<Channel>,
+    free: Vec<u32>,
+    set_aside: Vec<u32>,
+    created: u32,
+    done: usize,
+    messages: u64,
+    bytes: u64,
+}
+
+impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
+    fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O, order: Q) -> Engine<'a, O, Q> {
+        let ranks = prepared.bases.len() - 1;
+        let size = |size: &Bytes| SizeCost {
+            bytes: parameters.bytes_time(*size).as_nanos(),
+            rendezvous: parameters.is_rendezvous(*size),
+        };
+        let Loggops { latency, overhead, gap, .. } = parameters;
+        let [latency, overhead, gap] = [latency, overhead, gap].map(Time::as_nanos);
+        Engine {
+            prepared,
+            observer,
+            costs: Costs { overhead, gap, latency },
+            sizes: prepared.sizes.iter().map(size).collect(),
+            hosts: vec![Host::default(); ranks],
+            overflow: vec![Overflow::default(); ranks],
+            order,
+            open: prepared.open.clone(),
+            behind: vec![0; prepared.ops.len()],
+            channels: vec![Channel { first: NOBODY, last: NOBODY }; prepared.channels],
+            free: Vec::new(),
+            set_aside: Vec::new(),
+            created: 0,
+            done: 0,
+            messages: 0,
+            bytes: 0,
+        }
+    }
+
+    fn run(mut self) -> Option<Outcome> {
+        for rank in 0..self.hosts.len() as u32 {
+            let (first, last) = (self.prepared.bases[rank as usize], self.prepared.bases[rank as usize + 1]);
+            self.free.extend((first..last).filter(|node| self.open[*node as usize] == 0));
+            self.queue_free(rank);
+        }
+        let looks_ahead = self.hosts.len() >= SOME_RANKS;
+        while let Some(key) = self.order.first() {
+            let (now, kind, rank) = of_key(key);
+            match kind {
+                Kind::Message => self.arrive(now, rank),
+                _ => {
+                    let node = self.hosts[rank as usize].pop(kind, &mut self.overflow, rank);
+                    let op = &self.prepared.ops[node as usize];
+                    if !Q::KNOWS_MORE {
+                        prefetch_at(&self.prepared.ops, node + AHEAD);
+                        prefetch_at(&self.open, node + AHEAD);
+                    }
+                    match kind {
+                        Kind::Send => self.send(now, rank, node, op),
+                        Kind::Recv => self.post(now, rank, node, op),
+                        _ => self.compute(now, rank, op),
+                    }
+                }
+            }
+            if looks_ahead {
+                self.look_ahead();
+            }
+        }
+        self.outcome()
+    }
+
+    /// Asks the memory for what the events that come next will need, in the order in which one thing leads to another.
+    #[inline(always)]
+    fn look_ahead(&self) {
+        let [first, second, third, fourth] = self.order.soon();
+        if first != NEVER {
+            let rank = of_key(first).2;
+            self.hosts[rank as usize].ask_for();
+            self.order.ask_for(rank);
+        }
+        if second != NEVER {
+            self.ask_for_operation(second);
+        }
+        if third != NEVER {
+            self.ask_for_partner(third);
+        }
+        if fourth != NEVER {
+            self.ask_for_dependents(fourth);
+        }
+    }
+
+    /// The operation, or the channel of the message.
+    #[inline(always)]
+    fn ask_for_operation(&self, key: u128) {
+        let (_, kind, rank) = of_key(key);
+        let host = &self.hosts[rank as usize];
+        if kind != Kind::Message || !Q::KNOWS_MORE {
+            let node = if Q::KNOWS_MORE { host.first(kind) } else { host.next_node() };
+            prefetch_at(&self.prepared.ops, node);
+            prefetch_at(&self.open, node);
+        }
+        if (kind == Kind::Message || !Q::KNOWS_MORE)
+            && let Some(channel) = host.next_channel()
+        {
+            prefetch_at(&self.channels, channel);
+        }
+    }
+
+    /// Whom it goes to, what it meets, or what it releases.
+    #[inline(always)]
+    fn ask_for_partner(&self, key: u128) {
+        let (_, kind, rank) = of_key(key);
+        let host = &self.hosts[rank as usize];
+        let ops = &self.prepared.ops;
+        if kind == Kind::Message {
+            if let Some(channel) = host.next_channel() {
+                prefetch_at(ops, self.channels[channel as usize].first & !MESSAGE);
+            }
+            return;
+        }
+        let Some(op) = ops.get(host.first(kind) as usize) else { return };
+        prefetch_at(&self.open, op.first);
+        match kind {
+            Kind::Send => {
+                self.hosts[op.peer as usize].ask_for();
+                self.order.ask_for(op.peer);
+            }
+            Kind::Recv => prefetch_at(&self.channels, op.channel()),
+            _ => [0, 3, 6].into_iter().for_each(|behind| prefetch_at(ops, op.first + behind)),
+        }
+    }
+
+    /// What a receive that a message meets releases, or the message that a receive meets.
+    #[inline(always)]
+    fn ask_for_dependents(&self, key: u128) {
+        let (_, kind, rank) = of_key(key);
+        let host = &self.hosts[rank as usize];
+        let ops = &self.prepared.ops;
+        match kind {
+            Kind::Message => {
+                let met = host.next_channel().map(|channel| self.channels[channel as usize].first & !MESSAGE);
+                if let Some(op) = met.and_then(|met| ops.get(met as usize)) {
+                    prefetch_at(&self.open, op.first);
+                }
+            }
+            Kind::Recv => {
+                if let Some(op) = ops.get(host.first(kind) as usize) {
+                    prefetch_at(ops, self.channels[op.channel() as usize].first & !MESSAGE);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, now: f64, rank: u32, op: &Op) {
+        let host = &mut self.hosts[rank as usize];
+        let time = f64::from_bits(op.payload);
+        host.cpu = now + time;
+        host.compute += time;
+        self.observer.computed(rank, now, now + time);
+        self.start(op);
+        self.end(op);
+        self.queue_free(rank);
+    }
+
+    #[inline(always)]
+    fn send(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
+        let Costs { overhead, gap, latency } = self.costs;
+        let cost = self.sizes[op.size() as usize];
+        let host = &mut self.hosts[rank as usize];
+        let call = std::mem::replace(&mut host.cpu, now + overhead);
+        host.sending = now + gap + cost.bytes;
+        host.overhead += overhead;
+        if !Q::KNOWS_MORE
+            && let Some(next) = host.next_send()
+        {
+            let next = &self.prepared.ops[next as usize];
+            prefetch_at(&self.hosts, next.peer);
+            prefetch_at(&self.channels, next.channel());
+        }
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(self.prepared.sizes[op.size() as usize].0);
+        self.start(op);
+        let time = now + overhead + latency;
+        if O::WATCHES {
+            let sent = Sent { class: node, call, start: now, end: now + overhead, arrival: time + cost.bytes };
+            self.observer.sent(rank, node, sent);
+        }
+        let arrival = Arrival { time, created: self.created, node, channel: op.channel(), size: op.size() };
+        self.created += 1;
+        if !cost.rendezvous {
+            self.end(op);
+        }
+        let receiver = &mut self.hosts[op.peer as usize];
+        let is_only = receiver.expect(arrival, &mut self.overflow, op.peer);
+        if is_only && op.peer != rank {
+            self.order.set(op.peer, receiver.next(op.peer));
+        }
+        self.queue_free(rank);
+    }
+
+    #[inline(always)]
+    fn post(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
+        self.start(op);
+        if let Some(sent) = self.meet(op.channel(), node) {
+            self.observer.posted(sent, now);
+            // The receive decides by its own size, but a sender that went on at once cannot be released again.
+            let waits = self.sizes[self.prepared.ops[sent as usize].size() as usize].rendezvous;
+            if waits && self.sizes[op.size() as usize].rendezvous {
+                self.observer.queued(sent, now);
+                return self.finish_both(now, (rank, op), sent);
+            }
+            self.end(op);
+        }
+        self.queue_free(rank);
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, now: f64, rank: u32) {
+        let Costs { overhead, gap, .. } = self.costs;
+        let host = &mut self.hosts[rank as usize];
+        let Arrival { node, channel, size, .. } = host.take(&mut self.overflow, rank);
+        let cost = self.sizes[size as usize];
+        let call = std::mem::replace(&mut host.cpu, now + overhead + cost.bytes);
+        host.receiving = now + gap + cost.bytes;
+        host.overhead += overhead;
+        if !Q::KNOWS_MORE
+            && let Some(next) = host.next_channel()
+        {
+            prefetch_at(&self.prepared.ops, self.channels[next as usize].first & !MESSAGE);
+        }
+        if O::WATCHES {
+            let received = Received { call, before: call, taken: now, end: now + overhead + cost.bytes };
+            self.observer.received(rank, node, received);
+        }
+        if let Some(posted) = self.meet(channel, node | MESSAGE) {
+            let posted = &self.prepared.ops[posted as usize];
+            if cost.rendezvous {
+                return self.finish_both(now, (rank, posted), node);
+            }
+            self.end(posted);
+        }
+        self.queue_free(rank);
+    }
+
+    /// Takes the first of the other kind out of the channel, or joins the channel.
+    #[inline(always)]
+    fn meet(&mut self, channel: u32, own: u32) -> Option<u32> {
+        let channel = &mut self.channels[channel as usize];
+        let first = channel.first;
+        if first == NOBODY {
+            *channel = Channel { first: own, last: own };
+            return None;
+        }
+        if (first ^ own) & MESSAGE == 0 {
+            self.behind[(channel.last & !MESSAGE) as usize] = own;
+            channel.last = own;
+            return None;
+        }
+        let node = first & !MESSAGE;
+        channel.first = if first == channel.last { NOBODY } else { self.behind[node as usize] };
+        Some(node)
+    }
+
+    /// A rendezvous: the sender goes on now, then the receiver; of the ranks the lower first.
+    #[inline(never)]
+    fn finish_both(&mut self, now: f64, (rank, recv): (u32, &Op), sent: u32) {
+        let sender = self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1;
+        let host = &mut self.hosts[sender as usize];
+        let before = host.cpu;
+        host.cpu = later(now, before);
+        if now > before {
+            self.observer.held(sender, sent, before, now);
+        }
+        host.sending = later(now, host.sending);
+        let sent = &self.prepared.ops[sent as usize];
+        if sender > rank {
+            self.end(recv);
+            self.queue_free(rank);
+        }
+        if sender != rank {
+            // What the start of the receive has freed is its own rank's.
+            std::mem::swap(&mut self.free, &mut self.set_aside);
+            self.end(sent);
+            self.queue_free(sender);
+            std::mem::swap(&mut self.free, &mut self.set_aside);
+        } else {
+            self.end(sent);
+        }
+        if sender <= rank {
+            self.end(recv);
+            self.queue_free(rank);
+        }
+    }
+
+    #[inline(always)]
+    fn start(&mut self, op: &Op) {
+        if op.by_start > 0 {
+            self.release(op.first, op.by_start, op.is_run);
+        }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, op: &Op) {
+        self.done += 1;
+        self.release(op.first + u32::from(op.by_start), op.by_end, op.is_run);
+    }
+
+    #[inline(always)]
+    fn release(&mut self, first: u32, count: u16, is_run: bool) {
+        let places = first as usize..first as usize + usize::from(count);
+        if is_run {
+            for (dependent, open) in (first..).zip(&mut self.open[places]) {
+                *open -= 1;
+                if *open == 0 {
+                    self.free.push(dependent);
+                }
+            }
+        } else {
+            for dependent in &self.prepared.dependents[places] {
+                let open = &mut self.open[*dependent as usize];
+                *open -= 1;
+                if *open == 0 {
+                    self.free.push(*dependent);
+                }
+            }
+        }
+    }
+
+    /// Queues the operations that have become free, sends, then receives, then computations, and sets the rank's key.
+    #[inline(always)]
+    fn queue_free(&mut self, rank: u32) {
+        let ops = &self.prepared.ops;
+        let host = &mut self.hosts[rank as usize];
+        let overflow = &mut self.overflow;
+        let mut queue = |node: u32, kind: Kind| {
+            host.push(kind, self.created, node, overflow, rank);
+            self.created += 1;
+        };
+        match self.free[..] {
+            [] => {}
+            [node] => queue(node, ops[node as usize].kind),
+            _ => {
+                for kind in [Kind::Send, Kind::Recv, Kind::Calc] {
+                    let of_kind = self.free.iter().filter(|node| ops[**node as usize].kind == kind);
+                    of_kind.for_each(|node| queue(*node, kind));
+                }
+            }
+        }
+        self.free.clear();
+        self.order.set(rank, host.next(rank));
+    }
+
+    /// `None` if something was left undone.
+    fn outcome(self) -> Option<Outcome> {
+        if self.done < self.prepared.ops.len() || self.channels.iter().any(|channel| channel.first != NOBODY) {
+            return None;
+        }
+        let rank = |host: &Host| {
+            let nanos = Time::from_nanos;
+            let (end, compute, overhead) = (nanos(host.cpu), nanos(host.compute), nanos(host.overhead));
+            RankOutcome { end, compute, overhead, blocked: Time::ZERO.max(end - compute - overhead) }
+        };
+        let ranks = self.hosts.iter().map(rank).collect();
+        Some(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), waits: Waits::default() })
+    }
+}

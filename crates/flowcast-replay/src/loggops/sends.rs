@@ -1,0 +1,125 @@
+//! The messages of a schedule, by the numbers that observers are told: that of the send among all operations.
+
+use super::prepared::{Kind, Prepared};
+use crate::record::{Flight, Messages};
+use flowcast_trace::schedule::{Operation, Schedule};
+use flowcast_units::{Bytes, Rank};
+
+/// What those who watch a replay have to know of the schedule.
+pub struct Sends<'a> {
+    source: Source<'a>,
+    /// The first operation of each rank, and the end.
+    bases: Vec<u32>,
+    /// For each 64 operations a bit for each that sends, and how many sends there are before them.
+    words: Vec<u64>,
+    before: Vec<u32>,
+    count: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Graphs(&'a Schedule),
+    Prepared(&'a Prepared),
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Receiver.
+    pub to: Rank,
+    /// Size.
+    pub size: Bytes,
+    /// Tag; -1 if it has none.
+    pub tag: i32,
+}
+
+impl<'a> Sends<'a> {
+    /// Of a schedule as it was read.
+    pub fn of(schedule: &'a Schedule) -> Sends<'a> {
+        let nodes = schedule.graphs.iter().flat_map(|graph| &graph.nodes);
+        let sends = nodes.map(|node| matches!(node.operation, Operation::Send { .. }));
+        Sends::new(Source::Graphs(schedule), schedule.bases(), sends)
+    }
+
+    /// Of one that is laid out for the fast engine.
+    pub fn of_prepared(prepared: &'a Prepared) -> Sends<'a> {
+        let sends = prepared.ops.iter().map(|op| op.kind == Kind::Send);
+        Sends::new(Source::Prepared(prepared), prepared.bases.clone(), sends)
+    }
+
+    fn new(source: Source<'a>, bases: Vec<u32>, sends: impl Iterator<Item = bool>) -> Sends<'a> {
+        let (mut words, mut before, mut count) = (Vec::new(), Vec::new(), 0);
+        for (operation, sends) in sends.enumerate() {
+            if operation % 64 == 0 {
+                words.push(0);
+                before.push(count);
+            }
+            words[operation / 64] |= u64::from(sends) << (operation % 64);
+            count += u32::from(sends);
+        }
+        Sends { source, bases, words, before, count }
+    }
+
+    /// How many messages there are.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// How many operations there are.
+    pub(super) fn operations(&self) -> usize {
+        self.bases[self.ranks()] as usize
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.bases.len() - 1
+    }
+
+    /// The number of a message among all sends.
+    pub fn number(&self, slot: u32) -> u32 {
+        let (word, bit) = (slot as usize / 64, slot % 64);
+        self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
+    }
+
+    /// Who sends it.
+    pub fn sender(&self, slot: u32) -> Rank {
+        Rank(self.bases.partition_point(|base| *base <= slot) as u32 - 1)
+    }
+
+    /// What its sender, which is known, sends.
+    pub fn sent(&self, from: Rank, slot: u32) -> Message {
+        match self.source {
+            Source::Prepared(prepared) => prepared.sent(slot),
+            Source::Graphs(schedule) => {
+                let node = slot - self.bases[from.index()];
+                match schedule.graphs[from.index()].nodes[node as usize].operation {
+                    Operation::Send { to, size, tag } => Message { to, size, tag: tag.map_or(-1, |tag| tag as i32) },
+                    Operation::Recv { .. } | Operation::Calc(_) => unreachable!("only sends make messages"),
+                }
+            }
+        }
+    }
+
+    /// Processors of the rank that uses most.
+    pub fn cpus(&self) -> usize {
+        match self.source {
+            Source::Prepared(_) => 1,
+            Source::Graphs(schedule) => schedule.cpus(),
+        }
+    }
+}
+
+impl Messages for Sends<'_> {
+    fn ranks(&self) -> usize {
+        Sends::ranks(self)
+    }
+
+    fn owner(&self, stream: Rank) -> Rank {
+        stream
+    }
+
+    fn message(&self, slot: u32, flight: &Flight) -> (Rank, Bytes, i32) {
+        let Message { to, size, tag } = self.sent(Rank(flight.from), slot);
+        (to, size, tag)
+    }
+}

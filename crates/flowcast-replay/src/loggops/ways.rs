@@ -1,0 +1,163 @@
+//! What the messages of a schedule cost on their way, and which of them share the network.
+//!
+//! Without a placement every message travels as LogGOPSim has it. With one, messages inside a node take the node's latency
+//! and bandwidth and no interface; with a sharing model those between nodes are flows: `L` and then their bytes, alone
+//! `(s-1)G`, at the rate that the model leaves them. What a flow takes is not charged again: interfaces rest `g` only,
+//! and the receiver's processor is busy for `o` only, once the last byte is there. `o`, `g` and the rule for messages
+//! above `S` stay what they are.
+
+use super::Loggops;
+use crate::SimulateError;
+use crate::costs::ClassCost;
+use crate::packet_transit::Packets;
+use crate::placement::Placement;
+use crate::transit::{Delivery, Departure, Progress, Shared, Transit};
+use flowcast_flows::traffic::Rule;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::model::Model;
+use flowcast_trace::schedule::{Operation, Schedule};
+use flowcast_units::{Bytes, Rank, Time, TimePerByte};
+
+/// Where the ranks of a schedule run, and how their messages share the network.
+#[derive(Debug, Clone, Copy)]
+pub struct Placed<'a> {
+    /// Ranks on nodes.
+    pub placement: &'a Placement,
+    /// The network that messages between nodes share, and by which model, if they do.
+    pub sharing: Option<(&'a Network, Model)>,
+}
+
+/// What one message costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Travel {
+    /// From the end of the sender's overhead on, what no bandwidth would shorten.
+    pub latency: Time,
+    /// The time of its bytes, alone.
+    pub bytes: Time,
+    /// How long either interface is taken, from one start to the next: rest, then bytes; none if it takes no interface.
+    pub interface: Option<(Time, Time)>,
+    /// What the bytes take of the receiver's processor, beside `o`.
+    pub on_receiver: Time,
+    /// Whether it is a flow.
+    pub shares: bool,
+}
+
+/// The costs of all messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Costs<'a> {
+    /// The parameters.
+    pub parameters: Loggops,
+    /// Where ranks run, if that matters.
+    pub placed: Option<Placed<'a>>,
+}
+
+impl Costs<'_> {
+    /// Whether every message travels as LogGOPSim has it.
+    pub fn are_plain(&self) -> bool {
+        let is_plain = |placed: &Placed<'_>| placed.sharing.is_none() && !placed.placement.is_shared();
+        self.placed.as_ref().is_none_or(is_plain)
+    }
+
+    /// Of a message between two ranks.
+    pub fn travel(&self, from: Rank, to: Rank, size: Bytes) -> Travel {
+        let Loggops { latency, gap, .. } = self.parameters;
+        let bytes = self.parameters.bytes_time(size);
+        let all = Travel { latency, bytes, interface: Some((gap, bytes)), on_receiver: bytes, shares: false };
+        let Some(Placed { placement, sharing }) = self.placed else { return all };
+        if placement.node(from) == placement.node(to) {
+            let group = placement.group(from);
+            let bytes = TimePerByte::from_rate(group.intra_bandwidth).time_for(Bytes(size.0.saturating_sub(1)));
+            let (latency, none) = (group.intra_latency, Time::ZERO);
+            return Travel { latency, bytes, interface: None, on_receiver: none, shares: false };
+        }
+        match sharing {
+            Some(_) => Travel { interface: Some((gap, Time::ZERO)), on_receiver: Time::ZERO, shares: true, ..all },
+            None => all,
+        }
+    }
+}
+
+/// The network, shared by rates or by queues.
+enum Sharing {
+    Rates(Box<Shared>),
+    Packets(Box<Packets>),
+}
+
+/// The costs, and the network where it is shared.
+pub struct Ways<'a> {
+    /// The costs.
+    pub costs: Costs<'a>,
+    network: Option<Sharing>,
+}
+
+impl<'a> Ways<'a> {
+    /// Every message for itself.
+    pub fn alone(costs: Costs<'a>) -> Ways<'a> {
+        Ways { costs, network: None }
+    }
+
+    /// For the messages of a schedule.
+    ///
+    /// # Errors
+    /// Those of the sharing model and of its fabric.
+    pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<Ways<'a>, SimulateError> {
+        let Some(Placed { placement, sharing: Some((network, model)) }) = costs.placed else {
+            return Ok(Ways::alone(costs));
+        };
+        let bases = schedule.bases();
+        let sends = |rank: Rank| {
+            let nodes = schedule.graphs[rank.index()].nodes.iter().zip(bases[rank.index()]..);
+            nodes.filter_map(|(node, slot)| match node.operation {
+                Operation::Send { to, .. } => Some((slot, to)),
+                Operation::Recv { .. } | Operation::Calc(_) => None,
+            })
+        };
+        let slots = bases[schedule.ranks()] as usize;
+        let ranks = schedule.ranks();
+        let network = match Rule::of(model, network)? {
+            Some(rule) => {
+                let shared = Shared::between((ranks, slots), placement, sends, (network, rule))?;
+                Sharing::Rates(Box::new(shared))
+            }
+            None => {
+                let mut network = network.clone();
+                network.nic.latency = costs.parameters.latency;
+                let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
+                let all = (0..ranks as u32).map(Rank).flat_map(of_rank);
+                Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
+            }
+        };
+        Ok(Ways { costs, network: Some(network) })
+    }
+
+    /// A flow begins at `start`.
+    pub fn depart(&mut self, (slot, size): (u32, Bytes), start: Time, travel: Travel) {
+        let Travel { latency, bytes, .. } = travel;
+        let cost = ClassCost { delay: (latency + bytes).as_nanos(), bytes: bytes.as_nanos(), ..ClassCost::default() };
+        let (start, latency) = (start.as_nanos(), latency.as_nanos());
+        let departure = Departure { slot, start, size, cost, offer: None, latency, ends: None };
+        match &mut self.network {
+            Some(Sharing::Rates(shared)) => shared.depart(departure),
+            Some(Sharing::Packets(packets)) => packets.depart(departure),
+            None => {}
+        }
+    }
+
+    /// The next flow whose last byte is there, up to a time.
+    pub fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Delivery>, SharingError> {
+        loop {
+            let progress = match &mut self.network {
+                Some(Sharing::Rates(shared)) => shared.deliver(limit)?,
+                Some(Sharing::Packets(packets)) => packets.deliver(limit)?,
+                None => None,
+            };
+            match progress {
+                Some(Progress::Arrived(delivery)) => return Ok(Some(delivery)),
+                // Senders of a schedule go on when their overhead is over.
+                Some(Progress::Held { .. }) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Which node each rank runs on, and what that node is like.
+
+use super::SimulateError;
+use flowcast_model::machine::{Machine, Mapping, NodeGroup};
+use flowcast_trace::program::Program;
+use flowcast_units::{Node, Rank};
+
+/// More than any machine has; a larger number is a slip of the pen that would only exhaust the memory.
+const MAX_NODES: u64 = 1 << 24;
+
+/// Ranks on nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placement {
+    node_of: Vec<Node>,
+    /// How many of these are ranks; strands follow.
+    ranks: usize,
+    /// Index of each node's group.
+    group_of: Vec<u32>,
+    groups: Vec<NodeGroup>,
+    sites: usize,
+}
+
+/// One of several programs that run at once: how many tasks it has, and where they run if the machine does not say.
+#[derive(Debug, Clone)]
+pub struct Application<'a> {
+    /// Threads of each task.
+    pub threads: Vec<u32>,
+    /// Where the tasks run.
+    pub mapping: Option<&'a Mapping>,
+}
+
+impl Placement {
+    /// Places `ranks` on a machine; without a mapping of its own the machine's holds, without either one rank a node.
+    ///
+    /// # Errors
+    /// [`SimulateError::Placement`] if the mapping names other ranks or nodes than there are.
+    pub fn new(machine: &Machine, mapping: Option<&Mapping>, ranks: usize) -> Result<Placement, SimulateError> {
+        Placement::of_applications(machine, &[Application { threads: vec![1; ranks], mapping }])
+    }
+
+    /// Places the tasks of a program, with their threads and strands.
+    ///
+    /// # Errors
+    /// As [`Placement::new`].
+    pub fn of_program(
+        machine: &Machine,
+        mapping: Option<&Mapping>,
+        program: &Program,
+    ) -> Result<Placement, SimulateError> {
+        let application = Application { threads: program.threads_of_tasks(), mapping };
+        let mut placement = Placement::of_applications(machine, &[application])?;
+        let strands: Vec<Node> = program.strands().iter().map(|rank| placement.node(*rank)).collect();
+        placement.node_of.extend(strands);
+        Ok(placement)
+    }
+
+    /// Places several programs on a machine, each by a mapping of its own; the threads of a task run on one node, and
+    /// each is a rank, in the order of programs, tasks and threads.
+    ///
+    /// # Errors
+    /// As [`Placement::new`].
+    pub fn of_applications(machine: &Machine, applications: &[Application]) -> Result<Placement, SimulateError> {
+        // As many nodes as ranks means: as many as the largest program has tasks.
+        let ranks = applications.iter().map(|application| application.threads.len()).max().unwrap_or(0);
+        let groups = if machine.nodes.is_empty() {
+            vec![NodeGroup { count: 0, ..NodeGroup::default() }]
+        } else {
+            machine.nodes.clone()
+        };
+        let nodes: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+        if nodes > MAX_NODES {
+            let problem = format!("machine.nodes: found {nodes} nodes, expected at most {MAX_NODES}");
+            return Err(SimulateError::Placement(problem));
+        }
+        let mut group_of = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            // A count of 0 stands for as many nodes as there are ranks.
+            let count = if group.count == 0 { ranks } else { group.count as usize };
+            group_of.extend(std::iter::repeat_n(index as u32, count));
+        }
+        let sites = machine.further_sites.len() + 1;
+        if let Some(index) = groups.iter().position(|group| group.site as usize >= sites) {
+            let problem = format!(
+                "found site {}, expected a site below {sites}, as in machine.further_sites",
+                groups[index].site
+            );
+            return Err(SimulateError::Placement(format!("machine.nodes.{index}.site: {problem}")));
+        }
+        let mut node_of = Vec::new();
+        for (index, application) in applications.iter().enumerate() {
+            let own = index.checked_sub(1).and_then(|further| machine.further_mappings.get(further));
+            let mapping = application.mapping.or(own).or(machine.mapping.as_ref()).unwrap_or(&Mapping::RoundRobin);
+            let tasks = nodes_of_ranks(mapping, application.threads.len(), &group_of, &groups)?;
+            for (node, threads) in tasks.into_iter().zip(&application.threads) {
+                node_of.extend(std::iter::repeat_n(node, *threads as usize));
+            }
+        }
+        Ok(Placement { ranks: node_of.len(), node_of, group_of, groups, sites })
+    }
+
+    /// How many ranks it places.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// How many sites the machine has.
+    pub fn sites(&self) -> usize {
+        self.sites
+    }
+
+    /// By site: how many nodes it has.
+    pub fn nodes_of_sites(&self) -> Vec<u32> {
+        let mut nodes = vec![0; self.sites];
+        self.group_of.iter().for_each(|group| nodes[self.groups[*group as usize].site as usize] += 1);
+        nodes
+    }
+
+    /// The node of a rank.
+    pub fn node(&self, rank: Rank) -> Node {
+        self.node_of[rank.index()]
+    }
+
+    /// Index of the group of a node.
+    pub fn group_index(&self, node: Node) -> usize {
+        self.group_of[node.index()] as usize
+    }
+
+    /// The groups.
+    pub fn groups(&self) -> &[NodeGroup] {
+        &self.groups
+    }
+
+    /// What a rank's node is like.
+    pub fn group(&self, rank: Rank) -> &NodeGroup {
+        &self.groups[self.group_index(self.node(rank))]
+    }
+
+    /// How many nodes the machine has.
+    pub fn nodes(&self) -> usize {
+        self.group_of.len()
+    }
+
+    /// Whether every rank runs on the same node of the same group as there, whatever the groups are like.
+    pub fn places_like(&self, other: &Placement) -> bool {
+        self.node_of == other.node_of && self.group_of == other.group_of && self.groups.len() == other.groups.len()
+    }
+
+    /// Whether two ranks share a node anywhere.
+    pub fn is_shared(&self) -> bool {
+        let mut used = vec![false; self.nodes()];
+        self.node_of[..self.ranks].iter().any(|node| std::mem::replace(&mut used[node.index()], true))
+    }
+
+    /// Nodes with more ranks than processors, which take turns in reality.
+    pub fn oversubscribed(&self) -> usize {
+        let mut ranks = vec![0u32; self.nodes()];
+        self.node_of[..self.ranks].iter().for_each(|node| ranks[node.index()] += 1);
+        let more = |(node, ranks): (usize, &u32)| *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1);
+        ranks.iter().enumerate().filter(|entry| more(*entry)).count()
+    }
+}
+
+fn nodes_of_ranks(
+    mapping: &Mapping,
+    ranks: usize,
+    group_of: &[u32],
+    groups: &[NodeGroup],
+) -> Result<Vec<Node>, SimulateError> {
+    let nodes = group_of.len();
+    let found: Vec<u64> = match mapping {
+        Mapping::RoundRobin => (0..ranks as u64).map(|rank| rank % nodes.max(1) as u64).collect(),
+        Mapping::PerNode(each) => (0..ranks as u64).map(|rank| rank / u64::from((*each).max(1))).collect(),
+        Mapping::Fill => {
+            let cpus = |node: usize| groups[group_of[node] as usize].cpus.max(1) as usize;
+            let filled = (0..nodes).flat_map(|node| std::iter::repeat_n(node as u64, cpus(node)));
+            // Once all nodes are full, the rest goes to the last one, as in Dimemas.
+            filled.chain(std::iter::repeat(nodes.saturating_sub(1) as u64)).take(ranks).collect()
+        }
+        // A list may serve several programs: of one longer than needed the first part holds.
+        Mapping::List(list) => list.iter().take(ranks).map(|node| u64::from(*node)).collect(),
+    };
+    if found.len() != ranks {
+        let problem = format!("mapping: found places for {} ranks, expected {ranks}, as in the trace", found.len());
+        return Err(SimulateError::Placement(problem));
+    }
+    if let Some(rank) = found.iter().position(|node| *node >= nodes as u64) {
+        let node = found[rank];
+        let problem =
+            format!("mapping: found node {node} for rank {rank}, expected a node below {nodes}, as in the network");
+        return Err(SimulateError::Placement(problem));
+    }
+    Ok(found.into_iter().map(|node| Node(node as u32)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(counts: &[(u32, u32)]) -> Machine {
+        let group = |(count, cpus): &(u32, u32)| NodeGroup { count: *count, cpus: *cpus, ..NodeGroup::default() };
+        Machine { nodes: counts.iter().map(group).collect(), ..Machine::default() }
+    }
+
+    fn nodes(machine: &Machine, mapping: Mapping, ranks: usize) -> Vec<u32> {
+        let placement = Placement::new(machine, Some(&mapping), ranks).unwrap();
+        (0..ranks as u32).map(|rank| placement.node(Rank(rank)).0).collect()
+    }
+
+    #[test]
+    fn mappings_place_ranks_as_their_names_say() {
+        let machine = machine(&[(2, 2), (1, 1)]);
+        assert_eq!(nodes(&machine, Mapping::Fill, 7), [0, 0, 1, 1, 2, 2, 2]);
+        assert_eq!(nodes(&machine, Mapping::RoundRobin, 5), [0, 1, 2, 0, 1]);
+        assert_eq!(nodes(&machine, Mapping::PerNode(2), 5), [0, 0, 1, 1, 2]);
+        assert_eq!(nodes(&machine, Mapping::List(vec![2, 2, 0, 1]), 3), [2, 2, 0]);
+    }
+
+    #[test]
+    fn places_that_do_not_exist_are_refused() {
+        let machine = machine(&[(2, 1)]);
+        for mapping in [Mapping::PerNode(1), Mapping::List(vec![0, 1, 2]), Mapping::List(vec![0])] {
+            assert!(Placement::new(&machine, Some(&mapping), 3).is_err(), "{mapping:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where a message goes, by where its ranks run: inside a node, between nodes, to another site, by a connection.
+
+use super::SimulateError;
+use super::placement::Placement;
+use flowcast_model::network::Network;
+use flowcast_trace::program::Program;
+use flowcast_trace::words::Op;
+use flowcast_units::{Bytes, Node, Rank};
+
+/// The numbers of the kinds of ways, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside
+/// a node), then two (equal ones, so that odd means inside) for each group and site that its messages go to, then two
+/// for each dedicated connection.
+#[derive(Debug, Clone, Copy)]
+pub struct WayNumbers {
+    groups: usize,
+    sites: usize,
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// To another node of the site.
+    Between,
+    /// To the same node.
+    Inside,
+    /// To another site.
+    ToSite(usize),
+    /// To another site by a dedicated connection.
+    By(usize),
+}
+
+impl WayNumbers {
+    /// Of a placement.
+    pub fn new(placement: &Placement) -> WayNumbers {
+        WayNumbers { groups: placement.groups().len(), sites: placement.sites() }
+    }
+
+    /// The way of a message that leaves a node of this group.
+    pub fn number(self, group: usize, route: Route) -> usize {
+        match route {
+            Route::Between => 2 * group,
+            Route::Inside => 2 * group + 1,
+            Route::ToSite(site) => 2 * (self.groups + group * self.sites + site),
+            Route::By(connection) => 2 * (self.groups + self.groups * self.sites + connection),
+        }
+    }
+
+    /// Where the messages of a way go.
+    pub fn route(self, way: usize) -> Route {
+        let pair = way / 2;
+        match pair.checked_sub(self.groups) {
+            None if way.is_multiple_of(2) => Route::Between,
+            None => Route::Inside,
+            Some(far) if far < self.groups * self.sites => Route::ToSite(far % self.sites),
+            Some(far) => Route::By(far - self.groups * self.sites),
+        }
+    }
+}
+
+/// The kind of way of each message, as [`WayNumbers`] counts them. Empty if all messages go to other nodes of the same
+/// site from nodes of one group.
+pub fn ways_of(program: &Program, network: &Network, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
+    let numbers = WayNumbers::new(placement);
+    let connections = network.machine.wide_area.connections.len();
+    if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {
+        let problem = "found more than 32,767 kinds of ways (groups of nodes, times sites, and connections)";
+        return Err(SimulateError::Placement(problem.to_owned()));
+    }
+    if placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages() {
+        return Ok(Vec::new());
+    }
+    let mut ways = vec![0; program.messages() as usize];
+    for rank in (0..program.streams() as u32).map(Rank) {
+        let node = placement.node(rank);
+        let group = placement.group_index(node);
+        for (_, op) in program.ops(rank) {
+            if let Op::Send { class, slot } = op {
+                let class = &program.classes()[class as usize];
+                let to = placement.node(program.receiver(slot));
+                let route = route(network, placement, (node, to), (class.tag, class.size));
+                ways[slot as usize] = numbers.number(group, route) as u16;
+            }
+        }
+    }
+    Ok(ways)
+}
+
+/// Where a message between two nodes goes, by its tag and size.
+pub fn route(network: &Network, placement: &Placement, (from, to): (Node, Node), (tag, size): (i32, Bytes)) -> Route {
+    if from == to {
+        return Route::Inside;
+    }
+    let site = |node: Node| placement.groups()[placement.group_index(node)].site;
+    let sites = (site(from), site(to));
+    if sites.0 == sites.1 {
+        return Route::Between;
+    }
+    match network.machine.wide_area.connection(sites, tag, size) {
+        Some(connection) => Route::By(connection),
+        None => Route::ToSite(sites.1 as usize),
+    }
+}

@@ -1,0 +1,150 @@
+//! What a replayed run takes, in the terms in which a recorded one is measured.
+
+use super::journal::{Function, ops_of_instances};
+use super::outcome::Outcome;
+use super::record::{Accessed, Gathered, Observer, Received, Sent};
+use super::{Engine, SimulateError};
+use flowcast_trace::expand::operation_of;
+use flowcast_trace::program::Program;
+use flowcast_trace::read::REGION;
+use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
+use flowcast_units::{CollectiveOp, Time};
+
+/// Replays and says what took how long; `regions` are the names of the program's regions by number, from 1.
+///
+/// # Errors
+/// Those of the replay.
+pub fn predicted(program: &Program, engine: &Engine<'_>, regions: &[String]) -> Result<RunTimes, SimulateError> {
+    let mut watch = Watch {
+        program,
+        names: regions,
+        ops: ops_of_instances(program),
+        classes: vec![0; program.messages() as usize],
+        regions: vec![OpenRegions::default(); program.ranks()],
+        times: RunTimes::of_ranks(program.ranks()),
+    };
+    let outcome = engine.observed(&mut watch)?;
+    Ok(watch.finish(&outcome))
+}
+
+struct Watch<'a> {
+    program: &'a Program,
+    names: &'a [String],
+    ops: Vec<CollectiveOp>,
+    /// By slot.
+    classes: Vec<u32>,
+    /// By rank.
+    regions: Vec<OpenRegions>,
+    times: RunTimes,
+}
+
+impl Watch<'_> {
+    fn finish(mut self, outcome: &Outcome) -> RunTimes {
+        self.times.total = outcome.makespan();
+        self.times.communication = outcome.ranks.iter().map(|rank| rank.communication()).collect();
+        self.times.computation = outcome.ranks.iter().map(|rank| rank.compute).collect();
+        for regions in &self.regions {
+            regions.sums().iter().for_each(|(name, time)| self.times.add_region(name, *time));
+        }
+        self.times
+    }
+
+    /// Inside a collective that is carried out by messages, the time is the collective's; that of a strand is nobody's.
+    fn add(&mut self, rank: u32, slot: u32, own: Function, nanos: f64) {
+        if rank as usize >= self.program.ranks() {
+            return;
+        }
+        let class = &self.program.classes()[self.classes[slot as usize] as usize];
+        let call = match (operation_of(class), own) {
+            (Some(op), _) => op.name(),
+            (None, Function::Send | Function::Isend) => SENDING,
+            (None, _) => RECEIVING,
+        };
+        self.times.add_call(call, Time::from_nanos(nanos));
+    }
+
+    fn is_immediate(&self, slot: u32) -> bool {
+        self.program.classes()[self.classes[slot as usize] as usize].mode.immediate
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+        self.classes[slot as usize] = sent.class;
+        self.add(rank, slot, Function::Send, sent.end - sent.call);
+    }
+
+    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+        let own = if self.is_immediate(slot) { Function::Wait } else { Function::Send };
+        self.add(rank, slot, own, end - start);
+    }
+
+    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+        self.add(rank, slot, Function::Recv, received.end - received.call);
+    }
+
+    fn accessed(&mut self, _rank: u32, accessed: Accessed) {
+        self.times.add_call(OTHER, Time::from_nanos(accessed.end - accessed.call));
+    }
+
+    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+        if rank as usize >= self.program.ranks() {
+            return;
+        }
+        let op = self.ops[gathered.instance as usize];
+        self.times.add_call(op.name(), Time::from_nanos(gathered.end - gathered.call));
+    }
+
+    fn marked(&mut self, rank: u32, event: u32, time: f64) {
+        let (kind, value) = self.program.events()[event as usize];
+        if kind != REGION {
+            return;
+        }
+        let regions = &mut self.regions[rank as usize];
+        let name = usize::try_from(value - 1).ok().and_then(|at| self.names.get(at));
+        match name {
+            Some(name) => regions.begin(name, Time::from_nanos(time)),
+            None => regions.end(Time::from_nanos(time)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::Rendezvous;
+    use crate::placement::Placement;
+    use flowcast_model::network::Network;
+    use flowcast_trace::{ReadOptions, SharedBytes, Trace};
+    use std::sync::Arc;
+
+    /// Rank 0 computes 1 ms and sends 1000 bytes to rank 1 inside region 1; a barrier follows.
+    const TRACE: &str = "#DIMEMAS:\"x\":1,0:2(1,1),1\nd:1:1:2:0:1\n20:0:0:60000019:1\n1:0:0:0.001000000\n\
+                         2:0:0:1:-1:1000:7:1:0\n20:0:0:60000019:0\n10:0:0:0:1:0:0:0:0:1\n20:1:0:60000019:1\n\
+                         3:1:0:0:-1:1000:7:1:0\n20:1:0:60000019:0\n10:1:0:0:1:0:0:0:0:1\n";
+
+    fn program() -> Program {
+        let mut none = |_: &str| -> std::io::Result<SharedBytes> { Err(std::io::ErrorKind::NotFound.into()) };
+        match flowcast_trace::read("x.dim", Arc::new(TRACE.as_bytes()), &mut none, ReadOptions::default()).unwrap() {
+            Trace::Program(program) => program,
+            Trace::Schedule(_) => panic!("a .dim is a program"),
+        }
+    }
+
+    #[test]
+    fn calls_ranks_and_regions_have_the_times_of_a_hand_calculation() {
+        let text = "schema = \"flowcast/network/1\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"10us\"\n\
+                    bandwidth = \"1MB/s\"\n[collectives]\ndefault = \"NULL | NULL\"\n";
+        let (network, program) = (Network::from_toml(text, &[]).unwrap(), program());
+        let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+        let engine = Engine::new(&program, &network, placement, Rendezvous::of(&network, None)).unwrap();
+        let times = predicted(&program, &engine, &["solve".to_owned()]).unwrap();
+        // The message takes 10 us and 1 ms, after 1 ms of computation.
+        assert_eq!(times.total, Time::from_micros(2010.0));
+        assert_eq!(times.communication, [Time::from_micros(1010.0), Time::from_micros(2010.0)]);
+        assert_eq!(times.computation, [Time::from_micros(1000.0), Time::ZERO]);
+        assert_eq!(times.calls[RECEIVING], Time::from_micros(2010.0));
+        assert_eq!(times.calls["Barrier"], Time::from_micros(1010.0));
+        assert_eq!(times.regions["solve"], Time::from_micros(2010.0));
+    }
+}

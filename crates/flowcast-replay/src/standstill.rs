@@ -1,0 +1,119 @@
+//! Where the ranks stand when none can go on, told so that the records at fault are found.
+
+use super::SimulateError;
+use super::deadlock::{Wait, deadlock};
+use flowcast_trace::program::Program;
+use flowcast_trace::words::{self, Op};
+use flowcast_units::{Bytes, Rank};
+
+/// Where a rank stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stand {
+    /// Its instruction.
+    pub at: usize,
+    /// The slot of its next receive.
+    pub next_slot: u32,
+    /// Whether it has begun the instruction.
+    pub entered: bool,
+    /// Whether it has ended.
+    pub done: bool,
+    /// The slot of the send that it waits for, if the instruction is such a wait.
+    pub send: Option<u32>,
+}
+
+/// A program that came to a stop.
+pub struct Standstill<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// By rank.
+    pub ranks: Vec<Stand>,
+}
+
+impl Standstill<'_> {
+    /// The error that tells who waits for whom.
+    pub fn explain(&self) -> SimulateError {
+        let stopped = self.ranks.iter().enumerate().filter(|(_, stand)| !stand.done);
+        let waits: Vec<Wait> = stopped.map(|(rank, stand)| self.explain_wait(Rank(rank as u32), stand)).collect();
+        deadlock(&waits)
+    }
+
+    fn explain_wait(&self, rank: Rank, stand: &Stand) -> Wait {
+        let words = self.program.words(rank);
+        let record = 1 + (0..).scan(0, |at, _| next_begin(words, at, stand.at)).count() as u32;
+        let (what, on) = match words::decode(words, stand.at).map(|(op, _)| op) {
+            Some(Op::Recv) => self.explain_message(stand.next_slot),
+            Some(Op::WaitRecv(own)) => self.explain_message(self.program.first_slot(rank) + own),
+            Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
+            Some(Op::WaitSend(_)) => self.explain_receiver(0, stand.send.unwrap_or(0)),
+            Some(Op::Collective { instance, .. } | Op::WaitCollective(instance)) => self.explain_collective(instance),
+            Some(Op::Access(access)) => match self.program.accesses()[access as usize].target() {
+                Some(target) => (format!("a lock on the memory of rank {target}"), Vec::new()),
+                None => ("the file system".to_owned(), Vec::new()),
+            },
+            _ => ("an instruction that can be read (the compiled trace is damaged)".to_owned(), Vec::new()),
+        };
+        Wait { rank, owner: self.program.owner(rank), place: self.program.place(rank, record), what, on }
+    }
+
+    fn explain_message(&self, slot: u32) -> (String, Vec<Rank>) {
+        let found = (0..self.program.streams() as u32).map(Rank).find_map(|rank| {
+            let send = self.program.ops(rank).find_map(|(_, op)| match op {
+                Op::Send { class, slot: filled } if filled == slot => Some(class),
+                _ => None,
+            });
+            send.map(|class| (rank, self.program.classes()[class as usize]))
+        });
+        match found {
+            Some((rank, class)) => {
+                let from = self.program.owner(rank);
+                let text =
+                    format!("a message from rank {from} (tag {}, communicator {})", class.tag, class.communicator);
+                (text, vec![rank])
+            }
+            None => ("a message that nobody sends".to_owned(), Vec::new()),
+        }
+    }
+
+    fn explain_receiver(&self, class: u32, slot: u32) -> (String, Vec<Rank>) {
+        let receiver = self.program.receiver(slot);
+        let Bytes(size) = self.program.classes()[class as usize].size;
+        let shown = self.program.owner(receiver);
+        (format!("rank {shown} to receive its message ({size} bytes, synchronous)"), vec![receiver])
+    }
+
+    fn explain_collective(&self, instance: u32) -> (String, Vec<Rank>) {
+        let communicator = &self.program.communicators()[self.program.instances()[instance as usize] as usize];
+        let members = communicator.members.iter().copied();
+        let missing: Vec<Rank> = members.filter(|member| self.has_yet_to_call(*member, instance)).collect();
+        let names: Vec<String> = missing.iter().take(8).map(|rank| self.program.owner(*rank).to_string()).collect();
+        (format!("rank {} in a collective on communicator {}", names.join(", "), communicator.id), missing)
+    }
+
+    /// Whether a rank still has this execution of a collective before it.
+    fn has_yet_to_call(&self, rank: Rank, instance: u32) -> bool {
+        let words = self.program.words(rank);
+        let stand = &self.ranks[rank.index()];
+        let mut at = stand.at;
+        while let Some((op, next)) = words::decode(words, at) {
+            if matches!(op, Op::Collective { instance: own, .. } if own == instance) {
+                return at != stand.at || !stand.entered;
+            }
+            at = next;
+        }
+        false
+    }
+}
+
+/// The start of the record after the one at `at`, if it is not behind `end`; advances `at`.
+fn next_begin(words: &[u32], at: &mut usize, end: usize) -> Option<()> {
+    loop {
+        let (_, next) = words::decode(words, *at)?;
+        *at = next;
+        if next > end || next >= words.len() {
+            return None;
+        }
+        if !words::continues(words, next) {
+            return Some(());
+        }
+    }
+}

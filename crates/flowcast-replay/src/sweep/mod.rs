@@ -1,0 +1,178 @@
+//! Many what-ifs of one program in one go: the same replay on networks that differ in their numbers.
+//!
+//! Without contention the order in which a [`Replay`](crate::walk::Replay) runs the ranks does not depend on times, so one walk over the
+//! instructions serves many networks: every time becomes an array with one *lane* for each network. The arithmetic of
+//! each lane is that of a replay, operation for operation, so that the results are equal to the bit.
+//!
+//! Networks share a walk if they place the ranks alike and agree on which messages wait for their receiver; others
+//! walk apart. Where links, buses or processors are limited, the order does depend on times, and each network has a
+//! replay of its own.
+
+mod collectives;
+mod engine;
+mod lane_costs;
+mod slots;
+mod times;
+
+use super::contention;
+use super::costs::{Costs, Rendezvous};
+use super::outcome::Outcome;
+use super::placement::Placement;
+use super::routes::ways_of;
+use super::{Engine, SimulateError};
+use flowcast_model::machine::Mapping;
+use flowcast_model::network::Network;
+use flowcast_trace::program::Program;
+use flowcast_units::Time;
+use lane_costs::LaneCosts;
+
+/// How many networks share a walk at most.
+pub const WIDEST: usize = WIDE;
+
+const WIDE: usize = 32;
+const NARROW: usize = 8;
+
+/// One network to replay the program on.
+#[derive(Debug, Clone)]
+pub struct WhatIf {
+    network: Network,
+    placement: Placement,
+    rendezvous: Rendezvous,
+}
+
+impl WhatIf {
+    /// Places the ranks of a program; without a mapping of its own the network's holds.
+    ///
+    /// # Errors
+    /// [`SimulateError::Placement`].
+    pub fn new(
+        program: &Program,
+        network: Network,
+        mapping: Option<&Mapping>,
+        rendezvous_from: Option<flowcast_units::Bytes>,
+    ) -> Result<WhatIf, SimulateError> {
+        let placement = Placement::of_program(&network.machine, mapping, program)?;
+        let rendezvous = Rendezvous::of(&network, rendezvous_from);
+        Ok(WhatIf { network, placement, rendezvous })
+    }
+
+    /// The replay on its own.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn replay<'a>(&self, program: &'a Program) -> Result<Engine<'a>, SimulateError> {
+        Engine::new(program, &self.network, self.placement.clone(), self.rendezvous)
+    }
+
+    fn is_limited(&self) -> bool {
+        contention::is_needed(&self.network, &self.placement)
+    }
+}
+
+/// When the ranks end on one of the networks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SetOutcome {
+    /// When each rank's last record was done.
+    pub ends: Vec<Time>,
+    /// Each rank's time in the program's own computation.
+    pub computes: Vec<Time>,
+}
+
+impl SetOutcome {
+    /// When the last rank ended.
+    pub fn makespan(&self) -> Time {
+        self.ends.iter().copied().fold(Time::ZERO, Time::max)
+    }
+
+    /// The part of the ranks' time that is not the program's own computation, 0 to 1.
+    pub fn communication_share(&self) -> f64 {
+        let total: Time = self.ends.iter().copied().sum();
+        let compute: Time = self.computes.iter().copied().sum();
+        if total == Time::ZERO { 0.0 } else { (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0) }
+    }
+}
+
+impl From<&Outcome> for SetOutcome {
+    fn from(outcome: &Outcome) -> SetOutcome {
+        SetOutcome {
+            ends: outcome.ranks.iter().map(|rank| rank.end).collect(),
+            computes: outcome.ranks.iter().map(|rank| rank.compute).collect(),
+        }
+    }
+}
+
+/// Replays the program on every network; results in the order of the networks.
+///
+/// # Errors
+/// As [`Engine::new`] and [`Engine::run`].
+pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, SimulateError> {
+    let prepared: Vec<Costs> = what_ifs
+        .iter()
+        .map(|what_if| Costs::new(program, &what_if.network, &what_if.placement, what_if.rendezvous))
+        .collect();
+    let mut outcomes = vec![SetOutcome::default(); what_ifs.len()];
+    for alike in groups(what_ifs, &prepared) {
+        let first = &what_ifs[alike[0]];
+        if first.is_limited() || alike.len() == 1 || !program.accesses().is_empty() {
+            for index in alike {
+                outcomes[index] = SetOutcome::from(&what_ifs[index].replay(program)?.run()?);
+            }
+            continue;
+        }
+        let ways = ways_of(program, &first.network, &first.placement)?;
+        let waits = prepared[alike[0]].has_rendezvous();
+        let awaited = if waits { slots::awaited_sends(program) } else { Vec::new() };
+        let walked = Walked { program, placement: &first.placement, ways: &ways, awaited: &awaited };
+        for pass in alike.chunks(WIDE) {
+            let costs: Vec<&Costs> = pass.iter().map(|index| &prepared[*index]).collect();
+            let ended = walked.walk(&costs);
+            // Whether ranks wait for each other for ever does not depend on times; a replay tells the story.
+            let Some(ended) = ended else { return Err(stopped(first.replay(program)?)) };
+            pass.iter().zip(ended).for_each(|(index, outcome)| outcomes[*index] = outcome);
+        }
+    }
+    Ok(outcomes)
+}
+
+fn stopped(replay: Engine<'_>) -> SimulateError {
+    replay.run().err().unwrap_or_else(|| SimulateError::Placement("found a walk that stopped".into()))
+}
+
+/// What the networks of a walk have in common.
+#[derive(Clone, Copy)]
+struct Walked<'a> {
+    program: &'a Program,
+    placement: &'a Placement,
+    /// The kind of way of each message; empty if all go the same kind of way.
+    ways: &'a [u16],
+    /// By slot, if any sender waits for its receiver: whether the sender ever asks when it may go on.
+    awaited: &'a [bool],
+}
+
+impl Walked<'_> {
+    fn walk(&self, costs: &[&Costs]) -> Option<Vec<SetOutcome>> {
+        if costs.len() <= NARROW {
+            engine::walk(self, &LaneCosts::<NARROW>::new(costs))
+        } else {
+            engine::walk(self, &LaneCosts::<WIDE>::new(costs))
+        }
+    }
+}
+
+/// The networks that may share a walk.
+fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for index in 0..what_ifs.len() {
+        let alike = |group: &&mut Vec<usize>| {
+            let first = group[0];
+            what_ifs[first].is_limited() == what_ifs[index].is_limited()
+                && what_ifs[first].placement.places_like(&what_ifs[index].placement)
+                && costs[first].waits_like(&costs[index])
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}

@@ -1,0 +1,430 @@
+//! How messages get from sender to receiver in a replay: undisturbed, or sharing the network with the others.
+//!
+//! A message is a flow: it departs when its sender's processor is through with it, spends its latency undisturbed,
+//! and then moves at the rate that a sharing model leaves it among all that are under way (RR-5910 section 5.3,
+//! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use super::SimulateError;
+use super::costs::{ClassCost, Rendezvous};
+use super::outcome::Outcome;
+use super::packet_transit::Packets;
+use super::placement::Placement;
+use super::record::{Observer, Recorder, Unobserved};
+use crate::walk::Replay;
+use flowcast_flows::traffic::{Rule, Traffic};
+use flowcast_model::cluster::flow::Flow;
+use flowcast_model::cluster::racks::Racks;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::fabric::{Fabric, Path};
+use flowcast_model::sharing::model::Model;
+use flowcast_trace::access::{Access, TransferKind};
+use flowcast_trace::program::Program;
+use flowcast_trace::words::Op;
+use flowcast_units::{Bytes, Node, Rank, Time};
+
+/// The way of messages between nodes.
+pub trait Transit {
+    /// Whether messages disturb each other; otherwise nothing below is ever called.
+    const SHARED: bool;
+
+    /// Whether what sender and receiver tell each other before a message goes over the network as well. Then messages
+    /// depart when they are offered, and it is told what the ranks do.
+    const HANDSHAKES: bool = false;
+
+    /// A message leaves its sender, or is offered.
+    fn depart(&mut self, departure: Departure);
+
+    /// A message that was offered is wanted.
+    fn want(&mut self, _slot: u32, _wanted: Wanted) {}
+
+    /// A rank waits since this time, or is done: it looks at what comes, and answers.
+    fn wait(&mut self, _rank: u32, _since: f64) {}
+
+    /// A rank goes on, and looks at nothing until it waits again.
+    fn go_on(&mut self, _rank: u32) {}
+
+    /// What happens next to a message, once no rank can go on without that; nothing that happens after `limit`.
+    ///
+    /// # Errors
+    /// Those of the sharing model.
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError>;
+}
+
+/// A message that leaves its sender, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Departure {
+    /// Its slot; from the number of messages on, a one-sided transfer.
+    pub slot: u32,
+    /// When its sender's processor was through with it.
+    pub start: f64,
+    /// Its bytes.
+    pub size: Bytes,
+    /// What it would cost alone.
+    pub cost: ClassCost,
+    /// If it is offered first, where that takes the network.
+    pub offer: Option<Offer>,
+    /// The part of the delay that is not shared.
+    pub latency: f64,
+    /// Of a one-sided transfer: from where to where its data go.
+    pub ends: Option<(Node, Node)>,
+}
+
+/// A message that goes when its receiver has answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offer {
+    /// Who sends it.
+    pub from: u32,
+    /// Who receives it.
+    pub to: u32,
+    /// If the receiver has posted it already.
+    pub wanted: Option<Wanted>,
+}
+
+/// A receive that was posted, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// When.
+    pub since: f64,
+    /// When the rank had last looked at what came: an offer from before is answered at once.
+    pub looked: f64,
+}
+
+/// What happens to a message under way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// Its sender may go on: the system holds the rest of it.
+    Held {
+        /// Its slot.
+        slot: u32,
+        /// Since when, in nanoseconds.
+        since: f64,
+    },
+    /// It has arrived.
+    Arrived(Delivery),
+}
+
+/// A message that has arrived.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Delivery {
+    /// Its slot.
+    pub slot: u32,
+    /// When it left.
+    pub start: f64,
+    /// When its last byte arrived.
+    pub arrival: f64,
+    /// When its last byte had left the sender.
+    pub left: f64,
+}
+
+/// Messages do not disturb each other.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Undisturbed;
+
+impl Transit for Undisturbed {
+    const SHARED: bool = false;
+
+    fn depart(&mut self, _departure: Departure) {}
+
+    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        Ok(None)
+    }
+}
+
+/// Messages share the links of a fabric.
+pub struct Shared {
+    /// The paths of the messages under way, by place; places are used again.
+    fabric: Fabric,
+    /// The paths that there are.
+    routes: Vec<Path>,
+    /// By slot.
+    route_of: Vec<u32>,
+    /// By ends: the path of one-sided transfers.
+    transfers: BTreeMap<(Node, Node), Path>,
+    traffic: Traffic,
+    /// Messages that have departed, by place.
+    voyages: Vec<Voyage>,
+    free: Vec<u32>,
+    /// Places of messages whose latency is not over, by the time when it is, then by slot.
+    coming: BinaryHeap<Reverse<(Time, u32, u32)>>,
+    now: Time,
+    /// Messages that have arrived and were not yet asked for; the last is the next.
+    arrived: Vec<Delivery>,
+}
+
+/// A message that has departed.
+#[derive(Debug, Clone, Copy)]
+struct Voyage {
+    slot: u32,
+    start: f64,
+    latency: f64,
+    /// Time that the rest takes at the whole rate.
+    work: f64,
+}
+
+impl Shared {
+    /// For the messages of a program on placed ranks.
+    ///
+    /// # Errors
+    /// A topology that has no place for a node.
+    pub(super) fn new(
+        program: &Program,
+        placement: &Placement,
+        network: &Network,
+        rule: Rule,
+    ) -> Result<Shared, SharingError> {
+        let sends = |rank: Rank| {
+            program.ops(rank).filter_map(|(_, op)| match op {
+                Op::Send { slot, .. } => Some((slot, program.receiver(slot))),
+                _ => None,
+            })
+        };
+        let routes = routes_of((program.streams(), program.messages() as usize), placement, sends);
+        Shared::of(routes, transfers_of(program, placement), (network, rule))
+    }
+
+    /// For what so many ranks send, in so many slots: `sends` gives slot and receiver of each message of a rank.
+    ///
+    /// # Errors
+    /// As [`Shared::new`].
+    pub(super) fn between<I: Iterator<Item = (u32, Rank)>>(
+        counts: (usize, usize),
+        placement: &Placement,
+        sends: impl Fn(Rank) -> I,
+        by: (&Network, Rule),
+    ) -> Result<Shared, SharingError> {
+        Shared::of(routes_of(counts, placement, sends), Vec::new(), by)
+    }
+
+    fn of(
+        (mut flows, route_of): (Vec<Flow>, Vec<u32>),
+        transfers: Vec<Flow>,
+        (network, rule): (&Network, Rule),
+    ) -> Result<Shared, SharingError> {
+        let messages = flows.len();
+        flows.extend(transfers);
+        let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
+        let traffic = Traffic::new(&fabric, rule);
+        let mut routes = std::mem::take(&mut fabric.paths);
+        let paths = routes.split_off(messages);
+        Ok(Shared {
+            routes,
+            transfers: flows[messages..].iter().map(|flow| (flow.src, flow.dst)).zip(paths).collect(),
+            fabric,
+            route_of,
+            traffic,
+            voyages: Vec::new(),
+            free: Vec::new(),
+            coming: BinaryHeap::new(),
+            now: Time::ZERO,
+            arrived: Vec::new(),
+        })
+    }
+
+    /// A place for a message that departs.
+    fn board(&mut self, voyage: Voyage, ends: Option<(Node, Node)>) -> u32 {
+        let path = match ends {
+            Some(ends) => self.transfers[&ends],
+            None => self.routes[self.route_of[voyage.slot as usize] as usize],
+        };
+        if let Some(place) = self.free.pop() {
+            (self.voyages[place as usize], self.fabric.paths[place as usize]) = (voyage, path);
+            return place;
+        }
+        self.voyages.push(voyage);
+        self.fabric.paths.push(path);
+        self.voyages.len() as u32 - 1
+    }
+
+    fn arrive(&mut self, place: u32) {
+        let Voyage { slot, start, latency, .. } = self.voyages[place as usize];
+        let arrival = self.now.as_nanos();
+        self.arrived.push(Delivery { slot, start, arrival, left: arrival - latency });
+        self.free.push(place);
+    }
+
+    /// Ends all messages whose last byte passes now; ends come before starts.
+    fn end_messages(&mut self) {
+        while let Some(place) = self.traffic.end_next(&self.fabric, self.now) {
+            self.arrive(place);
+        }
+        self.order_arrivals();
+    }
+
+    fn start_messages(&mut self) {
+        while let Some(Reverse((time, _, place))) = self.coming.peek().copied()
+            && time <= self.now
+        {
+            self.coming.pop();
+            match self.voyages[place as usize].work {
+                0.0 => self.arrive(place),
+                work => self.traffic.start(&self.fabric, place, self.now, Time::from_nanos(work)),
+            }
+        }
+        self.order_arrivals();
+    }
+
+    /// The caller takes from the end.
+    fn order_arrivals(&mut self) {
+        self.arrived.sort_unstable_by_key(|delivery| Reverse(delivery.slot));
+    }
+}
+
+impl Transit for Shared {
+    const SHARED: bool = true;
+
+    fn depart(&mut self, departure: Departure) {
+        let Departure { slot, start, cost, latency, ends, .. } = departure;
+        let work = (cost.delay - latency).max(0.0);
+        let place = self.board(Voyage { slot, start, latency, work }, ends);
+        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, place)));
+    }
+
+    fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        loop {
+            if let Some(delivery) = self.arrived.pop() {
+                return Ok(Some(Progress::Arrived(delivery)));
+            }
+            let start = self.coming.peek().map(|Reverse((time, ..))| *time);
+            // Whatever starts now starts together.
+            if start.is_none_or(|start| start > self.now) {
+                self.traffic.share_out(&self.fabric, self.now)?;
+            }
+            let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
+            let next = start.into_iter().chain(end).chain(step).min();
+            let Some(next) = next.filter(|next| limit.is_none_or(|limit| *next <= limit)) else { return Ok(None) };
+            self.now = next.max(self.now);
+            if end.is_some_and(|end| end <= self.now) {
+                self.end_messages();
+            } else if start.is_some_and(|start| start <= self.now) {
+                self.start_messages();
+            } else {
+                self.traffic.step(&self.fabric);
+            }
+        }
+    }
+}
+
+/// A program whose messages share the network by a model.
+pub struct SharedReplay<'a> {
+    program: &'a Program,
+    network: Network,
+    placement: Placement,
+    model: Model,
+    seed: Option<u64>,
+    replay: Replay<'a>,
+}
+
+impl<'a> SharedReplay<'a> {
+    /// Computes the costs of all messages.
+    ///
+    /// # Errors
+    /// As [`Replay::new`].
+    pub fn new(
+        program: &'a Program,
+        network: &Network,
+        placement: Placement,
+        rendezvous: Rendezvous,
+        model: Model,
+    ) -> Result<SharedReplay<'a>, SimulateError> {
+        let replay = Replay::new(program, network, placement.clone(), rendezvous)?;
+        Ok(SharedReplay { program, network: network.clone(), placement, model, seed: None, replay })
+    }
+
+    /// With random times of hosts, where messages go packet by packet.
+    #[must_use]
+    pub fn disturbed(self, seed: u64) -> SharedReplay<'a> {
+        SharedReplay { seed: Some(seed), ..self }
+    }
+
+    /// The same program without sharing, for its costs.
+    pub fn free(&self) -> &Replay<'a> {
+        &self.replay
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`], [`SimulateError::Sharing`].
+    pub fn run(&self) -> Result<Outcome, SimulateError> {
+        self.observed(&mut Unobserved)
+    }
+
+    /// Runs and tells an observer what happens.
+    ///
+    /// # Errors
+    /// As [`SharedReplay::run`].
+    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
+        let Some(rule) = Rule::of(self.model, &self.network)? else {
+            let mut packets = Packets::new(self.program, &self.placement, &self.network, self.seed)?;
+            return self.replay.through(observer, &mut packets);
+        };
+        let mut shared = Shared::new(self.program, &self.placement, &self.network, rule)?;
+        self.replay.through(observer, &mut shared)
+    }
+
+    /// Runs and keeps what happened.
+    ///
+    /// # Errors
+    /// As [`SharedReplay::run`].
+    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
+        let mut recorder = Recorder::new(self.program);
+        let outcome = self.observed(&mut recorder)?;
+        Ok((outcome, recorder))
+    }
+}
+
+/// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot
+/// takes.
+fn routes_of<I: Iterator<Item = (u32, Rank)>>(
+    (ranks, slots): (usize, usize),
+    placement: &Placement,
+    sends: impl Fn(Rank) -> I,
+) -> (Vec<Flow>, Vec<u32>) {
+    const NONE: u32 = u32::MAX;
+    let mut flows = Vec::new();
+    let mut route_of = vec![0; slots];
+    // Ranks by node, so that one row of numbers is enough.
+    let mut ranks: Vec<Rank> = (0..ranks as u32).map(Rank).collect();
+    ranks.sort_by_key(|rank| placement.node(*rank));
+    let mut known = vec![NONE; placement.nodes()];
+    for of_one_node in ranks.chunk_by(|one, other| placement.node(*one) == placement.node(*other)) {
+        let src = placement.node(of_one_node[0]);
+        let first = flows.len();
+        for (slot, receiver) in of_one_node.iter().flat_map(|rank| sends(*rank)) {
+            let dst = placement.node(receiver);
+            let number = &mut known[dst.index()];
+            if *number == NONE {
+                *number = flows.len() as u32;
+                flows.push(Flow { id: *number, src, dst, size: Bytes(0), start: Time::ZERO });
+            }
+            route_of[slot as usize] = *number;
+        }
+        flows[first..].iter().for_each(|flow| known[flow.dst.index()] = NONE);
+    }
+    (flows, route_of)
+}
+
+/// A flow for each pair of nodes between which one-sided transfers go.
+pub(super) fn transfers_of(program: &Program, placement: &Placement) -> Vec<Flow> {
+    let ranks = if program.accesses().is_empty() { 0 } else { program.ranks() as u32 };
+    let mut ends = BTreeSet::new();
+    for rank in (0..ranks).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            let Op::Access(access) = op else { continue };
+            let Access::Transfer { kind, target, .. } = program.accesses()[access as usize] else { continue };
+            let (own, other) = (placement.node(rank), placement.node(target));
+            if own != other {
+                ends.insert(if kind == TransferKind::Get { (other, own) } else { (own, other) });
+            }
+        }
+    }
+    let flow = |((src, dst), id)| Flow { id, src, dst, size: Bytes(0), start: Time::ZERO };
+    ends.into_iter().zip(0..).map(flow).collect()
+}
+
+#[cfg(test)]
+mod tests;

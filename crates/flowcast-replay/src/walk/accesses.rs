@@ -1,0 +1,193 @@
+//! One-sided communication and files in a replay without contention.
+//!
+//! | operation | the rank | its data |
+//! |---|---|---|
+//! | put, get, accumulate | spends the overhead of a send, goes on | are done after latency and `size/bandwidth`, as a message's; the target's processor takes no part |
+//! | flush | waits until its transfers to the target are done | |
+//! | lock | spends the overhead, then a latency for the request, waits for others' locks, a latency for the answer | |
+//! | unlock | as flush; the lock is free then | |
+//! | fence | as flush, then a barrier of all ranks of the window | |
+//! | file | waits for one of the places at the file system, then `latency + size/bandwidth` | |
+//!
+//! For locks and files the order of requests in time counts. Ranks run as far as they can; when none can, the earliest
+//! request is served, or the message that arrives before it. No earlier one can come after it, because whatever else a
+//! rank waits for follows from a later request or arrival. Where messages share the network, transfers share it with them.
+
+use super::{Engine, RankState, Step, route};
+use crate::accesses::{Done, Memory, Requests, Transfers};
+use crate::costs::{ClassCost, PathCosts};
+use crate::record::{Accessed, Observer};
+use crate::routes::WayNumbers;
+use crate::transit::{Delivery, Departure, Transit};
+use flowcast_trace::access::{Access, TransferKind};
+use flowcast_units::{Bytes, Rank};
+
+/// All accesses that are under way.
+#[derive(Default)]
+pub struct Accesses {
+    pub requests: Requests,
+    transfers: Transfers,
+    /// Transfers that share the network, by number; numbers are used again.
+    flights: Vec<Flight>,
+    free: Vec<u32>,
+}
+
+/// A transfer that shares the network.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    rank: u32,
+    memory: Memory,
+    cost: ClassCost,
+    latency: f64,
+}
+
+impl Accesses {
+    /// Of so many ranks.
+    pub fn new(ranks: usize) -> Accesses {
+        Accesses { requests: Requests::new(ranks), transfers: Transfers::new(ranks), ..Accesses::default() }
+    }
+
+    fn take_off(&mut self, flight: Flight) -> u32 {
+        self.transfers.start(flight.rank, flight.memory);
+        if let Some(number) = self.free.pop() {
+            self.flights[number as usize] = flight;
+            return number;
+        }
+        self.flights.push(flight);
+        self.flights.len() as u32 - 1
+    }
+}
+
+impl<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, T, RENDEZVOUS, MANY_WAYS>
+where
+    O: Observer,
+    T: Transit,
+{
+    #[inline(never)]
+    pub(super) fn access(&mut self, rank: u32, state: &mut RankState, index: u32) -> Step {
+        match self.program.accesses()[index as usize] {
+            Access::Transfer { kind, window, target, size } => {
+                self.transfer_data(rank, state, (index, kind, size), (window, target));
+                Step::GoOn
+            }
+            Access::Flush { window, target } => self.flush(rank, state, index, (window, target)),
+            Access::Unlock { window, target } => {
+                let step = self.flush(rank, state, index, (window, Some(target)));
+                if let Step::GoOn = step {
+                    self.accesses.requests.unlock((window, target.0), state.time, &mut self.ready);
+                }
+                step
+            }
+            access @ Access::Lock { target, .. } => self.lock(rank, state, (index, access), target),
+            access @ Access::File { .. } => self.file(rank, state, index, access),
+        }
+    }
+
+    fn path_to(&self, rank: u32, target: Rank) -> &'a PathCosts {
+        let (from, to) = (self.placement.node(Rank(rank)), self.placement.node(target));
+        // One-sided communication has no tag by which a dedicated connection could be chosen, and no size yet.
+        let route = route(self.costs.network(), self.placement, (from, to), (0, Bytes(0)));
+        &self.costs.paths[WayNumbers::new(self.placement).number(self.placement.group_index(from), route)]
+    }
+
+    fn transfer_data(
+        &mut self,
+        rank: u32,
+        state: &mut RankState,
+        (index, kind, size): (u32, TransferKind, Bytes),
+        (window, target): (i32, Rank),
+    ) {
+        let path = self.path_to(rank, target);
+        let cost = path.accesses[index as usize];
+        let (call, start, came) = state.begin_send(path.send_overhead, cost.busy);
+        let memory = (window, target.0);
+        let (own, other) = (self.placement.node(Rank(rank)), self.placement.node(target));
+        if T::SHARED && own != other {
+            let number = self.accesses.take_off(Flight { rank, memory, cost, latency: path.latency });
+            let slot = self.program.messages() + number;
+            let ends = if kind == TransferKind::Get { (other, own) } else { (own, other) };
+            self.transit.depart(Departure {
+                slot,
+                start: came,
+                size,
+                cost,
+                offer: None,
+                latency: path.latency,
+                ends: Some(ends),
+            });
+        } else {
+            self.accesses.transfers.start(rank, memory);
+            let done = Done { at: came + cost.delay, latency: path.latency, conflict: 0.0 };
+            self.accesses.transfers.end(rank, memory, done);
+        }
+        let nothing =
+            Accessed { access: index, call, start, came, processor: 0.0, queued: 0.0, latency: 0.0, end: came };
+        self.observer.accessed(rank, nothing);
+    }
+
+    /// A transfer that shared the network is done.
+    pub(super) fn transferred(&mut self, number: u32, delivery: Delivery) {
+        let Flight { rank, memory, cost, latency } = self.accesses.flights[number as usize];
+        self.accesses.free.push(number);
+        let Delivery { start, arrival, .. } = delivery;
+        let done = Done { at: arrival, latency, conflict: (arrival - start - cost.delay).max(0.0) };
+        if self.accesses.transfers.end(rank, memory, done) {
+            self.ready.push(rank);
+        }
+    }
+
+    fn flush(&mut self, rank: u32, state: &mut RankState, index: u32, (window, target): (i32, Option<Rank>)) -> Step {
+        let Some(done) = self.accesses.transfers.flush(rank, window, target) else { return Step::Wait };
+        let accessed = done.awaited(index, state.time);
+        state.blocked += accessed.end - state.time;
+        state.time = accessed.end;
+        self.observer.accessed(rank, accessed);
+        Step::GoOn
+    }
+
+    fn lock(&mut self, rank: u32, state: &mut RankState, (index, access): (u32, Access), target: Rank) -> Step {
+        let path = self.path_to(rank, target);
+        let (call, came) = (state.time, state.time + path.send_overhead);
+        let asked = came + path.latency;
+        let Some((granted, _)) = self.ask(rank, state, asked, access) else { return Step::Wait };
+        let end = granted + path.latency;
+        state.overhead += path.send_overhead;
+        state.blocked += end - came;
+        state.time = end;
+        let latency = 2.0 * path.latency;
+        let accessed =
+            Accessed { access: index, call, start: call, came, processor: 0.0, queued: granted - asked, latency, end };
+        self.observer.accessed(rank, accessed);
+        Step::GoOn
+    }
+
+    fn file(&mut self, rank: u32, state: &mut RankState, index: u32, access: Access) -> Step {
+        let call = state.time;
+        let Some((begun, end)) = self.ask(rank, state, call, access) else { return Step::Wait };
+        state.blocked += end - call;
+        state.time = end;
+        let latency = self.costs.file_system().latency.as_nanos();
+        let accessed = Accessed {
+            access: index,
+            call,
+            start: call,
+            came: call,
+            processor: 0.0,
+            queued: begun - call,
+            latency,
+            end,
+        };
+        self.observer.accessed(rank, accessed);
+        Step::GoOn
+    }
+
+    /// When a request is carried out; the first time it is put to the others.
+    fn ask(&mut self, rank: u32, state: &mut RankState, time: f64, access: Access) -> Option<(f64, f64)> {
+        let served = self.accesses.requests.take(rank);
+        if served.is_none() && !state.entered {
+            self.accesses.requests.put(rank, time, access);
+        }
+        state.entered = served.is_none();
+        served
+    }
+}

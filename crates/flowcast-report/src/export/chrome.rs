@@ -1,0 +1,123 @@
+//! The JSON form of Chrome's tracing, which Perfetto's page opens as well.
+//!
+//! A node is a process, a rank a thread, a stretch a complete slice (`X`); a message is an arrow (`s` to `f`) from the
+//! call that sends it to the end of the call that receives it. Times are microseconds with three decimals, so whole
+//! nanoseconds are kept.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::{Replayed, nanos, slice_name};
+use flowcast_replay::journal::{Passage, Stretch};
+use flowcast_units::{Node, Rank};
+
+/// Writes the trace.
+///
+/// # Errors
+/// Those of `out`.
+pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let name = serde_json::to_string(replayed.trace.name()).expect("a text becomes JSON");
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"schema\":\"flowcast/chrome/1\",\"program\":{name}}}")?;
+    write!(out, ",\"traceEvents\":[")?;
+    let mut list = List { out, is_empty: true };
+    write_names(replayed, &mut list)?;
+    for rank in replayed.ranks() {
+        let thread = Thread { node: replayed.placement.node(rank), rank };
+        for stretch in replayed.journal.stretches(rank) {
+            write_slice(thread, stretch, &mut list)?;
+        }
+        for (number, passage) in replayed.journal.sent(rank) {
+            write_arrow(replayed, number, passage, &mut list)?;
+        }
+    }
+    writeln!(list.out, "\n]}}")
+}
+
+/// A JSON list, one item on each line.
+struct List<'a> {
+    out: &'a mut dyn Write,
+    is_empty: bool,
+}
+
+impl List<'_> {
+    fn item(&mut self, item: fmt::Arguments<'_>) -> io::Result<()> {
+        self.out.write_all(if self.is_empty { b"\n" } else { b",\n" })?;
+        self.is_empty = false;
+        self.out.write_fmt(item)
+    }
+}
+
+/// The process and thread of a rank.
+#[derive(Clone, Copy)]
+struct Thread {
+    node: Node,
+    rank: Rank,
+}
+
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"pid\":{},\"tid\":{}", pid(self.node), u64::from(self.rank.0) + 1)
+    }
+}
+
+/// Numbers begin at 1: process and thread 0 are the idle ones of an operating system.
+fn pid(node: Node) -> u64 {
+    u64::from(node.0) + 1
+}
+
+/// Nanoseconds as microseconds.
+struct Micros(u64);
+
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
+    let mut nodes: Vec<Node> = replayed.ranks().map(|rank| replayed.placement.node(rank)).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    for node in nodes {
+        list.item(format_args!(
+            r#"{{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":"node {node}"}}}}"#,
+            pid(node)
+        ))?;
+    }
+    for rank in replayed.ranks() {
+        let thread = Thread { node: replayed.placement.node(rank), rank };
+        list.item(format_args!(r#"{{"ph":"M","name":"thread_name",{thread},"args":{{"name":"rank {rank}"}}}}"#))?;
+        list.item(format_args!(r#"{{"ph":"M","name":"thread_sort_index",{thread},"args":{{"sort_index":{rank}}}}}"#))?;
+    }
+    Ok(())
+}
+
+fn write_slice(thread: Thread, stretch: Stretch, list: &mut List<'_>) -> io::Result<()> {
+    let (start, end) = (nanos(stretch.segment.start), nanos(stretch.segment.end));
+    if start == end {
+        return Ok(());
+    }
+    let name = slice_name(stretch.segment.activity, stretch.sends);
+    list.item(format_args!(
+        r#"{{"ph":"X","cat":"rank","name":"{name}",{thread},"ts":{},"dur":{}}}"#,
+        Micros(start),
+        Micros(end - start)
+    ))
+}
+
+fn write_arrow(replayed: Replayed<'_>, number: u32, passage: Passage, list: &mut List<'_>) -> io::Result<()> {
+    let span = passage.span;
+    let head = format!(r#""cat":"message","name":"message","id":{number}"#);
+    let ends = [span.src, span.dst].map(|rank| Thread { node: replayed.placement.node(rank), rank });
+    let sent = nanos(span.sent);
+    list.item(format_args!(
+        r#"{{"ph":"s",{head},{},"ts":{},"args":{{"bytes":{},"tag":{}}}}}"#,
+        ends[0],
+        Micros(sent),
+        span.size.0,
+        span.tag
+    ))?;
+    // A slice ends before its last moment: one nanosecond earlier the arrow still ends in the call that receives.
+    let received = nanos(span.received).saturating_sub(1).max(sent);
+    list.item(format_args!(r#"{{"ph":"f","bp":"e",{head},{},"ts":{}}}"#, ends[1], Micros(received)))
+}

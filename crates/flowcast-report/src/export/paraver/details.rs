@@ -1,0 +1,70 @@
+//! What Extrae writes beside the event of a collective call: bytes, root and communicator. Without them no reader can
+//! tell who takes part.
+
+use std::fmt;
+
+use super::super::Replayed;
+use flowcast_replay::journal::Function;
+use flowcast_trace::TraceRef;
+use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
+use flowcast_trace::words::Op;
+use flowcast_units::Rank;
+
+/// Bytes that the rank sends in a collective.
+pub const SEND_SIZE: i64 = 50_100_001;
+/// Bytes that it receives.
+pub const RECV_SIZE: i64 = 50_100_002;
+/// Whether it is the root.
+pub const IS_ROOT: i64 = 50_100_003;
+/// The communicator's number.
+pub const COMMUNICATOR: i64 = 50_100_004;
+
+/// The details of one call, as pairs of type and value with a colon before each.
+#[derive(Debug, Clone, Copy)]
+pub struct Details<'a> {
+    call: &'a CollectiveCall,
+    communicator: i32,
+}
+
+impl fmt::Display for Details<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CollectiveCall { send, recv, is_root, .. } = self.call;
+        write!(f, ":{SEND_SIZE}:{}:{RECV_SIZE}:{}", send.0, recv.0)?;
+        write!(f, ":{IS_ROOT}:{}:{COMMUNICATOR}:{}", u8::from(*is_root), self.communicator)
+    }
+}
+
+/// The details of the collective calls that a rank's journal has, in their order. A call that takes no time is not in
+/// the journal, which is so for communicators of one rank; where more are missing it is not known which call is which, and
+/// there are no details. There are none either where ranks go on before all have come: what is read again is blocking.
+pub fn of_rank<'a>(replayed: Replayed<'a>, rank: Rank) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
+    let TraceRef::Program(program) = replayed.trace else { return Box::new(std::iter::empty()) };
+    let shown = || replayed.journal.calls(rank).map(|call| call.function).filter(is_collective);
+    let all = || calls(program, rank);
+    let of_several = move || all().filter(|call| program.communicators()[call.communicator as usize].members.len() > 1);
+    let details = move |call: &'a CollectiveCall| Details {
+        call,
+        communicator: program.communicators()[call.communicator as usize].id,
+    };
+    let function = |call: &CollectiveCall| Function::Collective(call.op);
+    if all().any(|call| call.mode != CollectiveMode::Blocking) {
+        Box::new(std::iter::empty())
+    } else if all().map(function).eq(shown()) {
+        Box::new(all().map(details))
+    } else if of_several().map(function).eq(shown()) {
+        Box::new(of_several().map(details))
+    } else {
+        Box::new(std::iter::empty())
+    }
+}
+
+fn is_collective(function: &Function) -> bool {
+    matches!(function, Function::Collective(_))
+}
+
+fn calls(program: &Program, rank: Rank) -> impl Iterator<Item = &CollectiveCall> {
+    program.ops(rank).filter_map(|(_, op)| match op {
+        Op::Collective { call, .. } => Some(&program.calls()[call as usize]),
+        _ => None,
+    })
+}

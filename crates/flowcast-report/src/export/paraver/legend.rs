@@ -1,0 +1,131 @@
+//! The `.pcf` file: what states and events are called, and their colours.
+
+use flowcast_units::CollectiveOp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use super::super::Replayed;
+use super::details::{COMMUNICATOR, IS_ROOT, RECV_SIZE, SEND_SIZE};
+use super::{COLLECTIVE, POINT_TO_POINT, event_of};
+use flowcast_replay::journal::{Function, MPI_EVENTS};
+
+const OPTIONS: &str = "DEFAULT_OPTIONS
+
+LEVEL               THREAD
+UNITS               NANOSEC
+LOOK_BACK           100
+SPEED               1
+FLAG_ICONS          ENABLED
+NUM_OF_STATE_COLORS 1000
+YMAX_SCALE          37
+
+
+DEFAULT_SEMANTIC
+
+THREAD_FUNC          State As Is
+
+";
+
+/// The states that occur, with Extrae's names and colours.
+const STATES: [(u32, &str, (u8, u8, u8)); 6] = [
+    (0, "Idle", (117, 195, 255)),
+    (1, "Running", (0, 0, 255)),
+    (3, "Waiting a message", (255, 0, 0)),
+    (4, "Blocking Send", (255, 0, 174)),
+    (13, "Group Communication", (255, 144, 26)),
+    (26, "Startup latency", (200, 50, 89)),
+];
+
+/// Writes the names of states and events.
+///
+/// # Errors
+/// Those of `out`.
+pub fn pcf(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{OPTIONS}\nSTATES")?;
+    STATES.iter().try_for_each(|(number, name, _)| writeln!(out, "{number}    {name}"))?;
+    writeln!(out, "\n\nSTATES_COLOR")?;
+    STATES.iter().try_for_each(|(number, _, (r, g, b))| writeln!(out, "{number}    {{{r},{g},{b}}}"))?;
+    for (kind, values) in events(replayed) {
+        let (gradient, name) = label(kind);
+        writeln!(out, "\n\nEVENT_TYPE\n{gradient}    {kind}    {name}")?;
+        if MPI_EVENTS.contains(&kind) {
+            writeln!(out, "VALUES")?;
+            for value in values {
+                writeln!(out, "{value}   {}", function_name(kind, value))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Types of the events that occur, with the values of each.
+fn events(replayed: Replayed<'_>) -> BTreeMap<i64, BTreeSet<i64>> {
+    let mut events: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
+    for (kind, value) in replayed.trace.events() {
+        events.entry(*kind).or_default().insert(*value);
+    }
+    if !events.keys().any(|kind| MPI_EVENTS.contains(kind)) {
+        for (kind, value, _) in functions().map(event_of) {
+            events.entry(kind).or_default().extend([0, value]);
+        }
+        for kind in [SEND_SIZE, RECV_SIZE, IS_ROOT, COMMUNICATOR] {
+            events.entry(kind).or_default();
+        }
+    }
+    events
+}
+
+fn functions() -> impl Iterator<Item = Function> {
+    let point_to_point = [Function::Send, Function::Isend, Function::Recv, Function::Wait];
+    point_to_point.into_iter().chain(CollectiveOp::ALL.map(Function::Collective))
+}
+
+/// Colour gradient and name of an event type.
+fn label(kind: i64) -> (u32, String) {
+    match kind {
+        POINT_TO_POINT => (9, "MPI Point-to-point".into()),
+        COLLECTIVE => (9, "MPI Collective Comm".into()),
+        50_000_003 => (9, "MPI Other".into()),
+        50_000_004 => (9, "MPI One-sided".into()),
+        50_000_005 => (9, "MPI I/O".into()),
+        SEND_SIZE => (1, "Send Size in MPI Global OP".into()),
+        RECV_SIZE => (1, "Recv Size in MPI Global OP".into()),
+        IS_ROOT => (1, "Root in MPI Global OP".into()),
+        COMMUNICATOR => (1, "Communicator in MPI Global OP".into()),
+        other => (6, format!("Event {other}")),
+    }
+}
+
+/// The name of a call of MPI by the event that marks it.
+pub fn function_name(kind: i64, value: i64) -> String {
+    const OTHERS: [(i64, &str); 20] = [
+        (4, "Irecv"),
+        (6, "Waitall"),
+        (19, "Comm_rank"),
+        (20, "Comm_size"),
+        (21, "Comm_create"),
+        (22, "Comm_dup"),
+        (23, "Comm_split"),
+        (25, "Comm_free"),
+        (31, "Init"),
+        (32, "Finalize"),
+        (33, "Bsend"),
+        (34, "Ssend"),
+        (35, "Rsend"),
+        (39, "Test"),
+        (40, "Cancel"),
+        (41, "Sendrecv"),
+        (42, "Sendrecv_replace"),
+        (59, "Waitany"),
+        (60, "Waitsome"),
+        (61, "Probe"),
+    ];
+    if value == 0 {
+        return "Outside MPI".into();
+    }
+    let known = functions().map(event_of).map(|(_, number, name)| (number, name));
+    match known.chain(OTHERS).find(|(number, _)| *number == value) {
+        Some((_, name)) => format!("MPI_{name}"),
+        None => format!("MPI call {value} of type {kind}"),
+    }
+}

@@ -1,0 +1,106 @@
+//! Tables as CSV: messages, ranks, pairs of ranks. Above the columns stand `# key: value` lines with schema and
+//! provenance; times are in seconds.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use super::Replayed;
+use flowcast_replay::timeline::{Activity, MessageSpan};
+use flowcast_units::{Rank, Time};
+
+/// Where a table comes from, as keys and values of one line each.
+pub type Provenance = BTreeMap<String, String>;
+
+/// One line for each message, by sender in the order of its sends.
+///
+/// # Errors
+/// Those of `out`.
+pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+    write_head("flowcast/messages/1", provenance, out)?;
+    writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
+    for rank in replayed.ranks() {
+        for (_, passage) in replayed.journal.sent(rank) {
+            let MessageSpan { src, dst, size, tag, sent, arrived, received } = passage.span;
+            let [sent, arrived, received] = [sent, arrived, received].map(Time::as_seconds);
+            writeln!(out, "{src},{dst},{},{tag},{sent},{arrived},{received}", size.0)?;
+        }
+    }
+    Ok(())
+}
+
+/// One line for each rank: when it ended, where its time went, what it sent and received.
+///
+/// # Errors
+/// Those of `out`.
+pub fn ranks(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+    write_head("flowcast/ranks/1", provenance, out)?;
+    write!(out, "rank,node,end_s,blocked_s")?;
+    for activity in Activity::ALL {
+        write!(out, ",{}_s", activity.name().replace(' ', "_"))?;
+    }
+    writeln!(out, ",sent_messages,sent_bytes,received_messages,received_bytes")?;
+    for rank in replayed.ranks() {
+        let outcome = &replayed.outcome.ranks[rank.index()];
+        let (node, end, blocked) = (replayed.placement.node(rank), outcome.end, outcome.blocked);
+        write!(out, "{rank},{node},{},{}", end.as_seconds(), blocked.as_seconds())?;
+        for time in replayed.journal.times(rank) {
+            write!(out, ",{}", time.as_seconds())?;
+        }
+        let (sent, received) = (replayed.journal.traffic_sent(rank), replayed.journal.traffic_received(rank));
+        writeln!(out, ",{},{},{},{}", sent.messages, sent.bytes.0, received.messages, received.bytes.0)?;
+    }
+    Ok(())
+}
+
+/// One line for each sender and receiver: messages, bytes, and the time from send to arrival, summed and at most.
+///
+/// # Errors
+/// Those of `out`.
+pub fn pairs(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+    write_head("flowcast/pairs/1", provenance, out)?;
+    writeln!(out, "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s")?;
+    for rank in replayed.ranks() {
+        let mut pairs: BTreeMap<Rank, Pair> = BTreeMap::new();
+        for (_, passage) in replayed.journal.sent(rank) {
+            pairs.entry(passage.span.dst).or_default().add(&passage.span);
+        }
+        for (dst, Pair { messages, bytes, flight, longest, first_sent, last_arrived }) in pairs {
+            let first_sent = first_sent.unwrap_or(Time::ZERO);
+            let times = [flight, longest, first_sent, last_arrived].map(Time::as_seconds);
+            let [flight, longest, first_sent, last_arrived] = times;
+            writeln!(out, "{rank},{dst},{messages},{bytes},{flight},{longest},{first_sent},{last_arrived}")?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Pair {
+    messages: u64,
+    bytes: u64,
+    flight: Time,
+    longest: Time,
+    first_sent: Option<Time>,
+    last_arrived: Time,
+}
+
+impl Pair {
+    fn add(&mut self, span: &MessageSpan) {
+        let flight = span.arrived - span.sent;
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(span.size.0);
+        self.flight += flight;
+        self.longest = self.longest.max(flight);
+        self.first_sent.get_or_insert(span.sent);
+        self.last_arrived = self.last_arrived.max(span.arrived);
+    }
+}
+
+fn write_head(schema: &str, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# schema: {schema}")?;
+    for (key, value) in provenance {
+        // A line's end inside a value would begin a row.
+        writeln!(out, "# {key}: {}", value.replace(['\r', '\n'], " "))?;
+    }
+    Ok(())
+}

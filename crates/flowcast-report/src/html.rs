@@ -1,0 +1,171 @@
+//! The parts of the page that need no script: headline, table, bars, provenance.
+
+use std::fmt::Write as _;
+
+use super::{ActivityTimes, LimitPart, Limits, NetworkView, Page, data};
+use flowcast_replay::timeline::Activity;
+use flowcast_units::{Rounded, Time};
+
+const TEMPLATE: &str = include_str!("assets/page.html");
+const STYLE: &str = include_str!("assets/style.css");
+const SCRIPT: [&str; 8] = [
+    include_str!("assets/format.js"),
+    include_str!("assets/replay.js"),
+    include_str!("assets/lanes.js"),
+    include_str!("assets/arrows.js"),
+    include_str!("assets/timeline.js"),
+    include_str!("assets/pointer.js"),
+    include_str!("assets/messages.js"),
+    include_str!("assets/main.js"),
+];
+
+/// The whole document.
+pub fn document(page: &Page) -> String {
+    fill(
+        TEMPLATE,
+        &[
+            ("title", escape(&page.title)),
+            ("subtitle", escape(&page.subtitle)),
+            ("style", STYLE.to_owned()),
+            ("cards", page.networks.iter().map(|network| card(page, network)).collect()),
+            ("rows", page.networks.iter().map(|network| row(page, network)).collect()),
+            ("bars", page.networks.iter().map(|network| bar(page, network)).collect()),
+            ("legend", legend()),
+            ("provenance", provenance(page)),
+            ("data", data::json(page)),
+            ("script", SCRIPT.concat()),
+        ],
+    )
+}
+
+/// Puts values in the place of `{{name}}`, in one pass, so that a value that holds braces stays as it is.
+fn fill(template: &str, values: &[(&str, String)]) -> String {
+    let mut filled = String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after.split_once("}}").expect("the template closes what it opens");
+        let value = values.iter().find(|(known, _)| *known == name).expect("the template names known values");
+        filled.push_str(before);
+        filled.push_str(&value.1);
+        rest = after;
+    }
+    filled + rest
+}
+
+fn card(page: &Page, network: &NetworkView) -> String {
+    let makespan = network.outcome.makespan();
+    let (number, unit) = number_and_unit(makespan);
+    let ratio = match times_fastest(page, makespan) {
+        None => String::new(),
+        Some(ratio) if ratio < 1.005 => "<p class=\"ratio fastest\">fastest</p>".into(),
+        Some(ratio) => format!("<p class=\"ratio\">{ratio:.2} × the fastest</p>"),
+    };
+    format!(
+        "<article class=\"card\"><h2>{}</h2><p class=\"big\">{number}<span> {unit}</span></p>{ratio}\
+         <p class=\"quiet\">{}</p><p class=\"quiet parameters\">{}</p></article>\n",
+        escape(&network.name),
+        escape(&network.title),
+        escape(&network.parameters),
+    )
+}
+
+fn row(page: &Page, network: &NetworkView) -> String {
+    let makespan = network.outcome.makespan();
+    let ratio = times_fastest(page, makespan).map_or("–".into(), |ratio| format!("{ratio:.2}"));
+    let slowest = network.slowest_rank().map_or("–".into(), |rank| rank.to_string());
+    format!(
+        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{ratio}</td><td class=\"n\">{:.1} %</td>\
+         <td class=\"n\">{slowest}</td><td class=\"limits\">{}</td></tr>\n",
+        escape(&network.name),
+        shown(makespan),
+        network.communication_share() * 100.0,
+        limits(&network.limits),
+    )
+}
+
+fn limits(limits: &Limits) -> String {
+    if limits.parts.is_empty() && limits.sentence.is_empty() {
+        return "not looked at".into();
+    }
+    // Parts that would be shown as 0.0 % say nothing.
+    let mut parts: Vec<_> = limits.parts.iter().filter(|part| part.share >= 5e-4).collect();
+    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let entry = |part: &&LimitPart| {
+        let (percent, label) = ((part.share * 100.0).clamp(0.0, 100.0), escape(&part.label));
+        format!("<li><b>{label}</b><span>{percent:.1} %</span><i style=\"width:{percent:.1}%\"></i></li>")
+    };
+    let list: String = parts.iter().map(entry).collect();
+    format!("<p>{}</p><ul>{list}</ul>", escape(&limits.sentence))
+}
+
+/// The mean rank's time by activity; the length of the bar is the predicted time on the scale of the slowest network.
+fn bar(page: &Page, network: &NetworkView) -> String {
+    let slowest = page.networks.iter().map(|other| other.outcome.makespan()).fold(Time::ZERO, Time::max);
+    let makespan = network.outcome.makespan();
+    let length = 100.0 * makespan.as_nanos() / slowest.as_nanos().max(1.0);
+    let whole = makespan * network.timeline.ranks.len() as f64;
+    let times = ActivityTimes::of(&network.timeline);
+    let mut pieces = String::new();
+    let mut spoken = Vec::new();
+    for activity in Activity::ALL {
+        let share = times.time_in(activity).as_nanos() / whole.as_nanos().max(1.0);
+        if share > 0.0 {
+            let of_rank = shown(makespan * share);
+            let label = format!("{} {of_rank}, {:.1} %", activity.name(), share * 100.0);
+            let inside = if share * length > 6.0 { format!("{:.0} %", share * 100.0) } else { String::new() };
+            let (width, code) = (share * 100.0, activity as u8);
+            let _ = write!(pieces, "<i class=\"a{code}\" style=\"width:{width:.3}%\" title=\"{label}\">{inside}</i>");
+            spoken.push(label);
+        }
+    }
+    format!(
+        "<div class=\"bar\"><span class=\"name\">{}</span><span class=\"track\"><span class=\"stack\" role=\"img\" \
+         style=\"width:{length:.3}%\" aria-label=\"{}\">{pieces}</span></span><span class=\"n\">{}</span></div>\n",
+        escape(&network.name),
+        escape(&spoken.join("; ")),
+        shown(makespan),
+    )
+}
+
+fn legend() -> String {
+    let entry = |activity: &Activity| format!("<li><i class=\"a{}\"></i>{}</li>", *activity as u8, activity.name());
+    Activity::ALL.iter().map(entry).collect()
+}
+
+fn provenance(page: &Page) -> String {
+    let entry = |(name, value): (&String, &String)| format!("<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(value));
+    page.provenance.iter().map(entry).collect()
+}
+
+/// How many times as long as on the fastest network; nothing where there is nothing to compare.
+fn times_fastest(page: &Page, makespan: Time) -> Option<f64> {
+    let fastest = page.networks.iter().map(|network| network.outcome.makespan()).min()?;
+    (page.networks.len() > 1 && fastest > Time::ZERO).then(|| makespan.as_nanos() / fastest.as_nanos())
+}
+
+/// A time for people, to four digits.
+pub fn shown(time: Time) -> String {
+    let (number, unit) = number_and_unit(time);
+    format!("{number} {unit}")
+}
+
+fn number_and_unit(time: Time) -> (String, String) {
+    let text = Rounded(time).to_string();
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    (number.to_owned(), unit.replace("us", "µs"))
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

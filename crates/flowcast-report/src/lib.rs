@@ -1,0 +1,131 @@
+//! What people look at: one self-contained HTML page of a trace replayed on one or more networks.
+//!
+//! [`Page::to_html`] turns plain results into a page that loads nothing from anywhere: styles, program and data stand
+//! in the one file. Equal input gives equal bytes; a date comes in through the provenance or not at all. Headline,
+//! table and bars are plain HTML and need no script; the script draws timelines and messages from a JSON block
+//! (`flowcast/report/1`, see `docs/report.md`).
+
+mod data;
+pub mod export;
+mod html;
+pub mod pattern_plot;
+mod shares;
+pub mod sites;
+mod thin;
+pub mod validation;
+
+use std::collections::BTreeMap;
+
+use flowcast_model::network::Network;
+use flowcast_replay::critical_path::{CriticalPath, Share, Step};
+use flowcast_replay::outcome::Outcome;
+use flowcast_replay::timeline::{Activity, Timeline};
+use flowcast_units::{Bytes, Rank, Time};
+
+pub use shares::ActivityTimes;
+pub use thin::{MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS};
+
+/// All that the page shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// What was replayed, such as `NAS CG, class S, 4 ranks`.
+    pub title: String,
+    /// One more line on it; may be empty.
+    pub subtitle: String,
+    /// The replays, in the order in which they are shown.
+    pub networks: Vec<NetworkView>,
+    /// Where the results come from: version, command, host, date.
+    pub provenance: BTreeMap<String, String>,
+}
+
+/// The replay on one network.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct NetworkView {
+    /// Short name, as given to `--network`.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Its parameters in one line; [`parameter_line`] writes it.
+    pub parameters: String,
+    /// The times of the ranks.
+    pub outcome: Outcome,
+    /// What each rank did when.
+    pub timeline: Timeline,
+    /// What the predicted time is made of.
+    pub limits: Limits,
+}
+
+/// What limits a program on a network: the parts of its critical path.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Limits {
+    /// The parts; the page shows the largest first. Empty if nobody looked.
+    pub parts: Vec<LimitPart>,
+    /// The same in one line; may be empty.
+    pub sentence: String,
+    /// The path itself, from time 0 on without gaps, to be drawn over the timeline; may be empty.
+    pub path: Vec<Step>,
+}
+
+impl From<&CriticalPath> for Limits {
+    fn from(path: &CriticalPath) -> Limits {
+        let part = |share: &Share| LimitPart { label: share.limit.name().into(), share: share.fraction };
+        let parts = path.shares().iter().map(part).collect();
+        Limits { parts, sentence: path.reason(), path: path.steps.clone() }
+    }
+}
+
+/// One part of the critical path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitPart {
+    /// What it is, such as `latency`.
+    pub label: String,
+    /// Its share of the path, 0 to 1.
+    pub share: f64,
+}
+
+impl Page {
+    /// The page as one HTML document.
+    pub fn to_html(&self) -> String {
+        html::document(self)
+    }
+}
+
+impl NetworkView {
+    /// Time in communication: the part of the ranks' time that is not the program's own computation, 0 to 1.
+    pub fn communication_share(&self) -> f64 {
+        let ranks = &self.outcome.ranks;
+        let total: Time = ranks.iter().map(|rank| rank.end).sum();
+        let compute: Time = ranks.iter().map(|rank| rank.compute).sum();
+        // What several processors of a rank compute at once counts once, as it is drawn; else both sums are the same.
+        let drawn = ActivityTimes::of(&self.timeline).time_in(Activity::Compute);
+        let compute = if drawn < compute * (1.0 - 1e-9) { drawn } else { compute };
+        if total == Time::ZERO { 0.0 } else { (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0) }
+    }
+
+    /// The rank that ends last. Of several that end together (after a barrier, say) it is the one that was blocked
+    /// least, for whom the others waited; then the lowest.
+    pub fn slowest_rank(&self) -> Option<Rank> {
+        let ranks = &self.outcome.ranks;
+        let slowest = (0..ranks.len()).min_by(|&a, &b| {
+            ranks[b].end.cmp(&ranks[a].end).then(ranks[a].blocked.cmp(&ranks[b].blocked)).then(a.cmp(&b))
+        })?;
+        u32::try_from(slowest).ok().map(Rank)
+    }
+}
+
+/// The parameters of a network that say most about it, in one line.
+pub fn parameter_line(network: &Network) -> String {
+    let nic = &network.nic;
+    let mut parts = vec![format!("latency {}", html::shown(nic.latency))];
+    let rate = nic.rate().as_bytes_per_second();
+    parts.push(if rate == 0.0 { "bandwidth unlimited".into() } else { format!("bandwidth {:.1} MB/s", rate / 1e6) });
+    let optional = [("overhead", nic.overhead), ("gap", nic.gap)];
+    parts.extend(optional.iter().filter(|(_, t)| *t != Time::ZERO).map(|(n, t)| format!("{n} {}", html::shown(*t))));
+    if let Some(from) = network.point_to_point.rendezvous_from {
+        parts.push(if from == Bytes(0) { "rendezvous always".into() } else { format!("rendezvous from {from}") });
+    }
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests;

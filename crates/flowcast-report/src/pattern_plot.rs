@@ -1,0 +1,179 @@
+//! Concurrent flows over time as a drawing: one row for each flow, a bar for each interval, as high and as dark as the
+//! flow's share (RR-5910, Figures 6, 8 and 9). A grey line below shows how long the flow would take alone.
+
+use std::fmt::Write;
+
+use flowcast_flows::concurrent::Prediction;
+use flowcast_units::{Rounded, Time};
+
+/// More flows than a drawing can show.
+pub const MOST_FLOWS: usize = 5000;
+
+const WIDTH: f64 = 1000.0;
+const LEFT: f64 = 150.0;
+const RIGHT: f64 = 30.0;
+const TOP: f64 = 70.0;
+const BOTTOM: f64 = 50.0;
+
+/// The drawing as an SVG document.
+pub fn svg(prediction: &Prediction, title: &str) -> String {
+    let scale = Scale::new(prediction);
+    let height = TOP + scale.row * prediction.flows.len() as f64 + BOTTOM;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
+         height=\"{height:.0}\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"600\">{}</text>\n",
+        escaped(title)
+    );
+    draw_legend(&mut out);
+    draw_axis(&mut out, &scale, height);
+    for flow in 0..prediction.flows.len() {
+        draw_flow(&mut out, prediction, &scale, flow);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// The drawing as an HTML page.
+pub fn html(prediction: &Prediction, title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
+         <body style=\"margin:24px\">\n{}</body>\n</html>\n",
+        escaped(title),
+        svg(prediction, title)
+    )
+}
+
+struct Scale {
+    /// Pixels per nanosecond.
+    per_nano: f64,
+    end: Time,
+    row: f64,
+}
+
+impl Scale {
+    fn new(prediction: &Prediction) -> Scale {
+        let end = prediction.makespan();
+        let row = if prediction.flows.len() <= 60 { 24.0 } else { (1440.0 / prediction.flows.len() as f64).max(3.0) };
+        let per_nano = (WIDTH - LEFT - RIGHT) / end.as_nanos().max(f64::MIN_POSITIVE);
+        Scale { per_nano, end, row }
+    }
+
+    fn x(&self, time: Time) -> f64 {
+        LEFT + time.as_nanos() * self.per_nano
+    }
+
+    fn has_labels(&self) -> bool {
+        self.row >= 10.0
+    }
+}
+
+fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: usize) {
+    let predicted = &prediction.flows[index];
+    let flow = &predicted.flow;
+    let bottom = TOP + scale.row * (index as f64 + 1.0);
+    if scale.has_labels() {
+        let label = format!("{}: {} → {}  {}", flow.id, flow.src, flow.dst, flow.size);
+        let (x, y) = (LEFT - 8.0, bottom - scale.row * 0.35);
+        let _ = writeln!(out, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>");
+    }
+    for interval in prediction.intervals_of(index) {
+        let share = interval.share.0;
+        let height = (scale.row * 0.72 * share.min(1.0)).max(1.0);
+        let (x, y) = (scale.x(interval.from), bottom - scale.row * 0.16 - height);
+        let width = (scale.x(interval.to) - x).max(0.3);
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" fill=\"{}\" stroke=\"#fff\" \
+             stroke-width=\"0.5\"><title>flow {}: {} to {}, share {share:.3}, {}</title></rect>",
+            colour(share),
+            flow.id,
+            Rounded(interval.from),
+            Rounded(interval.to),
+            escaped(&prediction.reason(interval.limit)),
+        );
+    }
+    let (from, to) = (scale.x(flow.start), scale.x(flow.start + predicted.alone));
+    let y = bottom - scale.row * 0.08;
+    let _ = writeln!(out, "<path d=\"M{from:.2} {y:.2}H{to:.2}\" stroke=\"#999\" stroke-width=\"1.5\"/>");
+}
+
+fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
+    let step = tick_step(scale.end);
+    let base = height - BOTTOM;
+    for tick in 0.. {
+        let time = step * f64::from(tick);
+        if time > scale.end {
+            break;
+        }
+        let x = scale.x(time);
+        let label = if tick == 0 { "0".to_owned() } else { tick_text(time) };
+        let _ = writeln!(
+            out,
+            "<path d=\"M{x:.1} {TOP}V{base}\" stroke=\"#ddd\"/><text x=\"{x:.1}\" y=\"{:.1}\" \
+             text-anchor=\"middle\">{label}</text>",
+            base + 18.0
+        );
+    }
+    let _ = writeln!(out, "<path d=\"M{LEFT} {base}H{}\" stroke=\"#666\"/>", WIDTH - RIGHT);
+}
+
+fn draw_legend(out: &mut String) {
+    let left = LEFT;
+    let _ = writeln!(out, "<text x=\"16\" y=\"53\">share of its lone rate</text>");
+    for step in 1..=10 {
+        let share = f64::from(step) / 10.0;
+        let (x, height) = (left + 20.0 * f64::from(step), 14.0 * share);
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x}\" y=\"{:.1}\" width=\"19\" height=\"{height:.1}\" fill=\"{}\"/>",
+            56.0 - height,
+            colour(share)
+        );
+    }
+    let (x, after) = (left + 14.0, left + 228.0);
+    let _ =
+        writeln!(out, "<text x=\"{x}\" y=\"53\" text-anchor=\"end\">0.1</text><text x=\"{after}\" y=\"53\">1</text>");
+    let (from, text) = (left + 280.0, left + 312.0);
+    let _ = writeln!(
+        out,
+        "<path d=\"M{from} 49h26\" stroke=\"#999\" stroke-width=\"1.5\"/><text x=\"{text}\" y=\"53\">alone</text>"
+    );
+}
+
+/// From amber (little) to blue (all), distinct for colour-blind readers as well.
+fn colour(share: f64) -> String {
+    const STOPS: [(f64, [f64; 3]); 5] = [
+        (0.0, [190.0, 50.0, 30.0]),
+        (0.34, [236.0, 140.0, 40.0]),
+        (0.5, [236.0, 200.0, 90.0]),
+        (0.67, [130.0, 185.0, 215.0]),
+        (1.0, [25.0, 80.0, 150.0]),
+    ];
+    let share = share.clamp(0.0, 1.0);
+    let upper = STOPS.iter().position(|(at, _)| *at >= share).unwrap_or(STOPS.len() - 1).max(1);
+    let ((low, from), (high, to)) = (STOPS[upper - 1], STOPS[upper]);
+    let part = (share - low) / (high - low);
+    let mix = |channel: usize| (from[channel] + (to[channel] - from[channel]) * part).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2))
+}
+
+/// A round step that gives five to ten ticks.
+fn tick_step(end: Time) -> Time {
+    let rough = (end.as_nanos() / 8.0).max(1e-3);
+    let decade = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * decade >= rough).unwrap_or(10.0);
+    Time::from_nanos(factor * decade)
+}
+
+fn tick_text(time: Time) -> String {
+    let text = Rounded(time).to_string();
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number} {unit}")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,20 @@
+//! What a place in a program is called.
+
+use super::export::paraver::{function_name, mpi_name};
+use flowcast_replay::explain::{Call, Site};
+
+/// `MPI_Waitall in function 12, caller 5, line 118`; numbers are the values of the trace's events.
+pub fn site_name(site: &Site) -> String {
+    let mut name = match site.call {
+        Call::Event(kind, value) => function_name(kind, value),
+        Call::Function(function) => format!("MPI_{}", mpi_name(function)),
+        Call::Access(name) => format!("MPI_{name}"),
+    };
+    let parts = [("in function", site.function), ("caller", site.caller), ("line", site.line)];
+    let known = parts.into_iter().filter_map(|(what, value)| Some(format!("{what} {}", value?)));
+    for (index, part) in known.enumerate() {
+        name.push_str(if index == 0 { " " } else { ", " });
+        name.push_str(&part);
+    }
+    name
+}

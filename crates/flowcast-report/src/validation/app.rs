@@ -1,0 +1,293 @@
+//! How good predictions of a program are: what its runs took, in all, by region, by rank and by type of call, beside
+//! what each predictor says.
+//!
+//! The measured value is the median of the runs. Its 95 % interval is that of order statistics from six runs on; below,
+//! where these give none, that of Student's t around the mean. Errors are `(predicted - measured) / measured`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::interval::{mean_interval, median_interval};
+use flowcast_model::stats::sample::{median, quantile};
+use flowcast_trace::run_times::RunTimes;
+use flowcast_units::Time;
+
+const LEVEL: f64 = 0.95;
+/// The part of several predictions that a range holds.
+const RANGE: f64 = 0.9;
+/// A region or call that takes a smaller share of the run has no error: clocks and the recorder decide there.
+const LEAST_SHARE: f64 = 1e-4;
+
+/// A program that was run, recorded and predicted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AppValidation {
+    /// What was run.
+    pub title: String,
+    /// The ways of predicting.
+    pub predictors: Vec<String>,
+    /// What the runs took.
+    pub runs: Vec<RunTimes>,
+    /// What each predictor says of each recording, with each seed; at least once.
+    pub predicted: Vec<Vec<RunTimes>>,
+    /// What the processor worked in the recorded run, by rank.
+    pub worked: Vec<Time>,
+    /// Where the results come from.
+    pub provenance: BTreeMap<String, String>,
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// The whole run.
+    Total,
+    /// A region of the program.
+    Region,
+    /// The time that a rank communicates.
+    Rank,
+    /// A type of call, all ranks together.
+    Call,
+}
+
+/// One measured quantity and its predictions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What kind.
+    pub quantity: Quantity,
+    /// Which one.
+    pub name: String,
+    /// The median of the runs.
+    pub measured: Time,
+    /// Its interval; from two runs on.
+    pub interval: Option<(Time, Time)>,
+    /// By predictor, the median of what it says.
+    pub predicted: Vec<Time>,
+    /// By predictor, where it says several things: nine of ten lie between.
+    pub ranges: Vec<Option<(Time, Time)>>,
+    /// By predictor; nothing where so little was measured that an error says nothing.
+    pub errors: Option<Vec<f64>>,
+}
+
+/// How one predictor fared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fared {
+    /// Error of the total.
+    pub total: f64,
+    /// Error of the time that all ranks together communicate.
+    pub communication: f64,
+    /// Over the regions, if there are any.
+    pub regions: Option<RegionErrors>,
+}
+
+/// Errors of the regions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RegionErrors {
+    /// How many.
+    pub count: usize,
+    /// Mean of the absolute errors.
+    pub mean_absolute: f64,
+    /// Median of the absolute errors.
+    pub median_absolute: f64,
+    /// Share of them within 10 %.
+    pub within_ten_percent: f64,
+    /// The one predicted worst.
+    pub worst: (String, f64),
+}
+
+impl Quantity {
+    /// Name in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Quantity::Total => "total",
+            Quantity::Region => "region",
+            Quantity::Rank => "communication of rank",
+            Quantity::Call => "call",
+        }
+    }
+}
+
+impl AppValidation {
+    /// All rows: the total, regions, ranks, calls.
+    ///
+    /// # Errors
+    /// No run.
+    pub fn rows(&self) -> Result<Vec<Row>, StatsError> {
+        let mut rows = vec![self.row(Quantity::Total, "all", |run| run.total)?];
+        for region in self.names(|run| &run.regions) {
+            rows.push(self.row(Quantity::Region, &region, |run| time_of(&run.regions, &region))?);
+        }
+        for rank in 0..self.runs.first().map_or(0, |run| run.communication.len()) {
+            let of_rank = |run: &RunTimes| run.communication.get(rank).copied().unwrap_or_default();
+            rows.push(self.row(Quantity::Rank, &rank.to_string(), of_rank)?);
+        }
+        for call in self.names(|run| &run.calls) {
+            rows.push(self.row(Quantity::Call, &call, |run| time_of(&run.calls, &call))?);
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, quantity: Quantity, name: &str, of: impl Fn(&RunTimes) -> Time) -> Result<Row, StatsError> {
+        let values: Vec<f64> = self.runs.iter().map(|run| of(run).as_seconds()).collect();
+        let measured = median(&values)?;
+        let said = |runs: &Vec<RunTimes>| runs.iter().map(|run| of(run).as_seconds()).collect::<Vec<_>>();
+        let said: Vec<Vec<f64>> = self.predicted.iter().map(said).collect();
+        let middle = |values: &Vec<f64>| Ok(Time::from_seconds(median(values)?));
+        let predicted: Vec<Time> = said.iter().map(middle).collect::<Result<_, StatsError>>()?;
+        let whole = self.runs.iter().map(|run| run.total).fold(Time::ZERO, Time::max).as_seconds();
+        let ranks = if quantity == Quantity::Call { self.worked.len().max(1) as f64 } else { 1.0 };
+        let says_something = measured > 0.0 && measured >= LEAST_SHARE * whole * ranks;
+        let error = |time: &Time| (time.as_seconds() - measured) / measured;
+        Ok(Row {
+            quantity,
+            name: name.to_owned(),
+            measured: Time::from_seconds(measured),
+            interval: interval(&values)?,
+            errors: says_something.then(|| predicted.iter().map(error).collect()),
+            predicted,
+            ranges: said.iter().map(|values| range(values)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn names(&self, of: fn(&RunTimes) -> &BTreeMap<String, Time>) -> Vec<String> {
+        let all = self.runs.iter().chain(self.predicted.iter().flatten());
+        let names: BTreeSet<&String> = all.flat_map(|run| of(run).keys()).collect();
+        names.into_iter().cloned().collect()
+    }
+
+    /// How each predictor fared.
+    ///
+    /// # Errors
+    /// As [`AppValidation::rows`].
+    pub fn fared(&self) -> Result<Vec<Fared>, StatsError> {
+        let rows = self.rows()?;
+        let all_ranks = |run: &RunTimes| run.communication.iter().copied().sum::<Time>();
+        let communication = self.row(Quantity::Total, "communication", all_ranks)?;
+        let of = |at: usize| Fared {
+            total: rows[0].errors.as_ref().map_or(f64::NAN, |errors| errors[at]),
+            communication: communication.errors.as_ref().map_or(f64::NAN, |errors| errors[at]),
+            regions: region_errors(&rows, at),
+        };
+        Ok((0..self.predictors.len()).map(of).collect())
+    }
+}
+
+fn region_errors(rows: &[Row], predictor: usize) -> Option<RegionErrors> {
+    let regions = rows.iter().filter(|row| row.quantity == Quantity::Region);
+    let errors: Vec<(&str, f64)> =
+        regions.filter_map(|row| Some((row.name.as_str(), row.errors.as_ref()?[predictor]))).collect();
+    let absolute: Vec<f64> = errors.iter().map(|(_, error)| error.abs()).collect();
+    let worst = errors.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+    Some(RegionErrors {
+        count: errors.len(),
+        mean_absolute: absolute.iter().sum::<f64>() / absolute.len() as f64,
+        median_absolute: median(&absolute).ok()?,
+        within_ten_percent: absolute.iter().filter(|error| **error <= 0.1).count() as f64 / absolute.len() as f64,
+        worst: (worst.0.to_owned(), worst.1),
+    })
+}
+
+fn interval(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
+    let times = |low: f64, high: f64| Some((Time::from_seconds(low.max(0.0)), Time::from_seconds(high)));
+    if let Some(interval) = median_interval(values, LEVEL)? {
+        return Ok(times(interval.low, interval.high));
+    }
+    if values.len() < 2 {
+        return Ok(None);
+    }
+    let interval = mean_interval(values, LEVEL)?;
+    Ok(times(interval.mean - interval.half_width, interval.mean + interval.half_width))
+}
+
+fn range(values: &[f64]) -> Result<Option<(Time, Time)>, StatsError> {
+    if values.len() < 2 {
+        return Ok(None);
+    }
+    let at = |share: f64| Ok(Time::from_seconds(quantile(values, share)?));
+    Ok(Some((at((1.0 - RANGE) / 2.0)?, at((1.0 + RANGE) / 2.0)?)))
+}
+
+fn time_of(times: &BTreeMap<String, Time>, name: &str) -> Time {
+    times.get(name).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn run(total: f64, solve: f64, ranks: [f64; 2], bcast: f64) -> RunTimes {
+        let time = Time::from_seconds;
+        RunTimes {
+            total: time(total),
+            communication: ranks.map(time).to_vec(),
+            computation: vec![time(0.5); 2],
+            calls: BTreeMap::from([("Bcast".into(), time(bcast))]),
+            regions: BTreeMap::from([("solve".into(), time(solve)), ("tiny".into(), time(1e-6))]),
+        }
+    }
+
+    pub fn validation() -> AppValidation {
+        AppValidation {
+            title: "mpirun <x>".into(),
+            predictors: vec!["limits/formula".into(), "fair/openmpi".into()],
+            runs: vec![run(2.0, 1.0, [1.0, 1.5], 0.4), run(2.2, 1.0, [1.0, 1.5], 0.4), run(2.1, 1.0, [1.0, 1.5], 0.4)],
+            predicted: vec![vec![run(2.31, 0.8, [1.1, 1.4], 0.4)], vec![run(2.1, 1.05, [1.0, 1.5], 0.2)]],
+            worked: vec![Time::from_seconds(0.5); 2],
+            provenance: BTreeMap::new(),
+        }
+    }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    }
+
+    #[test]
+    fn rows_stand_beside_each_other_with_intervals_and_errors() {
+        let rows = validation().rows().unwrap();
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["all", "solve", "tiny", "0", "1", "Bcast"]);
+        near(rows[0].measured.as_seconds(), 2.1);
+        near(rows[0].errors.as_ref().unwrap()[0], 0.1);
+        let (low, high) = rows[0].interval.unwrap();
+        // Student's t of two degrees of freedom: 4.302653 * 0.1 / sqrt(3).
+        near(high.as_seconds() - 2.1, 2.1 - low.as_seconds());
+        assert!((high.as_seconds() - 2.1 - 0.248_413_77).abs() < 1e-6);
+        assert_eq!(rows[2].errors, None);
+        near(rows[5].errors.as_ref().unwrap()[1], -0.5);
+    }
+
+    #[test]
+    fn order_statistics_bound_the_median_of_many_runs() {
+        let mut validation = validation();
+        validation.runs = (1..=6).map(|at| run(f64::from(at), 1.0, [1.0, 1.0], 0.1)).collect();
+        let row = &validation.rows().unwrap()[0];
+        assert_eq!(row.interval, Some((Time::from_seconds(1.0), Time::from_seconds(6.0))));
+        validation.runs.truncate(1);
+        assert_eq!(validation.rows().unwrap()[0].interval, None);
+        validation.runs.clear();
+        assert!(validation.rows().is_err());
+    }
+
+    #[test]
+    fn a_predictor_fares_by_total_communication_and_regions() {
+        let fared = validation().fared().unwrap();
+        near(fared[0].total, 0.1);
+        near(fared[0].communication, 0.0);
+        let regions = fared[0].regions.as_ref().unwrap();
+        assert_eq!((regions.count, regions.worst.0.as_str()), (1, "solve"));
+        near(regions.worst.1, -0.2);
+        near(regions.within_ten_percent, 0.0);
+        near(fared[1].regions.as_ref().unwrap().within_ten_percent, 1.0);
+    }
+
+    #[test]
+    fn several_predictions_give_a_median_and_a_range() {
+        let mut validation = validation();
+        validation.predicted[1] = validation.runs.clone();
+        let total = &validation.rows().unwrap()[0];
+        assert_eq!((total.predicted[1], total.ranges[0]), (validation.runs[2].total, None));
+        let (low, high) = total.ranges[1].unwrap();
+        near(low.as_seconds(), 2.01);
+        near(high.as_seconds(), 2.19);
+        validation.predicted[1].clear();
+        assert!(validation.rows().is_err());
+    }
+}

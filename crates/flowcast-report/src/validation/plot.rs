@@ -1,0 +1,177 @@
+//! Drawings of a validation: measured and predicted durations by flow (RR-5910, Figures 8 and 9), and histograms of
+//! errors (Zhu et al.).
+
+use std::fmt::Write;
+
+use super::{Case, ModelErrors, seconds};
+use flowcast_model::stats::grouping::{GroupingRule, interval_clusters};
+use flowcast_units::{Rounded, Time};
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 340.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 40.0;
+/// Names of more groups than this would overlap.
+const MOST_NAMES: usize = 16;
+/// Told apart by people who do not see all colours (Okabe and Ito).
+const COLOURS: [&str; 9] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#000000", "#b8a500"];
+
+/// The colour of a model.
+pub fn colour(model: usize) -> &'static str {
+    COLOURS[model % COLOURS.len()]
+}
+
+/// Black: the groups of measured durations, from the smallest to the largest, with their median. Coloured: predictions.
+pub fn durations(case: &Case, models: &[String]) -> String {
+    let measured = case.measured.iter().flatten();
+    let longest = measured.chain(case.predicted.iter().flatten()).copied().fold(Time::ZERO, Time::max).as_seconds();
+    let column = (WIDTH - LEFT - RIGHT) / case.flows.len().max(1) as f64;
+    let y = |value: f64| HEIGHT - BOTTOM - value / longest.max(f64::MIN_POSITIVE) * (HEIGHT - TOP - BOTTOM);
+    let mut out = opened(&case.name);
+    for tick in 0..=4 {
+        let value = longest * f64::from(tick) / 4.0;
+        let label = if tick == 0 { "0".into() } else { Rounded(Time::from_seconds(value)).to_string() };
+        draw_level(&mut out, y(value), &label);
+    }
+    for (index, flow) in case.flows.iter().enumerate() {
+        let x = LEFT + column * (index as f64 + 0.5);
+        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>", HEIGHT - 22.0, flow.id);
+        let clusters = interval_clusters(&seconds(&case.measured[index]), GroupingRule::default()).unwrap_or_default();
+        for cluster in clusters {
+            let (low, middle, high) = (y(cluster.min), y(cluster.median), y(cluster.max));
+            let _ = writeln!(
+                out,
+                "<path d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {middle:.1}h8\" stroke=\"#000\" stroke-width=\"2\"/>",
+                x - 4.0
+            );
+        }
+        for (model, predicted) in case.predicted.iter().enumerate() {
+            let value = predicted[index].as_seconds();
+            let _ = writeln!(
+                out,
+                "<circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"><title>{}: \
+                 flow {}, {}</title></circle>",
+                y(value),
+                colour(model),
+                super::page::escaped(&models[model]),
+                flow.id,
+                Rounded(predicted[index])
+            );
+        }
+    }
+    let _ = writeln!(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">flow</text>", WIDTH / 2.0, HEIGHT - 5.0);
+    out + "</svg>\n"
+}
+
+/// How many flows have which signed error, in bins of a fixed width; the outer bins hold all that is beyond.
+pub fn histogram(name: &str, errors: &ModelErrors, half_range: f64, colour: &str) -> String {
+    const BINS: usize = 40;
+    let width = 2.0 * half_range / BINS as f64;
+    let mut counts = [0usize; BINS];
+    for error in &errors.signed {
+        counts[((error + half_range) / width).floor().clamp(0.0, BINS as f64 - 1.0) as usize] += 1;
+    }
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let column = (WIDTH - LEFT - RIGHT) / BINS as f64;
+    let y = |count: usize| HEIGHT - BOTTOM - count as f64 / most as f64 * (HEIGHT - TOP - BOTTOM);
+    let mut out = opened(&format!("{name}: errors of {} flows", errors.signed.len()));
+    draw_level(&mut out, y(0), "0");
+    draw_level(&mut out, y(most), &most.to_string());
+    for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let _ = writeln!(
+            out,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"><title>{count} from \
+             {:+.1} %</title></rect>",
+            LEFT + column * bin as f64 + 0.5,
+            y(*count),
+            column - 1.0,
+            y(0) - y(*count),
+            100.0 * (bin as f64 * width - half_range)
+        );
+    }
+    for tick in -2..=2 {
+        let share = f64::from(tick) / 2.0;
+        let x = LEFT + (WIDTH - LEFT - RIGHT) * (share + 1.0) / 2.0;
+        let label = format!("{:+.1} %", 100.0 * share * half_range);
+        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>", HEIGHT - 20.0);
+    }
+    out + "</svg>\n"
+}
+
+/// Signed errors side by side: a group of bars for each program or region, a bar in it for each model. Bars that leave
+/// the drawing end at its edge; the title of each says its number.
+pub fn error_bars(title: &str, groups: &[(String, Vec<f64>)], models: &[String]) -> String {
+    let largest = groups.iter().flat_map(|(_, errors)| errors).fold(0.05, |most: f64, error| most.max(error.abs()));
+    let range = ((largest * 20.0).ceil() / 20.0).min(1.0);
+    let middle = f64::midpoint(TOP, HEIGHT - BOTTOM);
+    let scale = (HEIGHT - BOTTOM - TOP) / 2.0 / range;
+    let mut out = opened(title);
+    for tick in -2..=2 {
+        let share = f64::from(tick) / 2.0 * range;
+        draw_level(&mut out, middle - share * scale, &format!("{:+.0} %", share * 100.0));
+    }
+    let column = (WIDTH - LEFT - RIGHT) / groups.len().max(1) as f64;
+    let bar = column * 0.8 / models.len().max(1) as f64;
+    for (at, (name, errors)) in groups.iter().enumerate() {
+        let left = LEFT + column * (at as f64 + 0.1);
+        for (model, error) in errors.iter().enumerate() {
+            let shown = error.clamp(-range, range) * scale;
+            let _ = writeln!(
+                out,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"><title>{}, {}: {:+.1} \
+                 %</title></rect>",
+                left + bar * model as f64,
+                middle - shown.max(0.0),
+                bar.max(1.0),
+                shown.abs().max(0.5),
+                colour(model),
+                super::page::escaped(name),
+                super::page::escaped(&models[model]),
+                100.0 * error
+            );
+        }
+        if groups.len() <= MOST_NAMES {
+            let (x, y) = (LEFT + column * (at as f64 + 0.5), HEIGHT - BOTTOM + 14.0);
+            let name = super::page::escaped(name);
+            let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>");
+        }
+    }
+    draw_key(&mut out, models);
+    out + "</svg>\n"
+}
+
+fn draw_key(out: &mut String, models: &[String]) {
+    let mut x = LEFT;
+    for (model, name) in models.iter().enumerate() {
+        let y = HEIGHT - 16.0;
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{y}\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{:.1}\" y=\"{}\">{}</text>",
+            colour(model),
+            x + 14.0,
+            y + 9.0,
+            super::page::escaped(name)
+        );
+        x += 30.0 + 7.0 * name.len() as f64;
+    }
+}
+
+fn opened(title: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"system-ui, sans-serif\" \
+         font-size=\"12\" fill=\"#222\">\n<text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"600\">{}</text>\n",
+        super::page::escaped(title)
+    )
+}
+
+fn draw_level(out: &mut String, y: f64, label: &str) {
+    let (end, text) = (WIDTH - RIGHT, LEFT - 6.0);
+    let _ = writeln!(
+        out,
+        "<path d=\"M{LEFT} {y:.1}H{end}\" stroke=\"#ddd\"/><text x=\"{text}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+        y + 4.0
+    );
+}

@@ -1,0 +1,421 @@
+//! Earliest delivery on rails whose speed is estimated while they are used.
+//!
+//! The measured parameters say what a message should cost; a factor for each rail, its slowdown ([`super::drift`]),
+//! says what it costs now and multiplies g and G. Callers report what they see, in one of three ways for each rail:
+//!
+//! - [`Adaptive::completed`]: a message is known to have arrived (an acknowledgement, a completion). Rails keep their
+//!   order, so a message occupied its rail from when it was given, or the one before it left, until it left itself.
+//! - [`Adaptive::drained`]: how many bytes wait in the rail's send queue. Needs no acknowledgement: what has left while
+//!   the queue was never empty gives the rate. On TCP the kernel's queue (`SIOCOUTQ`) is such a number.
+//! - [`Adaptive::late`]: the receiver saw an inversion ([`super::ordering`], section 4.5).
+//!
+//! Every report also corrects the virtual finish time, so that errors of single predictions do not add up (section 4.6
+//! relies on idle times for that). [`Adaptive::overdue`] counts the silence of a rail as an observation: a message that
+//! has not arrived yet took at least as long. A rail that lost its share is tried again with one short message now and
+//! then, so that its recovery is noticed. `pick` allocates nothing, divides nothing and uses no float.
+
+use super::drift::{Drift, DriftRule, Verdict};
+use super::moment::{Moment, Ticks};
+use super::ordering::Inversion;
+use super::rules::EarliestDelivery;
+use super::split::{Divider, Split, SplitRule};
+use super::table::{Accounting, RailTable};
+use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time, TimePerByte};
+
+/// How rails are watched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdaptiveRule {
+    /// When a rail counts as changed.
+    pub drift: DriftRule,
+    /// From a message's arrival until its completion is seen, beyond the rail's own latency.
+    pub completion_delay: Time,
+    /// What waiting for a processor adds to a message on an idle rail; not held against the rail.
+    pub jitter: Time,
+    /// A rail that lost its share and was not heard of for so long is tried again.
+    pub probe_after: Time,
+    /// ... with a message that is expected to take no longer than this.
+    pub longest_probe: Time,
+    /// A slowdown known from inversions alone fades by a fifth each time this has passed without one.
+    pub forget_after: Time,
+}
+
+impl Default for AdaptiveRule {
+    fn default() -> AdaptiveRule {
+        AdaptiveRule {
+            drift: DriftRule::default(),
+            completion_delay: Time::ZERO,
+            jitter: Time::from_micros(100.0),
+            probe_after: Time::from_micros(10_000.0),
+            longest_probe: Time::from_micros(5000.0),
+            forget_after: Time::from_micros(20_000.0),
+        }
+    }
+}
+
+/// A message that has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// How long it was.
+    pub size: Bytes,
+    /// When it was given to the rail.
+    pub given: Ticks,
+    /// When it was known to have arrived.
+    pub seen: Ticks,
+}
+
+/// Chooses the earliest delivery by what is believed of the rails now.
+#[derive(Debug, Clone)]
+pub struct Adaptive {
+    believed: RailTable<Ticks>,
+    measured: RailTable<Ticks>,
+    watches: [Watch; MAX_RAILS],
+    rule: AdaptiveRule,
+    ticks: RuleTicks,
+    degraded: RailSet,
+    divider: Option<Divider>,
+}
+
+/// The rule's times in the arithmetic of the message path.
+#[derive(Debug, Clone, Copy)]
+struct RuleTicks {
+    jitter: Ticks,
+    probe_after: Ticks,
+    longest_probe: Ticks,
+    evidence: Ticks,
+    forget_after: Ticks,
+}
+
+/// What is known of one rail beside its table entry.
+#[derive(Debug, Clone, Copy)]
+struct Watch {
+    cost: LogGp,
+    drift: Drift,
+    /// What was given and has not completed, at slowdown 1.
+    outstanding: Ticks,
+    /// The longest of it.
+    longest: Ticks,
+    /// When the last completed message left, or the first outstanding one was given.
+    busy_from: Ticks,
+    /// From leaving the rail until completion is seen.
+    delay: Ticks,
+    /// When the rail was last used or heard of.
+    heard: Ticks,
+    /// Bytes given since the last report of the queue.
+    given_bytes: u64,
+    queue: Option<Queue>,
+    /// When the last inversion was counted against the rail, the largest stamp given before, and its lateness.
+    inverted: Option<Ticks>,
+    corrected: Ticks,
+    late_by: Ticks,
+}
+
+/// A report of a send queue.
+#[derive(Debug, Clone, Copy)]
+struct Queue {
+    at: Ticks,
+    bytes: u64,
+}
+
+impl Adaptive {
+    /// For rails that are as they were measured and have nothing to send.
+    ///
+    /// # Errors
+    /// No rail, or more than [`MAX_RAILS`].
+    pub fn new(rails: &[LogGp], rule: AdaptiveRule) -> Result<Adaptive, RailsError> {
+        let measured = RailTable::new(rails, ())?;
+        let watch = |index: usize| Watch::new(rails[index.min(rails.len() - 1)], &rule);
+        let ticks = |time| Ticks::of(time, ());
+        Ok(Adaptive {
+            believed: measured.clone(),
+            measured,
+            watches: std::array::from_fn(watch),
+            rule,
+            ticks: RuleTicks {
+                jitter: ticks(rule.jitter),
+                probe_after: ticks(rule.probe_after),
+                longest_probe: ticks(rule.longest_probe),
+                evidence: ticks(rule.drift.evidence),
+                forget_after: ticks(rule.forget_after),
+            },
+            degraded: RailSet::NONE,
+            divider: None,
+        })
+    }
+
+    /// The same, with long messages divided by what is believed of the rails.
+    #[must_use]
+    pub fn dividing(self, rule: SplitRule) -> Adaptive {
+        let costs: Vec<LogGp> = self.watches[..self.measured.entries().len()].iter().map(|watch| watch.cost).collect();
+        Adaptive { divider: Some(Divider::new(&costs, rule)), ..self }
+    }
+
+    /// How a message that is ready at `now` would be divided over rails of `usable`, if it would; nothing is accounted for.
+    pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+        let divider = self.divider.as_ref()?;
+        divider.plan(&self.believed, now, size, usable).filter(|split| split.rails() > 1)
+    }
+
+    /// Accounts for a piece.
+    pub fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        self.believed.give(rail, now, size);
+        self.book(rail, now, size);
+    }
+
+    /// How many times slower than measured `rail` is believed to be.
+    pub fn slowdown(&self, rail: RailId) -> f64 {
+        self.watches[rail.index()].drift.slowdown()
+    }
+
+    /// How often `rail` was found to have changed.
+    pub fn changes(&self, rail: RailId) -> u64 {
+        self.watches[rail.index()].drift.changes()
+    }
+
+    /// Messages given to `rail` have arrived, in the order in which they were given. Those that are reported together count
+    /// as one piece of work: when each of them left is not known, and the first alone would seem to have taken all the time.
+    pub fn completed(&mut self, rail: RailId, together: impl IntoIterator<Item = Completion>) {
+        let (mut took, mut expected, mut idle) = (Ticks::ZERO, Ticks::ZERO, None);
+        for completion in together {
+            let own = self.expected(rail, completion.size);
+            let watch = &mut self.watches[rail.index()];
+            idle.get_or_insert(watch.busy_from <= completion.given);
+            took = took.plus(watch.complete(completion, own));
+            expected = expected.plus(own).bounded();
+        }
+        if idle == Some(true) {
+            // Latencies vary by more than short messages last: what could be due to them is not held against an idle rail.
+            let jitter = self.ticks.jitter;
+            took = if took < expected { took.plus(jitter).min(expected) } else { took.since(jitter).later(expected) };
+        }
+        if idle.is_none() {
+            return;
+        }
+        let watch = &mut self.watches[rail.index()];
+        let left = watch.busy_from;
+        let verdict = watch.drift.observe(took.time(()), expected.time(()));
+        self.believe(rail, verdict);
+        self.correct(rail, left);
+    }
+
+    /// `rail` carried something until `seen`, perhaps what another scheduler gave to it: what follows began later.
+    pub fn was_busy(&mut self, rail: RailId, seen: Ticks) {
+        let watch = &mut self.watches[rail.index()];
+        watch.busy_from = watch.busy_from.later(seen.since(watch.delay));
+    }
+
+    /// `bytes` wait in the send queue of `rail` at `now`.
+    pub fn drained(&mut self, rail: RailId, now: Ticks, bytes: Bytes) {
+        let watch = &mut self.watches[rail.index()];
+        let before = watch.queue.replace(Queue { at: now, bytes: bytes.0 });
+        let given = std::mem::take(&mut watch.given_bytes);
+        watch.outstanding = Ticks::ZERO;
+        let busy_from = match before {
+            Some(before) if before.bytes > 0 => before.at,
+            _ if given > 0 => watch.busy_from.later(before.map_or(Ticks::ZERO, |before| before.at)),
+            _ => return,
+        };
+        let drained = (before.map_or(0, |before| before.bytes) + given).saturating_sub(bytes.0);
+        let elapsed = now.since(busy_from);
+        let expected = self.measured.entries()[rail.index()].transfer(self.measured.tail(Bytes(drained + 1)));
+        let watch = &mut self.watches[rail.index()];
+        // A queue that ran empty was idle for part of the time: that proves speed, never slowness.
+        let at_most = Ticks::of(expected.time(()) * watch.drift.slowdown(), ());
+        let observed = if bytes.0 > 0 { elapsed } else { elapsed.min(at_most) };
+        watch.heard = now;
+        let verdict = watch.drift.observe(observed.time(()), expected.time(()));
+        self.believe(rail, verdict);
+        let waiting = self.believed.entries()[rail.index()].transfer(self.believed.tail(bytes));
+        self.believed.set_virtual_finish(rail, now.plus(waiting));
+    }
+
+    /// The receiver saw an inversion.
+    ///
+    /// If the rail that came first is believed to be slow, it may have recovered: its slowdown is divided by 1.5. Else
+    /// the other rail is late by `by`: so much is added to its virtual finish time, less what was added for messages
+    /// sent before. Its slowdown is doubled when a message is late that was sent after the last such correction.
+    pub fn late(&mut self, now: Ticks, inversion: Inversion) {
+        let Inversion { rail, overtaken_by, stamp, by } = inversion;
+        let first = &mut self.watches[overtaken_by.index()];
+        if first.inverted.is_some() && first.drift.slowdown() > 1.0 {
+            first.drift.replace((first.drift.slowdown() / 1.5).max(1.0));
+            self.believe(overtaken_by, Verdict::Steady);
+            let sooner = self.virtual_finish(overtaken_by).since(by);
+            return self.believed.set_virtual_finish(overtaken_by, sooner);
+        }
+        let finish = self.virtual_finish(rail);
+        let watch = &mut self.watches[rail.index()];
+        (watch.inverted, watch.heard, watch.outstanding) = (Some(now), now, Ticks::ZERO);
+        let known = if stamp > watch.corrected {
+            watch.corrected = finish.plus(watch.delay);
+            watch.drift.replace(watch.drift.slowdown() * 2.0);
+            Ticks::ZERO
+        } else {
+            watch.late_by
+        };
+        watch.late_by = known.later(by);
+        self.believe(rail, Verdict::Steady);
+        self.believed.set_virtual_finish(rail, finish.plus(by.since(known)));
+    }
+
+    /// A message given to `rail` will not be sent over it.
+    pub fn taken_back(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        let expected = self.expected(rail, size);
+        let watch = &mut self.watches[rail.index()];
+        watch.outstanding = watch.outstanding.since(expected);
+        if watch.outstanding == Ticks::ZERO {
+            watch.longest = Ticks::ZERO;
+        }
+        self.correct(rail, self.watches[rail.index()].busy_from.later(now));
+    }
+
+    /// Takes silence into account: to be called now and then, at the latest when a decision matters.
+    pub fn overdue(&mut self, now: Ticks) {
+        for rail in self.measured.all() {
+            let watch = &mut self.watches[rail.index()];
+            if watch.inverted.is_some_and(|last| self.ticks.forget_after < now.since(last)) {
+                let faded = watch.drift.slowdown() * 0.8;
+                watch.inverted = (faded > 1.0).then_some(now);
+                watch.drift.replace(faded.max(1.0));
+                self.believe(rail, Verdict::Changed);
+            } else if watch.outstanding > Ticks::ZERO && watch.queue.is_none() && watch.inverted.is_none() {
+                self.count_silence(rail, now);
+            }
+        }
+    }
+
+    /// The longest of the outstanding messages stands for the next one to complete, which is not known here.
+    fn count_silence(&mut self, rail: RailId, now: Ticks) {
+        let watch = &mut self.watches[rail.index()];
+        let waited = now.since(watch.delay).since(watch.busy_from);
+        let longest = watch.longest.time(());
+        let allowed = Ticks::of(longest * (2.0 * watch.drift.slowdown()), ()).plus(self.ticks.evidence);
+        if waited > allowed {
+            let at_least = waited.time(()).as_nanos() / longest.as_nanos().max(1.0);
+            watch.drift.replace(at_least.max(watch.drift.slowdown()));
+            self.believe(rail, Verdict::Changed);
+            self.correct(rail, now.since(self.watches[rail.index()].delay));
+        }
+    }
+
+    /// `g + G(s-1)` as measured.
+    #[inline]
+    fn expected(&self, rail: RailId, size: Bytes) -> Ticks {
+        let entry = &self.measured.entries()[rail.index()];
+        entry.gap.plus(entry.transfer(self.measured.tail(size)))
+    }
+
+    /// Brings the table to the believed slowdown; small steps wait until they add up.
+    fn believe(&mut self, rail: RailId, verdict: Verdict) {
+        let watch = &self.watches[rail.index()];
+        let slowdown = watch.drift.slowdown();
+        let per_byte = TimePerByte::from_nanos(watch.cost.gap_per_byte.as_nanos() * slowdown);
+        let cost = LogGp { gap: watch.cost.gap * slowdown, gap_per_byte: per_byte, ..watch.cost };
+        self.believed.set_cost(rail, &cost, ());
+        if let Some(divider) = &mut self.divider {
+            divider.set_cost(rail, &cost);
+        }
+        let degraded = slowdown > 1.0 + self.rule.drift.tolerance;
+        self.degraded = if degraded { self.degraded.with(rail) } else { self.degraded.without(rail) };
+        if verdict == Verdict::Changed {
+            self.correct(rail, self.watches[rail.index()].busy_from);
+        }
+    }
+
+    /// What is outstanding is sent from `left` on, at the believed speed.
+    fn correct(&mut self, rail: RailId, left: Ticks) {
+        let watch = &self.watches[rail.index()];
+        let until = left.plus(Ticks::of(watch.outstanding.time(()) * watch.drift.slowdown(), ()));
+        let believed = self.virtual_finish(rail);
+        let corrected = if until < believed { until } else { believed.later(until.since(self.ticks.jitter)) };
+        self.believed.set_virtual_finish(rail, corrected);
+    }
+
+    /// A degraded rail whose turn it is to be tried.
+    #[cold]
+    fn probe(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let due = |rail: &RailId| {
+            let watch = &self.watches[rail.index()];
+            let entry = &self.believed.entries()[rail.index()];
+            let takes = entry.gap.plus(entry.transfer(self.believed.tail(size)));
+            self.ticks.probe_after < now.since(watch.heard)
+                && entry.virtual_finish <= now
+                && takes <= self.ticks.longest_probe
+        };
+        usable.and(self.degraded).and(self.measured.all()).find(due)
+    }
+
+    #[inline]
+    fn book(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+        let expected = self.expected(rail, size);
+        let watch = &mut self.watches[rail.index()];
+        if watch.outstanding == Ticks::ZERO {
+            watch.busy_from = watch.busy_from.later(now);
+        }
+        watch.outstanding = watch.outstanding.plus(expected).bounded();
+        watch.longest = watch.longest.later(expected);
+        watch.heard = now;
+        watch.given_bytes = watch.given_bytes.wrapping_add(size.0);
+    }
+}
+
+impl Watch {
+    fn new(cost: LogGp, rule: &AdaptiveRule) -> Watch {
+        Watch {
+            cost,
+            drift: Drift::new(rule.drift),
+            outstanding: Ticks::ZERO,
+            longest: Ticks::ZERO,
+            busy_from: Ticks::ZERO,
+            delay: Ticks::of(cost.overhead * 2.0 + cost.latency + rule.completion_delay, ()),
+            heard: Ticks::ZERO,
+            given_bytes: 0,
+            queue: None,
+            inverted: None,
+            corrected: Ticks::ZERO,
+            late_by: Ticks::ZERO,
+        }
+    }
+
+    /// A message that was expected to take `expected` has arrived; gives for how long it kept the rail.
+    fn complete(&mut self, completion: Completion, expected: Ticks) -> Ticks {
+        let left = completion.seen.since(self.delay);
+        let took = left.since(self.busy_from.later(completion.given));
+        self.busy_from = self.busy_from.later(left);
+        self.heard = self.heard.later(completion.seen);
+        self.outstanding = self.outstanding.since(expected);
+        if self.outstanding == Ticks::ZERO {
+            self.longest = Ticks::ZERO;
+        }
+        took
+    }
+}
+
+impl RailScheduler<Ticks> for Adaptive {
+    #[inline]
+    fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let asked = self.believed.asked(now, size, Accounting::FromTheClock);
+        let due = if self.degraded.is_empty() { None } else { self.probe(now, size, usable) };
+        let usable = due.map_or(usable, |rail| RailSet::NONE.with(rail));
+        let rail = self.believed.take::<EarliestDelivery>(asked, usable)?;
+        self.book(rail, now, size);
+        Some(rail)
+    }
+
+    #[inline]
+    fn virtual_finish(&self, rail: RailId) -> Ticks {
+        self.believed.entries()[rail.index()].virtual_finish
+    }
+
+    fn restart_clock(&mut self, elapsed: Ticks) {
+        self.believed.restart_clock(elapsed);
+        for watch in &mut self.watches {
+            watch.busy_from = watch.busy_from.since(elapsed);
+            watch.heard = watch.heard.since(elapsed);
+            watch.queue = watch.queue.map(|queue| Queue { at: queue.at.since(elapsed), ..queue });
+            watch.inverted = watch.inverted.map(|at| at.since(elapsed));
+            watch.corrected = watch.corrected.since(elapsed);
+        }
+    }
+}

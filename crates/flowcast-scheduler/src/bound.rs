@@ -1,0 +1,104 @@
+//! A makespan that no schedule beats, for sets too large to be searched.
+//!
+//! A rail that takes the messages `M` delivers its last one no earlier than `free + Σ_M busy - g + 2o + L`, with
+//! `busy = g + G(s-1)`. So for any weights `w_r >= 0` a makespan `T` needs
+//!
+//! `Σ_m min_r w_r·busy_mr <= Σ_r w_r · max(0, T - free_r - (2o + L - g)_r)`,
+//!
+//! the dual of the fractional relaxation. The weights `1/busy_r(s)` of the sizes that occur are tried; for two rails
+//! the best weights are among them. Messages that arrive later give the same bound from their arrival on, and no
+//! message is faster than alone on its best rail.
+
+use super::rail::check_count;
+use super::schedule::{Message, check_order};
+use super::{MAX_RAILS, RailsError};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
+
+/// How many sizes give weights, and how many arrivals are tried as beginnings.
+const SAMPLES: usize = 32;
+
+/// A makespan that no schedule beats.
+///
+/// # Errors
+/// No rail, too many, or messages that are not in order of arrival.
+pub fn lower_bound(rails: &[LogGp], messages: &[Message]) -> Result<Time, RailsError> {
+    check_count(rails.len())?;
+    check_order(messages)?;
+    let alone = messages.iter().map(|message| earliest(rails, &[Time::ZERO; MAX_RAILS], message));
+    let alone = alone.fold(Time::ZERO, Time::max);
+    let weights = weights(rails, messages);
+    let from = |first: usize| {
+        let arrival = messages[first].arrival;
+        let bounds = weights.iter().map(move |weight| weight.bound(rails, &messages[first..], arrival));
+        bounds.fold(Time::ZERO, Time::max)
+    };
+    Ok(sampled(messages.len()).map(from).fold(alone, Time::max))
+}
+
+/// When a message is delivered on the rail that delivers it first, with rails busy until `free`.
+pub(super) fn earliest(rails: &[LogGp], free: &[Time; MAX_RAILS], message: &Message) -> Time {
+    let on = |(rail, free): (&LogGp, &Time)| message.arrival.max(*free) + rail.one_way(message.size);
+    rails.iter().zip(free).map(on).min().unwrap_or(Time::ZERO)
+}
+
+/// Weights of the rails in the relaxation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weights([f64; MAX_RAILS]);
+
+impl Weights {
+    /// `min_r w_r·busy_r`: what a message takes of the weighted time, in nanoseconds.
+    pub fn demand(&self, rails: &[LogGp], size: Bytes) -> f64 {
+        let on = |(rail, weight): (&LogGp, &f64)| rail.spacing(size).as_nanos() * weight;
+        rails.iter().zip(&self.0).map(on).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The weighted time that the rails have until `end`, each from `free` on.
+    pub fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
+        let on =
+            |((rail, weight), free): ((&LogGp, &f64), &Time)| (end - *free - tail(rail)).as_nanos().max(0.0) * weight;
+        rails.iter().zip(&self.0).zip(free).map(on).sum()
+    }
+
+    /// The smallest end at which supply meets demand, all messages taken as ready at `arrival`.
+    fn bound(&self, rails: &[LogGp], messages: &[Message], arrival: Time) -> Time {
+        let demand: f64 = messages.iter().map(|message| self.demand(rails, message.size)).sum();
+        let mut opens: Vec<(Time, f64)> =
+            rails.iter().zip(&self.0).map(|(rail, weight)| (arrival + tail(rail), *weight)).collect();
+        opens.sort_by_key(|(open, _)| *open);
+        let (mut slope, mut offset, mut end) = (0.0, 0.0, Time::ZERO);
+        for (index, (open, weight)) in opens.iter().enumerate() {
+            slope += weight;
+            offset += weight * open.as_nanos();
+            end = Time::from_nanos((demand + offset) / slope);
+            if opens.get(index + 1).is_none_or(|(next, _)| end <= *next) {
+                break;
+            }
+        }
+        end
+    }
+}
+
+/// `2o + L - g`: how much later than its last byte's room on the rail a message is delivered.
+fn tail(rail: &LogGp) -> Time {
+    rail.overhead * 2.0 + rail.latency - rail.gap
+}
+
+/// Weights for a sample of the sizes that occur, and equal weights.
+pub(super) fn weights(rails: &[LogGp], messages: &[Message]) -> Vec<Weights> {
+    let mut sizes: Vec<Bytes> = messages.iter().map(|message| message.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let inverse = |size: Bytes| {
+        let weight = |rail: &LogGp| 1.0 / rail.spacing(size).as_nanos().max(1e-6);
+        Weights(std::array::from_fn(|rail| rails.get(rail).map_or(0.0, weight)))
+    };
+    let equal = Weights(std::array::from_fn(|rail| if rail < rails.len() { 1.0 } else { 0.0 }));
+    sampled(sizes.len()).map(|index| inverse(sizes[index])).chain([equal]).collect()
+}
+
+/// Up to [`SAMPLES`] indices spread over `0..count`, both ends among them.
+fn sampled(count: usize) -> impl Iterator<Item = usize> {
+    let taken = count.min(SAMPLES);
+    (0..taken).map(move |sample| if taken == 1 { 0 } else { sample * (count - 1) / (taken - 1) })
+}

@@ -1,0 +1,129 @@
+//! How far schedulers stay from the optimum: makespan over optimal makespan on random sets.
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::RailsError;
+use super::discipline::SchedulerName;
+use super::optimum::{Objective, Optimum, optimum};
+use super::random_sets::SetPlan;
+use super::schedule::simulate;
+use super::turns::Shares;
+use flowcast_model::loggp::LogGp;
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// How many sets.
+    pub sets: usize,
+    /// What each looks like.
+    pub plan: SetPlan,
+    /// Equal seeds give equal sets.
+    pub seed: u64,
+    /// Branches after which the search for an optimum is given up.
+    pub limit: u64,
+}
+
+/// The ratios of some schedulers on the same sets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The ratios of each scheduler in ascending order, in the order in which the schedulers were named.
+    pub ratios: Vec<Ratios>,
+    /// Sets whose optimum is proven; for the others the best schedule known stands in.
+    pub proven: usize,
+}
+
+/// Ratios to the optimum in ascending order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ratios(Vec<f64>);
+
+impl Comparison {
+    /// Lets each scheduler serve every set on `rails`.
+    ///
+    /// # Errors
+    /// Rails or shares that no scheduler can be made of.
+    pub fn run(&self, rails: &[LogGp], schedulers: &[SchedulerName]) -> Result<Compared, RailsError> {
+        let shares = Shares::by_bandwidth(rails)?;
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed);
+        let mut ratios = vec![Vec::with_capacity(self.sets); schedulers.len()];
+        let mut proven = 0;
+        for _ in 0..self.sets {
+            let messages = self.plan.draw(&mut random);
+            let best = optimum(rails, &messages, Objective::Makespan, self.limit)?;
+            proven += usize::from(best.proven);
+            for (name, ratios) in schedulers.iter().zip(&mut ratios) {
+                let own = simulate(*name, rails, shares, &messages)?.schedule.makespan;
+                ratios.push(over(own.as_nanos(), &best));
+            }
+        }
+        Ok(Compared { ratios: ratios.into_iter().map(Ratios::new).collect(), proven })
+    }
+}
+
+/// 1 without messages.
+fn over(own: f64, best: &Optimum) -> f64 {
+    let best = best.schedule.makespan.as_nanos();
+    if best == 0.0 { 1.0 } else { own / best }
+}
+
+impl Ratios {
+    /// Sorts them.
+    pub fn new(mut ratios: Vec<f64>) -> Ratios {
+        ratios.sort_by(f64::total_cmp);
+        Ratios(ratios)
+    }
+
+    /// In ascending order.
+    pub fn sorted(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// The smallest ratio that at least this share of the sets does not exceed; 1 without sets.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let rank = (share * self.0.len() as f64).ceil() as usize;
+        self.0.get(rank.clamp(1, self.0.len().max(1)) - 1).copied().unwrap_or(1.0)
+    }
+
+    /// The mean; 1 without sets.
+    pub fn mean(&self) -> f64 {
+        if self.0.is_empty() { 1.0 } else { self.0.iter().sum::<f64>() / self.0.len() as f64 }
+    }
+
+    /// Those of several comparisons together.
+    pub fn together<'a>(all: impl IntoIterator<Item = &'a Ratios>) -> Ratios {
+        Ratios::new(all.into_iter().flat_map(|ratios| ratios.0.iter().copied()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::discipline::Discipline;
+    use super::super::rail::Rail;
+    use super::super::random_sets::thesis_rails;
+    use super::*;
+    use flowcast_units::{Bytes, Time};
+
+    #[test]
+    fn quantiles_are_ratios_that_occurred() {
+        let ratios = Ratios::new(vec![4.0, 1.0, 3.0, 2.0]);
+        assert_eq!([0.0, 0.5, 0.51, 1.0].map(|share| ratios.quantile(share)), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(ratios.mean(), 2.5);
+    }
+
+    #[test]
+    fn earliest_delivery_stays_near_the_optimum_on_the_rails_of_the_thesis() {
+        let plan = SetPlan { messages: 8, largest: Bytes(16_384), window: Time::ZERO };
+        let comparison = Comparison { sets: 100, plan, seed: 1, limit: u64::MAX };
+        let names = [Discipline::EarliestDelivery, Discipline::RoundRobin].map(SchedulerName::new);
+        let compare = |rails: Vec<Rail>| {
+            let costs: Vec<_> = rails.iter().map(|rail| rail.cost).collect();
+            comparison.run(&costs, &names).unwrap()
+        };
+        let all: Vec<Compared> = thesis_rails().into_iter().map(compare).collect();
+        assert!(all.iter().all(|compared| compared.proven == 100));
+        let [ours, turns] = [0, 1].map(|index| Ratios::together(all.iter().map(|compared| &compared.ratios[index])));
+        assert!(ours.sorted()[0] >= 1.0 - 1e-9, "nothing beats the optimum");
+        assert!(ours.quantile(0.95) <= 1.25 && ours.quantile(1.0) <= 1.4, "{ours:?}");
+        assert!(turns.quantile(0.95) > 3.0, "sets on which the choice of rails hardly matters show nothing");
+    }
+}

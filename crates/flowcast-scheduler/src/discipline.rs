@@ -1,0 +1,212 @@
+//! The schedulers by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::moment::{BinaryPoint, Exact, Moment, Steps};
+use super::rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock};
+use super::table::Accounting;
+use super::turns::{RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
+use super::virtual_time::VirtualTime;
+use super::{RailScheduler, RailsError};
+use flowcast_model::loggp::LogGp;
+
+/// A scheduler of any kind, which may move to another thread.
+pub type BoxedScheduler<M> = Box<dyn RailScheduler<M> + Send>;
+
+/// How the rail of a message is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discipline {
+    /// In turn (4.3.4.1).
+    RoundRobin,
+    /// In turn, in rows (4.3.4.2).
+    WeightedRoundRobin,
+    /// By shares, smallest virtual finish time (4.3.4.3).
+    WeightedFairQueuing,
+    /// By shares, in constant time (4.3.4.4).
+    VirtualTimeRoundRobin,
+    /// 4.4.1.
+    Gap,
+    /// 4.4.2.
+    Vft,
+    /// 4.4.3.
+    VftClock,
+    /// 4.4.4.
+    Latency,
+    /// 4.4.5.
+    Overlap,
+    /// 4.4.8: 4.4.4 in integers.
+    FixedPoint,
+    /// Earliest arrival of the whole message; the default.
+    EarliestDelivery,
+    /// Earliest arrival of the whole message with 4.4.5's overlap.
+    EarliestOverlap,
+}
+
+const NAMES: [(&str, Discipline); 12] = [
+    ("round-robin", Discipline::RoundRobin),
+    ("weighted-round-robin", Discipline::WeightedRoundRobin),
+    ("wfq", Discipline::WeightedFairQueuing),
+    ("vtrr", Discipline::VirtualTimeRoundRobin),
+    ("gap", Discipline::Gap),
+    ("vft", Discipline::Vft),
+    ("vft-clock", Discipline::VftClock),
+    ("latency", Discipline::Latency),
+    ("overlap", Discipline::Overlap),
+    ("fixed-point", Discipline::FixedPoint),
+    ("earliest-delivery", Discipline::EarliestDelivery),
+    ("earliest-overlap", Discipline::EarliestOverlap),
+];
+
+const PRINTED: &str = "-printed";
+
+/// A scheduler's name: `latency`, or `latency-printed` for the thesis' pseudo-code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchedulerName {
+    /// How rails are chosen.
+    pub discipline: Discipline,
+    /// Whether the clock is forgotten afterwards, as printed; `fixed-point` also has 10 bits then instead of 20.
+    pub accounting: Accounting,
+}
+
+impl SchedulerName {
+    /// As the text means it.
+    pub const fn new(discipline: Discipline) -> SchedulerName {
+        SchedulerName { discipline, accounting: Accounting::FromTheClock }
+    }
+
+    /// As the pseudo-code has it.
+    pub const fn printed(discipline: Discipline) -> SchedulerName {
+        SchedulerName { discipline, accounting: Accounting::AsPrinted }
+    }
+
+    /// Every name, as meant and as printed.
+    pub fn every() -> impl Iterator<Item = SchedulerName> {
+        let disciplines = NAMES.iter().map(|(_, discipline)| *discipline);
+        disciplines.clone().map(SchedulerName::new).chain(disciplines.map(SchedulerName::printed))
+    }
+
+    /// Every name once, without printed forms that choose as the meant ones do: those by turns look at no clock, and 4.4.1
+    /// and 4.4.2 know none.
+    pub fn distinct() -> impl Iterator<Item = SchedulerName> {
+        SchedulerName::every().filter(|name| name.accounting == Accounting::FromTheClock || name.uses_clock())
+    }
+
+    fn uses_clock(self) -> bool {
+        use Discipline::{EarliestDelivery, EarliestOverlap, FixedPoint, Latency, Overlap, VftClock};
+        matches!(self.discipline, VftClock | Latency | Overlap | FixedPoint | EarliestDelivery | EarliestOverlap)
+    }
+
+    /// The integers of `fixed-point`; `None` for the others.
+    pub fn binary_point(self) -> Option<BinaryPoint> {
+        let point = match self.accounting {
+            Accounting::FromTheClock => BinaryPoint::WIDE,
+            Accounting::AsPrinted => BinaryPoint::PRINTED,
+        };
+        (self.discipline == Discipline::FixedPoint).then_some(point)
+    }
+
+    /// A scheduler of this name in the arithmetic `M`, which for `fixed-point` should be [`Steps`].
+    ///
+    /// # Errors
+    /// No rail, too many, or shares that do not fit the rails.
+    pub fn scheduler<M: Moment>(
+        self,
+        rails: &[LogGp],
+        shares: Shares,
+        scale: M::Scale,
+    ) -> Result<BoxedScheduler<M>, RailsError> {
+        let found = shares.all().count();
+        if found != rails.len() {
+            return Err(RailsError::Shares { found, rails: rails.len() });
+        }
+        let how = self.accounting;
+        Ok(match self.discipline {
+            Discipline::RoundRobin => Box::new(TakingTurns::new(RoundRobin::default(), rails, how, scale)?),
+            Discipline::WeightedRoundRobin => {
+                Box::new(TakingTurns::new(WeightedRoundRobin::new(shares), rails, how, scale)?)
+            }
+            Discipline::WeightedFairQueuing => {
+                Box::new(TakingTurns::new(WeightedFairQueuing::new(shares), rails, how, scale)?)
+            }
+            Discipline::VirtualTimeRoundRobin => {
+                Box::new(TakingTurns::new(VirtualTimeRoundRobin::new(shares), rails, how, scale)?)
+            }
+            // These two know no clock, in the text as in the pseudo-code.
+            Discipline::Gap => Box::new(VirtualTime::<Gap, M>::new(rails, Accounting::AsPrinted, scale)?),
+            Discipline::Vft => Box::new(VirtualTime::<Vft, M>::new(rails, Accounting::AsPrinted, scale)?),
+            Discipline::VftClock => Box::new(VirtualTime::<VftClock, M>::new(rails, how, scale)?),
+            Discipline::Latency | Discipline::FixedPoint => {
+                Box::new(VirtualTime::<Latency, M>::new(rails, how, scale)?)
+            }
+            Discipline::Overlap => Box::new(VirtualTime::<Overlap, M>::new(rails, how, scale)?),
+            Discipline::EarliestDelivery => Box::new(VirtualTime::<EarliestDelivery, M>::new(rails, how, scale)?),
+            Discipline::EarliestOverlap => Box::new(VirtualTime::<EarliestOverlap, M>::new(rails, how, scale)?),
+        })
+    }
+
+    /// In exact arithmetic, for everything but the message path.
+    ///
+    /// # Errors
+    /// As [`SchedulerName::scheduler`].
+    pub fn exact(self, rails: &[LogGp], shares: Shares) -> Result<BoxedScheduler<Exact>, RailsError> {
+        self.scheduler(rails, shares, ())
+    }
+
+    /// In the thesis' integers.
+    ///
+    /// # Errors
+    /// As [`SchedulerName::scheduler`].
+    pub fn in_steps(
+        self,
+        rails: &[LogGp],
+        shares: Shares,
+        point: BinaryPoint,
+    ) -> Result<BoxedScheduler<Steps>, RailsError> {
+        self.scheduler(rails, shares, point)
+    }
+}
+
+impl fmt::Display for SchedulerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = NAMES.iter().find(|(_, discipline)| *discipline == self.discipline);
+        let (name, _) = named.expect("every discipline has a name");
+        let suffix = if self.accounting == Accounting::AsPrinted { PRINTED } else { "" };
+        f.pad(&format!("{name}{suffix}"))
+    }
+}
+
+impl FromStr for SchedulerName {
+    type Err = RailsError;
+
+    fn from_str(text: &str) -> Result<SchedulerName, RailsError> {
+        let (name, make): (&str, fn(Discipline) -> SchedulerName) = match text.strip_suffix(PRINTED) {
+            Some(name) => (name, SchedulerName::printed),
+            None => (text, SchedulerName::new),
+        };
+        let unknown = || {
+            let names = NAMES.map(|(name, _)| name).join(", ");
+            RailsError::Unknown(text.to_owned(), format!("{names}, each also with {PRINTED}"))
+        };
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, discipline)| make(*discipline)).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_read_back() {
+        for name in SchedulerName::every() {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let message = "fastest".parse::<SchedulerName>().unwrap_err().to_string();
+        assert!(message.contains("`fastest`") && message.contains("earliest-delivery"));
+    }
+}

@@ -1,0 +1,183 @@
+//! How much slower a rail is than it was measured, and since when.
+//!
+//! The belief is one factor, the slowdown `f`: a message that was expected to keep the rail for `e` keeps it for `f·e`.
+//! Observations are pairs of an observed and an expected duration. Two cumulative sums of time watch the belief
+//! (Page's test): the time lost beyond `(1+tolerance)·f·e`, and the time saved below `(1-tolerance)·f·e`, each held at
+//! zero from below. When one exceeds the evidence that is asked for, the rail has changed, and the slowdown since the
+//! sum last left zero, observed over expected, replaces the belief at once. Until then the belief follows slowly.
+//!
+//! Sums of time, not of ratios: completions that are reported together (all the time on the first, none on the
+//! others) and lone small messages then weigh what they are worth.
+
+use flowcast_units::Time;
+
+/// When a rail counts as changed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DriftRule {
+    /// What an observation may differ from the belief, as a share of it.
+    pub tolerance: f64,
+    /// Time that has to be lost or saved beyond the tolerance.
+    pub evidence: Time,
+    /// The belief follows within as much expected time.
+    pub memory: Time,
+}
+
+impl Default for DriftRule {
+    /// A quarter, 2 ms, and 100 ms.
+    fn default() -> DriftRule {
+        DriftRule { tolerance: 0.25, evidence: Time::from_micros(2000.0), memory: Time::from_micros(100_000.0) }
+    }
+}
+
+/// The slowest and fastest that is believed: a rail that stands still has to be tried again some day.
+const SLOWDOWNS: (f64, f64) = (0.25, 1000.0);
+
+/// The belief about one rail.
+#[derive(Debug, Clone, Copy)]
+pub struct Drift {
+    rule: DriftRule,
+    slowdown: f64,
+    slower: Run,
+    faster: Run,
+    changes: u64,
+}
+
+/// What was seen since a cumulative sum left zero, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    excess: f64,
+    observed: f64,
+    expected: f64,
+}
+
+/// What an observation did to the belief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// As believed, or not known yet.
+    Steady,
+    /// The rail has changed.
+    Changed,
+}
+
+impl Drift {
+    /// A rail as fast as it was measured.
+    pub fn new(rule: DriftRule) -> Drift {
+        Drift { rule, slowdown: 1.0, slower: Run::default(), faster: Run::default(), changes: 0 }
+    }
+
+    /// The factor.
+    pub fn slowdown(&self) -> f64 {
+        self.slowdown
+    }
+
+    /// How often the rail has changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// A piece of work that was expected to take `expected` at slowdown 1 took `observed`.
+    pub fn observe(&mut self, observed: Time, expected: Time) -> Verdict {
+        let (observed, expected) = (observed.as_nanos(), expected.as_nanos());
+        let believed = self.slowdown * expected;
+        let DriftRule { tolerance, evidence, memory } = self.rule;
+        self.slower.add(observed - (1.0 + tolerance) * believed, observed, expected);
+        self.faster.add((1.0 - tolerance) * believed - observed, observed, expected);
+        for run in [self.slower, self.faster] {
+            if run.excess > evidence.as_nanos() {
+                self.replace(run.observed / run.expected);
+                return Verdict::Changed;
+            }
+        }
+        if expected > 0.0 {
+            let weight = believed / (believed + memory.as_nanos());
+            // A single wild sample moves the belief no further than the tolerance would.
+            let ratio = (observed / expected).clamp(self.slowdown * 0.5, self.slowdown * 2.0);
+            self.slowdown = bounded(self.slowdown + weight * (ratio - self.slowdown));
+        }
+        Verdict::Steady
+    }
+
+    /// Takes `slowdown` for the truth.
+    pub fn replace(&mut self, slowdown: f64) {
+        self.slowdown = bounded(slowdown);
+        (self.slower, self.faster) = (Run::default(), Run::default());
+        self.changes += 1;
+    }
+}
+
+fn bounded(slowdown: f64) -> f64 {
+    if slowdown.is_nan() { 1.0 } else { slowdown.clamp(SLOWDOWNS.0, SLOWDOWNS.1) }
+}
+
+impl Run {
+    fn add(&mut self, excess: f64, observed: f64, expected: f64) {
+        self.excess += excess;
+        self.observed += observed;
+        self.expected += expected;
+        if self.excess <= 0.0 {
+            *self = Run::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn micros(micros: f64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    #[test]
+    fn a_rail_ten_times_slower_is_known_after_one_message_that_lost_enough() {
+        let mut drift = Drift::new(DriftRule::default());
+        for _ in 0..50 {
+            assert_eq!(drift.observe(micros(510.0), micros(500.0)), Verdict::Steady);
+        }
+        assert_eq!(drift.observe(micros(5000.0), micros(500.0)), Verdict::Changed);
+        assert!((drift.slowdown() - 10.0).abs() < 1e-9);
+        let back = (1..).find(|_| drift.observe(micros(500.0), micros(500.0)) == Verdict::Changed).unwrap();
+        assert!((drift.slowdown() - 1.0).abs() < 1e-9 && back == 1, "{back}");
+        assert_eq!(drift.changes(), 2);
+    }
+
+    #[test]
+    fn completions_reported_together_are_no_change() {
+        let mut drift = Drift::new(DriftRule::default());
+        for _ in 0..200 {
+            for observed in [400.0, 0.0, 0.0, 0.0] {
+                assert_eq!(drift.observe(micros(observed), micros(100.0)), Verdict::Steady);
+            }
+        }
+        assert!((drift.slowdown() - 1.0).abs() < 0.1, "{}", drift.slowdown());
+    }
+
+    #[test]
+    fn a_rail_that_carries_nothing_at_all_is_believed_to_stand_still() {
+        let mut drift = Drift::new(DriftRule::default());
+        assert_eq!(drift.observe(micros(2500.0), Time::ZERO), Verdict::Changed);
+        assert_eq!(drift.slowdown(), SLOWDOWNS.1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_rail_within_the_tolerance_never_counts_as_changed(
+            samples in prop::collection::vec((0.8f64..1.2, 1.0f64..10_000.0), 0..200),
+        ) {
+            let mut drift = Drift::new(DriftRule { memory: Time::from_seconds(1e9), ..DriftRule::default() });
+            for (ratio, expected) in samples {
+                prop_assert_eq!(drift.observe(micros(ratio * expected), micros(expected)), Verdict::Steady);
+            }
+        }
+
+        #[test]
+        fn a_change_is_followed_to_its_size(factor in 1.6f64..100.0, expected in 50.0f64..5000.0) {
+            let mut drift = Drift::new(DriftRule::default());
+            for _ in 0..2000 {
+                drift.observe(micros(factor * expected), micros(expected));
+            }
+            prop_assert!((drift.slowdown() / factor - 1.0).abs() < 0.01, "{} {factor}", drift.slowdown());
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A rail whose speed changes, in virtual time: what re-estimation and the guard are tried on.
+
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
+
+/// From `at` on, everything takes `slowdown` times as long on the wire.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpeedChange {
+    /// When.
+    pub at: Time,
+    /// 1 is as measured, 10 a tenth of the speed.
+    pub slowdown: f64,
+}
+
+/// A rail that sends one message after the other by rule E0, at a speed that changes.
+#[derive(Debug, Clone)]
+pub struct EmulatedRail {
+    cost: LogGp,
+    changes: Vec<SpeedChange>,
+    free: Time,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transfer {
+    /// When its first byte left.
+    pub started: Time,
+    /// When the rail was free again.
+    pub left: Time,
+    /// When its receiver had it.
+    pub delivered: Time,
+}
+
+impl EmulatedRail {
+    /// An idle rail; `changes` in order of time.
+    pub fn new(cost: LogGp, changes: Vec<SpeedChange>) -> EmulatedRail {
+        EmulatedRail { cost, changes, free: Time::ZERO }
+    }
+
+    /// Sends a message that is ready at `now`, after all that were sent before.
+    pub fn send(&mut self, now: Time, size: Bytes) -> Transfer {
+        let started = now.max(self.free);
+        let left = self.after(started, self.cost.spacing(size));
+        let last_byte = self.after(started, self.cost.transfer(size));
+        self.free = left;
+        Transfer { started, left, delivered: last_byte + self.cost.overhead * 2.0 + self.cost.latency }
+    }
+
+    /// When work that takes `work` at slowdown 1 is done if it begins at `start`.
+    fn after(&self, start: Time, work: Time) -> Time {
+        let (mut now, mut left) = (start, work.as_nanos());
+        let mut slowdown = 1.0;
+        for change in &self.changes {
+            if change.at > now {
+                let done = (change.at - now).as_nanos() / slowdown;
+                if done >= left {
+                    break;
+                }
+                left -= done;
+                now = change.at;
+            }
+            slowdown = change.slowdown;
+        }
+        now + Time::from_nanos(left * slowdown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_units::TimePerByte;
+
+    #[test]
+    fn a_message_under_way_meets_the_change() {
+        let cost = LogGp { gap_per_byte: TimePerByte::from_nanos(10.0), ..LogGp::default() };
+        let at = |at, slowdown| SpeedChange { at: Time::from_nanos(at), slowdown };
+        let mut rail = EmulatedRail::new(cost, vec![at(500.0, 10.0), at(3000.0, 1.0)]);
+        // 500 ns at full speed, 2500 ns at a tenth do 250 ns of work, the last 240 ns at full speed.
+        assert_eq!(rail.send(Time::ZERO, Bytes(100)).delivered, Time::from_nanos(3240.0));
+        assert_eq!(rail.send(Time::ZERO, Bytes(1)).started, Time::from_nanos(3240.0));
+        assert_eq!(rail.send(Time::from_nanos(4000.0), Bytes(11)).left, Time::from_nanos(4100.0));
+    }
+}

@@ -1,0 +1,284 @@
+//! Never worse than the best rail alone: several rails only while they are proven to gain.
+//!
+//! Parameters can be wrong, processors can be the limit, receivers can suffer from what arrives out of order: what
+//! several rails gain has to be measured where they run. Work comes in blocks (a burst, a phase, so many messages). Each
+//! block runs on one arm: all rails together, or one rail alone. The cost of a block is `ln(took / expected)`, so that
+//! blocks of different length compare. All rails together are preferred only if
+//!
+//! `mean(best alone) - mean(together) > z' · sqrt(se²(best alone) + se²(together))`,
+//!
+//! where `z' = z·(1 + (z² + 1)/4ν)` is about Student's quantile for the ν = n1 + n2 - 2 degrees of freedom; that is, while the measured gain exceeds its own uncertainty; else the best rail alone. An arm that is not preferred
+//! is measured again after intervals that double up to a limit, unless it looks better and is only not proven to be. With gaps Δ_k in the logarithm of the cost, n blocks cost
+//! at most `Σ_k Δ_k (w + log2 n + n/limit)` more than n on the best arm, where w is the number of first measurements, plus
+//! what wrong preferences cost, which the test by z makes rare.
+
+use super::{MAX_RAILS, RailId, RailSet};
+use flowcast_units::Time;
+
+/// What a block runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arm {
+    /// All rails, as the scheduler likes.
+    Together,
+    /// One rail.
+    Alone(RailId),
+}
+
+impl Arm {
+    /// The rails of this arm out of `usable`.
+    pub fn rails(self, usable: RailSet) -> RailSet {
+        match self {
+            Arm::Together => usable,
+            Arm::Alone(rail) => usable.and(RailSet::NONE.with(rail)),
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Arm::Together => 0,
+            Arm::Alone(rail) => 1 + rail.index(),
+        }
+    }
+}
+
+/// How a guard decides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GuardRule {
+    /// Blocks on each arm before anything is decided.
+    pub first_measurements: u32,
+    /// How many standard errors the gain has to exceed; with few blocks, more.
+    pub z: f64,
+    /// Blocks that an arm remembers.
+    pub memory: u32,
+    /// An arm is measured again after at most so many blocks.
+    pub longest_interval: u64,
+}
+
+impl Default for GuardRule {
+    /// Three blocks, two standard errors, 64 blocks, 512 blocks.
+    fn default() -> GuardRule {
+        GuardRule { first_measurements: 3, z: 2.0, memory: 64, longest_interval: 512 }
+    }
+}
+
+/// Blocks until an arm that is not preferred is measured again for the first time.
+const FIRST_INTERVAL: u64 = 16;
+
+/// By how much a rail may be worse than the best alone to be measured more than once at first: twice as slow.
+const HOPELESS: f64 = std::f64::consts::LN_2;
+
+/// Chooses the arm of each block.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    rule: GuardRule,
+    candidates: RailSet,
+    arms: [Measured; 1 + MAX_RAILS],
+    blocks: u64,
+}
+
+/// Costs of the blocks of an arm, with fading memory.
+#[derive(Debug, Clone, Copy, Default)]
+struct Measured {
+    count: u32,
+    weight: f64,
+    mean: f64,
+    variance: f64,
+    last: u64,
+    interval: u64,
+}
+
+/// What the guard knows of all rails together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gain {
+    /// The best rail alone.
+    pub alone: RailId,
+    /// By how much all together are faster, as a logarithm: 0.1 is about a tenth.
+    pub gain: f64,
+    /// What the gain has to exceed.
+    pub uncertainty: f64,
+}
+
+impl Guard {
+    /// `candidates` are the rails that could be the best alone.
+    pub fn new(candidates: RailSet, rule: GuardRule) -> Guard {
+        Guard { rule, candidates, arms: [Measured::default(); 1 + MAX_RAILS], blocks: 0 }
+    }
+
+    /// The arm of the next block.
+    pub fn choose(&mut self) -> Arm {
+        self.blocks += 1;
+        if let Some(arm) = self.first_measurement() {
+            return arm;
+        }
+        let preferred = self.preferred();
+        let due = |arm: &Arm| {
+            let measured = &self.arms[arm.index()];
+            *arm != preferred && self.blocks - measured.last >= measured.interval
+        };
+        let Some(arm) = self.every().find(due) else { return preferred };
+        let best = self.arms[preferred.index()].mean;
+        let measured = &mut self.arms[arm.index()];
+        // What looks better is only not proven yet: trying it soon again costs nothing that is known.
+        if measured.mean >= best {
+            measured.interval = (measured.interval * 2).min(self.rule.longest_interval);
+        }
+        measured.last = self.blocks;
+        arm
+    }
+
+    /// Whether the first measurements are made: until then blocks run on arms that may be bad.
+    pub fn has_measured_all(&self) -> bool {
+        self.first_measurement().is_none()
+    }
+
+    /// A block on `arm` took `took`; the best rail alone was expected to need `expected` for it.
+    pub fn observe(&mut self, arm: Arm, took: Time, expected: Time) {
+        let cost = (took.as_nanos().max(1.0) / expected.as_nanos().max(1.0)).ln();
+        let measured = &mut self.arms[arm.index()];
+        measured.add(cost, f64::from(self.rule.memory));
+        measured.last = self.blocks;
+        measured.interval = measured.interval.max(FIRST_INTERVAL);
+    }
+
+    /// What is known of the gain; `None` before the first measurements.
+    pub fn gain(&self) -> Option<Gain> {
+        let known = |arm: Arm| self.arms[arm.index()].count >= self.rule.first_measurements.max(2);
+        let alone = self.best_alone().filter(|rail| known(Arm::Alone(*rail)) && known(Arm::Together))?;
+        let [one, all] = [Arm::Alone(alone), Arm::Together].map(|arm| &self.arms[arm.index()]);
+        let uncertainty = self.quantile(one, all) * (one.squared_error() + all.squared_error()).sqrt();
+        Some(Gain { alone, gain: one.mean - all.mean, uncertainty })
+    }
+
+    /// Student's quantile in the first order of one over the degrees of freedom: few blocks prove little.
+    fn quantile(&self, one: &Measured, all: &Measured) -> f64 {
+        let z = self.rule.z;
+        z * (1.0 + (z * z + 1.0) / (4.0 * (one.weight + all.weight - 2.0).max(1.0)))
+    }
+
+    /// What the guard would run a block on if nothing were to be measured.
+    pub fn preferred(&self) -> Arm {
+        match (self.gain(), self.best_alone()) {
+            (Some(known), _) if known.gain > known.uncertainty => Arm::Together,
+            (_, Some(alone)) => Arm::Alone(alone),
+            (_, None) => Arm::Together,
+        }
+    }
+
+    /// The arm that was measured least. A rail that took more than twice as long as another is not tried three times.
+    fn first_measurement(&self) -> Option<Arm> {
+        let measured = |rail: &RailId| self.arms[Arm::Alone(*rail).index()];
+        let best = self.candidates.map(|rail| measured(&rail)).filter(|arm| arm.count > 0);
+        let hopeless = best.map(|arm| arm.mean).fold(f64::INFINITY, f64::min) + HOPELESS;
+        let wanted = |arm: &Arm| {
+            let Measured { count, mean, .. } = self.arms[arm.index()];
+            let known = *arm != Arm::Together && count > 0 && mean > hopeless;
+            count < self.rule.first_measurements && !known
+        };
+        self.every().filter(wanted).min_by_key(|arm| self.arms[arm.index()].count)
+    }
+
+    fn best_alone(&self) -> Option<RailId> {
+        let mean = |rail: RailId| self.arms[Arm::Alone(rail).index()].mean;
+        self.candidates.min_by(|a, b| mean(*a).total_cmp(&mean(*b)))
+    }
+
+    fn every(&self) -> impl Iterator<Item = Arm> + use<> {
+        std::iter::once(Arm::Together).chain(self.candidates.map(Arm::Alone))
+    }
+}
+
+impl Measured {
+    fn add(&mut self, cost: f64, memory: f64) {
+        self.count = self.count.saturating_add(1);
+        self.weight = (self.weight + 1.0).min(memory.max(2.0));
+        let step = 1.0 / self.weight;
+        let before = cost - self.mean;
+        self.mean += step * before;
+        self.variance = (1.0 - step) * (self.variance + step * before * before);
+    }
+
+    /// With few blocks the variance is an underestimate: divided by one less.
+    fn squared_error(&self) -> f64 {
+        self.variance / (self.weight - 1.0).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    const RAILS: RailSet = RailSet::first(2);
+
+    /// Costs of n blocks on the guard's arms and what the best arm alone would have cost, with noise of ± `noise`.
+    fn play(costs: [f64; 3], noise: f64, blocks: usize) -> (Guard, f64) {
+        let mut guard = Guard::new(RAILS, GuardRule::default());
+        let mut random = Pcg64Mcg::seed_from_u64(7);
+        let mut total = 0.0;
+        for _ in 0..blocks {
+            let arm = guard.choose();
+            let true_cost = costs[arm.index()];
+            let took = true_cost * (1.0 + noise * (2.0 * random.random::<f64>() - 1.0));
+            guard.observe(arm, Time::from_micros(100.0 * took), Time::from_micros(100.0));
+            total += true_cost;
+        }
+        (guard, total / blocks as f64)
+    }
+
+    #[test]
+    fn rails_that_hinder_each_other_are_not_used_together() {
+        let (guard, cost) = play([1.3, 1.0, 1.6], 0.3, 20_000);
+        assert_eq!(guard.preferred(), Arm::Alone(RailId(0)));
+        assert!(cost < 1.005, "{cost}: at most half a percent for measuring");
+    }
+
+    #[test]
+    fn a_gain_is_taken_once_it_exceeds_its_uncertainty() {
+        let (guard, cost) = play([0.9, 1.0, 1.2], 0.3, 20_000);
+        assert_eq!(guard.preferred(), Arm::Together);
+        assert!(cost < 0.905, "{cost}");
+    }
+
+    #[test]
+    fn without_a_gain_the_best_rail_alone_stays() {
+        let (guard, cost) = play([1.0, 1.0, 1.5], 0.2, 20_000);
+        let known = guard.gain().unwrap();
+        assert!(known.gain.abs() < 0.1 && known.uncertainty > 0.0, "{known:?}");
+        assert!(cost < 1.005, "{cost}");
+    }
+
+    #[test]
+    fn the_regret_of_measuring_grows_far_slower_than_the_work() {
+        let regret = |blocks: usize| (play([1.5, 1.0, 2.0], 0.1, blocks).1 - 1.0) * blocks as f64;
+        // 3 first measurements and log2 n more of each, and one in 512.
+        for blocks in [100, 1000, 10_000] {
+            let bound = 1.5 * (3.0 + (blocks as f64).log2() + blocks as f64 / 512.0);
+            assert!(regret(blocks) <= bound, "{} {bound}", regret(blocks));
+        }
+    }
+
+    #[test]
+    fn a_rail_ten_times_slower_is_measured_once_at_first() {
+        let mut guard = Guard::new(RAILS, GuardRule::default());
+        let mut arms = Vec::new();
+        while !guard.has_measured_all() {
+            let arm = guard.choose();
+            arms.push(arm.index());
+            guard.observe(arm, Time::from_micros([0.9, 1.0, 10.0][arm.index()]), Time::from_micros(1.0));
+        }
+        assert_eq!(arms, [0, 1, 2, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_changed_world_is_noticed() {
+        let (mut guard, _) = play([0.6, 1.0, 1.5], 0.05, 3000);
+        assert_eq!(guard.preferred(), Arm::Together);
+        for _ in 0..300 {
+            let arm = guard.choose();
+            let cost = [1.4, 1.0, 1.5][arm.index()];
+            guard.observe(arm, Time::from_micros(100.0 * cost), Time::from_micros(100.0));
+        }
+        assert_eq!(guard.preferred(), Arm::Alone(RailId(0)));
+    }
+}

@@ -1,0 +1,238 @@
+//! Overhead that depends on size, on a processor that all rails share.
+//!
+//! The thesis ends (section 5.8.6) with the finding that two fast rails are no faster than one when preparing a message
+//! takes the processor longer than sending it takes the rail, and names overhead that depends on size as future work.
+//! Here a message of `s` bytes keeps the processor of each side for `o(s) = o + O(s-1)`, and the sender prepares one
+//! message after the other, whatever their rails:
+//!
+//! `begin = max(arrival, processor free)`, `processor free = begin + o(s)`, `start = max(rail free, begin)`,
+//! `delivered = start + 2·o(s) + L + G(s-1)`, `rail free = start + g + G(s-1)`.
+//!
+//! Without overhead this is rule E0 of [`super::schedule`].
+
+use super::discipline::{Discipline, SchedulerName};
+use super::moment::{Exact, Moment};
+use super::rail::check_count;
+use super::schedule::{self, Message, Schedule, Simulation, check_order, run};
+use super::table::{Accounting, Entry, RailTable};
+use super::turns::Shares;
+use super::{MAX_RAILS, Rail, RailId, RailScheduler, RailSet, RailsError};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time, TimePerByte};
+
+/// A rail whose overhead depends on size.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SizedCost {
+    /// LogGP; its overhead is that of a message of one byte.
+    pub cost: LogGp,
+    /// `O`: what each further byte adds to the overhead.
+    pub overhead_per_byte: TimePerByte,
+}
+
+impl SizedCost {
+    /// That of a rail.
+    pub fn of(rail: &Rail) -> SizedCost {
+        SizedCost { cost: rail.cost, overhead_per_byte: rail.overhead_per_byte }
+    }
+
+    /// `o + O(s-1)`.
+    pub fn overhead(&self, size: Bytes) -> Time {
+        self.cost.overhead + self.overhead_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
+    }
+
+    /// `2·o(s) + L + G(s-1)`.
+    pub fn one_way(&self, size: Bytes) -> Time {
+        self.overhead(size) * 2.0 + self.cost.latency + self.cost.transfer(size)
+    }
+}
+
+/// Chooses the earliest delivery, the processor's time counted.
+#[derive(Debug, Clone)]
+pub struct ProcessorAware<M: Moment> {
+    table: RailTable<M>,
+    overhead_per_byte: [M::PerByte; MAX_RAILS],
+    longest_tail: u64,
+    processor_free: M,
+}
+
+impl<M: Moment> ProcessorAware<M> {
+    /// For rails with nothing to send and an idle processor.
+    ///
+    /// # Errors
+    /// No rail, or more than [`MAX_RAILS`].
+    pub fn new(rails: &[SizedCost], scale: M::Scale) -> Result<ProcessorAware<M>, RailsError> {
+        let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
+        let table = RailTable::new(&costs, scale)?;
+        let of = |index: usize| {
+            M::per_byte(rails.get(index).map_or(TimePerByte::from_nanos(0.0), |rail| rail.overhead_per_byte), scale)
+        };
+        let overhead_per_byte = std::array::from_fn(of);
+        let longest_tail = overhead_per_byte.iter().map(|rail| M::longest_tail(*rail)).min().unwrap_or(0);
+        Ok(ProcessorAware { table, overhead_per_byte, longest_tail, processor_free: M::ZERO })
+    }
+
+    /// `O(s-1)`.
+    #[inline]
+    fn extra(&self, rail: RailId, tail: u64) -> M {
+        M::transfer(self.overhead_per_byte[rail.index()], tail)
+    }
+
+    #[inline]
+    fn delivery(&self, rail: RailId, begin: M, tail: u64) -> M {
+        let entry: &Entry<M> = &self.table.entries()[rail.index()];
+        let extra = self.extra(rail, tail);
+        entry.start(begin).plus(entry.end_to_end).plus(entry.transfer(tail)).plus(extra).plus(extra)
+    }
+}
+
+impl<M: Moment> RailScheduler<M> for ProcessorAware<M> {
+    #[inline]
+    fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let tail = self.table.tail(size).min(self.longest_tail);
+        let begin = now.later(self.processor_free).bounded();
+        let mut rails = usable.and(self.table.all());
+        let mut best = rails.next()?;
+        let mut earliest = self.delivery(best, begin, tail);
+        for rail in rails {
+            let delivery = self.delivery(rail, begin, tail);
+            if delivery.is_before(earliest) {
+                (best, earliest) = (rail, delivery);
+            }
+        }
+        let entry = &self.table.entries()[best.index()];
+        let (overhead, busy) = (entry.overhead.plus(self.extra(best, tail)), entry.gap.plus(entry.transfer(tail)));
+        self.processor_free = begin.plus(overhead).bounded();
+        self.table.account(best, begin, busy, Accounting::FromTheClock);
+        Some(best)
+    }
+
+    fn virtual_finish(&self, rail: RailId) -> M {
+        self.table.entries()[rail.index()].virtual_finish
+    }
+
+    fn restart_clock(&mut self, elapsed: M) {
+        self.table.restart_clock(elapsed);
+        self.processor_free = self.processor_free.since(elapsed);
+    }
+}
+
+/// Lets a scheduler choose for all messages, and counts the processor's time; `earliest-delivery` chooses by it.
+///
+/// # Errors
+/// As [`super::schedule::simulate`].
+pub fn simulate(
+    name: SchedulerName,
+    rails: &[SizedCost],
+    shares: Shares,
+    messages: &[Message],
+) -> Result<Simulation, RailsError> {
+    check_order(messages)?;
+    if name == SchedulerName::new(Discipline::EarliestDelivery) {
+        let (choices, virtual_finish) = run(&mut ProcessorAware::<Exact>::new(rails, ())?, (), messages);
+        return Ok(Simulation { schedule: evaluate(rails, messages, choices)?, virtual_finish });
+    }
+    let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
+    let Simulation { schedule, virtual_finish } = schedule::simulate(name, &costs, shares, messages)?;
+    Ok(Simulation { schedule: evaluate(rails, messages, schedule.choices)?, virtual_finish })
+}
+
+/// When each message arrives if it takes the rail chosen for it, the processor's time counted.
+///
+/// # Errors
+/// As [`super::schedule::evaluate`].
+pub fn evaluate(rails: &[SizedCost], messages: &[Message], choices: Vec<RailId>) -> Result<Schedule, RailsError> {
+    check_count(rails.len())?;
+    check_order(messages)?;
+    if choices.len() != messages.len() {
+        return Err(RailsError::Choices { found: choices.len(), messages: messages.len() });
+    }
+    if let Some(index) = choices.iter().position(|rail| rail.index() >= rails.len()) {
+        return Err(RailsError::Choice { index, rail: choices[index].0, rails: rails.len() });
+    }
+    let mut free = [Time::ZERO; MAX_RAILS];
+    let mut processor_free = Time::ZERO;
+    let deliver = |(message, rail): (&Message, &RailId)| {
+        let cost = &rails[rail.index()];
+        let begin = message.arrival.max(processor_free);
+        let start = begin.max(free[rail.index()]);
+        processor_free = begin + cost.overhead(message.size);
+        free[rail.index()] = start + cost.cost.spacing(message.size);
+        start + cost.one_way(message.size)
+    };
+    let delivered = messages.iter().zip(&choices).map(deliver).collect();
+    Ok(Schedule::of(choices, delivered))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::EarliestDelivery;
+    use super::super::virtual_time::VirtualTime;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rail(gap: f64, per_byte: f64, overhead: f64, latency: f64, overhead_per_byte: f64) -> SizedCost {
+        let cost = LogGp {
+            gap: Time::from_micros(gap),
+            gap_per_byte: TimePerByte::from_nanos(per_byte),
+            overhead: Time::from_micros(overhead),
+            latency: Time::from_micros(latency),
+        };
+        SizedCost { cost, overhead_per_byte: TimePerByte::from_nanos(overhead_per_byte) }
+    }
+
+    fn burst(count: usize, size: u64) -> Vec<Message> {
+        vec![Message { arrival: Time::ZERO, size: Bytes(size) }; count]
+    }
+
+    fn chosen(rails: &[SizedCost], messages: &[Message]) -> Vec<RailId> {
+        run(&mut ProcessorAware::<Exact>::new(rails, ()).unwrap(), (), messages).0
+    }
+
+    #[test]
+    fn a_message_waits_for_the_processor_then_for_its_rail() {
+        let rails = [rail(1.0, 100.0, 2.0, 10.0, 50.0), rail(1.0, 100.0, 2.0, 10.0, 50.0)];
+        let schedule = evaluate(&rails, &burst(3, 21), vec![RailId(0), RailId(1), RailId(0)]).unwrap();
+        let micros: Vec<f64> = schedule.delivered.iter().map(|time| time.as_micros()).collect();
+        // o(21) = 3 us, busy 3 us, one way 2*3 + 10 + 2: the processor alone sets the pace.
+        assert_eq!(micros, [18.0, 21.0, 24.0]);
+    }
+
+    #[test]
+    fn a_rail_that_costs_the_processor_more_than_it_saves_is_left_alone() {
+        // Section 5.8.6: TCP keeps the processor longer than InfiniBand needs for the whole message.
+        let rails = [rail(1.4, 1.03, 1.4, 2.82, 0.0), rail(0.897, 8.49, 6.1, 20.0, 2.0)];
+        let burst = burst(64, 2048);
+        let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
+        let mut blind = VirtualTime::<EarliestDelivery, Exact>::new(&costs, Accounting::FromTheClock, ()).unwrap();
+        let blind = run(&mut blind, (), &burst).0;
+        let [aware, blind] = [chosen(&rails, &burst), blind].map(|choices| evaluate(&rails, &burst, choices).unwrap());
+        assert!(blind.choices.contains(&RailId(1)), "else there would be nothing to see");
+        assert!(aware.makespan < blind.makespan, "{} {}", aware.makespan, blind.makespan);
+    }
+
+    proptest! {
+        #[test]
+        fn without_overhead_choices_and_deliveries_are_those_of_e0(
+            numbers in prop::collection::vec((1u32..90, 1u32..20, 0u32..90), 1..=6),
+            messages in prop::collection::vec((0u64..50, 1u64..100_000), 0..40),
+        ) {
+            let rails: Vec<SizedCost> = numbers.iter()
+                .map(|(gap, per_byte, latency)| rail(f64::from(*gap), f64::from(*per_byte), 0.0, f64::from(*latency), 0.0))
+                .collect();
+            let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
+            let mut now = 0;
+            let messages: Vec<Message> = messages.into_iter().map(|(pause, size)| {
+                now += pause;
+                Message { arrival: Time::from_micros(now as f64), size: Bytes(size) }
+            }).collect();
+            let mut plain = VirtualTime::<EarliestDelivery, Exact>::new(&costs, Accounting::FromTheClock, ()).unwrap();
+            let plain = run(&mut plain, (), &messages).0;
+            let ours = chosen(&rails, &messages);
+            prop_assert_eq!(&ours, &plain);
+            prop_assert_eq!(
+                evaluate(&rails, &messages, ours).unwrap(),
+                schedule::evaluate(&costs, &messages, plain).unwrap()
+            );
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Rails, their numbers, and sets of them.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Time, TimePerByte};
+
+/// The most rails that one scheduler handles. The thesis assumes as many (section 4.4.7).
+pub const MAX_RAILS: usize = 16;
+
+/// Why rails, shares or messages were refused.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RailsError {
+    /// No rail, or too many.
+    #[error("rails: found {0}, expected 1 to {MAX_RAILS}")]
+    Count(usize),
+    /// A text that does not describe a rail.
+    #[error(
+        "rail: found `{0}`, expected NAME=g,G,o,Lus or NAME=g,G,o,L,Ous in microseconds, such as ib=1.4,0.00103,1.4,2.82us"
+    )]
+    Malformed(String),
+    /// A share for each rail is needed.
+    #[error("shares: found {found}, expected one for each of the {rails} rails")]
+    Shares {
+        /// How many were given.
+        found: usize,
+        /// How many rails there are.
+        rails: usize,
+    },
+    /// A share that no turn can be made of.
+    #[error("shares: found {0}, expected 1 to 255")]
+    Share(u32),
+    /// No scheduler of that name.
+    #[error("scheduler: found `{0}`, expected one of {1}")]
+    Unknown(String, String),
+    /// Time ran backwards from one message to the next.
+    #[error("message {index}: found an arrival before that of the message above it, expected order of arrival")]
+    Order {
+        /// Counted from 0.
+        index: usize,
+    },
+    /// A choice of a rail that is not there.
+    #[error("message {index}: found rail {rail}, expected 0 to {last}", last = .rails - 1)]
+    Choice {
+        /// The message, counted from 0.
+        index: usize,
+        /// The rail.
+        rail: u8,
+        /// How many there are.
+        rails: usize,
+    },
+    /// Lists of different length.
+    #[error("choices: found {found}, expected one for each of the {messages} messages")]
+    Choices {
+        /// How many were given.
+        found: usize,
+        /// How many messages there are.
+        messages: usize,
+    },
+}
+
+/// A network that messages can take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rail {
+    /// For people.
+    pub name: String,
+    /// What a message costs on it.
+    pub cost: LogGp,
+    /// `O`: what each byte after the first adds to the overhead ([`super::processor`]).
+    pub overhead_per_byte: TimePerByte,
+}
+
+impl Rail {
+    /// Reads `ib=1.4,0.00103,1.4,2.82us`: g, G per byte, o and L in microseconds, and perhaps O per byte.
+    ///
+    /// # Errors
+    /// Another form, or a number that is negative or not finite.
+    pub fn parse(text: &str) -> Result<Rail, RailsError> {
+        let parsed = text.split_once('=').and_then(|(name, numbers)| {
+            let numbers = numbers.trim().strip_suffix("us")?;
+            let fields: Vec<f64> = numbers.split(',').map(parse_micros).collect::<Option<_>>()?;
+            let (gap, per_byte, overhead, latency, overhead_per_byte) = match fields[..] {
+                [gap, per_byte, overhead, latency] => (gap, per_byte, overhead, latency, 0.0),
+                [gap, per_byte, overhead, latency, more] => (gap, per_byte, overhead, latency, more),
+                _ => return None,
+            };
+            let cost = LogGp {
+                latency: Time::from_micros(latency),
+                overhead: Time::from_micros(overhead),
+                gap: Time::from_micros(gap),
+                gap_per_byte: TimePerByte::from_micros(per_byte),
+            };
+            let overhead_per_byte = TimePerByte::from_micros(overhead_per_byte);
+            (!name.trim().is_empty()).then(|| Rail { name: name.trim().to_owned(), cost, overhead_per_byte })
+        });
+        parsed.ok_or_else(|| RailsError::Malformed(text.to_owned()))
+    }
+}
+
+fn parse_micros(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && !number.is_sign_negative())
+}
+
+/// Refuses none and too many.
+pub(super) fn check_count(rails: usize) -> Result<(), RailsError> {
+    if (1..=MAX_RAILS).contains(&rails) { Ok(()) } else { Err(RailsError::Count(rails)) }
+}
+
+/// The place of a rail in the list that its scheduler was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RailId(pub u8);
+
+impl RailId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for RailId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of rails: those that reach a destination, those that are up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RailSet(u16);
+
+impl RailSet {
+    /// Every rail.
+    pub const ALL: RailSet = RailSet(u16::MAX);
+    /// No rail.
+    pub const NONE: RailSet = RailSet(0);
+
+    /// The first `count` rails; `count` is at most [`MAX_RAILS`].
+    #[inline]
+    pub const fn first(count: usize) -> RailSet {
+        RailSet(((1u32 << count) - 1) as u16)
+    }
+
+    /// From a bit for each rail, rail 0 lowest.
+    #[inline]
+    pub const fn from_bits(bits: u16) -> RailSet {
+        RailSet(bits)
+    }
+
+    /// A bit for each rail, rail 0 lowest.
+    #[inline]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// With `rail` as well.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, rail: RailId) -> RailSet {
+        RailSet(self.0 | 1 << rail.0)
+    }
+
+    /// Without `rail`.
+    #[inline]
+    #[must_use]
+    pub const fn without(self, rail: RailId) -> RailSet {
+        RailSet(self.0 & !(1 << rail.0))
+    }
+
+    /// The rails of both.
+    #[inline]
+    #[must_use]
+    pub const fn and(self, other: RailSet) -> RailSet {
+        RailSet(self.0 & other.0)
+    }
+
+    /// Whether `rail` is in it.
+    #[inline]
+    pub const fn contains(self, rail: RailId) -> bool {
+        self.0 >> rail.0 & 1 == 1
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The lowest rail.
+    #[inline]
+    pub const fn lowest(self) -> Option<RailId> {
+        if self.0 == 0 { None } else { Some(RailId(self.0.trailing_zeros() as u8)) }
+    }
+}
+
+impl Iterator for RailSet {
+    type Item = RailId;
+
+    #[inline]
+    fn next(&mut self) -> Option<RailId> {
+        let rail = self.lowest()?;
+        self.0 &= self.0 - 1;
+        Some(rail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rail_is_read_from_its_four_numbers() {
+        let rail = Rail::parse("ib=1.4, 0.00103,1.4,2.82us").unwrap();
+        assert_eq!(rail.name, "ib");
+        assert_eq!(rail.cost.gap, Time::from_nanos(1400.0));
+        assert_eq!(rail.cost.latency, Time::from_nanos(2820.0));
+        assert!((rail.cost.gap_per_byte.as_nanos() - 1.03).abs() < 1e-12);
+        assert_eq!(rail.overhead_per_byte, TimePerByte::from_nanos(0.0));
+        assert_eq!(Rail::parse("ib=1,2,3,4,0.5us").unwrap().overhead_per_byte, TimePerByte::from_nanos(500.0));
+    }
+
+    #[test]
+    fn texts_that_are_no_rails_are_refused_and_shown() {
+        for text in
+            ["ib", "ib=1,2,3,4", "=1,2,3,4us", "ib=1,2,3us", "ib=1,2,3,4,5,6us", "ib=1,-2,3,4us", "ib=1,nan,3,4us"]
+        {
+            assert!(Rail::parse(text).unwrap_err().to_string().contains(&format!("`{text}`")));
+        }
+    }
+
+    #[test]
+    fn a_set_lists_its_rails_from_the_lowest() {
+        let set = RailSet::first(3).without(RailId(1)).with(RailId(9));
+        assert_eq!(set.collect::<Vec<_>>(), [RailId(0), RailId(2), RailId(9)]);
+        assert_eq!(RailSet::first(16), RailSet::ALL);
+        assert!(RailSet::NONE.lowest().is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! What a choice of rails comes to: the evaluation rule E0.
+//!
+//! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages
+//! in order of arrival on each rail. Schedulers are judged by this rule, whatever they themselves believe.
+
+use super::discipline::SchedulerName;
+use super::moment::Moment;
+use super::rail::check_count;
+use super::turns::Shares;
+use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::{Bytes, Time};
+
+/// A message to be sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Message {
+    /// When it is ready.
+    pub arrival: Time,
+    /// How long it is.
+    pub size: Bytes,
+}
+
+/// Rails that each message took, and when it arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    /// Rail of each message.
+    pub choices: Vec<RailId>,
+    /// When each message was delivered.
+    pub delivered: Vec<Time>,
+    /// When the last one was; zero without messages.
+    pub makespan: Time,
+    /// The mean of the deliveries; zero without messages.
+    pub mean: Time,
+}
+
+/// A schedule and what its scheduler believed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulation {
+    /// The choices, by rule E0.
+    pub schedule: Schedule,
+    /// The virtual finish time of the chosen rail after each choice.
+    pub virtual_finish: Vec<Time>,
+}
+
+/// Lets a scheduler choose for all messages, each at its arrival, with every rail usable.
+///
+/// # Errors
+/// Rails or shares that no scheduler can be made of, or messages that are not in order of arrival.
+pub fn simulate(
+    name: SchedulerName,
+    rails: &[LogGp],
+    shares: Shares,
+    messages: &[Message],
+) -> Result<Simulation, RailsError> {
+    check_order(messages)?;
+    let (choices, virtual_finish) = match name.binary_point() {
+        Some(point) => run(name.in_steps(rails, shares, point)?.as_mut(), point, messages),
+        None => run(name.exact(rails, shares)?.as_mut(), (), messages),
+    };
+    Ok(Simulation { schedule: evaluate(rails, messages, choices)?, virtual_finish })
+}
+
+/// Lets any scheduler choose for all messages; gives the rails and their virtual finish times.
+pub fn run<M: Moment>(
+    scheduler: &mut (impl RailScheduler<M> + ?Sized),
+    scale: M::Scale,
+    messages: &[Message],
+) -> (Vec<RailId>, Vec<Time>) {
+    let mut choose = |message: &Message| {
+        let rail = scheduler.pick(M::of(message.arrival, scale), message.size, RailSet::ALL);
+        let rail = rail.expect("a scheduler has at least one rail, and all are usable");
+        (rail, scheduler.virtual_finish(rail).time(scale))
+    };
+    messages.iter().map(&mut choose).unzip()
+}
+
+/// When each message arrives if it takes the rail chosen for it.
+///
+/// # Errors
+/// A choice for each message is needed, each of a rail that is there.
+pub fn evaluate(rails: &[LogGp], messages: &[Message], choices: Vec<RailId>) -> Result<Schedule, RailsError> {
+    check_count(rails.len())?;
+    check_order(messages)?;
+    if choices.len() != messages.len() {
+        return Err(RailsError::Choices { found: choices.len(), messages: messages.len() });
+    }
+    if let Some(index) = choices.iter().position(|rail| rail.index() >= rails.len()) {
+        return Err(RailsError::Choice { index, rail: choices[index].0, rails: rails.len() });
+    }
+    let mut free = [Time::ZERO; MAX_RAILS];
+    let mut delivered = Vec::with_capacity(messages.len());
+    for (message, rail) in messages.iter().zip(&choices) {
+        let cost = &rails[rail.index()];
+        let start = message.arrival.max(free[rail.index()]);
+        delivered.push(start + cost.one_way(message.size));
+        free[rail.index()] = start + cost.spacing(message.size);
+    }
+    Ok(Schedule::of(choices, delivered))
+}
+
+impl Schedule {
+    /// With the makespan and the mean of these deliveries.
+    pub(super) fn of(choices: Vec<RailId>, delivered: Vec<Time>) -> Schedule {
+        let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
+        let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
+        Schedule { choices, delivered, makespan, mean }
+    }
+}
+
+/// Refuses messages that are not in order of arrival.
+pub(super) fn check_order(messages: &[Message]) -> Result<(), RailsError> {
+    match messages.windows(2).position(|pair| pair[1].arrival < pair[0].arrival) {
+        Some(before) => Err(RailsError::Order { index: before + 1 }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rail;
+
+    fn message(arrival: f64, size: u64) -> Message {
+        Message { arrival: Time::from_micros(arrival), size: Bytes(size) }
+    }
+
+    #[test]
+    fn a_rail_sends_one_message_after_the_other() {
+        let rails = [Rail::parse("a=1,0.1,2,10us").unwrap().cost];
+        let messages = [message(0.0, 11), message(0.0, 1), message(5.0, 1)];
+        let schedule = evaluate(&rails, &messages, vec![RailId(0); 3]).unwrap();
+        let micros: Vec<f64> = schedule.delivered.iter().map(|time| time.as_micros()).collect();
+        assert_eq!(micros, [15.0, 16.0, 19.0]);
+        assert_eq!(schedule.makespan.as_micros(), 19.0);
+        assert!((schedule.mean.as_micros() - 50.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn choices_that_do_not_fit_are_refused() {
+        let rails = [Rail::parse("a=1,0.1,2,10us").unwrap().cost];
+        let two = [message(1.0, 1), message(0.0, 1)];
+        assert_eq!(evaluate(&rails, &two, vec![RailId(0); 2]), Err(RailsError::Order { index: 1 }));
+        assert_eq!(
+            evaluate(&rails, &two[..1], vec![RailId(1)]),
+            Err(RailsError::Choice { index: 0, rail: 1, rails: 1 })
+        );
+        assert!(evaluate(&rails, &two[..1], vec![]).is_err());
+    }
+}

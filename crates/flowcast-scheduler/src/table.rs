@@ -1,0 +1,245 @@
+//! What a scheduler knows of its rails, in the arithmetic of the message path.
+
+use super::moment::Moment;
+use super::rail::check_count;
+use super::rules::Rule;
+use super::{MAX_RAILS, RailId, RailSet, RailsError};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::Bytes;
+
+/// One rail: its virtual finish time and its costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<M: Moment> {
+    /// When it will have sent all that it was given.
+    pub virtual_finish: M,
+    /// `2o + L`, the one sum that most rules need (section 4.4.7).
+    pub end_to_end: M,
+    /// `o`.
+    pub overhead: M,
+    /// `g`.
+    pub gap: M,
+    /// `G`.
+    pub per_byte: M::PerByte,
+}
+
+impl<M: Moment> Entry<M> {
+    /// A rail with nothing to send.
+    pub fn new(cost: &LogGp, scale: M::Scale) -> Entry<M> {
+        Entry {
+            virtual_finish: M::ZERO,
+            end_to_end: M::of(cost.overhead * 2.0 + cost.latency, scale).bounded(),
+            overhead: M::of(cost.overhead, scale).bounded(),
+            gap: M::of(cost.gap, scale).bounded(),
+            per_byte: M::per_byte(cost.gap_per_byte, scale),
+        }
+    }
+
+    /// `G·(s-1)`, where `tail` is `s-1`.
+    #[inline]
+    pub fn transfer(&self, tail: u64) -> M {
+        M::transfer(self.per_byte, tail)
+    }
+
+    /// The earliest instant at which it can start a message that is ready at `now`.
+    #[inline]
+    pub fn start(&self, now: M) -> M {
+        self.virtual_finish.later(now)
+    }
+}
+
+/// From when a rail is busy with a message that it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accounting {
+    /// From `max(VFT, now)` on: the text of section 4.6.
+    FromTheClock,
+    /// From `VFT` on, even if that lies in the past: the pseudo-code of section 4.4.
+    AsPrinted,
+}
+
+/// All rails of a scheduler.
+#[derive(Debug, Clone)]
+pub struct RailTable<M: Moment> {
+    entries: [Entry<M>; MAX_RAILS],
+    count: usize,
+    longest_tail: u64,
+}
+
+impl<M: Moment> RailTable<M> {
+    /// Rails with nothing to send.
+    ///
+    /// # Errors
+    /// No rail, or more than [`MAX_RAILS`].
+    pub fn new(rails: &[LogGp], scale: M::Scale) -> Result<RailTable<M>, RailsError> {
+        check_count(rails.len())?;
+        let entry = |index: usize| Entry::new(&rails[index.min(rails.len() - 1)], scale);
+        let entries = std::array::from_fn(entry);
+        Ok(RailTable { longest_tail: longest_tail(&entries), entries, count: rails.len() })
+    }
+
+    /// The rails.
+    #[inline]
+    pub fn entries(&self) -> &[Entry<M>] {
+        &self.entries[..self.count]
+    }
+
+    /// Every rail.
+    #[inline]
+    pub fn all(&self) -> RailSet {
+        RailSet::first(self.count)
+    }
+
+    /// One less than the size, held below what the arithmetic can multiply.
+    #[inline]
+    pub fn tail(&self, size: Bytes) -> u64 {
+        size.0.saturating_sub(1).min(self.longest_tail)
+    }
+
+    /// Gives a message to the usable rail with the smallest score, the first of equals.
+    #[inline]
+    pub fn take<R: Rule>(&mut self, asked: Asked<M>, usable: RailSet) -> Option<RailId> {
+        let candidates = usable.and(self.all());
+        let best =
+            if candidates == self.all() { self.best_of_all::<R>(asked) } else { self.best_in::<R>(asked, candidates)? };
+        self.entries[best.index & (MAX_RAILS - 1)].virtual_finish = best.until.bounded();
+        Some(RailId(best.index as u8))
+    }
+
+    /// A few rails carry their next virtual finish time along, because looking it up would wait for the choice; with
+    /// many rails the looking up is shorter than the carrying.
+    #[inline]
+    fn best_of_all<R: Rule>(&self, asked: Asked<M>) -> Rated<M> {
+        let rated = |index, entry| Rated::new::<R>(index, entry, asked);
+        match self.entries() {
+            [a] => return rated(0, a),
+            [a, b] => return rated(0, a).or_better(rated(1, b)),
+            [a, b, c] => return rated(0, a).or_better(rated(1, b)).or_better(rated(2, c)),
+            [a, b, c, d] => {
+                return rated(0, a).or_better(rated(1, b)).or_better(rated(2, c).or_better(rated(3, d)));
+            }
+            _ => {}
+        }
+        let score_only = |index, entry: &Entry<M>| Rated { until: M::ZERO, ..Rated::new::<R>(index, entry, asked) };
+        let best = best_of(self.entries(), score_only);
+        Rated::new::<R>(best.index, &self.entries[best.index & (MAX_RAILS - 1)], asked)
+    }
+
+    #[inline]
+    fn best_in<R: Rule>(&self, asked: Asked<M>, mut candidates: RailSet) -> Option<Rated<M>> {
+        let rated = |rail: RailId| Rated::new::<R>(rail.index(), &self.entries[rail.index()], asked);
+        let first = rated(candidates.next()?);
+        Some(candidates.fold(first, |best, rail| best.or_better(rated(rail))))
+    }
+
+    /// What the rules need to know of a message.
+    #[inline]
+    pub fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> Asked<M> {
+        let now = now.bounded();
+        let busy_from = match accounting {
+            Accounting::FromTheClock => now,
+            Accounting::AsPrinted => M::ZERO,
+        };
+        Asked { now, busy_from, tail: self.tail(size) }
+    }
+
+    /// Gives `rail` something to send for `busy`.
+    #[inline]
+    pub fn account(&mut self, rail: RailId, now: M, busy: M, accounting: Accounting) {
+        let entry = &mut self.entries[rail.index()];
+        let start = match accounting {
+            Accounting::FromTheClock => entry.start(now),
+            Accounting::AsPrinted => entry.virtual_finish,
+        };
+        entry.virtual_finish = start.plus(busy).bounded();
+    }
+
+    /// Gives `rail` a message that is ready at `now`.
+    pub fn give(&mut self, rail: RailId, now: M, size: Bytes) {
+        let entry = &self.entries[rail.index()];
+        let busy = entry.gap.plus(entry.transfer(self.tail(size)));
+        self.account(rail, now, busy, Accounting::FromTheClock);
+    }
+
+    /// Replaces the costs of a rail; what it has to send stays.
+    pub fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
+        let entry = &mut self.entries[rail.index()];
+        *entry = Entry { virtual_finish: entry.virtual_finish, ..Entry::new(cost, scale) };
+        self.longest_tail = longest_tail(&self.entries);
+    }
+
+    /// Corrects when a rail will have sent all that it was given.
+    pub fn set_virtual_finish(&mut self, rail: RailId, until: M) {
+        self.entries[rail.index()].virtual_finish = until.bounded();
+    }
+
+    /// Moves the clock's zero forward.
+    pub fn restart_clock(&mut self, elapsed: M) {
+        for entry in &mut self.entries {
+            entry.virtual_finish = entry.virtual_finish.since(elapsed);
+        }
+    }
+}
+
+fn longest_tail<M: Moment>(entries: &[Entry<M>]) -> u64 {
+    entries.iter().map(|entry| M::longest_tail(entry.per_byte)).min().unwrap_or(0)
+}
+
+/// A message as the rules see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<M: Moment> {
+    now: M,
+    /// A rail is busy with it from here or from its virtual finish time on, whichever is later.
+    busy_from: M,
+    tail: u64,
+}
+
+/// A rail, its score, and its virtual finish time if it is chosen.
+#[derive(Clone, Copy)]
+pub(super) struct Rated<M: Moment> {
+    pub index: usize,
+    score: M,
+    pub until: M,
+}
+
+impl<M: Moment> Rated<M> {
+    #[inline]
+    pub fn new<R: Rule>(index: usize, entry: &Entry<M>, asked: Asked<M>) -> Rated<M> {
+        let until = entry.virtual_finish.later(asked.busy_from).plus(R::busy(entry, asked.tail));
+        Rated { index, score: R::score(entry, asked.now, asked.tail), until }
+    }
+
+    /// Field by field and without a branch: no predictor could guess which rail wins.
+    #[inline]
+    pub fn or_better(self, later: Rated<M>) -> Rated<M> {
+        let better = later.score.is_before(self.score);
+        Rated {
+            index: if better { later.index } else { self.index },
+            score: if better { later.score } else { self.score },
+            until: if better { later.until } else { self.until },
+        }
+    }
+}
+
+/// Four by four, and two by two within the four, so that few comparisons wait for each other; the first wins ties.
+#[inline]
+fn best_of<M: Moment>(entries: &[Entry<M>], rated: impl Fn(usize, &Entry<M>) -> Rated<M>) -> Rated<M> {
+    let (fours, rest) = entries.as_chunks::<4>();
+    let best_of_four = |first: usize, [a, b, c, d]: &[Entry<M>; 4]| {
+        let (low, high) =
+            (rated(first, a).or_better(rated(first + 1, b)), rated(first + 2, c).or_better(rated(first + 3, d)));
+        low.or_better(high)
+    };
+    let (mut best, fours, rest) = match (fours, rest) {
+        ([head, fours @ ..], rest) => (best_of_four(0, head), fours, rest),
+        (_, rest) => (rated(0, &rest[0]), &[] as &[_], &rest[1..]),
+    };
+    let mut index = entries.len() - 4 * fours.len() - rest.len();
+    for four in fours {
+        best = best.or_better(best_of_four(index, four));
+        index += 4;
+    }
+    for entry in rest {
+        best = best.or_better(rated(index, entry));
+        index += 1;
+    }
+    best
+}

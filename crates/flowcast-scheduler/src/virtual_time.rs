@@ -1,0 +1,53 @@
+//! The scan over the rails that the thesis uses: smallest score, then account (section 4.4).
+//!
+//! Rails are shared by all destinations (section 4.4.6): a destination is a set of usable rails, nothing more.
+
+use std::marker::PhantomData;
+
+use super::moment::Moment;
+use super::rules::Rule;
+use super::table::{Accounting, RailTable};
+use super::{RailId, RailScheduler, RailSet, RailsError};
+use flowcast_model::loggp::LogGp;
+use flowcast_units::Bytes;
+
+/// Chooses the rail with the smallest score of the rule `R`.
+#[derive(Debug, Clone)]
+pub struct VirtualTime<R: Rule, M: Moment> {
+    table: RailTable<M>,
+    accounting: Accounting,
+    scale: M::Scale,
+    rule: PhantomData<R>,
+}
+
+impl<R: Rule, M: Moment> VirtualTime<R, M> {
+    /// For rails with nothing to send.
+    ///
+    /// # Errors
+    /// No rail, or more than [`super::MAX_RAILS`].
+    pub fn new(rails: &[LogGp], accounting: Accounting, scale: M::Scale) -> Result<VirtualTime<R, M>, RailsError> {
+        Ok(VirtualTime { table: RailTable::new(rails, scale)?, accounting, scale, rule: PhantomData })
+    }
+
+    /// Replaces the parameters of a rail; what it has to send stays.
+    pub fn set_cost(&mut self, rail: RailId, cost: &LogGp) {
+        self.table.set_cost(rail, cost, self.scale);
+    }
+}
+
+impl<R: Rule, M: Moment> RailScheduler<M> for VirtualTime<R, M> {
+    #[inline]
+    fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
+        let asked = self.table.asked(now, size, self.accounting);
+        self.table.take::<R>(asked, usable)
+    }
+
+    #[inline]
+    fn virtual_finish(&self, rail: RailId) -> M {
+        self.table.entries()[rail.index()].virtual_finish
+    }
+
+    fn restart_clock(&mut self, elapsed: M) {
+        self.table.restart_clock(elapsed);
+    }
+}

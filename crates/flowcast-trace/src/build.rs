@@ -1,0 +1,401 @@
+//! From records to an instruction stream, one rank at a time and without looking at the others.
+
+use super::access::Access;
+use super::key_map::KeyMap;
+use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+
+use super::words::{self, MAX_PAYLOAD, Op, Record};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+
+/// A sequence of messages that MPI keeps in order: same peer, tag and communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Channel {
+    /// The other rank.
+    pub peer: u32,
+    /// MPI tag.
+    pub tag: i32,
+    /// Communicator, by its number in the trace.
+    pub communicator: i32,
+}
+
+// Two words to hash instead of one for each field: this is looked up for each record of a trace.
+impl Hash for Channel {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.peer) | u64::from(self.tag as u32) << 32);
+        state.write_u32(self.communicator as u32);
+    }
+}
+
+/// A send's channel and class together, so that one look-up finds both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Route {
+    pub peer: u32,
+    pub class: MessageClass,
+}
+
+impl Hash for Route {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let MessageClass { size, tag, communicator, mode } = self.class;
+        let mode = u64::from(mode.synchronous) | u64::from(mode.immediate) << 1;
+        state.write_u64(u64::from(self.peer) | u64::from(tag as u32) << 32);
+        state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 62));
+    }
+}
+
+impl Route {
+    pub fn channel(&self) -> Channel {
+        Channel { peer: self.peer, tag: self.class.tag, communicator: self.class.communicator }
+    }
+}
+
+/// A collective call before communicators are known by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallRecord {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Communicator, by its number in the trace.
+    pub communicator: i32,
+    /// Mode.
+    pub mode: CollectiveMode,
+    /// Whether this rank is the root.
+    pub is_root: bool,
+    /// The root of a root-synchronous call.
+    pub root: Option<Rank>,
+    /// Bytes that this rank sends.
+    pub send: Bytes,
+    /// Bytes that this rank receives.
+    pub recv: Bytes,
+}
+
+impl CallRecord {
+    /// The call with its communicator's index.
+    pub fn resolved(self, communicator: u32) -> CollectiveCall {
+        let CallRecord { op, mode, is_root, root, send, recv, .. } = self;
+        CollectiveCall { op, communicator, mode, is_root, root, send, recv }
+    }
+}
+
+/// Why a record cannot stand where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// A wait for a receive that was not posted.
+    WaitWithoutReceive,
+    /// A wait for a send that was not started.
+    WaitWithoutSend,
+    /// A wait for a collective that was not started.
+    WaitWithoutCollective,
+    /// More distinct records than the compiled form can number.
+    TooMany,
+}
+
+impl RecordFault {
+    /// What the user can look for.
+    pub const fn text(self) -> &'static str {
+        match self {
+            RecordFault::WaitWithoutReceive => {
+                "found a wait, expected an immediate receive with the same source, tag and communicator before it"
+            }
+            RecordFault::WaitWithoutSend => {
+                "found a wait, expected an immediate send with the same destination and tag before it"
+            }
+            RecordFault::WaitWithoutCollective => "found a wait, expected an immediate collective before it",
+            RecordFault::TooMany => "found more distinct records than a compiled trace can number (134,217,727)",
+        }
+    }
+}
+
+/// Builds one rank's stream.
+#[derive(Debug, Default)]
+pub struct RankBuilder {
+    pub(super) words: Vec<u32>,
+    pub(super) routes: KeyMap<Route>,
+    /// How many sends take each route.
+    pub(super) route_sends: Vec<u32>,
+    pub(super) sends: u32,
+    pub(super) channels: KeyMap<Channel>,
+    /// The channel of each posted receive.
+    pub(super) posts: Vec<u32>,
+    /// Immediate receives not yet waited for, by channel.
+    pending: Vec<Pending>,
+    pub(super) calls: KeyMap<CallRecord>,
+    started_collectives: VecDeque<(i32, u32)>,
+    /// All immediate collectives in the order of their start.
+    immediates: Vec<(i32, u32)>,
+    collectives_on: KeyMap<i32>,
+    collective_counts: Vec<u32>,
+    pub(super) events: KeyMap<(i64, i64)>,
+    pub(super) accesses: KeyMap<Access>,
+    pub(super) ignored: Vec<(u32, u64)>,
+}
+
+/// A queue that most of the time holds one slot, and then needs no memory of its own.
+#[derive(Debug, Default, Clone)]
+struct Pending {
+    first: Option<u32>,
+    rest: VecDeque<u32>,
+}
+
+impl Pending {
+    #[inline]
+    fn push(&mut self, slot: u32) {
+        match self.first {
+            None => self.first = Some(slot),
+            Some(_) => self.rest.push_back(slot),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let next = self.rest.pop_front();
+        std::mem::replace(&mut self.first, next)
+    }
+}
+
+impl RankBuilder {
+    /// Computation.
+    #[inline]
+    pub fn compute(&mut self, time: Time) {
+        words::push(&mut self.words, Op::Compute(time), Record::Begins);
+    }
+
+    /// Computation that belongs to the record before it.
+    pub fn compute_further(&mut self, time: Time) {
+        words::push(&mut self.words, Op::Compute(time), Record::Continues);
+    }
+
+    /// Computation on an accelerator.
+    pub fn accelerator(&mut self, time: Time) {
+        words::push(&mut self.words, Op::Accelerator(time), Record::Begins);
+    }
+
+    /// A record without effect on time.
+    #[inline]
+    pub fn nothing(&mut self) {
+        words::push(&mut self.words, Op::Nothing, Record::Begins);
+    }
+
+    /// A send; gives its route, by which [`RankBuilder::send_again`] repeats it.
+    ///
+    /// # Errors
+    /// [`RecordFault::TooMany`].
+    #[inline]
+    pub fn send(&mut self, to: Rank, class: MessageClass, record: Record) -> Result<u32, RecordFault> {
+        let route = self.routes.number(Route { peer: to.0, class });
+        if route > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        if route as usize == self.route_sends.len() {
+            self.route_sends.push(0);
+        }
+        self.send_again(route, record);
+        Ok(route)
+    }
+
+    /// A send by a known route.
+    #[inline]
+    pub fn send_again(&mut self, route: u32, record: Record) {
+        self.route_sends[route as usize] += 1;
+        self.sends += 1;
+        words::push(&mut self.words, Op::Send { class: route, slot: 0 }, record);
+    }
+
+    /// The number of a channel, new or known.
+    #[inline]
+    pub fn channel(&mut self, channel: Channel) -> u32 {
+        self.channels.number(channel)
+    }
+
+    /// A blocking receive on a channel.
+    #[inline]
+    pub fn recv(&mut self, channel: u32, record: Record) -> Result<(), RecordFault> {
+        self.post(channel)?;
+        words::push(&mut self.words, Op::Recv, record);
+        Ok(())
+    }
+
+    /// An immediate receive, which [`RankBuilder::wait_recv`] on the same channel waits for.
+    #[inline]
+    pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
+        let slot = self.irecv_waited_by_slot(channel)?;
+        if self.pending.len() <= channel as usize {
+            self.pending.resize_with(channel as usize + 1, Pending::default);
+        }
+        self.pending[channel as usize].push(slot);
+        Ok(())
+    }
+
+    /// An immediate receive that the caller waits for by its slot.
+    #[inline]
+    pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
+        self.irecv_again(channel, Record::Begins)
+    }
+
+    /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
+    pub fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
+        let slot = self.post(channel)?;
+        words::push(&mut self.words, Op::Irecv, record);
+        Ok(slot)
+    }
+
+    /// How many receives there are so far: the slot of the next one.
+    pub fn received(&self) -> u32 {
+        self.posts.len() as u32
+    }
+
+    /// An instruction of another program that names no message, collective or event.
+    pub(super) fn copied(&mut self, op: Op, record: Record) {
+        words::push(&mut self.words, op, record);
+    }
+
+    #[inline]
+    fn post(&mut self, channel: u32) -> Result<u32, RecordFault> {
+        let slot = self.posts.len() as u32;
+        if slot > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        self.posts.push(channel);
+        Ok(slot)
+    }
+
+    /// A wait for the oldest unwaited immediate receive of a channel.
+    ///
+    /// # Errors
+    /// [`RecordFault::WaitWithoutReceive`].
+    #[inline]
+    pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
+        let slot =
+            self.pending.get_mut(channel as usize).and_then(Pending::pop).ok_or(RecordFault::WaitWithoutReceive)?;
+        words::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
+        Ok(())
+    }
+
+    /// A wait for the receive in a slot of this rank.
+    pub fn wait_slot(&mut self, slot: u32, record: Record) {
+        words::push(&mut self.words, Op::WaitRecv(slot), record);
+    }
+
+    /// How many sends there are so far: the number of the next one.
+    pub fn sends(&self) -> u32 {
+        self.sends
+    }
+
+    /// A wait for a send, by its number.
+    pub fn wait_send(&mut self, number: u32, record: Record) -> Result<(), RecordFault> {
+        let ago = self.sends - 1 - number;
+        if ago > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        words::push(&mut self.words, Op::WaitSend(ago), record);
+        Ok(())
+    }
+
+    /// A collective call. `instance` counts the executions on its communicator until linking numbers them all.
+    pub fn collective(&mut self, call: CallRecord) -> Result<(), RecordFault> {
+        self.further_collective(call, Record::Begins)
+    }
+
+    /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
+    pub fn further_collective(&mut self, call: CallRecord, record: Record) -> Result<(), RecordFault> {
+        let number = self.calls.number(call);
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        let on = self.collectives_on.number(call.communicator) as usize;
+        if on == self.collective_counts.len() {
+            self.collective_counts.push(0);
+        }
+        let instance = self.collective_counts[on];
+        self.collective_counts[on] += 1;
+        if call.mode == CollectiveMode::Immediate {
+            self.started_collectives.push_back((call.communicator, instance));
+            self.immediates.push((call.communicator, instance));
+        }
+        words::push(&mut self.words, Op::Collective { call: number, instance }, record);
+        Ok(())
+    }
+
+    /// A wait for the oldest immediate collective.
+    ///
+    /// # Errors
+    /// [`RecordFault::WaitWithoutCollective`].
+    pub fn wait_collective(&mut self) -> Result<(), RecordFault> {
+        let oldest = self.started_collectives.pop_front().ok_or(RecordFault::WaitWithoutCollective)?;
+        self.wait_instance(oldest);
+        Ok(())
+    }
+
+    /// How many immediate collectives have been started.
+    pub fn immediates(&self) -> u32 {
+        self.immediates.len() as u32
+    }
+
+    /// A wait for an immediate collective by its number, in the order of their start. A stream has either these waits
+    /// or those for the oldest.
+    pub fn wait_immediate(&mut self, number: u32) {
+        self.wait_instance(self.immediates[number as usize]);
+    }
+
+    fn wait_instance(&mut self, (communicator, instance): (i32, u32)) {
+        // The payload tells linking which communicator the instance is counted on.
+        let on = self.collectives_on.number(communicator);
+        let at = self.words.len();
+        words::push(&mut self.words, Op::WaitCollective(instance), Record::Begins);
+        words::patch(&mut self.words, at, on, None);
+    }
+
+    /// An event of the trace.
+    #[inline]
+    pub fn event(&mut self, kind: i64, value: i64) -> Result<(), RecordFault> {
+        let number = self.events.number((kind, value));
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        words::push(&mut self.words, Op::Event(number), Record::Begins);
+        Ok(())
+    }
+
+    /// One-sided communication or a file.
+    pub fn access(&mut self, access: Access, record: Record) -> Result<(), RecordFault> {
+        let number = self.accesses.number(access);
+        if number > MAX_PAYLOAD {
+            return Err(RecordFault::TooMany);
+        }
+        words::push(&mut self.words, Op::Access(number), record);
+        Ok(())
+    }
+
+    /// A record that is counted and left out, by the number of its kind.
+    pub fn ignored(&mut self, kind: u32) {
+        words::push(&mut self.words, Op::Ignored(kind & MAX_PAYLOAD), Record::Begins);
+        self.count(kind);
+    }
+
+    /// Counts something that is not modelled in full, by the number of its kind.
+    pub fn count(&mut self, kind: u32) {
+        match self.ignored.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => self.ignored.push((kind, 1)),
+        }
+    }
+
+    /// Bytes of all sends.
+    pub(super) fn bytes(&self) -> u64 {
+        self.routes
+            .keys()
+            .zip(&self.route_sends)
+            .map(|(route, sends)| route.class.size.0.saturating_mul(u64::from(*sends)))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Executions of collectives on each communicator.
+    pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+        self.collectives_on.keys().zip(self.collective_counts.iter().copied())
+    }
+}
+
+/// A blocking, eager send's mode.
+pub const EAGER: SendMode = SendMode { synchronous: false, immediate: false };

@@ -1,0 +1,228 @@
+//! A program in the compiled form.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Damage, encode_tables};
+use crate::access::Access;
+use crate::program::{
+    CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
+    StreamWords,
+};
+use crate::words;
+use flowcast_units::{Bytes, CollectiveOp, Rank};
+
+/// Operation, communicator, mode, is root, root, send, receive.
+type CallRow = (u8, u32, u8, bool, Option<u32>, u64, u64);
+
+/// The tables as they stand in the file.
+#[derive(Serialize, Deserialize)]
+pub struct Tables {
+    schema: String,
+    name: String,
+    /// Words and posted receives of each rank.
+    ranks: Vec<(u64, u32)>,
+    /// Size, tag, communicator, synchronous, immediate.
+    classes: Vec<(u64, i32, i32, bool, bool)>,
+    calls: Vec<CallRow>,
+    communicators: Vec<(i32, Vec<u32>)>,
+    /// Runs of executions: communicator and count.
+    instances: Vec<(u32, u32)>,
+    events: Vec<(i64, i64)>,
+    /// Operation, window or file, target, bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    accesses: Vec<(u8, i32, i64, u64)>,
+    self_messages: bool,
+    bytes: u64,
+    ignored: Vec<(String, u64)>,
+    /// Task and thread of each rank, where tasks have several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    threads: Vec<(u32, u32)>,
+    /// The rank of each strand; their streams stand last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    strands: Vec<u32>,
+}
+
+const SCHEMA: &str = "flowcast/compiled-trace/1";
+
+/// Tables, then the streams.
+pub fn parts(program: &Program) -> Vec<Vec<u8>> {
+    let mut parts = vec![encode_tables(&tables_of(program))];
+    for rank in 0..program.streams() as u32 {
+        parts.push(program.words(Rank(rank)).iter().flat_map(|word| word.to_le_bytes()).collect());
+    }
+    parts
+}
+
+fn tables_of(program: &Program) -> Tables {
+    let class = |class: &MessageClass| {
+        let SendMode { synchronous, immediate } = class.mode;
+        (class.size.0, class.tag, class.communicator, synchronous, immediate)
+    };
+    let call = |call: &CollectiveCall| {
+        let root = call.root.map(|root| root.0);
+        (call.op as u8, call.communicator, call.mode as u8, call.is_root, root, call.send.0, call.recv.0)
+    };
+    let ranks = (0..program.streams() as u32).map(Rank).map(|rank| {
+        let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
+        (program.words(rank).len() as u64, after - program.first_slot(rank))
+    });
+    let instances = program.instances.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32));
+    Tables {
+        schema: SCHEMA.to_owned(),
+        name: program.name.clone(),
+        ranks: ranks.collect(),
+        classes: program.classes.iter().map(class).collect(),
+        calls: program.calls.iter().map(call).collect(),
+        communicators: program.communicators.iter().map(|c| (c.id, c.members.iter().map(|r| r.0).collect())).collect(),
+        instances: instances.collect(),
+        events: program.events.clone(),
+        accesses: program.accesses.iter().map(Access::row).collect(),
+        self_messages: program.self_messages,
+        bytes: program.bytes.0,
+        ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
+        threads: program.threads.clone(),
+        strands: program.strands.iter().map(|rank| rank.0).collect(),
+    }
+}
+
+/// Reads a program whose streams begin at `start`.
+pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, Damage> {
+    let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
+        return Err("found a collective call of unknown kind".into());
+    };
+    let Some(accesses) = tables.accesses.iter().map(|row| Access::from_row(*row)).collect::<Option<Vec<_>>>() else {
+        return Err("found an access of unknown kind".into());
+    };
+    let class = |&(size, tag, communicator, synchronous, immediate): &(u64, i32, i32, bool, bool)| MessageClass {
+        size: Bytes(size),
+        tag,
+        communicator,
+        mode: SendMode { synchronous, immediate },
+    };
+    let words = (**bytes).as_ref().len() / 4;
+    // Each execution of a collective has a call of its own, each slot a receive.
+    let executions = tables.instances.iter().fold(0u64, |sum, (_, count)| sum + u64::from(*count));
+    let slots = tables.ranks.iter().fold(0u64, |sum, (_, posts)| sum + u64::from(*posts));
+    if executions.max(slots) > words as u64 {
+        return Err("found more messages or collectives in the tables than instructions".into());
+    }
+    if tables.strands.len() > tables.ranks.len() {
+        return Err("found more strands than streams".into());
+    }
+    let instances =
+        tables.instances.iter().flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
+    let communicator =
+        |(id, members): (i32, Vec<u32>)| Communicator { id, members: members.into_iter().map(Rank).collect() };
+    let mut program = Program {
+        name: tables.name,
+        streams: Vec::with_capacity(tables.ranks.len()),
+        slots: 0,
+        classes: tables.classes.iter().map(class).collect(),
+        calls,
+        communicators: tables.communicators.into_iter().map(communicator).collect(),
+        instances: instances.collect(),
+        events: tables.events,
+        accesses,
+        self_messages: tables.self_messages,
+        bytes: Bytes(tables.bytes),
+        ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
+        source: None,
+        threads: tables.threads,
+        strands: tables.strands.into_iter().map(Rank).collect(),
+    };
+    let file = (**bytes).as_ref();
+    // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.
+    let aligned = (file.as_ptr() as usize).is_multiple_of(4);
+    let mut at = start;
+    for (length, posts) in tables.ranks {
+        let len = usize::try_from(length).ok().and_then(|length| length.checked_mul(4));
+        let end = len.and_then(|len| at.checked_add(len)).filter(|end| *end <= file.len());
+        let end = end.ok_or("found streams longer than the file")?;
+        let words = if aligned {
+            StreamWords::Mapped { bytes: Arc::clone(bytes), start: at, len: end - at }
+        } else {
+            StreamWords::Owned(
+                file[at..end].chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+            )
+        };
+        program.streams.push(Stream { words, first_slot: program.slots });
+        program.slots = program.slots.checked_add(posts).ok_or("found more than 2^32 messages")?;
+        at = end;
+    }
+    if at != file.len() {
+        return Err("found bytes behind the last stream".into());
+    }
+    if check(&program).is_none() {
+        return Err("found an instruction that names something outside the tables".into());
+    }
+    Ok(program)
+}
+
+fn read_call(call: CallRow) -> Option<CollectiveCall> {
+    let (op, communicator, mode, is_root, root, send, recv) = call;
+    let mode = match mode {
+        0 => CollectiveMode::Blocking,
+        1 => CollectiveMode::Immediate,
+        2 => CollectiveMode::RootSynchronous,
+        _ => return None,
+    };
+    let op = *CollectiveOp::ALL.get(usize::from(op))?;
+    Some(CollectiveCall { op, communicator, mode, is_root, root: root.map(Rank), send: Bytes(send), recv: Bytes(recv) })
+}
+
+/// Whether every number in the tables and streams stays inside what it counts, so that the replay need not look.
+fn check(program: &Program) -> Option<()> {
+    use words::Op;
+    let ranks = program.streams() as u32;
+    let inside = |value: u32, limit: usize| ((value as usize) < limit).then_some(());
+    program.strands.iter().try_for_each(|rank| inside(rank.0, program.ranks()))?;
+    for communicator in &program.communicators {
+        communicator.members.iter().try_for_each(|rank| inside(rank.0, ranks as usize))?;
+    }
+    program.instances.iter().try_for_each(|index| inside(*index, program.communicators.len()))?;
+    for call in &program.calls {
+        inside(call.communicator, program.communicators.len())?;
+        call.root.map_or(Some(()), |root| inside(root.0, ranks as usize))?;
+    }
+    for access in &program.accesses {
+        access.target().map_or(Some(()), |target| inside(target.0, ranks as usize))?;
+    }
+    let mut filled = vec![false; program.slots as usize];
+    for rank in (0..ranks).map(Rank) {
+        let words = program.words(rank);
+        let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
+        let posts = after - program.first_slot(rank);
+        let (mut at, mut posted, mut sent) = (0, 0, 0u32);
+        while at < words.len() {
+            let (op, next) = words::decode(words, at)?;
+            match op {
+                Op::Send { class, slot } => {
+                    sent += 1;
+                    inside(class, program.classes.len())?;
+                    inside(slot, program.slots as usize)?;
+                    if std::mem::replace(&mut filled[slot as usize], true) {
+                        return None;
+                    }
+                }
+                Op::Recv | Op::Irecv => posted += 1,
+                Op::WaitRecv(slot) => inside(slot, posted as usize)?,
+                Op::WaitSend(ago) => inside(ago, sent as usize)?,
+                Op::Collective { call, instance } => {
+                    inside(call, program.calls.len())?;
+                    inside(instance, program.instances.len())?;
+                }
+                Op::WaitCollective(instance) => inside(instance, program.instances.len())?,
+                Op::Event(event) => inside(event, program.events.len())?,
+                Op::Access(access) => inside(access, program.accesses.len())?,
+                Op::Compute(_) | Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => {}
+            }
+            at = next;
+        }
+        if posted != posts {
+            return None;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,138 @@
+//! Programs written in the text forms of other tools: Dimemas' `.dim`, LogGOPSim's GOAL, SimGrid's time-independent traces.
+//!
+//! Each form can say less than a program has. What is left out or said otherwise is counted ([`Losses`]).
+
+mod dim;
+mod goal;
+mod prepare;
+mod steps;
+mod ti;
+
+use std::collections::BTreeMap;
+
+pub use dim::{Dialect, dim};
+pub use goal::{goal, schedule};
+pub use prepare::{is_plain_world, with_blocking_collectives};
+pub use ti::{needs_messages, ti_rank};
+
+use super::key_map::KeyMap;
+use super::program::{CollectiveCall, MessageClass, Program};
+use super::words::Op;
+use flowcast_units::Rank;
+
+/// What a form cannot say, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses(BTreeMap<&'static str, u64>);
+
+impl Losses {
+    fn count(&mut self, kind: &'static str) {
+        self.add(kind, 1);
+    }
+
+    fn add(&mut self, kind: &'static str, count: u64) {
+        if count > 0 {
+            *self.0.entry(kind).or_default() += count;
+        }
+    }
+
+    /// Together with other losses.
+    pub fn and(mut self, others: Losses) -> Losses {
+        others.0.into_iter().for_each(|(kind, count)| self.add(kind, count));
+        self
+    }
+
+    /// Kinds with their counts.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().map(|(kind, count)| (*kind, *count))
+    }
+}
+
+/// What writers look up.
+pub struct Tables<'a> {
+    program: &'a Program,
+    /// Sender and class of the message of each slot.
+    sources: Vec<(Rank, u32)>,
+    /// Communicator and tag of messages, numbered.
+    tags: KeyMap<(i32, i32)>,
+    /// Whether the tags stay what they are.
+    keeps_tags: bool,
+    /// The calls of each execution of a collective, by rank.
+    executions: Vec<Vec<(Rank, u32)>>,
+}
+
+impl<'a> Tables<'a> {
+    /// Looks through the whole program.
+    pub fn new(program: &'a Program) -> Tables<'a> {
+        let mut sources = vec![(Rank(0), 0); program.messages() as usize];
+        let mut executions = vec![Vec::new(); program.instances().len()];
+        for rank in (0..program.streams() as u32).map(Rank) {
+            for (_, op) in program.ops(rank) {
+                match op {
+                    Op::Send { class, slot } => sources[slot as usize] = (rank, class),
+                    Op::Collective { call, instance } => executions[instance as usize].push((rank, call)),
+                    _ => {}
+                }
+            }
+        }
+        let mut tags = KeyMap::default();
+        for class in program.classes() {
+            tags.number((class.communicator, class.tag));
+        }
+        let first = program.classes().first().map(|class| class.communicator);
+        let keeps_tags = program.classes().iter().all(|class| Some(class.communicator) == first && class.tag >= 0);
+        Tables { program, sources, tags, keeps_tags, executions }
+    }
+
+    /// A tag for forms without communicators: two messages have the same one if tag and communicator are the same.
+    fn tag(&self, class: &MessageClass) -> u32 {
+        match self.keeps_tags {
+            true => class.tag.unsigned_abs(),
+            false => self.tags.get(&(class.communicator, class.tag)).unwrap_or(0),
+        }
+    }
+
+    fn class(&self, number: u32) -> &'a MessageClass {
+        &self.program.classes()[number as usize]
+    }
+
+    /// Sender and class of a message.
+    fn message(&self, slot: u32) -> (Rank, &'a MessageClass) {
+        let (sender, class) = self.sources[slot as usize];
+        (sender, self.class(class))
+    }
+
+    fn call(&self, number: u32) -> &'a CollectiveCall {
+        &self.program.calls()[number as usize]
+    }
+
+    /// The root of an execution.
+    fn root(&self, instance: u32) -> Option<Rank> {
+        let mut calls = self.executions[instance as usize].iter();
+        calls.find(|(_, call)| self.call(*call).is_root).map(|(rank, _)| *rank)
+    }
+}
+
+/// What a wait is for: the receives of a rank by slot, its sends by number.
+#[derive(Debug, Default)]
+struct Counters {
+    received: u32,
+    sent: u32,
+}
+
+impl Counters {
+    fn next_slot(&mut self, program: &Program, rank: Rank) -> u32 {
+        self.received += 1;
+        program.first_slot(rank) + self.received - 1
+    }
+
+    fn next_send(&mut self) -> u32 {
+        self.sent += 1;
+        self.sent - 1
+    }
+}
+
+const ACCESSES: &str = "one-sided operations and requests to files";
+const EVENTS: &str = "events";
+const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
+const SYNCHRONOUS: &str = "synchronous sends; what the form calls so is decided by size";
+const ROOT_SYNCHRONOUS: &str = "root-synchronous collectives; they are written as ordinary ones";

@@ -1,0 +1,52 @@
+//! Why a trace was refused.
+
+use thiserror::Error;
+
+/// Why a trace was refused.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// One place holds something else than it must.
+    #[error("{place}: found {found}, expected {expected}")]
+    At {
+        /// `file:line`, or rank and record where there is no text.
+        place: String,
+        /// What stands there.
+        found: String,
+        /// What could stand there.
+        expected: String,
+    },
+    /// No reader knows the content.
+    #[error(
+        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a Paraver trace (#Paraver), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, a liballprof, DUMPI (text) or Chakra trace, or a compiled trace (.fct)"
+    )]
+    Unrecognised {
+        /// The file.
+        name: String,
+        /// How it begins.
+        found: String,
+    },
+    /// A packed or compiled file is damaged.
+    #[error("{name}: {problem}")]
+    Damaged {
+        /// The file.
+        name: String,
+        /// What does not fit.
+        problem: String,
+    },
+    /// A file that the trace names cannot be read.
+    #[error("{place}: cannot read {file}: {error}")]
+    Part {
+        /// Where it is named.
+        place: String,
+        /// Its name.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Larger than the form can hold.
+    #[error("found {0}")]
+    Limit(&'static str),
+    /// A recording was refused.
+    #[error(transparent)]
+    Recording(#[from] flowcast_recording::RecordingError),
+}

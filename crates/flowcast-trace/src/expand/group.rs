@@ -1,0 +1,164 @@
+//! What all ranks of one execution of a collective bring to it, and by which stages it is carried out.
+//!
+//! Traces tell for each call how many bytes the rank sends and receives, and mean by it what MPI's arguments say:
+//!
+//! | operation | the rank's block |
+//! |---|---|
+//! | Bcast, Reduce, Allreduce, Scan | one vector: the most that any rank sends or receives |
+//! | Gather(v), Allgather(v) | what it sends; if nobody sends, its share of what is received |
+//! | Scatter(v), Reduce_scatter(_block) | what it receives; if nobody does, its share of what is sent |
+//! | Alltoall(v, w) | what it sends to all, parted in proportion to what they receive |
+//!
+//! In an alltoall some tracers count the bytes for one rank, some those for all: the larger of the two numbers is
+//! that for all.
+
+use super::moves::Layout;
+use super::plan::Task;
+use crate::program::{CollectiveCall, CollectiveMode};
+use flowcast_model::algorithm::{Algorithm, AlgorithmTable, Choice, Extent};
+use flowcast_units::{Bytes, CollectiveOp};
+
+/// A part of an operation that one algorithm carries out.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// What is done.
+    pub task: Task,
+    /// How the data is cut.
+    pub layout: Layout,
+}
+
+/// How one execution is carried out.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Whether a member goes on while its messages move.
+    pub is_immediate: bool,
+    /// What the rules looked at.
+    pub extent: Extent,
+    /// What they chose.
+    pub choice: Choice,
+    /// The stages, one after the other; none if there is nothing to send.
+    pub stages: Vec<Stage>,
+}
+
+impl Group {
+    /// Decides by the calls of all members, in the order of the communicator.
+    pub fn new(calls: &[CollectiveCall], table: &AlgorithmTable) -> Group {
+        let op = calls[0].op;
+        let data = Data::of(op, calls);
+        let extent = data.extent(op);
+        let choice = table.choose(op, &extent);
+        let moves_nothing = calls.len() < 2 || op != CollectiveOp::Barrier && extent.total.0 == 0;
+        let stages = if moves_nothing { Vec::new() } else { data.stages(op, choice, table) };
+        let is_immediate = calls.iter().any(|call| call.mode == CollectiveMode::Immediate);
+        Group { op, is_immediate, extent, choice, stages }
+    }
+}
+
+/// Sizes as far as algorithms need them.
+struct Data {
+    root: u32,
+    /// One for each member where the data are blocks, else one for all.
+    sizes: Vec<u64>,
+    /// What members receive, where that is not their own block.
+    received: Vec<u64>,
+    is_vector: bool,
+}
+
+impl Data {
+    fn of(op: CollectiveOp, calls: &[CollectiveCall]) -> Data {
+        use CollectiveOp::*;
+        let root = calls.iter().position(|call| call.is_root).unwrap_or(0) as u32;
+        let sent: Vec<u64> = calls.iter().map(|call| call.send.0).collect();
+        let received: Vec<u64> = calls.iter().map(|call| call.recv.0).collect();
+        let is_vector = matches!(op, Barrier | Bcast | Reduce | Allreduce | Scan);
+        let sizes = match op {
+            Barrier => vec![0],
+            Bcast | Reduce | Allreduce | Scan => vec![sent.iter().chain(&received).copied().max().unwrap_or(0)],
+            Gather | Gatherv | Allgather | Allgatherv => or_share_of(&sent, &received),
+            Scatter | Scatterv | ReduceScatter | ReduceScatterBlock => or_share_of(&received, &sent),
+            Alltoall => sent.iter().zip(&received).map(|(sent, received)| *sent.max(received)).collect(),
+            Alltoallv | Alltoallw => sent,
+        };
+        Data { root, sizes, received, is_vector }
+    }
+
+    fn total(&self) -> u64 {
+        self.sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+    }
+
+    fn members(&self) -> u32 {
+        self.received.len() as u32
+    }
+
+    fn extent(&self, op: CollectiveOp) -> Extent {
+        let (ranks, total) = (self.members(), self.total());
+        let is_of_pairs = matches!(op, CollectiveOp::Alltoall | CollectiveOp::Alltoallv | CollectiveOp::Alltoallw);
+        let each = u64::from(ranks.max(1)).pow(if is_of_pairs { 2 } else { 1 });
+        Extent { ranks, bytes: Bytes(if self.is_vector { total } else { total / each }), total: Bytes(total) }
+    }
+
+    fn stages(&self, op: CollectiveOp, choice: Choice, table: &AlgorithmTable) -> Vec<Stage> {
+        use CollectiveOp::*;
+        let plain = Choice::plain;
+        let vector = Extent { bytes: Bytes(self.total()), ..self.extent(op) };
+        let chosen = |op| table.choose(op, &vector);
+        match (op, choice.algorithm) {
+            (Allreduce, Algorithm::Linear) => {
+                vec![self.vector(Reduce, plain(Algorithm::Linear)), self.vector(Bcast, plain(Algorithm::Linear))]
+            }
+            (Allreduce, Algorithm::ReduceThenBcast) => {
+                vec![self.vector(Reduce, chosen(Reduce)), self.vector(Bcast, chosen(Bcast))]
+            }
+            (_, Algorithm::ReduceThenScatter) => {
+                vec![self.vector(Reduce, chosen(Reduce)), self.blocks(Scatter, plain(Algorithm::Linear))]
+            }
+            (_, Algorithm::GatherThenBcast) => {
+                let gather = table.choose(Gather, &self.extent(op));
+                vec![self.blocks(Gather, gather), self.vector(Bcast, chosen(Bcast))]
+            }
+            _ if self.is_vector => vec![self.vector(op, choice)],
+            _ => vec![self.blocks(op, choice)],
+        }
+    }
+
+    fn task(&self, op: CollectiveOp, choice: Choice) -> Task {
+        Task { op, choice, ranks: self.members(), root: self.root }
+    }
+
+    /// A stage on one vector, of all blocks together.
+    fn vector(&self, op: CollectiveOp, choice: Choice) -> Stage {
+        let task = self.task(op, choice);
+        Stage { task, layout: task.layout(self.total()) }
+    }
+
+    fn blocks(&self, op: CollectiveOp, choice: Choice) -> Stage {
+        use CollectiveOp::*;
+        let layout = match (op, choice.algorithm) {
+            (Alltoall, _) => Layout::pairs(self.sizes.clone(), &[]),
+            (Alltoallv | Alltoallw, _) => Layout::pairs(self.sizes.clone(), &self.received),
+            (_, Algorithm::LinearSync) => {
+                let first = choice.segment.map_or_else(|| first_piece(self.extent(op).bytes), |size| size.0);
+                Layout::given(self.sizes.iter().flat_map(|size| [*size.min(&first), size.saturating_sub(first)]))
+            }
+            _ => Layout::given(self.sizes.iter().copied()),
+        };
+        Stage { task: self.task(op, choice), layout }
+    }
+}
+
+/// What Open MPI's synchronised gather sends first: 1 KiB, of blocks above 90 KiB 32 KiB.
+fn first_piece(block: Bytes) -> u64 {
+    if block.0 > 92_160 { 32_768 } else { 1024 }
+}
+
+/// The sizes, or, if all are zero, equal shares of the largest of the others.
+fn or_share_of(sizes: &[u64], others: &[u64]) -> Vec<u64> {
+    if sizes.iter().any(|size| *size > 0) {
+        return sizes.to_vec();
+    }
+    let all = others.iter().copied().max().unwrap_or(0);
+    let ranks = sizes.len() as u64;
+    (0..ranks).map(|rank| all * (rank + 1) / ranks - all * rank / ranks).collect()
+}

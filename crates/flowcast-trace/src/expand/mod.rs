@@ -1,0 +1,225 @@
+//! A program whose collective operations are carried out by messages, as an MPI library does it.
+//!
+//! A replay of the result models what happens inside a collective: its messages compete for links like all others,
+//! ranks that come late delay only those that need them, and the placement of the ranks counts. Immediate calls run
+//! beside their rank (`strands`).
+//!
+//! The messages of an operation are matched like all others, first in, first out; their tags are below those of MPI.
+
+pub mod group;
+mod halving;
+pub mod moves;
+pub mod plan;
+mod rewrite;
+mod rings;
+mod strands;
+mod trees;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub use rewrite::operation_of;
+
+use super::link::{Parts, link};
+use super::program::{CollectiveCall, CollectiveMode, Program};
+use super::words::Op;
+use super::{ReadOptions, TraceError};
+use flowcast_model::algorithm::{AlgorithmTable, Choice, Extent};
+use flowcast_units::{Bytes, CollectiveOp, Rank};
+use group::Group;
+use moves::Move;
+use strands::Strands;
+
+/// A program without the collectives that could be expanded.
+pub struct Expanded {
+    /// The program.
+    pub program: Program,
+    /// What was done, by operation, ranks and size.
+    pub uses: Vec<Use>,
+    /// Executions that keep their formula: immediate ones, if they are to; and those on a communicator that names a rank
+    /// twice.
+    pub kept: u64,
+}
+
+/// What becomes of immediate collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Immediate {
+    /// They run beside their rank.
+    Expanded,
+    /// They keep their formula.
+    Kept,
+}
+
+/// An algorithm and how often it was used in one situation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Ranks, and the sizes that the rules looked at.
+    pub extent: Extent,
+    /// The algorithm; `None` where there was nothing to send.
+    pub choice: Option<Choice>,
+    /// The stages of an algorithm that is made of others.
+    pub stages: Vec<(CollectiveOp, Choice)>,
+    /// Executions.
+    pub count: u64,
+    /// Those of them that are immediate.
+    pub immediate: u64,
+    /// Messages of all executions.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+/// Expands the collectives of a program by the rules of a table.
+///
+/// # Errors
+/// [`TraceError::Limit`] if the result is too large for the compiled form.
+pub fn expand(
+    program: &Program,
+    table: &AlgorithmTable,
+    immediate: Immediate,
+    options: ReadOptions,
+) -> Result<Expanded, TraceError> {
+    let found = Executions::of(program, table, immediate);
+    let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
+    let uses = found.uses();
+    if found.groups.is_empty() {
+        return Ok(Expanded { program: program.clone(), uses, kept });
+    }
+    let strands = Strands::new(program, &found);
+    let builders = rewrite::rewritten((program, &found, &strands), options.threads)?;
+    let parts = Parts {
+        name: program.name.clone(),
+        ranks: builders,
+        communicators: program.communicators.iter().cloned().chain(strands.communicators()).collect(),
+        ignored_kind: |number| number.to_string(),
+        source: program.source.clone(),
+        threads: program.threads.clone(),
+    };
+    let mut program_again = link(parts, options)?;
+    program_again.ignored = program.ignored.clone();
+    program_again.strands = strands.owners;
+    Ok(Expanded { program: program_again, uses, kept })
+}
+
+/// The collectives of a program: which execution is carried out how.
+struct Executions {
+    /// Distinct ways.
+    groups: Vec<Group>,
+    /// By execution; `None` keeps its formula.
+    groups_of: Vec<Option<u32>>,
+    /// By communicator: its members sorted, each with its place.
+    places: Vec<Vec<(Rank, u32)>>,
+}
+
+impl Executions {
+    fn of(program: &Program, table: &AlgorithmTable, immediate: Immediate) -> Executions {
+        let places = program.communicators.iter().map(|known| {
+            let mut places: Vec<(Rank, u32)> = known.members.iter().copied().zip(0..).collect();
+            places.sort_unstable();
+            places
+        });
+        let mut found =
+            Executions { groups: Vec::new(), groups_of: vec![None; program.instances.len()], places: places.collect() };
+        found.fill(program, table, immediate);
+        found
+    }
+
+    /// Executions with the same calls are carried out alike.
+    fn fill(&mut self, program: &Program, table: &AlgorithmTable, immediate: Immediate) {
+        let mut known: HashMap<&[u32], u32> = HashMap::new();
+        let (starts, calls) = self.calls(program);
+        for (instance, own) in starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).enumerate() {
+            if own.is_empty() || own.contains(&NO_CALL) {
+                continue;
+            }
+            let of = |call: &u32| program.calls[*call as usize];
+            let is_immediate = own.iter().any(|call| of(call).mode == CollectiveMode::Immediate);
+            if is_immediate && immediate == Immediate::Kept {
+                continue;
+            }
+            let groups = &mut self.groups;
+            let group = *known.entry(own).or_insert_with(|| {
+                let members: Vec<CollectiveCall> = own.iter().map(of).collect();
+                groups.push(Group::new(&members, table));
+                groups.len() as u32 - 1
+            });
+            self.groups_of[instance] = Some(group);
+        }
+    }
+
+    /// The calls of the members of each execution, in the order of the communicator, and where each begins.
+    fn calls(&self, program: &Program) -> (Vec<usize>, Vec<u32>) {
+        let mut starts = Vec::with_capacity(program.instances.len() + 1);
+        let mut end = 0;
+        starts.push(0);
+        for communicator in &program.instances {
+            end += self.places[*communicator as usize].len();
+            starts.push(end);
+        }
+        let mut calls = vec![NO_CALL; end];
+        for rank in (0..program.ranks() as u32).map(Rank) {
+            for (_, op) in program.ops(rank) {
+                if let Op::Collective { call, instance } = op
+                    && let Some(place) = self.place(program.calls[call as usize].communicator, rank)
+                {
+                    calls[starts[instance as usize] + place as usize] = call;
+                }
+            }
+        }
+        (starts, calls)
+    }
+
+    /// A rank's place in a communicator.
+    fn place(&self, communicator: u32, rank: Rank) -> Option<u32> {
+        let places = &self.places[communicator as usize];
+        places.binary_search_by_key(&rank, |(member, _)| *member).ok().map(|at| places[at].1)
+    }
+
+    fn uses(&self) -> Vec<Use> {
+        let mut counts = vec![0; self.groups.len()];
+        self.groups_of.iter().flatten().for_each(|group| counts[*group as usize] += 1);
+        let mut uses: BTreeMap<_, Use> = BTreeMap::new();
+        for (group, count) in self.groups.iter().zip(counts) {
+            let (messages, bytes) = traffic(group);
+            let stages: Vec<_> = group.stages.iter().map(|stage| (stage.task.op, stage.task.choice)).collect();
+            let Extent { ranks, bytes: size, total } = group.extent;
+            let choice = (!stages.is_empty()).then_some(group.choice);
+            let key = (group.op, ranks, size, total, choice, stages.clone());
+            let known = uses.entry(key).or_insert(Use {
+                op: group.op,
+                extent: group.extent,
+                choice,
+                stages: if stages.len() > 1 { stages } else { Vec::new() },
+                count: 0,
+                immediate: 0,
+                messages: 0,
+                bytes: Bytes(0),
+            });
+            known.count += count;
+            known.immediate += if group.is_immediate { count } else { 0 };
+            known.messages += messages * count;
+            known.bytes.0 = known.bytes.0.saturating_add(bytes.saturating_mul(count));
+        }
+        uses.into_values().collect()
+    }
+}
+
+/// Stands for a member that does not make the call.
+const NO_CALL: u32 = u32::MAX;
+
+/// Messages and bytes of one execution.
+fn traffic(group: &Group) -> (u64, u64) {
+    let (mut messages, mut bytes) = (0, 0u64);
+    for stage in &group.stages {
+        for rank in 0..stage.task.ranks {
+            stage.task.moves(rank, &stage.layout, &mut |step| {
+                if let Move::Send { part, .. } | Move::Start { part, .. } = step {
+                    messages += 1;
+                    bytes = bytes.saturating_add(stage.layout.bytes(part.blocks));
+                }
+            });
+        }
+    }
+    (messages, bytes)
+}

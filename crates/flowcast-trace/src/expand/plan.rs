@@ -1,0 +1,217 @@
+//! What one rank does in one operation by one algorithm.
+
+use super::moves::{Layout, Move, Part};
+use super::trees::Tree;
+use flowcast_model::algorithm::{Algorithm, Choice};
+use flowcast_units::CollectiveOp;
+
+/// Which operation by which algorithm among how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// The operation. The forms with blocks of different sizes move as those with equal ones.
+    pub op: CollectiveOp,
+    /// How.
+    pub choice: Choice,
+    /// Ranks of the communicator.
+    pub ranks: u32,
+    /// The root, where there is one.
+    pub root: u32,
+}
+
+impl Task {
+    /// Tells `put` what a rank does, step by step. `layout` is the one that [`Task::layout`] gives.
+    pub fn moves(&self, rank: u32, layout: &Layout, put: &mut dyn FnMut(Move)) {
+        let Task { choice, ranks, root, .. } = *self;
+        let mut plan = Plan { ranks, root, rank, parts: layout.parts(), width: choice.width, put };
+        if ranks > 1 {
+            plan.run(self.op, choice.algorithm);
+        }
+    }
+
+    /// How the vector of an operation on one vector is cut.
+    pub fn layout(&self, total: u64) -> Layout {
+        use Algorithm::*;
+        let segment = self.choice.segment.map(|size| size.0);
+        match (self.op, self.choice.algorithm) {
+            (CollectiveOp::Bcast, SplitBinary) => Layout::Halves { total, segment: segment.unwrap_or(u64::MAX) },
+            (CollectiveOp::Bcast, ScatterRing | ScatterRecursiveDoubling) | (CollectiveOp::Allreduce, Ring) => {
+                Layout::Even { total, parts: self.ranks }
+            }
+            (CollectiveOp::Reduce | CollectiveOp::Allreduce, Rabenseifner) => {
+                Layout::Even { total, parts: 1 << self.ranks.max(1).ilog2() }
+            }
+            (
+                CollectiveOp::Bcast | CollectiveOp::Reduce,
+                Linear | Chain | Binary | Binomial | BinomialNearest | Knomial,
+            ) => Layout::Segments { total, segment: segment.unwrap_or(u64::MAX) },
+            _ => Layout::Even { total, parts: 1 },
+        }
+    }
+}
+
+/// One rank's steps in the making.
+pub struct Plan<'a> {
+    pub(super) ranks: u32,
+    pub(super) root: u32,
+    pub(super) rank: u32,
+    /// Blocks of the vector.
+    pub(super) parts: u32,
+    width: Option<u32>,
+    put: &'a mut dyn FnMut(Move),
+}
+
+impl Plan<'_> {
+    fn run(&mut self, op: CollectiveOp, algorithm: Algorithm) {
+        use CollectiveOp::*;
+        match op {
+            Barrier => self.barrier(algorithm),
+            Bcast => self.bcast(algorithm),
+            Gather | Gatherv => self.gather(algorithm),
+            Scatter | Scatterv => self.scatter(algorithm),
+            Allgather | Allgatherv => self.allgather(algorithm),
+            Alltoall | Alltoallv | Alltoallw => self.alltoall(algorithm),
+            Reduce => self.reduce(algorithm),
+            Allreduce => self.allreduce(algorithm),
+            ReduceScatterBlock if algorithm == Algorithm::Butterfly && self.ranks.is_power_of_two() => {
+                self.reduce_scatter_interleaved()
+            }
+            ReduceScatter | ReduceScatterBlock => self.reduce_scatter(algorithm),
+            Scan => self.scan(algorithm),
+        }
+    }
+
+    fn barrier(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Linear => self.meet(Tree::Flat),
+            Algorithm::Binomial => self.meet(Tree::Knomial(2)),
+            Algorithm::DoubleRing => self.double_ring(),
+            Algorithm::RecursiveDoubling => self.barrier_doubling(),
+            _ => self.dissemination(),
+        }
+    }
+
+    fn bcast(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::SplitBinary => self.split_binary(),
+            Algorithm::ScatterRing => {
+                self.scatter_binomial(0);
+                self.allgather_ring(self.number());
+            }
+            Algorithm::ScatterRecursiveDoubling => {
+                self.scatter_binomial(0);
+                self.allgather_doubling(self.number());
+            }
+            other => self.down(self.tree(other)),
+        }
+    }
+
+    fn reduce(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::InOrderBinary => self.up_in_order(),
+            Algorithm::Rabenseifner => self.reduce_halving(),
+            other => self.up(self.tree(other)),
+        }
+    }
+
+    fn tree(&self, algorithm: Algorithm) -> Tree {
+        match algorithm {
+            Algorithm::Linear => Tree::Flat,
+            Algorithm::Chain => Tree::Chains(self.width.unwrap_or(1)),
+            Algorithm::Binary => Tree::Binary,
+            Algorithm::Knomial => Tree::Knomial(self.width.unwrap_or(4)),
+            Algorithm::BinomialNearest => Tree::BinomialNearest,
+            _ => Tree::Knomial(2),
+        }
+    }
+
+    fn allreduce(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Ring => {
+                self.reduce_scatter_ring();
+                self.allgather_ring(self.rank);
+            }
+            Algorithm::Rabenseifner => self.allreduce_halving(),
+            _ => self.allreduce_doubling(),
+        }
+    }
+
+    fn reduce_scatter(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Ring => self.reduce_scatter_ring(),
+            Algorithm::Pairwise => self.reduce_scatter_pairwise(),
+            Algorithm::RecursiveDoubling => self.reduce_scatter_doubling(),
+            Algorithm::Butterfly => self.reduce_scatter_butterfly(),
+            _ => self.reduce_scatter_halving(),
+        }
+    }
+
+    fn allgather(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Bruck => self.allgather_bruck(),
+            Algorithm::RecursiveDoubling => self.allgather_doubling(self.rank),
+            Algorithm::NeighborExchange => self.neighbor_exchange(),
+            _ => self.allgather_ring(self.rank),
+        }
+    }
+
+    fn gather(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Binomial => self.gather_binomial(),
+            Algorithm::LinearSync => self.gather_in_two_parts(),
+            _ => self.gather_linear(),
+        }
+    }
+
+    fn scatter(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Binomial => self.scatter_binomial(self.root),
+            Algorithm::LinearImmediate => self.scatter_immediate(),
+            _ => self.scatter_linear(),
+        }
+    }
+
+    fn alltoall(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::Pairwise => self.alltoall_pairwise(),
+            Algorithm::Bruck => self.alltoall_bruck(),
+            Algorithm::LinearInOrder => self.alltoall_in_order(),
+            _ => self.alltoall_linear(self.width.unwrap_or(u32::MAX)),
+        }
+    }
+
+    fn scan(&mut self, algorithm: Algorithm) {
+        match algorithm {
+            Algorithm::RecursiveDoubling => self.scan_doubling(),
+            _ => self.scan_linear(),
+        }
+    }
+
+    /// The rank's number counted from the root.
+    pub(super) fn number(&self) -> u32 {
+        (self.rank + self.ranks - self.root) % self.ranks
+    }
+
+    /// The rank of a number counted from the root.
+    pub(super) fn real(&self, number: u32) -> u32 {
+        (self.root + number) % self.ranks
+    }
+
+    pub(super) fn put(&mut self, step: Move) {
+        (self.put)(step);
+    }
+
+    pub(super) fn send(&mut self, to: u32, part: Part) {
+        self.put(Move::Send { to, part });
+    }
+
+    pub(super) fn recv(&mut self, from: u32, part: Part) {
+        self.put(Move::Recv { from, part });
+    }
+
+    /// Sends and receives at once.
+    pub(super) fn exchange(&mut self, (to, sent): (u32, Part), (from, received): (u32, Part)) {
+        self.put(Move::Post { from, part: received });
+        self.put(Move::Start { to, part: sent });
+        self.put(Move::WaitAll);
+    }
+}

@@ -1,0 +1,290 @@
+//! One rank's instructions, its collectives replaced by sends and receives, in its own stream or on strands.
+
+use std::collections::HashMap;
+
+use super::moves::{Layout, Move};
+use super::strands::Strands;
+use super::{Executions, group::Group};
+use crate::TraceError;
+use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
+use crate::parallel::for_each_mut;
+use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode};
+use crate::words::{self, Op, Record};
+use flowcast_units::{Bytes, CollectiveOp, Rank};
+
+/// Who fills a slot, with a message of which class.
+#[derive(Debug, Clone, Copy, Default)]
+struct SlotSource {
+    sender: u32,
+    class: u32,
+}
+
+/// The streams of all ranks, and behind them their strands.
+///
+/// # Errors
+/// [`TraceError::Limit`].
+pub fn rewritten(of: (&Program, &Executions, &Strands), threads: usize) -> Result<Vec<RankBuilder>, TraceError> {
+    let (program, _, strands) = of;
+    let sources = sources(program);
+    let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> =
+        (0..program.ranks() as u32).map(|rank| (Rank(rank), Streams::default(), Ok(()))).collect();
+    for_each_mut(&mut ranks, threads, |(rank, streams, done)| {
+        let mut rewrite = Rewrite::new(of, &sources, *rank);
+        *done = rewrite.run();
+        *streams = (rewrite.builder, rewrite.beside);
+    });
+    let mut builders = Vec::with_capacity(program.ranks() + strands.owners.len());
+    let mut beside = Vec::new();
+    for (_, (own, strands), done) in ranks {
+        done?;
+        builders.push(own);
+        beside.extend(strands);
+    }
+    builders.extend(beside);
+    Ok(builders)
+}
+
+/// A rank's own stream, and its strands.
+type Streams = (RankBuilder, Vec<RankBuilder>);
+
+/// By slot.
+fn sources(program: &Program) -> Vec<SlotSource> {
+    let mut sources = vec![SlotSource::default(); program.messages() as usize];
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            if let Op::Send { class, slot } = op {
+                sources[slot as usize] = SlotSource { sender: rank.0, class };
+            }
+        }
+    }
+    sources
+}
+
+/// A rank being rewritten.
+struct Rewrite<'a> {
+    program: &'a Program,
+    found: &'a Executions,
+    strands: &'a Strands,
+    sources: &'a [SlotSource],
+    rank: Rank,
+    /// What has been made: of the rank, and of its strands.
+    builder: RankBuilder,
+    beside: Vec<RankBuilder>,
+    /// The new number of each receive and each send.
+    slots: Vec<u32>,
+    sends: Vec<u32>,
+    /// The new number of each immediate collective.
+    immediates: HashMap<u32, u32>,
+    /// Immediate receives and sends of the operation that is being expanded.
+    posted: Vec<u32>,
+    started: Vec<u32>,
+}
+
+impl<'a> Rewrite<'a> {
+    /// Nothing is done yet.
+    fn new(of: (&'a Program, &'a Executions, &'a Strands), sources: &'a [SlotSource], rank: Rank) -> Rewrite<'a> {
+        let (program, found, strands) = of;
+        let mut beside = Vec::new();
+        beside.resize_with(strands.of(rank), RankBuilder::default);
+        let builder = RankBuilder::default();
+        let (slots, sends, posted, started) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let immediates = HashMap::new();
+        Rewrite { program, found, strands, sources, rank, builder, beside, slots, sends, immediates, posted, started }
+    }
+
+    /// Rewrites all instructions.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`].
+    fn run(&mut self) -> Result<(), TraceError> {
+        let words = self.program.words(self.rank);
+        let mut at = 0;
+        while let Some((op, next)) = words::decode(words, at) {
+            let record = if words::continues(words, at) { Record::Continues } else { Record::Begins };
+            self.copy(op, record).map_err(|_: RecordFault| TraceError::Limit(TOO_LARGE))?;
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, op: Op, record: Record) -> Result<(), RecordFault> {
+        match op {
+            Op::Send { class, slot } => {
+                self.sends.push(self.builder.sends());
+                let to = self.program.receiver(slot);
+                self.builder.send(to, self.program.classes()[class as usize], record)?;
+            }
+            Op::Recv => {
+                let channel = self.next_channel();
+                self.slots.push(self.builder.received());
+                self.builder.recv(channel, record)?;
+            }
+            Op::Irecv => {
+                let channel = self.next_channel();
+                let slot = self.builder.irecv_again(channel, record)?;
+                self.slots.push(slot);
+            }
+            Op::WaitRecv(slot) => self.builder.wait_slot(self.slots[slot as usize], record),
+            Op::WaitSend(ago) => {
+                let number = self.sends[self.sends.len() - 1 - ago as usize];
+                self.builder.wait_send(number, record)?;
+            }
+            Op::Collective { call, instance } => self.collective(call, instance, record)?,
+            Op::WaitCollective(instance) => self.wait_collective(instance, record)?,
+            Op::Event(event) => {
+                let (kind, value) = self.program.events()[event as usize];
+                self.builder.event(kind, value)?;
+            }
+            Op::Access(access) => self.builder.access(self.program.accesses()[access as usize], record)?,
+            other => self.builder.copied(other, record),
+        }
+        Ok(())
+    }
+
+    /// The channel of the receive that comes next.
+    fn next_channel(&mut self) -> u32 {
+        let slot = self.program.first_slot(self.rank) + self.slots.len() as u32;
+        let SlotSource { sender, class } = self.sources[slot as usize];
+        let MessageClass { tag, communicator, .. } = self.program.classes()[class as usize];
+        self.builder.channel(Channel { peer: sender, tag, communicator })
+    }
+
+    fn collective(&mut self, call: u32, instance: u32, record: Record) -> Result<(), RecordFault> {
+        let made = self.program.calls()[call as usize];
+        let communicator = &self.program.communicators()[made.communicator as usize];
+        let Some(group) = self.found.groups_of[instance as usize] else {
+            let CollectiveCall { op, mode, is_root, root, send, recv, .. } = made;
+            let communicator = communicator.id;
+            let call = CallRecord { op, communicator, mode, is_root, root, send, recv };
+            if mode == CollectiveMode::Immediate {
+                self.immediates.insert(instance, self.builder.immediates());
+            }
+            return self.builder.further_collective(call, record);
+        };
+        // The call itself remains as a record without effect, so that records keep their numbers.
+        self.builder.copied(Op::Nothing, record);
+        let group = &self.found.groups[group as usize];
+        if made.mode == CollectiveMode::Immediate {
+            return self.start(group, instance);
+        }
+        let place = self.found.place(made.communicator, self.rank).expect("a member made the call");
+        let members = self.strands.members(instance).unwrap_or(&communicator.members);
+        self.stages(group, place, (members, communicator.id))
+    }
+
+    /// An immediate operation: a strand does it from here on.
+    fn start(&mut self, group: &Group, instance: u32) -> Result<(), RecordFault> {
+        let (communicator, place) = self.own_place(instance);
+        let members = self.strands.members(instance).expect("an immediate execution has strands");
+        let strand = self.strands.strand(members[place as usize]);
+        let begins = |mode| strand.meets(group.op, mode);
+        self.builder.further_collective(begins(CollectiveMode::Immediate), Record::Continues)?;
+        std::mem::swap(&mut self.builder, &mut self.beside[strand.number]);
+        self.builder.collective(begins(CollectiveMode::Blocking))?;
+        self.stages(group, place, (members, communicator))?;
+        std::mem::swap(&mut self.builder, &mut self.beside[strand.number]);
+        Ok(())
+    }
+
+    /// The wait for an immediate operation: rank and strand meet again.
+    fn wait_collective(&mut self, instance: u32, record: Record) -> Result<(), RecordFault> {
+        let Some(group) = self.found.groups_of[instance as usize] else {
+            self.builder.wait_immediate(self.immediates[&instance]);
+            return Ok(());
+        };
+        let (_, place) = self.own_place(instance);
+        let members = self.strands.members(instance).expect("an immediate execution has strands");
+        let strand = self.strands.strand(members[place as usize]);
+        let ends = strand.meets(self.found.groups[group as usize].op, CollectiveMode::Blocking);
+        self.builder.further_collective(ends, record)?;
+        self.beside[strand.number].collective(ends)
+    }
+
+    /// The communicator of an execution, and the rank's place in it.
+    fn own_place(&self, instance: u32) -> (i32, u32) {
+        let index = self.program.instances()[instance as usize];
+        let place = self.found.place(index, self.rank).expect("a member made the call");
+        (self.program.communicators()[index as usize].id, place)
+    }
+
+    fn stages(&mut self, group: &Group, place: u32, (members, id): (&[Rank], i32)) -> Result<(), RecordFault> {
+        let channel = ExpandedChannel { members, id, op: group.op };
+        for stage in &group.stages {
+            let mut result = Ok(());
+            stage.task.moves(place, &stage.layout, &mut |step| {
+                if result.is_ok() {
+                    result = self.make(step, &stage.layout, channel);
+                }
+            });
+            result?;
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, step: Move, layout: &Layout, channel: ExpandedChannel<'_>) -> Result<(), RecordFault> {
+        match step {
+            Move::Send { to, part } => {
+                let class = channel.class(layout.bytes(part.blocks), EAGER);
+                self.builder.send(channel.members[to as usize], class, Record::Continues)?;
+            }
+            Move::Start { to, part } => {
+                self.started.push(self.builder.sends());
+                let class = channel.class(layout.bytes(part.blocks), SendMode { immediate: true, ..EAGER });
+                self.builder.send(channel.members[to as usize], class, Record::Continues)?;
+            }
+            Move::Recv { from, .. } => {
+                let number = self.builder.channel(channel.from(from));
+                self.builder.recv(number, Record::Continues)?;
+            }
+            Move::Post { from, .. } => {
+                let number = self.builder.channel(channel.from(from));
+                let slot = self.builder.irecv_again(number, Record::Continues)?;
+                self.posted.push(slot);
+            }
+            Move::WaitAll => {
+                for slot in self.posted.drain(..) {
+                    self.builder.wait_slot(slot, Record::Continues);
+                }
+                for number in self.started.drain(..) {
+                    self.builder.wait_send(number, Record::Continues)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const TOO_LARGE: &str =
+    "more messages in the expanded collectives than a compiled trace can number (134,217,727 a rank)";
+
+/// Tags of expanded operations stand below this one, in the order of the operations.
+const FIRST_TAG: i32 = -1000;
+
+/// The operation that a message carries out, if it comes from an expanded one.
+pub fn operation_of(class: &MessageClass) -> Option<CollectiveOp> {
+    let number = FIRST_TAG.checked_sub(class.tag).and_then(|number| usize::try_from(number).ok());
+    number.filter(|_| class.communicator < 0).and_then(|number| CollectiveOp::ALL.get(number).copied())
+}
+
+/// Where the messages of an expanded operation pass.
+#[derive(Clone, Copy)]
+struct ExpandedChannel<'a> {
+    members: &'a [Rank],
+    id: i32,
+    op: CollectiveOp,
+}
+
+impl ExpandedChannel<'_> {
+    /// MPI's tags are at least 0, and so are the communicators of traces.
+    fn tag(self) -> i32 {
+        FIRST_TAG - self.op as i32
+    }
+
+    fn class(self, bytes: u64, mode: SendMode) -> MessageClass {
+        MessageClass { size: Bytes(bytes), tag: self.tag(), communicator: !self.id, mode }
+    }
+
+    fn from(self, place: u32) -> Channel {
+        Channel { peer: self.members[place as usize].0, tag: self.tag(), communicator: !self.id }
+    }
+}

@@ -1,0 +1,113 @@
+//! Immediate collectives, whose messages move while their rank does something else.
+//!
+//! Each is carried out on a *strand* of its rank: a stream of instructions of its own, on the same node, that takes no
+//! processor. Rank and strand meet twice, in collectives of the two that cost nothing: where the operation is called,
+//! from where on the strand works, and where the rank waits for the end. As many strands stand beside a rank as it has
+//! operations under way at once, so that none waits for another that was called before it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::Executions;
+use crate::build::CallRecord;
+use crate::program::{CollectiveMode, Communicator, Program};
+use crate::words::Op;
+use flowcast_units::{Bytes, Rank};
+
+/// Who carries out the immediate operations of a program.
+#[derive(Default)]
+pub struct Strands {
+    /// By strand: its rank.
+    pub owners: Vec<Rank>,
+    /// By rank: its first strand; one more at the end.
+    firsts: Vec<u32>,
+    /// By strand: the communicator on which it meets its rank.
+    meetings: Vec<i32>,
+    /// By immediate execution: the streams of the members, in the order of the communicator.
+    members: HashMap<u32, Vec<Rank>>,
+}
+
+/// An immediate call of a rank.
+#[derive(Debug, Clone, Copy)]
+pub struct Strand {
+    /// Its number among those of the rank.
+    pub number: usize,
+    /// The communicator of the two.
+    pub meeting: i32,
+}
+
+impl Strands {
+    /// Those that the expanded executions of a program need.
+    pub fn new(program: &Program, found: &Executions) -> Strands {
+        let mut strands = Strands { firsts: vec![0], ..Strands::default() };
+        if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
+            strands.firsts.resize(program.ranks() + 1, 0);
+            return strands;
+        }
+        for rank in (0..program.ranks() as u32).map(Rank) {
+            strands.add_rank(program, found, rank);
+        }
+        let known: HashSet<i32> = program.communicators.iter().map(|communicator| communicator.id).collect();
+        strands.meetings = (i32::MIN..).filter(|id| !known.contains(id)).take(strands.owners.len()).collect();
+        strands
+    }
+
+    /// A strand serves a rank again once the rank has waited for it; of those at rest the lowest is taken.
+    fn add_rank(&mut self, program: &Program, found: &Executions, rank: Rank) {
+        let first = program.ranks() as u32 + self.owners.len() as u32;
+        let (mut count, mut resting, mut busy) = (0, BTreeSet::new(), HashMap::new());
+        for (_, op) in program.ops(rank) {
+            match op {
+                Op::Collective { call, instance } => {
+                    let call = &program.calls[call as usize];
+                    if call.mode != CollectiveMode::Immediate || found.groups_of[instance as usize].is_none() {
+                        continue;
+                    }
+                    let number = resting.pop_first().unwrap_or(count);
+                    count = count.max(number + 1);
+                    busy.insert(instance, number);
+                    let members = &program.communicators[call.communicator as usize].members;
+                    let place = found.place(call.communicator, rank).expect("a member made the call");
+                    let streams = self.members.entry(instance).or_insert_with(|| members.clone());
+                    streams[place as usize] = Rank(first + number);
+                }
+                Op::WaitCollective(instance) => resting.extend(busy.remove(&instance)),
+                _ => {}
+            }
+        }
+        self.owners.extend(std::iter::repeat_n(rank, count as usize));
+        self.firsts.push(self.owners.len() as u32);
+    }
+
+    /// How many a rank has.
+    pub fn of(&self, rank: Rank) -> usize {
+        (self.firsts[rank.index() + 1] - self.firsts[rank.index()]) as usize
+    }
+
+    /// The streams that carry out an execution, if any member's call is immediate.
+    pub fn members(&self, instance: u32) -> Option<&[Rank]> {
+        self.members.get(&instance).map(Vec::as_slice)
+    }
+
+    /// The strand that is this stream.
+    pub fn strand(&self, stream: Rank) -> Strand {
+        let index = stream.index() - (self.firsts.len() - 1);
+        let first = self.firsts[self.owners[index].index()] as usize;
+        Strand { number: index - first, meeting: self.meetings[index] }
+    }
+
+    /// The communicators of ranks with their strands.
+    pub fn communicators(&self) -> impl Iterator<Item = Communicator> + '_ {
+        let ranks = self.firsts.len() as u32 - 1;
+        let streams = (ranks..).map(Rank);
+        let pairs = self.owners.iter().zip(streams).map(|(rank, stream)| vec![*rank, stream]);
+        self.meetings.iter().zip(pairs).map(|(id, members)| Communicator { id: *id, members })
+    }
+}
+
+impl Strand {
+    /// A meeting of the two, at the begin or the end of an operation.
+    pub fn meets(&self, op: flowcast_units::CollectiveOp, mode: CollectiveMode) -> CallRecord {
+        let (communicator, nothing) = (self.meeting, Bytes(0));
+        CallRecord { op, communicator, mode, is_root: false, root: None, send: nothing, recv: nothing }
+    }
+}

@@ -1,0 +1,174 @@
+//! Synthetic workloads, step by step: nothing is ever held for more than one iteration of one rank.
+
+use rand::RngExt;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use flowcast_units::{Bytes, Rank, Time};
+
+/// What the ranks do in each iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// Exchange with four neighbours on a two-dimensional torus.
+    Halo,
+    /// Send to the right, receive from the left.
+    Shift,
+    /// One message goes round the ring, each rank computing before it passes it on.
+    Chain,
+    /// `ceil(log2 P)` rounds, in round `k` with the ranks `2^k` away.
+    Dissemination,
+    /// Each rank with each other.
+    Alltoall,
+    /// A broadcast from rank 0 over a binomial tree.
+    BinomialBroadcast,
+}
+
+impl Workload {
+    /// All of them, with the names of the command line.
+    pub const ALL: [(&'static str, Workload); 6] = [
+        ("halo", Workload::Halo),
+        ("shift", Workload::Shift),
+        ("chain", Workload::Chain),
+        ("dissemination", Workload::Dissemination),
+        ("alltoall", Workload::Alltoall),
+        ("binomial-broadcast", Workload::BinomialBroadcast),
+    ];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        Workload::ALL.iter().find(|(_, workload)| *workload == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// How large and how long.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// What.
+    pub workload: Workload,
+    /// Ranks, at least 1.
+    pub ranks: u32,
+    /// Iterations.
+    pub iterations: u32,
+    /// Bytes of each message.
+    pub size: Bytes,
+    /// Computation before each iteration's messages.
+    pub compute: Time,
+    /// The computation varies by up to this fraction, evenly distributed, in whole nanoseconds.
+    pub jitter: f64,
+    /// Start of the random numbers.
+    pub seed: u64,
+}
+
+/// One step of a rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// Compute.
+    Compute(Time),
+    /// Blocking send.
+    Send(Rank, i32),
+    /// Blocking receive.
+    Recv(Rank, i32),
+    /// Immediate send.
+    Isend(Rank, i32),
+    /// Immediate receive.
+    Irecv(Rank, i32),
+    /// Wait for all immediate operations.
+    WaitAll,
+}
+
+impl Shape {
+    /// The steps of a rank.
+    pub fn steps(self, rank: Rank) -> impl Iterator<Item = Step> {
+        let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        let mut steps = Vec::new();
+        (0..self.iterations).flat_map(move |_| {
+            let factor = 1.0 + self.jitter * (2.0 * random.random::<f64>() - 1.0);
+            let compute = Time::from_nanos((self.compute.as_nanos() * factor).round().max(0.0));
+            self.iteration(rank.0, compute, &mut steps);
+            std::mem::take(&mut steps)
+        })
+    }
+
+    fn iteration(&self, rank: u32, compute: Time, steps: &mut Vec<Step>) {
+        if self.workload == Workload::Chain && rank > 0 {
+            return self.pass_on(rank, compute, steps);
+        }
+        steps.push(Step::Compute(compute));
+        match self.workload {
+            Workload::Halo => self.exchange_halo(rank, steps),
+            Workload::Shift if self.ranks > 1 => {
+                exchange(steps, &[(self.before(rank, 1), 0)], &[(self.after(rank, 1), 0)])
+            }
+            Workload::Chain if self.ranks > 1 => {
+                steps.extend([Step::Send(self.after(rank, 1), 0), Step::Recv(self.before(rank, 1), 0)]);
+            }
+            Workload::Dissemination => {
+                for (round, distance) in powers_below(self.ranks).enumerate() {
+                    let tag = round as i32;
+                    exchange(steps, &[(self.before(rank, distance), tag)], &[(self.after(rank, distance), tag)]);
+                }
+            }
+            Workload::Alltoall => {
+                let from: Vec<_> = (1..self.ranks).map(|distance| (self.before(rank, distance), 0)).collect();
+                let to: Vec<_> = (1..self.ranks).map(|distance| (self.after(rank, distance), 0)).collect();
+                exchange(steps, &from, &to);
+            }
+            Workload::BinomialBroadcast => self.broadcast(rank, steps),
+            Workload::Shift | Workload::Chain => {}
+        }
+    }
+
+    fn pass_on(&self, rank: u32, compute: Time, steps: &mut Vec<Step>) {
+        steps.extend([Step::Recv(self.before(rank, 1), 0), Step::Compute(compute), Step::Send(self.after(rank, 1), 0)]);
+    }
+
+    fn after(&self, rank: u32, distance: u32) -> Rank {
+        Rank((rank + distance) % self.ranks)
+    }
+
+    fn before(&self, rank: u32, distance: u32) -> Rank {
+        Rank((rank + self.ranks - distance) % self.ranks)
+    }
+
+    /// The torus is as square as the number of ranks allows; a side of one has no neighbours.
+    fn exchange_halo(&self, rank: u32, steps: &mut Vec<Step>) {
+        let width = (1..=self.ranks.isqrt()).rev().find(|side| self.ranks.is_multiple_of(*side)).unwrap_or(1);
+        let width = self.ranks / width;
+        let height = self.ranks / width;
+        let (x, y) = (rank % width, rank / width);
+        let at = |x: u32, y: u32| Rank((y % height) * width + x % width);
+        let sides = [at(x + 1, y), at(x + width - 1, y), at(x, y + 1), at(x, y + height - 1)];
+        let mut from = Vec::with_capacity(4);
+        let mut to = Vec::with_capacity(4);
+        for (direction, side) in sides.into_iter().enumerate().filter(|(_, side)| side.0 != rank) {
+            // What comes from a side was sent in the opposite direction.
+            from.push((side, direction as i32 ^ 1));
+            to.push((side, direction as i32));
+        }
+        exchange(steps, &from, &to);
+    }
+
+    fn broadcast(&self, rank: u32, steps: &mut Vec<Step>) {
+        let mut distance = if rank == 0 { self.ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
+        if rank > 0 {
+            steps.push(Step::Recv(Rank(rank - distance), 0));
+        }
+        while distance > 1 {
+            distance /= 2;
+            if rank + distance < self.ranks {
+                steps.push(Step::Send(Rank(rank + distance), 0));
+            }
+        }
+    }
+}
+
+fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
+    (0..32).map(|power| 1u32 << power).take_while(move |distance| *distance < ranks)
+}
+
+fn exchange(steps: &mut Vec<Step>, from: &[(Rank, i32)], to: &[(Rank, i32)]) {
+    steps.extend(from.iter().map(|(rank, tag)| Step::Irecv(*rank, *tag)));
+    steps.extend(to.iter().map(|(rank, tag)| Step::Isend(*rank, *tag)));
+    steps.push(Step::WaitAll);
+}

@@ -1,0 +1,495 @@
+//! Joins the ranks' streams into a program: every send learns the slot that it fills, every collective its number.
+//!
+//! Messages match first in, first out for each sender, receiver, tag and communicator, which is what MPI promises.
+//! So the k-th send of a channel fills the k-th receive posted for it, and one counter for each channel is enough.
+
+use std::cmp::Ordering;
+
+use super::access::Access;
+use super::build::{CallRecord, Channel, RankBuilder};
+use super::key_map::KeyMap;
+use super::parallel::for_each_mut;
+use super::program::{
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream, StreamWords,
+};
+use super::words::{self, MAX_PAYLOAD, Op};
+use super::{ReadOptions, TraceError};
+use flowcast_units::{Bytes, Rank};
+
+/// What a reader has found.
+pub struct Parts {
+    /// Name of the application.
+    pub name: String,
+    /// One builder for each rank.
+    pub ranks: Vec<RankBuilder>,
+    /// The communicators that collectives name.
+    pub communicators: Vec<Communicator>,
+    /// How the format calls the records that were ignored.
+    pub ignored_kind: fn(u32) -> String,
+    /// Where the records stand.
+    pub source: Option<Source>,
+    /// Task and thread of each rank; empty if each task has one thread.
+    pub threads: Vec<(u32, u32)>,
+}
+
+/// Joins the parts.
+///
+/// # Errors
+/// A peer out of range, a send or receive without its counterpart, a collective on an unknown communicator or not
+/// called by all its members. The message names the record.
+pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
+    let tables = Tables::new(&parts)?;
+    let mut program = Program {
+        name: parts.name,
+        bytes: Bytes(parts.ranks.iter().map(RankBuilder::bytes).fold(0, u64::saturating_add)),
+        ignored: ignored_records(&parts.ranks, parts.ignored_kind),
+        streams: Vec::with_capacity(parts.ranks.len()),
+        slots: tables.slots,
+        classes: tables.classes.keys().collect(),
+        calls: tables.calls.keys().collect(),
+        communicators: parts.communicators,
+        instances: tables.instances,
+        self_messages: tables.self_messages,
+        events: tables.events.keys().collect(),
+        accesses: tables.accesses.keys().collect(),
+        source: parts.source,
+        threads: parts.threads,
+        strands: Vec::new(),
+    };
+    let mut words: Vec<Vec<u32>> = Vec::with_capacity(parts.ranks.len());
+    let mut ranks = parts.ranks;
+    for rank in &mut ranks {
+        words.push(std::mem::take(&mut rank.words));
+    }
+    let mut jobs: Vec<(usize, Vec<u32>)> = words.into_iter().enumerate().collect();
+    let (patches, posted) = (&tables.patches, &tables.posted);
+    for_each_mut(&mut jobs, options.threads, |(rank, words)| patches[*rank].apply(posted, words));
+    for ((_, words), first_slot) in jobs.into_iter().zip(tables.first_slots) {
+        program.streams.push(Stream { words: StreamWords::Owned(words), first_slot });
+    }
+    check_collectives(&program)?;
+    Ok(program)
+}
+
+/// Everything that the ranks' own numbers become.
+struct Tables {
+    classes: KeyMap<MessageClass>,
+    calls: KeyMap<CollectiveCall>,
+    events: KeyMap<(i64, i64)>,
+    accesses: KeyMap<Access>,
+    instances: Vec<u32>,
+    slots: u32,
+    self_messages: bool,
+    first_slots: Vec<u32>,
+    posted: Vec<PostedSlots>,
+    patches: Vec<Patch>,
+}
+
+/// What replaces the numbers in one rank's stream.
+struct Patch {
+    /// Class and sending channel of each route.
+    routes: Vec<(u32, u32)>,
+    /// Where the slots stand that the sends of each channel fill.
+    targets: Vec<Target>,
+    calls: Vec<(u32, u32)>,
+    /// First instance of the communicator of each of the rank's collective counters.
+    first_instances: Vec<u32>,
+    events: Vec<u32>,
+    accesses: Vec<u32>,
+}
+
+/// A position in the posted slots of a receiver.
+#[derive(Debug, Clone, Copy, Default)]
+struct Target {
+    receiver: u32,
+    next: u32,
+}
+
+/// A sender's channel, seen from its receiver.
+struct Incoming {
+    sender: u32,
+    /// The channel's number at the sender.
+    number: u32,
+    channel: Channel,
+    sends: u32,
+}
+
+impl Tables {
+    fn new(parts: &Parts) -> Result<Tables, TraceError> {
+        let ranks = &parts.ranks;
+        let instances = Instances::new(parts, &|rank, record| record_place(parts, rank, record))?;
+        let mut tables = Tables {
+            classes: KeyMap::default(),
+            calls: KeyMap::default(),
+            events: KeyMap::default(),
+            accesses: KeyMap::default(),
+            instances: Vec::new(),
+            slots: 0,
+            self_messages: false,
+            first_slots: Vec::with_capacity(ranks.len()),
+            posted: Vec::with_capacity(ranks.len()),
+            patches: Vec::with_capacity(ranks.len()),
+        };
+        for rank in ranks {
+            tables.first_slots.push(tables.slots);
+            tables.posted.push(PostedSlots::new(rank, tables.slots));
+            let posts = u32::try_from(rank.posts.len()).ok();
+            tables.slots = posts.and_then(|posts| tables.slots.checked_add(posts)).ok_or_else(too_many_messages)?;
+        }
+        let mut incoming: Vec<Vec<Incoming>> = ranks.iter().map(|_| Vec::new()).collect();
+        for (index, rank) in ranks.iter().enumerate() {
+            let (routes, channels) = number_routes(rank, &mut tables.classes)?;
+            let sends = count_sends(rank, &routes, channels.len());
+            for ((number, channel), sends) in channels.keys().enumerate().zip(sends) {
+                let to =
+                    incoming.get_mut(channel.peer as usize).ok_or_else(|| peer_out_of_range(parts, index, channel))?;
+                to.push(Incoming { sender: index as u32, number: number as u32, channel, sends });
+                tables.self_messages |= channel.peer as usize == index;
+            }
+            tables.patches.push(Patch {
+                routes,
+                targets: vec![Target::default(); channels.len()],
+                calls: number_calls(rank, &instances.index, &mut tables.calls),
+                first_instances: rank.collective_counts().map(|(id, _)| instances.first(id)).collect(),
+                events: rank.events.keys().map(|event| tables.events.number(event)).collect(),
+                accesses: rank.accesses.keys().map(|access| tables.accesses.number(access)).collect(),
+            });
+        }
+        for (receiver, incoming) in incoming.iter().enumerate() {
+            tables.match_receiver(parts, receiver, incoming)?;
+        }
+        tables.instances = instances.communicator;
+        if tables.events.len().max(tables.calls.len()).max(tables.accesses.len()) > MAX_PAYLOAD as usize {
+            return Err(too_many_messages());
+        }
+        Ok(tables)
+    }
+
+    /// Finds for each channel into a receiver the slots posted for it. Receiver by receiver, because then one
+    /// receiver's table stays in the cache while all its senders look into it.
+    fn match_receiver(&mut self, parts: &Parts, receiver: usize, incoming: &[Incoming]) -> Result<(), TraceError> {
+        let rank = &parts.ranks[receiver];
+        let mut matched = vec![false; rank.channels.len()];
+        for Incoming { sender, number, channel, sends } in incoming {
+            let wanted = Channel { peer: *sender, ..*channel };
+            let own = rank.channels.get(&wanted);
+            let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver].of(own));
+            let counts = (*sends as usize, posts as usize);
+            match posts.cmp(sends) {
+                Ordering::Less => return Err(unmatched_send(parts, *sender as usize, *channel, counts)),
+                Ordering::Greater => return Err(unmatched_recv(parts, receiver, wanted, counts)),
+                Ordering::Equal => {}
+            }
+            self.patches[*sender as usize].targets[*number as usize] = Target { receiver: receiver as u32, next };
+            if let Some(own) = own {
+                matched[own as usize] = true;
+            }
+        }
+        match matched.iter().position(|matched| !matched) {
+            Some(own) => Err(never_sent(parts, receiver, own as u32)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Patch {
+    fn apply(&self, posted: &[PostedSlots], words: &mut [u32]) {
+        let mut targets = self.targets.clone();
+        let mut at = 0;
+        while let Some((op, after)) = words::decode(words, at) {
+            match op {
+                Op::Send { class: route, .. } => {
+                    let (class, channel) = self.routes[route as usize];
+                    let target = &mut targets[channel as usize];
+                    let slot = posted[target.receiver as usize].slots[target.next as usize];
+                    target.next += 1;
+                    words::patch_send(words, at, class, slot);
+                }
+                Op::Collective { call, instance } => {
+                    let (number, counter) = self.calls[call as usize];
+                    words::patch(words, at, number, Some(self.first_instances[counter as usize] + instance));
+                }
+                Op::WaitCollective(instance) => {
+                    let counter = words[at] & MAX_PAYLOAD;
+                    words::patch(words, at, 0, Some(self.first_instances[counter as usize] + instance));
+                }
+                Op::Event(event) => words::patch(words, at, self.events[event as usize], None),
+                Op::Access(access) => words::patch(words, at, self.accesses[access as usize], None),
+                _ => {}
+            }
+            at = after;
+        }
+    }
+}
+
+/// The slots of a receiver, channel by channel in posting order.
+struct PostedSlots {
+    starts: Vec<u32>,
+    slots: Vec<u32>,
+}
+
+impl PostedSlots {
+    fn new(rank: &RankBuilder, first_slot: u32) -> PostedSlots {
+        let channels = rank.channels.len();
+        let mut starts = vec![0; channels + 1];
+        for channel in &rank.posts {
+            starts[*channel as usize + 1] += 1;
+        }
+        for channel in 0..channels {
+            starts[channel + 1] += starts[channel];
+        }
+        let mut next = starts.clone();
+        let mut slots = vec![0; rank.posts.len()];
+        for (post, channel) in rank.posts.iter().enumerate() {
+            slots[next[*channel as usize] as usize] = first_slot.wrapping_add(post as u32);
+            next[*channel as usize] += 1;
+        }
+        PostedSlots { starts, slots }
+    }
+
+    /// Where a channel's slots begin, and how many there are.
+    fn of(&self, channel: u32) -> (u32, u32) {
+        let (start, end) = (self.starts[channel as usize], self.starts[channel as usize + 1]);
+        (start, end - start)
+    }
+}
+
+type NumberedRoutes = (Vec<(u32, u32)>, KeyMap<Channel>);
+
+fn number_routes(rank: &RankBuilder, classes: &mut KeyMap<MessageClass>) -> Result<NumberedRoutes, TraceError> {
+    let mut channels = KeyMap::default();
+    let mut routes = Vec::with_capacity(rank.routes.len());
+    for route in rank.routes.keys() {
+        let class = classes.number(route.class);
+        if class > MAX_PAYLOAD {
+            return Err(too_many_messages());
+        }
+        routes.push((class, channels.number(route.channel())));
+    }
+    Ok((routes, channels))
+}
+
+/// How many sends each channel has.
+fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Vec<u32> {
+    let mut counts = vec![0; channels];
+    for ((_, channel), sends) in routes.iter().zip(&rank.route_sends) {
+        counts[*channel as usize] += sends;
+    }
+    counts
+}
+
+/// Executions of collectives, numbered over all communicators.
+struct Instances {
+    /// Index of each communicator by its id.
+    index: KeyMap<i32>,
+    firsts: Vec<u32>,
+    communicator: Vec<u32>,
+}
+
+impl Instances {
+    fn new(parts: &Parts, place: &dyn Fn(usize, u32) -> String) -> Result<Instances, TraceError> {
+        let mut index = KeyMap::default();
+        for communicator in &parts.communicators {
+            index.number(communicator.id);
+        }
+        let counts = collective_counts(parts, &index, place)?;
+        let mut firsts = Vec::with_capacity(counts.len());
+        let mut communicator = Vec::new();
+        for (number, count) in counts.iter().enumerate() {
+            firsts.push(communicator.len() as u32);
+            communicator.extend(std::iter::repeat_n(number as u32, *count as usize));
+        }
+        Ok(Instances { index, firsts, communicator })
+    }
+
+    fn first(&self, id: i32) -> u32 {
+        self.index.get(&id).map_or(0, |number| self.firsts[number as usize])
+    }
+}
+
+/// How often each communicator's members call a collective; all must agree.
+fn collective_counts(
+    parts: &Parts,
+    index: &KeyMap<i32>,
+    place: &dyn Fn(usize, u32) -> String,
+) -> Result<Vec<u32>, TraceError> {
+    let mut counts = vec![0; parts.communicators.len()];
+    let members: Vec<Vec<Rank>> = parts.communicators.iter().map(sorted_members).collect();
+    for (rank, builder) in parts.ranks.iter().enumerate() {
+        for (id, count) in builder.collective_counts() {
+            let fault = |found: String, expected: String| {
+                let record = nth_collective(builder, id, 0);
+                TraceError::At { place: place(rank, record), found, expected }
+            };
+            let Some(number) = index.get(&id) else {
+                return Err(fault(
+                    format!("a collective on communicator {id}"),
+                    "a communicator that is defined".into(),
+                ));
+            };
+            if members[number as usize].binary_search(&Rank(rank as u32)).is_err() {
+                let found = format!("a collective of rank {rank} on communicator {id}");
+                return Err(fault(found, "a communicator that the rank belongs to".into()));
+            }
+            counts[number as usize] = counts[number as usize].max(count);
+        }
+    }
+    for (number, communicator) in parts.communicators.iter().enumerate() {
+        check_members(parts, communicator, counts[number], place)?;
+    }
+    Ok(counts)
+}
+
+fn sorted_members(communicator: &Communicator) -> Vec<Rank> {
+    let mut members = communicator.members.clone();
+    members.sort_unstable();
+    members
+}
+
+fn check_members(
+    parts: &Parts,
+    communicator: &Communicator,
+    count: u32,
+    place: &dyn Fn(usize, u32) -> String,
+) -> Result<(), TraceError> {
+    let called = |rank: usize| {
+        let mut counts = parts.ranks[rank].collective_counts();
+        counts.find(|(id, _)| *id == communicator.id).map_or(0, |(_, count)| count)
+    };
+    let Some(short) = communicator.members.iter().find(|rank| called(rank.index()) < count) else { return Ok(()) };
+    let have = called(short.index());
+    let long = communicator.members.iter().find(|rank| called(rank.index()) > have);
+    let long = long.expect("some member calls it `count` times").index();
+    let record = nth_collective(&parts.ranks[long], communicator.id, have);
+    Err(TraceError::At {
+        place: place(long, record),
+        found: format!("collective number {} on communicator {}, by rank {long}", have + 1, communicator.id),
+        expected: format!("the same call by rank {short}, which makes only {have}"),
+    })
+}
+
+/// The record of the n-th collective (from 0) of a rank on a communicator.
+fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
+    let found = words::iterate(&builder.words).find(|(_, op)| match op {
+        Op::Collective { call, instance } => builder.calls.key(*call).communicator == id && *instance == n,
+        _ => false,
+    });
+    found.map_or(0, |(record, _)| record)
+}
+
+fn number_calls(rank: &RankBuilder, index: &KeyMap<i32>, calls: &mut KeyMap<CollectiveCall>) -> Vec<(u32, u32)> {
+    let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
+    let number = |call: CallRecord| {
+        let communicator = index.get(&call.communicator).expect("counted communicators are defined");
+        let counter = counters.iter().position(|id| *id == call.communicator).expect("a call is counted");
+        (calls.number(call.resolved(communicator)), counter as u32)
+    };
+    rank.calls.keys().map(number).collect()
+}
+
+/// All members of a communicator must call the same operation at the same turn.
+fn check_collectives(program: &Program) -> Result<(), TraceError> {
+    let mut seen: Vec<Option<(u32, Rank)>> = vec![None; program.instances.len()];
+    if program.calls.iter().all(|call| call.op == program.calls[0].op) {
+        return Ok(());
+    }
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        for (record, op) in program.ops(rank) {
+            let Op::Collective { call, instance } = op else { continue };
+            let own = program.calls[call as usize].op;
+            match seen[instance as usize] {
+                None => seen[instance as usize] = Some((call, rank)),
+                Some((first, other)) if program.calls[first as usize].op != own => {
+                    let expected = program.calls[first as usize].op.name();
+                    return Err(TraceError::At {
+                        place: program.place(rank, record),
+                        found: format!("{} by rank {rank}", own.name()),
+                        expected: format!("{expected}, which rank {other} calls at this turn"),
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error for a channel on which a rank receives and nobody sends.
+fn never_sent(parts: &Parts, rank: usize, number: u32) -> TraceError {
+    let channel = parts.ranks[rank].channels.key(number);
+    if channel.peer as usize >= parts.ranks.len() {
+        return peer_out_of_range(parts, rank, channel);
+    }
+    let posted = parts.ranks[rank].posts.iter().filter(|post| **post == number).count();
+    unmatched_recv(parts, rank, channel, (0, posted))
+}
+
+fn record_place(parts: &Parts, rank: usize, record: u32) -> String {
+    let rank = Rank(rank as u32);
+    let line = parts.source.as_ref().and_then(|source| source.line(rank, record));
+    line.unwrap_or_else(|| format!("rank {rank}, record {record}"))
+}
+
+/// The record of the n-th send of a rank on a channel.
+fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
+    let sends = words::iterate(&builder.words).filter(|(_, op)| match op {
+        Op::Send { class: route, .. } => builder.routes.key(*route).channel() == channel,
+        _ => false,
+    });
+    sends.map(|(record, _)| record).nth(n).unwrap_or(0)
+}
+
+/// The record of the n-th receive that a rank posts on a channel.
+fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
+    let number = builder.channels.get(&channel);
+    let posts = words::iterate(&builder.words).filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv));
+    let on_channel = posts.zip(&builder.posts).filter(|(_, post)| Some(**post) == number);
+    on_channel.map(|((record, _), _)| record).nth(n).unwrap_or(0)
+}
+
+fn unmatched_send(parts: &Parts, rank: usize, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
+    let Channel { peer, tag, communicator } = channel;
+    TraceError::At {
+        place: record_place(parts, rank, nth_send(&parts.ranks[rank], channel, recvs)),
+        found: format!(
+            "a send from rank {rank} to rank {peer} (tag {tag}, communicator {communicator}) that nobody receives"
+        ),
+        expected: format!("a receive for each of {sends} sends, {recvs} there are"),
+    }
+}
+
+fn unmatched_recv(parts: &Parts, rank: usize, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
+    let Channel { peer, tag, communicator } = channel;
+    TraceError::At {
+        place: record_place(parts, rank, nth_post(&parts.ranks[rank], channel, sends)),
+        found: format!(
+            "a receive of rank {rank} from rank {peer} (tag {tag}, communicator {communicator}) that nobody sends"
+        ),
+        expected: format!("a send for each of {recvs} receives, {sends} there are"),
+    }
+}
+
+fn peer_out_of_range(parts: &Parts, rank: usize, channel: Channel) -> TraceError {
+    let builder = &parts.ranks[rank];
+    let record = match nth_send(builder, channel, 0) {
+        0 => nth_post(builder, channel, 0),
+        record => record,
+    };
+    TraceError::At {
+        place: record_place(parts, rank, record),
+        found: format!("rank {}", channel.peer),
+        expected: format!("a rank below {}", parts.ranks.len()),
+    }
+}
+
+fn too_many_messages() -> TraceError {
+    TraceError::Limit("more messages, message kinds or events than a compiled trace can number (2^32, 2^27, 2^27)")
+}
+
+fn ignored_records(ranks: &[RankBuilder], kind: fn(u32) -> String) -> Vec<IgnoredRecords> {
+    let mut counts = std::collections::BTreeMap::new();
+    for (number, count) in ranks.iter().flat_map(|rank| &rank.ignored) {
+        *counts.entry(*number).or_insert(0) += count;
+    }
+    counts.into_iter().map(|(number, count)| IgnoredRecords { kind: kind(number), count }).collect()
+}

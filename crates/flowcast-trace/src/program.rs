@@ -1,0 +1,318 @@
+//! A message-passing program as the replay sees it: for each rank a stream of instructions, and the tables they name.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::access::Access;
+use super::words::{self, Op};
+use flowcast_units::{Bytes, CollectiveOp, Rank};
+
+/// Bytes that several owners read, as a memory map.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// How a send behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct SendMode {
+    /// The transfer waits for the receiver (rendezvous).
+    pub synchronous: bool,
+    /// The sender goes on without waiting for the transfer.
+    pub immediate: bool,
+}
+
+/// What all sends of one kind have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageClass {
+    /// Size.
+    pub size: Bytes,
+    /// MPI tag.
+    pub tag: i32,
+    /// Communicator, by its number in the trace.
+    pub communicator: i32,
+    /// Mode.
+    pub mode: SendMode,
+}
+
+/// When the ranks of a collective call go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CollectiveMode {
+    /// When all have come and the operation is done.
+    Blocking,
+    /// At once; a later wait waits for the end.
+    Immediate,
+    /// Each sends to the root and goes on when its own data is there; the root waits for all.
+    RootSynchronous,
+}
+
+/// A collective call as one rank makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CollectiveCall {
+    /// The operation.
+    pub op: CollectiveOp,
+    /// Index of the communicator.
+    pub communicator: u32,
+    /// Mode.
+    pub mode: CollectiveMode,
+    /// Whether this rank is the root.
+    pub is_root: bool,
+    /// The root of a root-synchronous call.
+    pub root: Option<Rank>,
+    /// Bytes that this rank sends.
+    pub send: Bytes,
+    /// Bytes that this rank receives.
+    pub recv: Bytes,
+}
+
+/// A set of ranks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Communicator {
+    /// Its number in the trace.
+    pub id: i32,
+    /// Its ranks.
+    pub members: Vec<Rank>,
+}
+
+/// A rank's instructions and slots.
+#[derive(Clone)]
+pub(super) struct Stream {
+    pub words: StreamWords,
+    /// The first slot of the rank; the next rank's is the end.
+    pub first_slot: u32,
+}
+
+#[derive(Clone)]
+pub(super) enum StreamWords {
+    Owned(Vec<u32>),
+    /// A whole number of words inside `bytes`.
+    Mapped {
+        bytes: SharedBytes,
+        start: usize,
+        len: usize,
+    },
+}
+
+impl StreamWords {
+    pub fn get(&self) -> &[u32] {
+        match self {
+            StreamWords::Owned(words) => words,
+            StreamWords::Mapped { bytes, start, len } => {
+                bytemuck::cast_slice(&(**bytes).as_ref()[*start..*start + *len])
+            }
+        }
+    }
+}
+
+/// Records that the replay leaves out, by kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredRecords {
+    /// What they are, in the words of the trace's format.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// A whole program, sends and receives matched.
+#[derive(Clone)]
+pub struct Program {
+    /// Name of the traced application.
+    pub name: String,
+    pub(super) streams: Vec<Stream>,
+    pub(super) slots: u32,
+    pub(super) classes: Vec<MessageClass>,
+    pub(super) calls: Vec<CollectiveCall>,
+    pub(super) communicators: Vec<Communicator>,
+    /// Index of the communicator of each execution of a collective.
+    pub(super) instances: Vec<u32>,
+    /// Whether any rank sends to itself.
+    pub(super) self_messages: bool,
+    pub(super) events: Vec<(i64, i64)>,
+    pub(super) accesses: Vec<Access>,
+    pub(super) bytes: Bytes,
+    pub(super) ignored: Vec<IgnoredRecords>,
+    pub(super) source: Option<Source>,
+    /// Task and thread of each rank; empty if each task has one thread.
+    pub(super) threads: Vec<(u32, u32)>,
+    /// The rank of each strand, in the order of their streams.
+    pub(super) strands: Vec<Rank>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Program {{ {}: {} ranks, {} messages }}", self.name, self.ranks(), self.slots)
+    }
+}
+
+impl Program {
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.streams.len() - self.strands.len()
+    }
+
+    /// Number of streams of instructions: those of the ranks, and behind them the strands. A strand runs beside its
+    /// rank, on its node but on no processor of it, and is numbered like a rank wherever instructions are carried out.
+    pub fn streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The rank that a stream belongs to.
+    #[inline]
+    pub fn owner(&self, stream: Rank) -> Rank {
+        stream.index().checked_sub(self.ranks()).map_or(stream, |strand| self.strands[strand])
+    }
+
+    /// The ranks of the strands, in the order of their streams.
+    pub fn strands(&self) -> &[Rank] {
+        &self.strands
+    }
+
+    /// The instructions of a rank.
+    pub fn words(&self, rank: Rank) -> &[u32] {
+        self.streams[rank.index()].words.get()
+    }
+
+    /// The instructions of a rank, decoded, with the number of the record of each.
+    pub fn ops(&self, rank: Rank) -> impl Iterator<Item = (u32, Op)> + '_ {
+        words::iterate(self.words(rank))
+    }
+
+    /// The first slot of each rank.
+    pub fn first_slot(&self, rank: Rank) -> u32 {
+        self.streams[rank.index()].first_slot
+    }
+
+    /// Which rank, or strand, receives into a slot.
+    pub fn receiver(&self, slot: u32) -> Rank {
+        let after = self.streams.partition_point(|stream| stream.first_slot <= slot);
+        Rank(after as u32 - 1)
+    }
+
+    /// Number of point-to-point messages.
+    pub fn messages(&self) -> u32 {
+        self.slots
+    }
+
+    /// Whether any rank sends to itself.
+    pub fn has_self_messages(&self) -> bool {
+        self.self_messages
+    }
+
+    /// Bytes of all messages.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// Message classes.
+    pub fn classes(&self) -> &[MessageClass] {
+        &self.classes
+    }
+
+    /// Collective calls.
+    pub fn calls(&self) -> &[CollectiveCall] {
+        &self.calls
+    }
+
+    /// Communicators.
+    pub fn communicators(&self) -> &[Communicator] {
+        &self.communicators
+    }
+
+    /// Index of the communicator of each execution of a collective.
+    pub fn instances(&self) -> &[u32] {
+        &self.instances
+    }
+
+    /// Types and values of the trace's events.
+    pub fn events(&self) -> &[(i64, i64)] {
+        &self.events
+    }
+
+    /// One-sided communication and files.
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// What the reader found and the replay leaves out.
+    pub fn ignored(&self) -> &[IgnoredRecords] {
+        &self.ignored
+    }
+
+    /// The task that a rank is a thread of.
+    pub fn task(&self, rank: Rank) -> u32 {
+        let rank = self.owner(rank);
+        self.threads.get(rank.index()).map_or(rank.0, |(task, _)| *task)
+    }
+
+    /// Which thread of its task a rank is.
+    pub fn thread(&self, rank: Rank) -> u32 {
+        self.threads.get(self.owner(rank).index()).map_or(0, |(_, thread)| *thread)
+    }
+
+    /// Whether any task has several threads.
+    pub fn has_threads(&self) -> bool {
+        self.threads.iter().any(|(_, thread)| *thread > 0)
+    }
+
+    /// By task: how many threads it has.
+    pub fn threads_of_tasks(&self) -> Vec<u32> {
+        if self.threads.is_empty() {
+            return vec![1; self.ranks()];
+        }
+        self.threads.chunk_by(|a, b| a.0 == b.0).map(|task| task.len() as u32).collect()
+    }
+
+    /// Bytes that the compiled form takes.
+    pub fn compiled_bytes(&self) -> usize {
+        self.streams.iter().map(|stream| stream.words.get().len() * 4).sum()
+    }
+
+    /// Where a record stands, for messages to people: `file:line` if the text is at hand.
+    pub fn place(&self, rank: Rank, record: u32) -> String {
+        if rank.index() >= self.ranks() {
+            return format!("rank {}, in an immediate collective", self.owner(rank));
+        }
+        match self.source.as_ref().and_then(|source| source.line(rank, record)) {
+            Some(place) => place,
+            None => format!("rank {rank}, record {record}"),
+        }
+    }
+}
+
+/// Where the records of each rank stand in the text they were read from.
+#[derive(Clone)]
+pub struct Source {
+    /// Names of the files.
+    pub names: Vec<String>,
+    /// The text of each file.
+    pub texts: Vec<SharedBytes>,
+    /// Per rank: the file, the offset of its records and whether a line is a record of the rank.
+    pub ranks: Vec<RankSource>,
+}
+
+/// Where one rank's records begin.
+#[derive(Debug, Clone, Copy)]
+pub struct RankSource {
+    /// Index of the file.
+    pub file: u32,
+    /// Byte offset of the first line to look at.
+    pub offset: usize,
+    /// The rank's number in that file: that of its task.
+    pub number: Rank,
+    /// Whether a line holds a record of the rank of this number.
+    pub is_record: fn(line: &[u8], number: Rank) -> bool,
+}
+
+impl Source {
+    /// `file:line` of a rank's record, counted from 1.
+    pub fn line(&self, rank: Rank, record: u32) -> Option<String> {
+        let start = self.ranks.get(rank.index())?;
+        let text = (*self.texts[start.file as usize]).as_ref();
+        let before = memchr::memchr_iter(b'\n', &text[..start.offset]).count();
+        let mut seen = 0;
+        for (index, line) in text[start.offset..].split(|byte| *byte == b'\n').enumerate() {
+            seen += u32::from((start.is_record)(line, start.number));
+            if seen == record {
+                return Some(format!("{}:{}", self.names[start.file as usize], before + index + 1));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,124 @@
+//! A rank's calls in the form of its file in a recording.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Done, RankCalls, TracedCall};
+use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
+use flowcast_recording::form::{CANCELLED, MATCHED};
+use flowcast_recording::operation;
+
+/// The file, and how many calls were on communicators without known members.
+pub fn rank_file((rank, ranks): (u32, u32), calls: RankCalls, communicators: Vec<Members>) -> (RankFile, u64) {
+    let fields = BTreeMap::from([("program".to_owned(), calls.program)]);
+    let header = Header { fields, rank, ranks, ..Header::default() };
+    let file = RankFile { header, communicators, ended: true, ..RankFile::default() };
+    let mut writer = Writer { file, ..Writer::default() };
+    for call in calls.calls {
+        writer.call(call);
+    }
+    (writer.file, writer.unknown)
+}
+
+#[derive(Default)]
+struct Writer {
+    file: RankFile,
+    functions: HashMap<&'static str, i64>,
+    signatures: HashMap<Vec<i64>, u32>,
+    /// The request in each slot; the lowest free slot is the next one's, as in a recording.
+    slots: Vec<Option<u64>>,
+    /// The slot of each request, and whether it stays.
+    requests: BTreeMap<u64, (usize, bool)>,
+    /// When each thread returned from its last call.
+    returned: BTreeMap<u32, u64>,
+    unknown: u64,
+}
+
+impl Writer {
+    fn call(&mut self, call: TracedCall) {
+        let mut words = vec![self.function(call.function)];
+        match self.is_known(&call) {
+            true => self.arguments(&call, &mut words),
+            false => self.unknown += 1,
+        }
+        if let (Some(request), true) = (call.makes, words.len() > 1) {
+            let slot = self.free_slot();
+            self.slots[slot] = Some(request);
+            self.requests.insert(request, (slot, call.persistent));
+        }
+        let next = self.file.signatures.len() as u32;
+        let signature = *self.signatures.entry(words).or_insert_with_key(|words| {
+            self.file.signatures.push(words.clone());
+            next
+        });
+        let end = call.end.max(call.begin);
+        let before = self.returned.insert(call.thread, end).unwrap_or(call.begin);
+        let burst = call.begin.saturating_sub(before);
+        let (thread, begin, time) = (call.thread, call.begin, end - call.begin);
+        self.file.items.push(Item::Call(Call { thread, signature, begin, burst, cpu: burst, time }));
+    }
+
+    fn function(&mut self, name: &'static str) -> i64 {
+        let next = self.file.functions.len() as i64;
+        *self.functions.entry(name).or_insert_with(|| {
+            self.file.functions.push(name.to_owned());
+            next
+        })
+    }
+
+    /// Whether the members of the call's communicator are known.
+    fn is_known(&self, call: &TracedCall) -> bool {
+        let Some(number) = call.words.first() else { return true };
+        let known = usize::try_from(*number).ok().and_then(|number| self.file.communicators.get(number));
+        known.is_some_and(|members| !members.own.is_empty())
+    }
+
+    fn arguments(&mut self, call: &TracedCall, words: &mut Vec<i64>) {
+        words.extend_from_slice(&call.words);
+        if let (Some(sizes), Some(op)) = (&call.sizes, operation(call.function)) {
+            let members = &self.file.communicators[call.words[0] as usize].own;
+            let position = members.iter().position(|member| *member == self.file.header.rank);
+            let root = call.words.get(1).and_then(|root| usize::try_from(*root).ok());
+            let place = (members.len() as i64, position.unwrap_or(0), root.is_some() && root == position);
+            let (send, recv) = sizes.volume(op, place);
+            words.extend_from_slice(&[send, recv]);
+        }
+        words.extend(call.starts.iter().filter_map(|request| self.slot(*request)));
+        for done in &call.completes {
+            self.complete(done, words);
+        }
+        if let Some(request) = call.frees {
+            words.extend(self.slot(request));
+            self.forget(request);
+        }
+    }
+
+    fn slot(&self, request: u64) -> Option<i64> {
+        self.requests.get(&request).map(|(slot, _)| *slot as i64)
+    }
+
+    fn complete(&mut self, done: &Done, words: &mut Vec<i64>) {
+        let Some((slot, persistent)) = self.requests.get(&done.request).copied() else { return };
+        let word = slot as i64 * 4;
+        match (done.cancelled, done.matched) {
+            (true, _) => words.push(word + CANCELLED),
+            (false, Some((source, tag))) => words.extend_from_slice(&[word + MATCHED, source, tag]),
+            (false, None) => words.push(word),
+        }
+        if !persistent {
+            self.forget(done.request);
+        }
+    }
+
+    fn forget(&mut self, request: u64) {
+        if let Some((slot, _)) = self.requests.remove(&request) {
+            self.slots[slot] = None;
+        }
+    }
+
+    fn free_slot(&mut self) -> usize {
+        self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        })
+    }
+}

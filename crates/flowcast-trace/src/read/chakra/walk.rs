@@ -1,0 +1,287 @@
+//! The graphs of all ranks in an order in which each can be done.
+//!
+//! What all its predecessors are done of begins, lowest number first; sends, receives and collectives go on in the
+//! background. A receive is done when its message has been sent, a collective when all of its group have come to it; then
+//! the rank waits for it, and what depends on it may begin. As the whole is one walk, no rank waits for what another one
+//! would only begin behind a wait of its own.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::super::recorded::lower::{Action, Collective, Lowered, Post, Send, Step};
+use super::node::{Node, Work};
+use crate::build::{CallRecord, Channel};
+use crate::program::{CollectiveMode, Communicator};
+use flowcast_units::{Bytes, CollectiveOp, Rank};
+
+/// What came out.
+pub struct Walked {
+    pub ranks: Vec<Lowered>,
+    pub communicators: Vec<Communicator>,
+    /// Nodes that never became ready.
+    pub stuck: u64,
+    /// Predecessors that are not there.
+    pub unknown: u64,
+}
+
+/// Walks through the graphs.
+pub fn walk(ranks: Vec<Vec<Node>>) -> Walked {
+    let groups = Groups::of(&ranks);
+    let mut unknown = 0;
+    let mut walk = Walk { ranks: Vec::new(), groups, counts: BTreeMap::new(), waiting: BTreeMap::new() };
+    for nodes in ranks {
+        let graph = Graph::new(nodes);
+        unknown += graph.unknown;
+        walk.ranks.push(graph);
+    }
+    let mut active: VecDeque<u32> = (0..walk.ranks.len() as u32).collect();
+    while let Some(rank) = active.pop_front() {
+        active.extend(walk.advance(rank));
+    }
+    let stuck = walk.ranks.iter().map(|graph| graph.nodes.len() as u64 - graph.begun).sum();
+    let communicators = walk.groups.communicators();
+    Walked { ranks: walk.ranks.into_iter().map(|graph| graph.out).collect(), communicators, stuck, unknown }
+}
+
+/// The groups of collectives: all ranks that name them.
+struct Groups {
+    numbers: BTreeMap<String, u32>,
+    members: Vec<Vec<Rank>>,
+}
+
+impl Groups {
+    fn of(ranks: &[Vec<Node>]) -> Groups {
+        let mut groups = Groups { numbers: BTreeMap::new(), members: Vec::new() };
+        for (rank, nodes) in (0u32..).zip(ranks) {
+            for node in nodes {
+                let Work::Collective { group, .. } = &node.work else { continue };
+                let next = groups.members.len() as u32;
+                let number = *groups.numbers.entry(group.clone()).or_insert(next);
+                if number == next {
+                    groups.members.push(Vec::new());
+                }
+                let members = &mut groups.members[number as usize];
+                if members.last() != Some(&Rank(rank)) {
+                    members.push(Rank(rank));
+                }
+            }
+        }
+        groups
+    }
+
+    fn communicators(self) -> Vec<Communicator> {
+        self.members.into_iter().zip(0..).map(|(members, id)| Communicator { id, members }).collect()
+    }
+}
+
+/// What a communication waits for: so many messages of a channel into a rank, so many ranks at a group's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Thing {
+    Sent(u32, Channel),
+    Came(u32, u32),
+}
+
+struct Walk {
+    ranks: Vec<Graph>,
+    groups: Groups,
+    counts: BTreeMap<Thing, u32>,
+    waiting: BTreeMap<(Thing, u32), Vec<(u32, u32)>>,
+}
+
+struct Graph {
+    nodes: Vec<Node>,
+    /// Predecessors that are not done.
+    open: Vec<u32>,
+    dependents: Vec<Vec<u32>>,
+    ready: BTreeSet<u32>,
+    /// Communications that are done and not waited for.
+    done: VecDeque<u32>,
+    /// The action that each communication began with.
+    begun_with: BTreeMap<u32, Action>,
+    posted: BTreeMap<Channel, u32>,
+    came: BTreeMap<u32, u32>,
+    begun: u64,
+    unknown: u64,
+    out: Lowered,
+}
+
+impl Graph {
+    fn new(nodes: Vec<Node>) -> Graph {
+        let mut dependents = vec![Vec::new(); nodes.len()];
+        let mut open = vec![0; nodes.len()];
+        let mut unknown = 0;
+        for (index, node) in nodes.iter().enumerate() {
+            for earlier in &node.after {
+                match nodes.binary_search_by_key(earlier, |node| node.id) {
+                    Ok(earlier) => {
+                        dependents[earlier].push(index as u32);
+                        open[index] += 1;
+                    }
+                    Err(_) => unknown += 1,
+                }
+            }
+        }
+        let ready = (0..nodes.len() as u32).filter(|index| open[*index as usize] == 0).collect();
+        Graph {
+            nodes,
+            open,
+            dependents,
+            ready,
+            done: VecDeque::new(),
+            begun_with: BTreeMap::new(),
+            posted: BTreeMap::new(),
+            came: BTreeMap::new(),
+            begun: 0,
+            unknown,
+            out: Lowered::default(),
+        }
+    }
+
+    fn push(&mut self, action: Action) {
+        let item = self.out.steps.len() as u32;
+        self.out.steps.push(Step { item, thread: 0, time: 0, action });
+    }
+
+    fn release(&mut self, index: u32) {
+        for dependent in std::mem::take(&mut self.dependents[index as usize]) {
+            self.open[dependent as usize] -= 1;
+            if self.open[dependent as usize] == 0 {
+                self.ready.insert(dependent);
+            }
+        }
+    }
+
+    /// Waits for a communication; if it has begun just before, it is one that blocks.
+    fn wait(&mut self, index: u32) {
+        let Some(action) = self.begun_with.remove(&index) else { return };
+        let is_last = self.out.steps.last().is_some_and(|step| step.action == action);
+        match action {
+            Action::Irecv(post) if is_last => {
+                self.out.steps.pop();
+                self.push(Action::Recv(post));
+            }
+            Action::Collective(number) if is_last => {
+                self.out.collectives[number as usize].record.mode = CollectiveMode::Blocking;
+            }
+            Action::Irecv(post) => self.push(Action::WaitRecv(post)),
+            Action::Send(send) => self.push(Action::WaitSend(send)),
+            Action::Collective(number) => self.push(Action::WaitCollective(number)),
+            _ => {}
+        }
+        self.release(index);
+    }
+}
+
+impl Walk {
+    /// Does all that a rank can do; gives the ranks that can go on because of it.
+    fn advance(&mut self, rank: u32) -> Vec<u32> {
+        let mut woken = Vec::new();
+        loop {
+            let graph = &mut self.ranks[rank as usize];
+            if let Some(index) = graph.ready.pop_first() {
+                graph.begun += 1;
+                woken.extend(self.begin(rank, index));
+            } else if let Some(index) = graph.done.pop_front() {
+                graph.wait(index);
+            } else {
+                return woken;
+            }
+        }
+    }
+
+    fn begin(&mut self, rank: u32, index: u32) -> Vec<u32> {
+        let work = self.ranks[rank as usize].nodes[index as usize].work.clone();
+        match work {
+            Work::Compute(nanos) => {
+                let graph = &mut self.ranks[rank as usize];
+                if nanos > 0 {
+                    graph.push(Action::Compute(nanos));
+                }
+                graph.release(index);
+                Vec::new()
+            }
+            Work::Send { to, tag, bytes } => self.send(rank, index, (to, tag, bytes)),
+            Work::Recv { from, tag } => {
+                self.recv(rank, index, Channel { peer: from, tag, communicator: 0 });
+                Vec::new()
+            }
+            Work::Collective { op, bytes, group } => self.collective(rank, index, (op, bytes, &group)),
+        }
+    }
+
+    fn send(&mut self, rank: u32, index: u32, (to, tag, bytes): (u32, i32, u64)) -> Vec<u32> {
+        let graph = &mut self.ranks[rank as usize];
+        let channel = Channel { peer: to, tag, communicator: 0 };
+        let size = Bytes(bytes);
+        graph.out.sends.push(Send { channel, size, synchronous: false, immediate: true, dropped: false });
+        let action = Action::Send(graph.out.sends.len() as u32 - 1);
+        graph.push(action);
+        graph.begun_with.insert(index, action);
+        graph.done.push_back(index);
+        self.count(Thing::Sent(to, Channel { peer: rank, ..channel }))
+    }
+
+    fn recv(&mut self, rank: u32, index: u32, channel: Channel) {
+        let graph = &mut self.ranks[rank as usize];
+        graph.out.posts.push(Post { channel: Some(channel), takes: None });
+        let action = Action::Irecv(graph.out.posts.len() as u32 - 1);
+        graph.push(action);
+        graph.begun_with.insert(index, action);
+        let nth = graph.posted.entry(channel).or_default();
+        *nth += 1;
+        let nth = *nth;
+        self.wait_for(Thing::Sent(rank, channel), nth, (rank, index));
+    }
+
+    fn collective(&mut self, rank: u32, index: u32, (op, bytes, group): (CollectiveOp, u64, &str)) -> Vec<u32> {
+        let number = self.groups.numbers.get(group).copied().unwrap_or(0);
+        let members = &self.groups.members[number as usize];
+        let size = members.len() as u64;
+        let is_root = members.first() == Some(&Rank(rank));
+        let (send, recv) = volume(op, (bytes, size, is_root));
+        let mode = CollectiveMode::Immediate;
+        let record = CallRecord { op, communicator: number as i32, mode, is_root, root: None, send, recv };
+        let graph = &mut self.ranks[rank as usize];
+        graph.out.collectives.push(Collective { record, dropped: false });
+        let action = Action::Collective(graph.out.collectives.len() as u32 - 1);
+        graph.push(action);
+        graph.begun_with.insert(index, action);
+        let turn = graph.came.entry(number).or_default();
+        *turn += 1;
+        let thing = Thing::Came(number, *turn);
+        self.wait_for(thing, size as u32, (rank, index));
+        self.count(thing)
+    }
+
+    fn wait_for(&mut self, thing: Thing, count: u32, who: (u32, u32)) {
+        if self.counts.get(&thing).copied().unwrap_or(0) >= count {
+            self.ranks[who.0 as usize].done.push_back(who.1);
+        } else {
+            self.waiting.entry((thing, count)).or_default().push(who);
+        }
+    }
+
+    fn count(&mut self, thing: Thing) -> Vec<u32> {
+        let count = self.counts.entry(thing).or_default();
+        *count += 1;
+        let woken = self.waiting.remove(&(thing, *count)).unwrap_or_default();
+        for (rank, index) in &woken {
+            self.ranks[*rank as usize].done.push_back(*index);
+        }
+        woken.into_iter().map(|(rank, _)| rank).collect()
+    }
+}
+
+/// Bytes that a rank sends and receives; a node's size is what a rank puts in.
+fn volume(op: CollectiveOp, (bytes, ranks, is_root): (u64, u64, bool)) -> (Bytes, Bytes) {
+    let all = bytes.saturating_mul(ranks);
+    let share = bytes / ranks.max(1);
+    let (send, recv) = match op {
+        CollectiveOp::Allgather => (bytes, all),
+        CollectiveOp::Gather => (bytes, if is_root { all } else { 0 }),
+        CollectiveOp::Scatter => (if is_root { bytes } else { 0 }, share),
+        CollectiveOp::ReduceScatterBlock => (bytes, share),
+        CollectiveOp::Barrier => (0, 0),
+        _ => (bytes, bytes),
+    };
+    (Bytes(send), Bytes(recv))
+}

@@ -1,0 +1,77 @@
+//! The encoding of Protocol Buffers: fields of four kinds.
+
+/// The value of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// A number of variable length.
+    Number(u64),
+    /// Eight bytes.
+    Eight(u64),
+    /// Four bytes.
+    Four(u32),
+    /// A text, a message or packed numbers.
+    Bytes(&'a [u8]),
+}
+
+/// A number of variable length; moves `at` behind it.
+pub fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    flowcast_recording::form::varint(bytes, at)
+}
+
+/// A message with its length before it; moves `at` behind it.
+pub fn message<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+    let length = usize::try_from(number(bytes, at)?).ok()?;
+    let message = bytes.get(*at..at.checked_add(length)?)?;
+    *at += length;
+    Some(message)
+}
+
+/// The next field of a message: its number and value.
+pub fn field<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(u32, Value<'a>)> {
+    let tag = number(bytes, at)?;
+    let field = u32::try_from(tag >> 3).ok().filter(|field| *field > 0)?;
+    let value = match tag & 7 {
+        0 => Value::Number(number(bytes, at)?),
+        1 => Value::Eight(u64::from_le_bytes(take(bytes, at)?)),
+        2 => Value::Bytes(message(bytes, at)?),
+        5 => Value::Four(u32::from_le_bytes(take(bytes, at)?)),
+        _ => return None,
+    };
+    Some((field, value))
+}
+
+fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<[u8; N]> {
+    let taken = bytes.get(*at..at.checked_add(N)?)?.try_into().ok()?;
+    *at += N;
+    Some(taken)
+}
+
+impl<'a> Value<'a> {
+    /// The whole number that it is.
+    pub fn whole(self) -> Option<u64> {
+        match self {
+            Value::Number(number) | Value::Eight(number) => Some(number),
+            Value::Four(number) => Some(u64::from(number)),
+            Value::Bytes(_) => None,
+        }
+    }
+
+    /// The bytes that it is.
+    pub fn bytes(self) -> Option<&'a [u8]> {
+        if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+
+    /// Adds the numbers of a repeated field, packed or not.
+    pub fn numbers(self, list: &mut Vec<u64>) -> Option<()> {
+        match self {
+            Value::Bytes(packed) => {
+                let mut at = 0;
+                while at < packed.len() {
+                    list.push(number(packed, &mut at)?);
+                }
+            }
+            other => list.push(other.whole()?),
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,678 @@
+//! Dimemas traces (`.dim`): one line for each record, grouped by task.
+//!
+//! The header's byte offsets are not needed and not trusted: where a task's records begin is found by bisection, and
+//! each line must then belong to the task whose section it stands in. Each thread of a task is a rank of the program.
+
+mod peers;
+
+use std::sync::Arc;
+
+use self::peers::Peers;
+use super::cursor::Cursor;
+use super::known_lines::{KnownLines, Line, Repeat};
+use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
+use crate::access::{Access, FileKind, LockKind, TransferKind};
+use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
+use crate::link::{Parts, link};
+use crate::parallel::for_each_mut;
+use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source};
+use crate::words::Record;
+use crate::{ReadOptions, TraceError};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+
+/// Reads a trace.
+pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
+    let input = Input { name, text: bytes_of(&bytes) };
+    let (header, body) = read_header(input)?;
+    let (communicators, body) = read_definitions(input, body, header.tasks())?;
+    let mut sections = find_sections(input, body, &header)?;
+    let peers = Peers::new(input, &header.threads, &sections)?;
+    for_each_mut(&mut sections, options.threads, |section| section.read(input, &peers));
+    let mut ranks = Vec::with_capacity(sections.len());
+    let mut starts = Vec::with_capacity(sections.len());
+    for section in sections {
+        if let Some(error) = section.error {
+            return Err(error);
+        }
+        ranks.push(section.builder);
+        let number = Rank(section.task);
+        starts.push(RankSource { file: 0, offset: section.start, number, is_record: is_record_of });
+    }
+    let source = Source { names: vec![name.to_owned()], texts: vec![Arc::clone(&bytes)], ranks: starts };
+    let communicators = peers.resolve_members(communicators, &ranks).map_err(|(found, expected)| TraceError::At {
+        place: name.to_owned(),
+        found,
+        expected,
+    })?;
+    let threads = peers.threads();
+    link(Parts { name: header.name, ranks, communicators, ignored_kind, source: Some(source), threads }, options)
+}
+
+struct Header {
+    name: String,
+    /// By task.
+    threads: Vec<u32>,
+}
+
+impl Header {
+    fn tasks(&self) -> u32 {
+        self.threads.len() as u32
+    }
+}
+
+/// More ranks than this are taken for a damaged header, and so are more than the file has bytes: each has a record.
+const MOST_RANKS: u64 = 1 << 24;
+
+const HEADER_FORM: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
+
+fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
+    let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORM);
+    let mut cursor = Cursor { text: input.text, at: "#DIMEMAS:".len() };
+    if !cursor.eat(b'"') {
+        return Err(fault(0));
+    }
+    let name = String::from_utf8_lossy(cursor.until(b'"')).into_owned();
+    if !cursor.eat_all(b"\":") || cursor.integer().is_none() {
+        return Err(fault(0));
+    }
+    if cursor.eat(b',') && cursor.integer().is_none() || !cursor.eat(b':') {
+        return Err(fault(0));
+    }
+    let tasks = cursor.integer().filter(|tasks| (1..=1 << 24).contains(tasks)).ok_or_else(|| fault(0))?;
+    if !cursor.eat(b'(') {
+        return Err(fault(0));
+    }
+    let mut all = Vec::new();
+    let mut ranks = 0;
+    let most = MOST_RANKS.min(input.text.len() as u64);
+    for task in 0..tasks {
+        let threads = cursor
+            .integer()
+            .ok_or_else(|| input.fault(0, format!("threads of {task} tasks"), format!("threads of {tasks} tasks")))?;
+        let known = u32::try_from(threads).ok().filter(|threads| *threads >= 1);
+        ranks += u64::from(known.unwrap_or(0));
+        let Some(threads) = known.filter(|_| ranks <= most) else {
+            let found = format!("{threads} threads in task {task}");
+            let expected = format!("at least one thread in each task, at most {most} in all (in a file of this size)");
+            return Err(input.fault(0, found, expected));
+        };
+        all.push(threads);
+        if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
+            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORM));
+        }
+    }
+    cursor.skip_line();
+    Ok((Header { name, threads: all }, cursor.at))
+}
+
+/// Communicators (`d:1:`); files (`d:2:`) and windows (`d:3:`) have no effect on time.
+fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Communicator>, usize), TraceError> {
+    let mut cursor = Cursor { text: input.text, at };
+    let mut communicators: Vec<Communicator> = Vec::new();
+    while cursor.eat_all(b"d:") {
+        let start = cursor.at;
+        let fault = |found: String, expected: &str| input.fault(start, found, expected);
+        if !cursor.eat_all(b"1:") {
+            cursor.skip_line();
+            continue;
+        }
+        const FORM: &str = "d:1:communicator:tasks:task:task...";
+        let id = cursor.integer().and_then(|id| i32::try_from(id).ok());
+        let id = id.ok_or_else(|| fault(input.shown(start), FORM))?;
+        if communicators.iter().any(|known| known.id == id) {
+            return Err(fault(format!("communicator {id} again"), "each communicator defined once"));
+        }
+        let count = if cursor.eat(b':') { cursor.integer() } else { None };
+        let count = count.ok_or_else(|| fault(input.shown(start), FORM))?;
+        let mut members = Vec::new();
+        while cursor.eat(b':') {
+            let member = cursor.integer().ok_or_else(|| fault(input.shown(start), FORM))?;
+            if !(0..i64::from(tasks)).contains(&member) {
+                return Err(fault(format!("task {member}"), &format!("a task from 0 to {}", tasks - 1)));
+            }
+            members.push(Rank(member as u32));
+        }
+        if members.len() as i64 != count {
+            return Err(fault(format!("{} tasks in communicator {id}", members.len()), &format!("{count} tasks")));
+        }
+        let mut distinct = members.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() != members.len() {
+            return Err(fault(format!("a task twice in communicator {id}"), "each task once"));
+        }
+        if !cursor.eat_line_end() {
+            return Err(fault(input.shown(start), FORM));
+        }
+        communicators.push(Communicator { id, members });
+    }
+    Ok((communicators, cursor.at))
+}
+
+/// The records of one thread of a task.
+struct Section {
+    task: u32,
+    thread: u32,
+    start: usize,
+    end: usize,
+    builder: RankBuilder,
+    error: Option<TraceError>,
+}
+
+/// Splits the body by task and thread. Records must be grouped by them in ascending order.
+fn find_sections(input: Input<'_>, body: usize, header: &Header) -> Result<Vec<Section>, TraceError> {
+    let end = records_end(input.text, body);
+    let mut sections = Vec::new();
+    let mut at = body;
+    for (task, threads) in header.threads.iter().enumerate() {
+        for thread in 0..*threads {
+            let start = at;
+            // Behind the last thread the next task begins, whatever threads the lines name.
+            let last = if thread + 1 == *threads { i64::MAX } else { i64::from(thread) };
+            at = first_line_past(input.text, at..end, (task as i64, last));
+            let builder = RankBuilder::default();
+            sections.push(Section { task: task as u32, thread, start, end: at, builder, error: None });
+        }
+    }
+    if at < end {
+        let found = input.shown(at);
+        let expected = format!("records of tasks 0 to {}, grouped by task", header.tasks() - 1);
+        return Err(input.fault(at, found, expected));
+    }
+    Ok(sections)
+}
+
+/// Where the footer (`s:` lines) begins.
+fn records_end(text: &[u8], body: usize) -> usize {
+    let mut end = text.len();
+    while end > body {
+        let line_end = if text[end - 1] == b'\n' { end - 1 } else { end };
+        let start = memchr::memrchr(b'\n', &text[..line_end]).map_or(0, |at| at + 1).max(body);
+        let line = &text[start..line_end];
+        if !line.starts_with(b"s:") && !line.iter().all(u8::is_ascii_whitespace) {
+            break;
+        }
+        end = start;
+    }
+    end
+}
+
+/// The first line in `range` whose task and thread are beyond `last`, by galloping and bisection over line starts.
+fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64)) -> usize {
+    let next_line = |at: usize| {
+        let rest = &text[at..range.end];
+        memchr::memchr(b'\n', rest).map_or(range.end, |length| at + length + 1)
+    };
+    let past = |at: usize| place_of(&text[at..range.end]).is_some_and(|found| found > last);
+    let mut low = range.start;
+    if low >= range.end || past(low) {
+        return low;
+    }
+    // Invariant: the line at `low` is not past; `high` is a line start that is, or the end.
+    let mut step = 1 << 10;
+    let mut high = range.end;
+    while low + step < range.end {
+        let probe = next_line(low + step);
+        if probe < range.end && !past(probe) {
+            low = probe;
+            step *= 2;
+        } else {
+            high = probe;
+            break;
+        }
+    }
+    while next_line(low) < high {
+        let middle = low + (high - low) / 2;
+        let probe = next_line(middle);
+        let probe = if probe >= high { next_line(low) } else { probe };
+        if past(probe) {
+            high = probe;
+        } else {
+            low = probe;
+        }
+    }
+    high
+}
+
+/// The second and third fields of the line that begins here.
+fn place_of(line: &[u8]) -> Option<(i64, i64)> {
+    let mut cursor = Cursor { text: line, at: 0 };
+    cursor.integer()?;
+    let task = if cursor.eat(b':') { cursor.integer()? } else { return None };
+    let thread = if cursor.eat(b':') { cursor.integer() } else { None };
+    Some((task, thread.unwrap_or(0)))
+}
+
+fn is_record_of(line: &[u8], task: Rank) -> bool {
+    place_of(line).is_some_and(|(found, _)| found == i64::from(task.0))
+}
+
+/// Why a line is refused.
+enum LineFault {
+    /// The line as a whole does not have the form of its record.
+    Form(&'static str),
+    /// A field has a value that it cannot have.
+    Value(String, String),
+}
+
+impl From<RecordFault> for LineFault {
+    fn from(fault: RecordFault) -> LineFault {
+        let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
+        LineFault::Value(found.trim_start_matches("found ").to_owned(), expected.to_owned())
+    }
+}
+
+impl Section {
+    fn read(&mut self, input: Input<'_>, peers: &Peers) {
+        let text = &input.text[..self.end];
+        let prefix = format!(":{}:{}:", self.task, self.thread).into_bytes();
+        let mut known = KnownLines::default();
+        let mut cursor = Cursor { text, at: self.start };
+        while !cursor.finished() {
+            let start = cursor.at;
+            if cursor.eat_line_end() || self.read_known(&mut cursor, &mut known) {
+                continue;
+            }
+            if let Err(fault) = self.read_line(&mut cursor, &prefix, peers, &mut known) {
+                let (found, expected) = match fault {
+                    LineFault::Form(expected) => (input.shown(start), expected.to_owned()),
+                    LineFault::Value(found, expected) => (found, expected),
+                };
+                self.error = Some(input.fault(start, found, expected));
+                return;
+            }
+        }
+    }
+
+    /// Repeats what the same line did before, if it is a message that was met lately.
+    #[inline]
+    fn read_known(&mut self, cursor: &mut Cursor<'_>, known: &mut KnownLines) -> bool {
+        if !matches!(cursor.peek(), b'2' | b'3') || !known.pays() {
+            return false;
+        }
+        let Some(line) = Line::at(cursor) else { return false };
+        let done = match known.find(&line) {
+            Some(Repeat::Send(route)) => {
+                self.builder.send_again(route, Record::Begins);
+                true
+            }
+            Some(Repeat::Recv(channel)) => self.builder.recv(channel, Record::Begins).is_ok(),
+            Some(Repeat::Irecv(channel)) => self.builder.irecv(channel).is_ok(),
+            Some(Repeat::Wait(channel)) => self.builder.wait_recv(channel).is_ok(),
+            None => false,
+        };
+        cursor.at += if done { usize::from(line.length) } else { 0 };
+        done
+    }
+
+    #[inline]
+    fn read_line(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        prefix: &[u8],
+        peers: &Peers,
+        known: &mut KnownLines,
+    ) -> Result<(), LineFault> {
+        let kind = cursor.integer().ok_or(LineFault::Form("a record, which begins with its number"))?;
+        if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
+            self.builder.nothing();
+            return if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form(form_of(0))) };
+        }
+        if !cursor.eat_all(prefix) {
+            return Err(self.misplaced(cursor, kind, peers));
+        }
+        match kind {
+            1 => {
+                let time = read_seconds(cursor)?;
+                self.builder.compute(time);
+            }
+            2 => known.learn(self.read_send(cursor, peers)?),
+            3 => {
+                if let Some(repeat) = self.read_recv(cursor, peers)? {
+                    known.learn(repeat);
+                }
+            }
+            10 => self.read_collective(cursor, peers)?,
+            30 => self.read_one_sided(cursor, peers)?,
+            31 => self.read_file(cursor)?,
+            32 => {
+                let [ago] = integers(cursor).ok_or(LineFault::Form(form_of(32)))?;
+                let sent = self.builder.sends();
+                let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
+                self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
+            }
+            20 => {
+                const FORM: &str = "20:task:thread:type:value";
+                let [kind, value] = integers(cursor).ok_or(LineFault::Form(FORM))?;
+                self.builder.event(kind, value)?;
+                if let Some(parallel) = parallel_events(kind).filter(|_| value != 0) {
+                    self.builder.count(parallel);
+                }
+            }
+            11 => {
+                let time = read_seconds(cursor)?;
+                self.builder.accelerator(time);
+            }
+            other => {
+                self.builder.ignored(u32::try_from(other).map_err(|_| LineFault::Form("a record number"))?);
+                cursor.until(b'\n');
+            }
+        }
+        if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form("the end of the record")) }
+    }
+
+    #[cold]
+    fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> LineFault {
+        let mut cursor = *cursor;
+        let task = if cursor.eat(b':') { cursor.integer() } else { None };
+        let thread = if cursor.eat(b':') { cursor.integer() } else { None };
+        match (task, thread) {
+            (Some(task), Some(thread)) if (task, thread) == (i64::from(self.task), i64::from(self.thread)) => {
+                LineFault::Form(form_of(kind))
+            }
+            (Some(task), Some(thread)) if task == i64::from(self.task) => {
+                let expected = match peers.threads_of(self.task) {
+                    1 => "thread 0, the only one of its task".to_owned(),
+                    threads => format!(
+                        "records of thread {}: threads from 0 to {}, each in one piece",
+                        self.thread,
+                        threads - 1
+                    ),
+                };
+                LineFault::Value(format!("thread {thread}"), expected)
+            }
+            (Some(task), Some(_)) => LineFault::Value(
+                format!("a record of task {task}"),
+                format!("records of task {}: tasks from 0 up, each in one piece", self.task),
+            ),
+            _ => LineFault::Form(form_of(kind)),
+        }
+    }
+
+    #[inline]
+    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Repeat, LineFault> {
+        let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers)?;
+        let mode = match message.last {
+            0..=3 => SendMode { synchronous: message.last & 1 != 0, immediate: message.last & 2 != 0 },
+            other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
+        };
+        let channel = peers.receiver(self.task, &message);
+        let Channel { peer, tag, communicator } = channel;
+        // Threads of one task wait for each other, as in the tool.
+        let mode = match peers.task(peer) == self.task && peer != peers.rank(self.task, self.thread) {
+            true => SendMode { synchronous: true, ..mode },
+            false => mode,
+        };
+        let class = MessageClass { size: message.size, tag, communicator, mode };
+        Ok(Repeat::Send(self.builder.send(Rank(peer), class, Record::Begins)?))
+    }
+
+    #[inline]
+    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Option<Repeat>, LineFault> {
+        let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", peers)?;
+        match message.last {
+            0..=2 => {}
+            other if (3..1000).contains(&other) => {
+                self.builder.ignored(RECEIVE_TYPES + other as u32);
+                return Ok(None);
+            }
+            other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
+        }
+        let channel = self.builder.channel(peers.sender(self.task, &message));
+        Ok(Some(match message.last {
+            0 => {
+                self.builder.recv(channel, Record::Begins)?;
+                Repeat::Recv(channel)
+            }
+            1 => {
+                self.builder.irecv(channel)?;
+                Repeat::Irecv(channel)
+            }
+            _ => {
+                self.builder.wait_recv(channel)?;
+                Repeat::Wait(channel)
+            }
+        }))
+    }
+
+    fn root_rank(&self, root: i64, thread: i64, peers: &Peers) -> Result<Rank, LineFault> {
+        let tasks = peers.tasks();
+        let task = u32::try_from(root).ok().filter(|root| *root < tasks);
+        let found = task.map(|task| {
+            let thread = u32::try_from(thread).ok().filter(|thread| *thread < peers.threads_of(task));
+            Rank(peers.rank(task, thread.unwrap_or(0)))
+        });
+        found.ok_or_else(|| LineFault::Value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
+    }
+
+    fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
+        const FORM: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
+        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(LineFault::Form(FORM))?;
+        let sync = if cursor.eat(b':') { cursor.integer().ok_or(LineFault::Form(FORM))? } else { 1 };
+        let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
+        let op_found = || LineFault::Value(format!("operation {op}"), "a collective operation, 0 to 31".to_owned());
+        let operation = *known.ok_or_else(op_found)?;
+        if communicator <= 0 {
+            self.builder.ignored(NO_COMMUNICATOR);
+            return Ok(());
+        }
+        let mode = match sync {
+            0 => CollectiveMode::Immediate,
+            1 if op >= 16 => CollectiveMode::Immediate,
+            1 => CollectiveMode::Blocking,
+            2 => return Ok(self.builder.wait_collective()?),
+            3 => CollectiveMode::RootSynchronous,
+            other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
+        };
+        // For a reduction, and with root synchronism, the field holds the root's task; else whether this task is the root.
+        let names_task = sync == 3 || operation == CollectiveOp::Reduce;
+        let is_root = if names_task { root == i64::from(self.task) } else { root == 1 };
+        let root_task = if sync == 3 { Some(self.root_rank(root, root_thread, peers)?) } else { None };
+        let call = CallRecord {
+            op: operation,
+            communicator: small(communicator, "a communicator")?,
+            mode,
+            is_root,
+            root: root_task,
+            send: size(send)?,
+            recv: size(recv)?,
+        };
+        Ok(self.builder.collective(call)?)
+    }
+}
+
+/// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
+impl Section {
+    fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
+        let [operation, window, target, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(30)))?;
+        let (window, size) = (small(window, "a communicator")?, size(bytes)?);
+        let tasks = peers.tasks();
+        let task = u32::try_from(target).ok().filter(|task| *task < tasks);
+        let rank = task.map(|task| Rank(peers.rank(task, 0)));
+        let wrong = || LineFault::Value(format!("target {target}"), format!("a task from 0 to {}", tasks - 1));
+        let target = || rank.ok_or_else(wrong);
+        let access = match operation {
+            0 => Access::Transfer { kind: TransferKind::Put, window, target: target()?, size },
+            1 => Access::Transfer { kind: TransferKind::Get, window, target: target()?, size },
+            2 => Access::Transfer { kind: TransferKind::Accumulate, window, target: target()?, size },
+            3 => Access::Flush { window, target: None },
+            4 => Access::Lock { window, target: target()?, kind: LockKind::Shared },
+            5 => Access::Lock { window, target: target()?, kind: LockKind::Exclusive },
+            6 => Access::Unlock { window, target: target()? },
+            7 => Access::Flush { window, target: rank },
+            other => {
+                return Err(LineFault::Value(format!("operation {other}"), "a one-sided operation, 0 to 7".to_owned()));
+            }
+        };
+        self.builder.access(access, Record::Begins)?;
+        if operation == 3 {
+            self.meet(window)?;
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), LineFault> {
+        let [operation, file, communicator, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(31)))?;
+        let kind = match operation {
+            0 => FileKind::Open,
+            1 => FileKind::Close,
+            2 => FileKind::Read,
+            3 => FileKind::Write,
+            other => {
+                return Err(LineFault::Value(format!("operation {other}"), "a file operation, 0 to 3".to_owned()));
+            }
+        };
+        let file = Access::File { kind, file: small(file, "a file")?, size: size(bytes)? };
+        if communicator <= 0 {
+            return Ok(self.builder.access(file, Record::Begins)?);
+        }
+        self.builder.nothing();
+        self.meet(small(communicator, "a communicator")?)?;
+        Ok(self.builder.access(file, Record::Continues)?)
+    }
+
+    /// All ranks of a communicator wait for each other, as a further part of the record.
+    fn meet(&mut self, communicator: i32) -> Result<(), LineFault> {
+        let call = CallRecord {
+            op: CollectiveOp::Barrier,
+            communicator,
+            mode: CollectiveMode::Blocking,
+            is_root: false,
+            root: None,
+            send: Bytes(0),
+            recv: Bytes(0),
+        };
+        Ok(self.builder.further_collective(call, Record::Continues)?)
+    }
+}
+
+/// What sends and receives have in common.
+struct Message {
+    peer: u32,
+    /// The peer's thread; below 0 whichever handles the message.
+    thread: i64,
+    tag: i32,
+    communicator: i32,
+    size: Bytes,
+    last: i64,
+}
+
+impl Message {
+    #[inline(always)]
+    fn read(cursor: &mut Cursor<'_>, form: &'static str, peers: &Peers) -> Result<Message, LineFault> {
+        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(LineFault::Form(form))?;
+        // An older form has no thread behind the peer.
+        let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
+            (second, third, fourth, fifth, cursor.integer().ok_or(LineFault::Form(form))?)
+        } else {
+            (-1, second, third, fourth, fifth)
+        };
+        let tasks = peers.tasks();
+        if !(0..i64::from(tasks)).contains(&peer) {
+            return Err(LineFault::Value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));
+        }
+        if thread >= i64::from(peers.threads_of(peer as u32)) {
+            let expected = match peers.threads_of(peer as u32) {
+                1 => "-1 or 0, each task having one thread".to_owned(),
+                threads => format!("-1, or a thread of task {peer} from 0 to {}", threads - 1),
+            };
+            return Err(LineFault::Value(format!("thread {thread}"), expected));
+        }
+        let tag = small(tag, "a tag")?;
+        let communicator = small(communicator, "a communicator")?;
+        Ok(Message { peer: peer as u32, thread, tag, communicator, size: size(bytes)?, last })
+    }
+}
+
+/// Whole numbers separated by colons.
+#[inline(always)]
+fn integers<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
+    let mut values = [0; N];
+    for (index, value) in values.iter_mut().enumerate() {
+        if index > 0 && !cursor.eat(b':') {
+            return None;
+        }
+        *value = cursor.integer()?;
+    }
+    Some(values)
+}
+
+/// Seconds, most often written with nine decimals, which are read as whole nanoseconds.
+#[inline(always)]
+fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, LineFault> {
+    let start = cursor.at;
+    if let Some(seconds @ 0..1_000_000) = cursor.integer()
+        && cursor.eat(b'.')
+        && let Some(digits) = cursor.text.get(cursor.at..cursor.at + 9)
+        && digits.iter().all(u8::is_ascii_digit)
+        && matches!(cursor.text.get(cursor.at + 9), None | Some(b'\n' | b'\r' | b' '))
+    {
+        let fraction = digits.iter().fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0'));
+        cursor.at += 9;
+        return Ok(Time::from_nanos((seconds as u64 * 1_000_000_000 + fraction) as f64));
+    }
+    cursor.at = start;
+    let text = cursor.until(b':').trim_ascii_end();
+    match seconds_as_nanos(text) {
+        Some(nanos) => Ok(Time::from_nanos(nanos)),
+        None => Err(LineFault::Value(shown(text), "a time in seconds, at least 0".to_owned())),
+    }
+}
+
+#[inline]
+fn size(bytes: i64) -> Result<Bytes, LineFault> {
+    let negative = || LineFault::Value(format!("size {bytes}"), "a size of at least 0 bytes".to_owned());
+    u64::try_from(bytes).map(Bytes).map_err(|_| negative())
+}
+
+#[inline]
+fn small(value: i64, what: &str) -> Result<i32, LineFault> {
+    i32::try_from(value).map_err(|_| LineFault::Value(format!("{what} of {value}"), "a number of 32 bits".to_owned()))
+}
+
+const RECEIVE_TYPES: u32 = 1_000_000;
+const NO_COMMUNICATOR: u32 = 2_000_000;
+const OPENMP_EVENTS: u32 = 3_000_000;
+const CUDA_EVENTS: u32 = 3_000_001;
+const OPENCL_EVENTS: u32 = 3_000_002;
+
+/// The kind of a parallel runtime's events.
+fn parallel_events(kind: i64) -> Option<u32> {
+    match kind {
+        60_000_001..=60_000_100 => Some(OPENMP_EVENTS),
+        63_000_001..=63_299_999 => Some(CUDA_EVENTS),
+        64_000_000..=64_299_999 => Some(OPENCL_EVENTS),
+        _ => None,
+    }
+}
+
+fn ignored_kind(number: u32) -> String {
+    match number {
+        OPENMP_EVENTS => "OpenMP events; the threads are replayed as recorded, without the runtime's rules".to_owned(),
+        CUDA_EVENTS => {
+            "CUDA events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
+        }
+        OPENCL_EVENTS => {
+            "OpenCL events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
+        }
+        NO_COMMUNICATOR => "collectives without a communicator".to_owned(),
+        RECEIVE_TYPES.. => format!("receives of type {}", number - RECEIVE_TYPES),
+        other => format!("records of type {other}"),
+    }
+}
+
+fn form_of(kind: i64) -> &'static str {
+    match kind {
+        0 => "0:task:thread",
+        1 => "1:task:thread:seconds",
+        2 => "2:task:thread:destination:thread:size:tag:communicator:sync",
+        3 => "3:task:thread:source:thread:size:tag:communicator:type",
+        10 => "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]",
+        11 => "11:task:thread:seconds",
+        20 => "20:task:thread:type:value",
+        30 => "30:task:thread:operation:communicator:target:bytes",
+        31 => "31:task:thread:operation:file:communicator:bytes",
+        32 => "32:task:thread:sends since",
+        _ => "number:task:thread:...",
+    }
+}

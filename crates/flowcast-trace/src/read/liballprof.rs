@@ -1,0 +1,434 @@
+//! Text traces of liballprof, LogGOPSim's tracer: a file for each rank, a line for each call,
+//! `MPI_Name:begin:argument:...:end` with times in microseconds and arguments as in the C prototype.
+//!
+//! A datatype is `handle,size,extent`, a communicator `handle,rank,size`; buffers, and the requests that are known by them,
+//! are addresses; a vector of counts or displacements is an address and `n,n,...`. Statuses are not written: what a receive
+//! from any source got is not known, nor what a test found. Constants tell which MPI library it was.
+
+use std::collections::BTreeMap;
+
+use super::Part;
+use super::calls::{self, Done, Origin, RankCalls, Sizes, TracedCall};
+use super::scan::{Input, bytes_of, lines, shown};
+use crate::program::{IgnoredRecords, Program};
+use crate::{ReadOptions, TraceError};
+use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, NO_RANK};
+use flowcast_recording::operation;
+use flowcast_recording::table::{self, Function};
+
+/// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
+pub fn recognises(text: &[u8]) -> bool {
+    let first = lines(text, 0).map(|range| text[range].trim_ascii()).find(|line| !line.is_empty() && line[0] != b'#');
+    first.is_some_and(is_start)
+}
+
+fn is_start(line: &[u8]) -> bool {
+    line.starts_with(b"MPI_Init:-:") || line.starts_with(b"MPI_Init_thread:-:")
+}
+
+/// Reads the trace; parts may hold several ranks one after the other.
+pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+    let mut sections = Vec::new();
+    for (name, bytes) in parts {
+        let input = Input { name, text: bytes_of(bytes) };
+        let starts: Vec<usize> = lines(input.text, 0)
+            .filter(|range| is_start(&input.text[range.clone()]))
+            .map(|range| range.start)
+            .collect();
+        let ends = starts.iter().skip(1).copied().chain([input.text.len()]);
+        sections.extend(starts.iter().copied().zip(ends).map(|(start, end)| (input, start, end)));
+    }
+    let functions = table::by_name();
+    let mut ranks: Vec<Option<RankCalls>> = vec![None; sections.len()];
+    let mut some_of_several = 0;
+    for (number, (input, start, end)) in sections.iter().copied().enumerate() {
+        let mut section = Section::new(input, &functions, sections.len());
+        section.read(start, end)?;
+        let rank = section.rank.unwrap_or(number);
+        if ranks[rank].is_some() {
+            return Err(input.fault(start, format!("rank {rank} again"), "each rank once"));
+        }
+        some_of_several += section.some_of_several;
+        ranks[rank] = Some(section.out);
+    }
+    let ranks = ranks.into_iter().map(Option::unwrap_or_default).collect();
+    let kind = "waits for any of several requests; they are taken in their order".to_owned();
+    calls::program(name, ranks, vec![IgnoredRecords { kind, count: some_of_several }], options)
+}
+
+/// The constants of the library that the program ran with.
+#[derive(Debug, Clone, Copy)]
+struct Constants {
+    any_source: i64,
+    no_rank: i64,
+    /// Bytes of a request: arrays of them are told by address.
+    request: u64,
+}
+
+const ANY_TAG_VALUE: i64 = -1;
+
+impl Constants {
+    /// From the handle of the communicator of all ranks: a fixed number in MPICH, an address in Open MPI's C, 0 in its
+    /// Fortran.
+    fn of(world: u64) -> Constants {
+        match world {
+            0x4400_0000 => Constants { any_source: -2, no_rank: -1, request: 4 },
+            world if world > u64::from(u32::MAX) => Constants { any_source: -1, no_rank: -2, request: 8 },
+            _ => Constants { any_source: -1, no_rank: -2, request: 4 },
+        }
+    }
+}
+
+/// One rank's lines.
+struct Section<'a> {
+    input: Input<'a>,
+    functions: &'a BTreeMap<&'static str, Function>,
+    ranks: usize,
+    rank: Option<usize>,
+    constants: Constants,
+    /// Microseconds by which the rank's clock is ahead.
+    ahead: f64,
+    communicators: BTreeMap<u64, usize>,
+    /// Rank and size in each communicator, once its handle has appeared.
+    places: Vec<Option<(u64, u64)>>,
+    /// Requests under way, and whether they stay.
+    requests: BTreeMap<u64, bool>,
+    some_of_several: u64,
+    out: RankCalls,
+}
+
+/// What is wrong in a line: what was found, and what was expected.
+type Fault = (String, String);
+
+impl<'a> Section<'a> {
+    fn new(input: Input<'a>, functions: &'a BTreeMap<&'static str, Function>, ranks: usize) -> Section<'a> {
+        Section {
+            input,
+            functions,
+            ranks,
+            rank: None,
+            constants: Constants::of(0),
+            ahead: 0.0,
+            communicators: BTreeMap::new(),
+            places: Vec::new(),
+            requests: BTreeMap::new(),
+            some_of_several: 0,
+            out: RankCalls::default(),
+        }
+    }
+
+    fn read(&mut self, start: usize, end: usize) -> Result<(), TraceError> {
+        self.ahead = clock_difference(&self.input.text[..start]);
+        for range in lines(&self.input.text[..end], start) {
+            let line = self.input.text[range.clone()].trim_ascii();
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            self.line(line).map_err(|(found, expected)| self.input.fault(range.start, found, expected))?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
+        const FORM: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
+        let wrong = || (shown(line), FORM.to_owned());
+        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+        let name = fields[0].strip_prefix(b"MPI_").and_then(|name| std::str::from_utf8(name).ok()).ok_or_else(wrong)?;
+        let [begin, .., end] = fields[1..] else { return Err(wrong()) };
+        let times = (self.time(begin).ok_or_else(wrong)?, self.time(end).ok_or_else(wrong)?);
+        // Calls that are not in the table concern no other rank; their time counts as computation.
+        let Some((name, function)) = self.functions.get_key_value(name) else { return Ok(()) };
+        let arguments = Arguments { fields: &fields[2..fields.len() - 1], function };
+        let mut call = self.call(&arguments)?;
+        call.function = name;
+        (call.begin, call.end) = match times {
+            (None, Some(end)) => (end, end),
+            (Some(begin), None) => (begin, begin),
+            (Some(begin), Some(end)) => (begin, end.max(begin)),
+            (None, None) => return Err(wrong()),
+        };
+        self.out.calls.push(call);
+        Ok(())
+    }
+
+    /// Nanoseconds, or nothing where a `-` stands; the outer `None` is for what is no time.
+    #[allow(clippy::option_option)]
+    fn time(&self, field: &[u8]) -> Option<Option<u64>> {
+        if field == b"-" {
+            return Some(None);
+        }
+        let micros: f64 = std::str::from_utf8(field).ok()?.parse().ok()?;
+        let nanos = (micros - self.ahead) * 1e3;
+        (micros.is_finite() && micros.abs() < 1e16).then_some(Some(nanos.max(0.0) as u64))
+    }
+
+    fn call(&mut self, arguments: &Arguments<'_>) -> Result<TracedCall, Fault> {
+        let function = arguments.function;
+        let mut call = TracedCall::default();
+        match function.kind.as_str() {
+            "send" | "ssend" | "isend" | "issend" | "send-init" | "ssend-init" => {
+                call.words = self.send_words(arguments)?.to_vec();
+            }
+            "recv" | "irecv" | "recv-init" => {
+                let communicator = self.communicator(arguments, 'c')?;
+                arguments.bytes('n', 't')?;
+                call.words = vec![communicator];
+                call.words.extend(self.received(arguments, ('d', 'g'))?);
+            }
+            "sendrecv" => {
+                call.words = self.send_words(arguments)?.to_vec();
+                call.words.extend(self.received(arguments, ('D', 'G'))?);
+            }
+            "wait" | "waitall" | "waitany" | "waitsome" => call.completes = self.waited_for(arguments)?,
+            "test" | "testall" | "testany" | "testsome" => call.tests = self.named_requests(arguments)?,
+            "start" | "startall" => call.starts = self.named_requests(arguments)?,
+            "request-free" => {
+                call.frees = Some(arguments.address('q')?);
+                self.requests.remove(&arguments.address('q')?);
+            }
+            "comm" => self.new_communicator(arguments)?,
+            _ if operation(&function.name).is_some() => self.collective(arguments, &mut call)?,
+            _ => {}
+        }
+        if function.makes_request() && !call.words.is_empty() {
+            let request = arguments.address('q')?;
+            call.makes = Some(request);
+            call.persistent = function.kind.ends_with("-init");
+            self.requests.insert(request, call.persistent);
+        }
+        Ok(call)
+    }
+
+    fn peer(&self, rank: i64) -> i64 {
+        if rank == self.constants.no_rank { NO_RANK } else { rank }
+    }
+
+    fn send_words(&mut self, arguments: &Arguments<'_>) -> Result<[i64; 4], Fault> {
+        let communicator = self.communicator(arguments, 'c')?;
+        let (peer, tag) = (arguments.int('d')?, arguments.int('g')?);
+        Ok([communicator, self.peer(peer), tag, arguments.bytes('n', 't')?])
+    }
+
+    /// Source, tag and flags.
+    fn received(&self, arguments: &Arguments<'_>, (source, tag): (char, char)) -> Result<[i64; 3], Fault> {
+        let (source, tag) = (arguments.int(source)?, arguments.int(tag)?);
+        let any_source = if source == self.constants.any_source { ANY_SOURCE } else { 0 };
+        let any_tag = if tag == ANY_TAG_VALUE { ANY_TAG } else { 0 };
+        if source == self.constants.no_rank {
+            return Ok([NO_RANK, tag, 0]);
+        }
+        Ok([if any_source > 0 { NO_RANK } else { source }, tag, any_source | any_tag])
+    }
+
+    /// The number of a communicator; the first one of all ranks is the world.
+    fn communicator(&mut self, arguments: &Arguments<'_>, letter: char) -> Result<i64, Fault> {
+        let [handle, rank, size] = arguments.triple(letter)?;
+        let place = (rank, size);
+        // The handle of one that was freed may come again.
+        if let Some(number) = self.communicators.get(&handle).filter(|number| self.places[**number] == Some(place)) {
+            return Ok(*number as i64);
+        }
+        let number = match self.rank {
+            None if size > 1 || self.ranks == 1 => self.world(handle, place)?,
+            _ => self.made(place).unwrap_or_else(|| {
+                self.out.communicators.push(if size == 1 { Origin::Own } else { Origin::Unknown });
+                self.places.push(None);
+                self.places.len() - 1
+            }),
+        };
+        self.places[number] = Some(place);
+        self.communicators.insert(handle, number);
+        Ok(number as i64)
+    }
+
+    fn world(&mut self, handle: u64, (rank, size): (u64, u64)) -> Result<usize, Fault> {
+        if size != self.ranks as u64 {
+            return Err((format!("rank {rank} of {size}"), format!("one of {}, as there are files", self.ranks)));
+        }
+        let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);
+        self.rank = Some(place.ok_or_else(|| (format!("rank {rank} of {size}"), format!("a rank below {size}")))?);
+        self.constants = Constants::of(handle);
+        self.out.communicators.push(Origin::World);
+        self.places.push(None);
+        Ok(self.places.len() - 1)
+    }
+
+    /// The trace has only the address of the variable that a new communicator was written to: a handle that appears for
+    /// the first time belongs to the first one made of which it can be.
+    fn made(&self, place: (u64, u64)) -> Option<usize> {
+        let open = || self.places.iter().enumerate().filter(|(_, known)| known.is_none()).map(|(number, _)| number);
+        let is_copy = |number: &usize| match self.out.communicators[*number] {
+            Origin::Same(parent) => self.places[parent] == Some(place),
+            _ => false,
+        };
+        let is_part = |number: &usize| match self.out.communicators[*number] {
+            Origin::Split(parent, colour, _) => {
+                colour >= 0 && self.places[parent].is_some_and(|(_, size)| place.1 <= size)
+            }
+            Origin::Unknown => true,
+            _ => false,
+        };
+        open().find(is_copy).or_else(|| open().find(is_part))
+    }
+
+    fn new_communicator(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+        let parent = self.communicator(arguments, 'c')? as usize;
+        let origin = match arguments.function.name.as_str() {
+            "Comm_dup" | "Comm_dup_with_info" => Origin::Same(parent),
+            "Comm_split" => Origin::Split(parent, arguments.int_at(1)?, arguments.int_at(2)?),
+            _ => Origin::Unknown,
+        };
+        self.out.communicators.push(origin);
+        self.places.push(None);
+        Ok(())
+    }
+
+    /// The requests under way that a call names: one address, or an array of them.
+    fn named_requests(&self, arguments: &Arguments<'_>) -> Result<Vec<u64>, Fault> {
+        let first = arguments.address('q')?;
+        let count = if arguments.function.position('l').is_some() { arguments.int('l')? } else { 1 };
+        let count = u64::try_from(count).map_err(|_| (format!("{count} requests"), "at least 0".to_owned()))?;
+        let end = first.saturating_add(count.saturating_mul(self.constants.request));
+        Ok(self.requests.range(first..end).map(|(request, _)| *request).collect())
+    }
+
+    fn waited_for(&mut self, arguments: &Arguments<'_>) -> Result<Vec<Done>, Fault> {
+        let mut named = self.named_requests(arguments)?;
+        if arguments.function.kind == "waitany" {
+            self.some_of_several += u64::from(named.len() > 1);
+            named.truncate(1);
+        }
+        for request in &named {
+            if self.requests.get(request) == Some(&false) {
+                self.requests.remove(request);
+            }
+        }
+        Ok(named.into_iter().map(Done::of).collect())
+    }
+
+    fn collective(&mut self, arguments: &Arguments<'_>, call: &mut TracedCall) -> Result<(), Fault> {
+        let communicator = self.communicator(arguments, 'c')?;
+        let root = if arguments.function.position('r').is_some() { arguments.int('r')? } else { -1 };
+        call.words = vec![communicator, root];
+        call.sizes = Some(arguments.sizes()?);
+        Ok(())
+    }
+}
+
+/// `# clockdiff: SECONDS s` of the comments before the first call, in microseconds.
+fn clock_difference(before: &[u8]) -> f64 {
+    const NAME: &[u8] = b"# clockdiff:";
+    let comments = lines(before, 0).filter_map(|range| before[range].strip_prefix(NAME));
+    let seconds = comments.last().and_then(|rest| rest.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()));
+    let seconds = seconds.and_then(|word| std::str::from_utf8(word).ok()?.parse::<f64>().ok());
+    seconds.filter(|seconds| seconds.abs() < 1e6).map_or(0.0, |seconds| seconds * 1e6)
+}
+
+/// What stands between the two times.
+struct Arguments<'a> {
+    fields: &'a [&'a [u8]],
+    function: &'a Function,
+}
+
+impl<'a> Arguments<'a> {
+    /// The field of an argument by its place in the prototype. Vectors of counts take two fields, and so do the
+    /// displacements behind them.
+    fn field(&self, place: usize) -> Result<&'a [u8], Fault> {
+        let behind = usize::from(!self.function.kind.contains("reduce"));
+        let vectors = ['v', 'V'].into_iter().filter_map(|letter| self.function.position(letter));
+        let doubled = |vector: usize| usize::from(vector < place) + behind * usize::from(vector + 1 < place);
+        let extra: usize = match self.fields.len() > self.function.arity {
+            true => vectors.map(doubled).sum(),
+            false => 0,
+        };
+        self.fields.get(place + extra).copied().ok_or_else(|| self.missing())
+    }
+
+    fn missing(&self) -> Fault {
+        let found = format!("MPI_{} with {} fields", self.function.name, self.fields.len());
+        (found, format!("its {} arguments", self.function.arity))
+    }
+
+    fn place(&self, letter: char) -> Result<usize, Fault> {
+        self.function.position(letter).ok_or_else(|| self.missing())
+    }
+
+    fn int_at(&self, place: usize) -> Result<i64, Fault> {
+        let field = self.field(place)?;
+        whole(field).ok_or_else(|| (shown(field), format!("a whole number in MPI_{}", self.function.name)))
+    }
+
+    fn int(&self, letter: char) -> Result<i64, Fault> {
+        self.int_at(self.place(letter)?)
+    }
+
+    fn address(&self, letter: char) -> Result<u64, Fault> {
+        let field = self.field(self.place(letter)?)?;
+        address(field).ok_or_else(|| (shown(field), format!("an address in MPI_{}", self.function.name)))
+    }
+
+    /// A datatype or communicator: handle and two numbers.
+    fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
+        let field = self.field(self.place(letter)?)?;
+        let wrong =
+            || (shown(field), "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator".to_owned());
+        let mut numbers = field.split(|byte| *byte == b',').map(address);
+        let mut next = || numbers.next().flatten().ok_or_else(wrong);
+        Ok([next()?, next()?, next()?])
+    }
+
+    fn bytes(&self, count: char, datatype: char) -> Result<i64, Fault> {
+        let count = self.int(count)?.max(0);
+        // A count of 0 may come with any datatype.
+        if count == 0 { Ok(0) } else { Ok(count.saturating_mul(self.type_size(datatype)?)) }
+    }
+
+    fn type_size(&self, letter: char) -> Result<i64, Fault> {
+        Ok(i64::try_from(self.triple(letter)?[1]).unwrap_or(0))
+    }
+
+    /// The bytes of a vector of counts.
+    fn vector(&self, letter: char, datatype: char) -> Result<Option<Vec<i64>>, Fault> {
+        let Some(place) = self.function.position(letter) else { return Ok(None) };
+        let is_doubled = self.fields.len() > self.function.arity;
+        let field = match is_doubled {
+            true => {
+                let before = self.field(place)?;
+                let at = self.fields.iter().position(|field| std::ptr::eq(field.as_ptr(), before.as_ptr()));
+                at.and_then(|at| self.fields.get(at + 1)).copied().ok_or_else(|| self.missing())?
+            }
+            false => self.field(place)?,
+        };
+        let wrong = || (shown(field), "counts separated by commas".to_owned());
+        let list = field.strip_prefix(b"[").unwrap_or(field);
+        let list = list.strip_suffix(b"]").unwrap_or(list);
+        // The types of MPI_Alltoallw are an address: their sizes are not told.
+        let unit = self.type_size(datatype).unwrap_or(1);
+        let each = |field| whole(field).map(|count| count.max(0).saturating_mul(unit)).ok_or_else(wrong);
+        Ok(Some(list.split(|byte| *byte == b',').map(each).collect::<Result<_, _>>()?))
+    }
+
+    fn sizes(&self) -> Result<Sizes, Fault> {
+        let has = |letter| self.function.position(letter).is_some();
+        let (datatype, recv_type) = ('t', 'T');
+        let in_place = |letter| has(letter) && matches!(self.address(letter), Ok(1 | u64::MAX));
+        Ok(Sizes {
+            out: if has('n') { self.bytes('n', datatype)? } else { 0 },
+            into: if has('N') { self.bytes('N', recv_type)? } else { 0 },
+            outs: self.vector('v', datatype)?,
+            ins: self.vector('V', recv_type)?,
+            send_in_place: in_place('b'),
+            recv_in_place: in_place('B'),
+        })
+    }
+}
+
+fn whole(field: &[u8]) -> Option<i64> {
+    std::str::from_utf8(field).ok()?.trim().parse().ok()
+}
+
+/// A handle or address; handles of 32 bits are written with their sign spread to 64.
+fn address(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok()?.trim();
+    text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
+}

@@ -1,0 +1,325 @@
+//! The records, kept by task in few bytes: states and events as differences, messages as numbers.
+
+use std::collections::BTreeMap;
+
+use super::super::cursor::Cursor;
+use super::super::scan::Input;
+use super::header::Header;
+use crate::TraceError;
+use crate::build::CallRecord;
+use crate::key_map::KeyMap;
+use crate::packed::Packed;
+use crate::program::{CollectiveMode, Communicator};
+use flowcast_units::{Bytes, CollectiveOp, Rank};
+
+const RUNNING: i64 = 1;
+const COLLECTIVE: i64 = 50_000_002;
+const SEND_SIZE: i64 = 50_100_001;
+const RECV_SIZE: i64 = 50_100_002;
+const IS_ROOT: i64 = 50_100_003;
+const COMMUNICATOR: i64 = 50_100_004;
+
+/// Longer than any trace (292 years), and no sum of two such times overflows.
+const LATEST: i64 = i64::MAX / 4;
+
+/// A message; times in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    pub from: u32,
+    pub to: u32,
+    pub tag: i32,
+    /// Tells apart messages of one channel that overtake each other; [`super::program`] sets it.
+    pub lane: u32,
+    pub size: u64,
+    /// When the sender called.
+    pub send: i64,
+    /// When the receiver called.
+    pub receive: i64,
+    /// When the receiver has it.
+    pub done: i64,
+}
+
+/// What one task does.
+#[derive(Default)]
+pub struct Task {
+    /// Running states.
+    pub bursts: Packed,
+    /// Events by their number.
+    pub events: Packed,
+    /// Collective calls in time order.
+    pub calls: Vec<(i64, CallRecord)>,
+}
+
+/// All records.
+#[derive(Default)]
+pub struct Body {
+    pub tasks: Vec<Task>,
+    pub messages: Vec<Message>,
+    pub communicators: Vec<Communicator>,
+    /// Types and values of events.
+    pub events: KeyMap<(i64, i64)>,
+    /// Number of communicators by application and own number.
+    communicator_ids: BTreeMap<(i64, i64), i32>,
+    /// What is left out, with counts.
+    pub ignored: BTreeMap<String, u64>,
+}
+
+/// Why a line is refused: what was found, what was expected.
+type Fault = (String, String);
+
+/// Reads from byte `at` to the end.
+pub fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceError> {
+    let mut body = Body::default();
+    body.tasks.resize_with(header.ranks() as usize, Task::default);
+    let mut cursor = Cursor { text: input.text, at };
+    while !cursor.finished() {
+        let start = cursor.at;
+        if cursor.eat_line_end() {
+            continue;
+        }
+        if let Err((found, expected)) = body.read_line(&mut cursor, header) {
+            let found = if found.is_empty() { input.shown(start) } else { found };
+            return Err(input.fault(start, found, expected));
+        }
+    }
+    Ok(body)
+}
+
+fn form(expected: &str) -> Fault {
+    (String::new(), expected.to_owned())
+}
+
+impl Body {
+    fn read_line(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+        match cursor.peek() {
+            b'#' => {
+                cursor.skip_line();
+                return Ok(());
+            }
+            b'c' => return self.read_communicator(cursor, header),
+            b'C' | b'i' | b'I' => {
+                self.ignore("lines on communicators between groups", 1);
+                cursor.skip_line();
+                return Ok(());
+            }
+            _ => {}
+        }
+        const RECORD: &str = "a record: 1 (state), 2 (event), 3 (message), c (communicator) or # (comment)";
+        let kind = cursor.integer().ok_or_else(|| form(RECORD))?;
+        match kind {
+            1 => self.read_state(cursor, header)?,
+            2 => self.read_events(cursor, header)?,
+            3 => self.read_message(cursor, header)?,
+            other => {
+                self.ignore(&format!("records of type {other}"), 1);
+                cursor.skip_line();
+                return Ok(());
+            }
+        }
+        if cursor.eat_line_end() { Ok(()) } else { Err(form("the end of the record")) }
+    }
+
+    fn ignore(&mut self, kind: &str, count: u64) {
+        match self.ignored.get_mut(kind) {
+            Some(counted) => *counted += count,
+            None => {
+                self.ignored.insert(kind.to_owned(), count);
+            }
+        }
+    }
+
+    /// `c:application:communicator:tasks:task:...`
+    fn read_communicator(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+        const FORM: &str = "c:application:communicator:tasks:task:task...";
+        cursor.eat(b'c');
+        let [application, own, count] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let mut members = Vec::new();
+        while cursor.eat(b':') {
+            let task = cursor.integer().ok_or_else(|| form(FORM))?;
+            members.push(rank(header, application, task)?);
+        }
+        if members.len() as i64 != count {
+            return Err((format!("{} tasks in communicator {own}", members.len()), format!("{count} tasks")));
+        }
+        let mut distinct = members.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() != members.len() {
+            return Err((format!("a task twice in communicator {own}"), "each task once".to_owned()));
+        }
+        // Each application numbers its own.
+        let id = match header.first_ranks.len() {
+            2 => i32::try_from(own).map_err(|_| (format!("communicator {own}"), "a number of 32 bits".to_owned()))?,
+            _ => self.communicators.len() as i32 + 1,
+        };
+        if self.communicator_ids.insert((application, own), id).is_some() {
+            return Err((format!("communicator {own} again"), "each communicator defined once".to_owned()));
+        }
+        self.communicators.push(Communicator { id, members });
+        if cursor.eat_line_end() { Ok(()) } else { Err(form(FORM)) }
+    }
+
+    fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+        const FORM: &str = "1:cpu:application:task:thread:begin:end:state";
+        let [_, application, task, thread, begin, end, state] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let rank = rank_of_thread(header, application, task, thread)?;
+        let (begin, end) = (time(header, begin)?, time(header, end)?);
+        if end < begin {
+            return Err((format!("a state from {begin} ns to {end} ns"), "an end after the begin".to_owned()));
+        }
+        if state != RUNNING {
+            return Ok(());
+        }
+        let bursts = &mut self.tasks[rank.index()].bursts;
+        if (begin as u64) < bursts.end() {
+            let found = format!("a running state at {begin} ns before the end of the one before");
+            return Err((found, "states sorted by time, one after the other".to_owned()));
+        }
+        bursts.push((begin as u64, end as u64), 0);
+        Ok(())
+    }
+
+    fn read_events(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+        const FORM: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
+        let [_, application, task, thread, at] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let rank = rank_of_thread(header, application, task, thread)?;
+        let at = time(header, at)?;
+        let mut call = CollectiveEvent::default();
+        let mut any = false;
+        while cursor.peek() == b':' {
+            let [kind, value] = fields(cursor).ok_or_else(|| form(FORM))?;
+            let number = self.events.number((kind, value));
+            let events = &mut self.tasks[rank.index()].events;
+            if (at as u64) < events.end() {
+                let found = format!("an event at {at} ns, before the one before it");
+                return Err((found, "events sorted by time".to_owned()));
+            }
+            events.push((at as u64, at as u64), u64::from(number));
+            call.note(kind, value);
+            any = true;
+        }
+        if !any {
+            return Err(form(FORM));
+        }
+        if call.value != 0 {
+            self.note_call(rank, (application, at), &call);
+        }
+        Ok(())
+    }
+
+    fn note_call(&mut self, rank: Rank, (application, at): (i64, i64), call: &CollectiveEvent) {
+        let communicator = call.communicator.and_then(|own| self.communicator_ids.get(&(application, own)));
+        match (operation(call.value), communicator) {
+            (Some(op), Some(communicator)) => {
+                let record = CallRecord {
+                    op,
+                    communicator: *communicator,
+                    mode: CollectiveMode::Blocking,
+                    is_root: call.is_root,
+                    root: None,
+                    send: Bytes(call.send),
+                    recv: Bytes(call.recv),
+                };
+                self.tasks[rank.index()].calls.push((at, record));
+            }
+            (None, _) => self.ignore("collective calls that are not modelled", 1),
+            (_, None) => self.ignore("collective calls without a communicator that is defined", 1),
+        }
+    }
+
+    fn read_message(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
+        const FORM: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
+        let numbers: [i64; 14] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let [_, from_app, from, from_thread, send, _, _, to_app, to, to_thread, receive, arrival, size, tag] = numbers;
+        let from = rank_of_thread(header, from_app, from, from_thread)?;
+        let to = rank_of_thread(header, to_app, to, to_thread)?;
+        let [send, receive, arrival] = [time(header, send)?, time(header, receive)?, time(header, arrival)?];
+        let tag = i32::try_from(tag).map_err(|_| (format!("tag {tag}"), "a number of 32 bits".to_owned()))?;
+        let negative = |_| (format!("size {size}"), "a size of at least 0 bytes".to_owned());
+        let size = u64::try_from(size).map_err(negative)?;
+        let done = send.max(receive).max(arrival);
+        self.messages.push(Message { from: from.0, to: to.0, tag, lane: 0, size, send, receive, done });
+        if self.messages.len() >= u32::MAX as usize {
+            return Err(("2^32 messages".to_owned(), "fewer".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// A collective call as its event and the details beside it tell it.
+#[derive(Default)]
+struct CollectiveEvent {
+    value: i64,
+    send: u64,
+    recv: u64,
+    is_root: bool,
+    communicator: Option<i64>,
+}
+
+impl CollectiveEvent {
+    fn note(&mut self, kind: i64, value: i64) {
+        match kind {
+            COLLECTIVE => self.value = value,
+            SEND_SIZE => self.send = u64::try_from(value).unwrap_or(0),
+            RECV_SIZE => self.recv = u64::try_from(value).unwrap_or(0),
+            IS_ROOT => self.is_root = value == 1,
+            COMMUNICATOR => self.communicator = Some(value),
+            _ => {}
+        }
+    }
+}
+
+/// The operation behind the value of a collective's event.
+fn operation(value: i64) -> Option<CollectiveOp> {
+    Some(match value {
+        7 => CollectiveOp::Bcast,
+        8 => CollectiveOp::Barrier,
+        9 => CollectiveOp::Reduce,
+        10 => CollectiveOp::Allreduce,
+        11 => CollectiveOp::Alltoall,
+        12 => CollectiveOp::Alltoallv,
+        13 => CollectiveOp::Gather,
+        14 => CollectiveOp::Gatherv,
+        15 => CollectiveOp::Scatter,
+        16 => CollectiveOp::Scatterv,
+        17 => CollectiveOp::Allgather,
+        18 => CollectiveOp::Allgatherv,
+        30 => CollectiveOp::Scan,
+        80 => CollectiveOp::ReduceScatter,
+        168 => CollectiveOp::ReduceScatterBlock,
+        170 => CollectiveOp::Alltoallw,
+        _ => return None,
+    })
+}
+
+fn rank(header: &Header, application: i64, task: i64) -> Result<Rank, Fault> {
+    header.rank(application, task).ok_or_else(|| {
+        let found = format!("task {task} of application {application}");
+        (found, "a task and an application that the header counts, from 1".to_owned())
+    })
+}
+
+fn rank_of_thread(header: &Header, application: i64, task: i64, thread: i64) -> Result<Rank, Fault> {
+    if thread != 1 {
+        return Err((format!("thread {thread}"), "thread 1, the only one of its task".to_owned()));
+    }
+    rank(header, application, task)
+}
+
+fn time(header: &Header, units: i64) -> Result<i64, Fault> {
+    let nanos = units.checked_mul(header.unit).filter(|nanos| (0..=LATEST).contains(nanos));
+    nanos.ok_or_else(|| (format!("time {units}"), "a time from 0 to 73 years".to_owned()))
+}
+
+/// Numbers with a colon before each.
+#[inline]
+fn fields<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
+    let mut values = [0; N];
+    for value in &mut values {
+        if !cursor.eat(b':') {
+            return None;
+        }
+        *value = cursor.integer()?;
+    }
+    Some(values)
+}

@@ -1,0 +1,29 @@
+//! Paraver traces (`.prv`): running states, messages, collective calls and events, as Extrae and Dimemas write them.
+//!
+//! A trace of this form says when things happened, not what the program called. What it called is put together again:
+//! computation from the running states; for each message an immediate eager send at its logical send time, an immediate
+//! receive at its logical receive time, and a wait for it at the time when both were called and the data was there.
+//! Sends stand before waits of the same time, so that every wait is for a send that stands earlier: what is read can
+//! always be replayed, clocks out of step included. Time in other states is left to the network to predict.
+
+mod body;
+mod header;
+mod program;
+
+use super::scan::{Input, bytes_of};
+use crate::program::{Program, SharedBytes};
+use crate::{ReadOptions, TraceError};
+
+/// How the format begins.
+pub const MAGIC: &[u8] = b"#Paraver";
+
+/// Reads a trace.
+pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
+    let input = Input { name, text: bytes_of(&bytes) };
+    let (header, at) = header::read(input)?;
+    let body = body::read(input, at, &header)?;
+    program::build(name, header, body, options)
+}
+
+#[cfg(test)]
+mod tests;

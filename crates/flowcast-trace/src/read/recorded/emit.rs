@@ -1,0 +1,110 @@
+//! From actions to the common form.
+
+use super::lower::{Action, Lowered, Step};
+use crate::TraceError;
+use crate::build::{RankBuilder, RecordFault};
+use crate::program::{CollectiveMode, MessageClass, SendMode};
+use crate::words::Record;
+use flowcast_units::{Rank, Time};
+
+/// Builds a rank's stream.
+pub fn emit(rank: usize, lowered: Lowered) -> Result<RankBuilder, TraceError> {
+    let mut emission = Emission {
+        slots: vec![None; lowered.posts.len()],
+        numbers: vec![None; lowered.sends.len()],
+        immediates: vec![None; lowered.collectives.len()],
+        builder: RankBuilder::default(),
+        lowered: &lowered,
+    };
+    let mut item = None;
+    for step in &lowered.steps {
+        let record = if item == Some(step.item) { Record::Continues } else { Record::Begins };
+        item = Some(step.item);
+        emission.step(step, record).map_err(|fault| fault_at(rank, step, fault))?;
+    }
+    Ok(emission.builder)
+}
+
+fn fault_at(rank: usize, step: &Step, fault: RecordFault) -> TraceError {
+    let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
+    TraceError::At {
+        place: format!("rank {rank}, call {}", step.item + 1),
+        found: found.trim_start_matches("found ").to_owned(),
+        expected: expected.to_owned(),
+    }
+}
+
+struct Emission<'a> {
+    lowered: &'a Lowered,
+    builder: RankBuilder,
+    slots: Vec<Option<u32>>,
+    numbers: Vec<Option<u32>>,
+    immediates: Vec<Option<u32>>,
+}
+
+impl Emission<'_> {
+    fn step(&mut self, step: &Step, record: Record) -> Result<(), RecordFault> {
+        match step.action {
+            Action::Compute(nanos) => self.builder.compute(Time::from_nanos(nanos as f64)),
+            Action::Send(send) => self.send(send, record)?,
+            Action::Recv(post) => self.recv(post, record)?,
+            Action::Irecv(post) => {
+                if let Some(channel) = self.lowered.posts[post as usize].channel {
+                    let channel = self.builder.channel(channel);
+                    self.slots[post as usize] = Some(self.builder.irecv_waited_by_slot(channel)?);
+                }
+            }
+            Action::Collective(number) => self.collective(number)?,
+            Action::WaitSend(send) => {
+                if let Some(number) = self.numbers[send as usize] {
+                    self.builder.wait_send(number, record)?;
+                }
+            }
+            Action::WaitRecv(post) => {
+                if let Some(slot) = self.slots[post as usize] {
+                    self.builder.wait_slot(slot, record);
+                }
+            }
+            Action::WaitCollective(number) => {
+                if let Some(immediate) = self.immediates[number as usize] {
+                    self.builder.wait_immediate(immediate);
+                }
+            }
+            Action::Event(kind, value) => self.builder.event(kind, value)?,
+            Action::LeftOut(kind) => self.builder.ignored(kind),
+            Action::Nothing => self.builder.nothing(),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, send: u32, record: Record) -> Result<(), RecordFault> {
+        let message = self.lowered.sends[send as usize];
+        if message.dropped {
+            return Ok(());
+        }
+        let mode = SendMode { synchronous: message.synchronous, immediate: message.immediate };
+        let channel = message.channel;
+        let class = MessageClass { size: message.size, tag: channel.tag, communicator: channel.communicator, mode };
+        self.numbers[send as usize] = Some(self.builder.sends());
+        self.builder.send(Rank(channel.peer), class, record)?;
+        Ok(())
+    }
+
+    fn recv(&mut self, post: u32, record: Record) -> Result<(), RecordFault> {
+        let Some(channel) = self.lowered.posts[post as usize].channel else { return Ok(()) };
+        let channel = self.builder.channel(channel);
+        self.builder.recv(channel, record)
+    }
+
+    fn collective(&mut self, number: u32) -> Result<(), RecordFault> {
+        let call = self.lowered.collectives[number as usize];
+        if call.dropped {
+            return Ok(());
+        }
+        self.builder.collective(call.record)?;
+        if call.record.mode == CollectiveMode::Immediate {
+            self.immediates[number as usize] = Some(self.builder.immediates() - 1);
+        }
+        Ok(())
+    }
+}

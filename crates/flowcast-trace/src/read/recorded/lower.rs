@@ -1,0 +1,523 @@
+//! From a rank's calls to what they do.
+
+use super::{Clock, Regions};
+use crate::build::{CallRecord, Channel};
+use crate::program::CollectiveMode;
+use flowcast_recording::decode::{Call, Item, Members, RankFile};
+use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
+use flowcast_recording::summary::known_functions;
+use flowcast_recording::table::Function;
+use flowcast_recording::{operation, region_name};
+use flowcast_units::{Bytes, CollectiveOp};
+
+/// What is counted and left out, by number.
+pub const LEFT_OUT: [&str; 5] = [
+    "one-sided operations",
+    "operations on files, which take the time that was recorded,",
+    "calls that make communicators",
+    "calls that are not modelled (MPI_Neighbor_*, MPI_Comm_spawn and the like)",
+    "collective calls between two groups",
+];
+const ONE_SIDED: u32 = 0;
+const FILES: u32 = 1;
+const NEW_COMMUNICATORS: u32 = 2;
+const OTHER: u32 = 3;
+const BETWEEN_GROUPS: u32 = 4;
+
+/// The kind of event that marks regions; its value is the region's number, 0 at the end.
+pub const REGION: i64 = 60_000_019;
+
+/// A receive: what it is matched with, as soon as that is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Post {
+    /// Where from; nothing if it never came to that.
+    pub channel: Option<Channel>,
+    /// What it would take, where the trace does not tell what it got.
+    pub takes: Option<Takes>,
+}
+
+/// What a receive from any source or with any tag would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Takes {
+    /// The communicator, by its number among all.
+    pub communicator: i32,
+    /// The source, if one is named, as a rank of the world.
+    pub source: Option<u32>,
+    /// The tag, if one is named.
+    pub tag: Option<i32>,
+}
+
+/// A send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Send {
+    /// Where to.
+    pub channel: Channel,
+    /// How much.
+    pub size: Bytes,
+    /// Whether it waits for the receiver whatever its size.
+    pub synchronous: bool,
+    /// Whether the rank goes on at once.
+    pub immediate: bool,
+    /// Nobody receives it.
+    pub dropped: bool,
+}
+
+/// A collective call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collective {
+    /// The call.
+    pub record: CallRecord,
+    /// Not all ranks came to it.
+    pub dropped: bool,
+}
+
+/// What a rank does; numbers are indices into its lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Compute(u64),
+    Send(u32),
+    Recv(u32),
+    Irecv(u32),
+    Collective(u32),
+    WaitSend(u32),
+    WaitRecv(u32),
+    WaitCollective(u32),
+    Event(i64, i64),
+    LeftOut(u32),
+    Nothing,
+}
+
+/// An action and the call that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The call's place among the rank's items.
+    pub item: u32,
+    /// The thread that does it.
+    pub thread: u32,
+    /// When it happens: the begin of its call, or the end.
+    pub time: u64,
+    /// What.
+    pub action: Action,
+}
+
+/// A rank's program before it is matched with the others.
+#[derive(Debug, Clone, Default)]
+pub struct Lowered {
+    /// In order.
+    pub steps: Vec<Step>,
+    /// All receives.
+    pub posts: Vec<Post>,
+    /// All sends.
+    pub sends: Vec<Send>,
+    /// All collective calls.
+    pub collectives: Vec<Collective>,
+    /// Begin and end of each thread's calls; empty where there is one thread.
+    pub calls: Vec<(u32, u64, u64)>,
+}
+
+/// What all ranks have in common.
+pub struct Context<'a> {
+    /// The rank's communicators by their number among all.
+    pub ids: &'a [u32],
+    /// Regions.
+    pub regions: &'a Regions,
+    /// Which time computations take.
+    pub clock: Clock,
+}
+
+/// What a request stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Send(u32),
+    Recv(u32),
+    Collective(u32),
+    Nothing,
+    /// Started anew each time by the call with this signature.
+    Persistent {
+        signature: u32,
+        started: Started,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Started {
+    Not,
+    Send(u32),
+    Recv(u32),
+    Collective(u32),
+}
+
+/// Turns a rank's calls into actions.
+pub fn lower(file: &RankFile, context: &Context<'_>) -> Lowered {
+    let known = known_functions();
+    let functions: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
+    let several = file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0));
+    let out = Lowered::default();
+    let mut lowering = Lowering { file, context, functions, several, slots: Vec::new(), out, item: 0, thread: 0 };
+    for (item, number) in file.items.iter().zip(0..) {
+        lowering.item = number;
+        match item {
+            Item::Call(call) => {
+                lowering.thread = call.thread;
+                lowering.call(call);
+            }
+            Item::Polls(polls) => lowering.compute(polls.burst, 0),
+            Item::Off(_) => {}
+        }
+    }
+    lowering.out
+}
+
+/// The names of a rank's regions; numbered ones are named by their number.
+pub fn region_names(file: &RankFile) -> Vec<String> {
+    let is_region = |words: &&Vec<i64>| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3;
+    file.signatures.iter().filter(is_region).map(|words| region_name(file, words)).collect()
+}
+
+struct Lowering<'a> {
+    file: &'a RankFile,
+    context: &'a Context<'a>,
+    functions: Vec<Option<&'a Function>>,
+    /// Threads call at the same time: what blocks begins and ends at two places.
+    several: bool,
+    slots: Vec<Option<Request>>,
+    out: Lowered,
+    item: u32,
+    thread: u32,
+}
+
+/// Words of a signature that a damaged file may lack.
+fn word(words: &[i64], index: usize) -> i64 {
+    words.get(index).copied().unwrap_or(-1)
+}
+
+impl<'a> Lowering<'a> {
+    fn push(&mut self, time: u64, action: Action) {
+        self.out.steps.push(Step { item: self.item, thread: self.thread, time, action });
+    }
+
+    fn compute(&mut self, nanos: u64, time: u64) {
+        if nanos > 0 && !self.several {
+            self.push(time, Action::Compute(nanos));
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        let file: &'a RankFile = self.file;
+        let words = &file.signatures[call.signature as usize][..];
+        let burst = match self.context.clock {
+            Clock::Wall => call.burst,
+            Clock::ThreadCpu => call.cpu.min(call.burst),
+        };
+        self.compute(burst.saturating_sub(file.header.overhead), call.begin);
+        let end = call.begin.saturating_add(call.time);
+        if self.several {
+            self.out.calls.push((call.thread, call.begin, end));
+        }
+        let Some(function) = self.functions[words[0] as usize] else {
+            return self.push(call.begin, Action::LeftOut(OTHER));
+        };
+        // A call that failed has no words but its function; so have those without arguments.
+        match words.len() {
+            1 if function.makes_request() => self.push(call.begin, Action::Nothing),
+            _ => self.meaning(function, words, (call.begin, end)),
+        }
+    }
+
+    fn meaning(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+        match function.kind.as_str() {
+            "send" | "ssend" | "isend" | "issend" => self.send(function, words, (begin, end)),
+            "recv" | "mrecv" | "irecv" | "imrecv" => self.recv(function, words, (begin, end)),
+            "send-init" | "ssend-init" | "recv-init" => self.persistent(),
+            "sendrecv" => self.sendrecv(words, (begin, end)),
+            "start" | "startall" => words[1..].iter().for_each(|slot| self.start(*slot, begin)),
+            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany" | "testsome" => {
+                self.complete(&words[1..], end);
+            }
+            "request-free" => self.free(word(words, 1)),
+            "comm" | "icomm" => {
+                self.push(begin, Action::LeftOut(NEW_COMMUNICATORS));
+                self.request(function, Request::Nothing);
+            }
+            "rma" | "irma" => {
+                self.push(begin, Action::LeftOut(ONE_SIDED));
+                self.request(function, Request::Nothing);
+            }
+            "io" | "iio" => {
+                self.push(begin, Action::LeftOut(FILES));
+                self.compute(end - begin, end);
+                self.request(function, Request::Nothing);
+            }
+            "pcontrol" => self.region(words, begin),
+            "other" => self.push(begin, Action::LeftOut(OTHER)),
+            _ => match operation(&function.name) {
+                Some(_) if function.kind.ends_with("-init") => self.persistent(),
+                Some(op) => self.collective(function, op, words, (begin, end)),
+                None => self.push(begin, Action::Nothing),
+            },
+        }
+    }
+
+    fn communicator(&self, words: &[i64]) -> Option<(&'a Members, u32)> {
+        let own = usize::try_from(word(words, 1)).ok()?;
+        Some((self.file.communicators.get(own)?, *self.context.ids.get(own)?))
+    }
+
+    /// The channel of a peer's number; nothing if there is no peer.
+    fn channel(&self, words: &[i64], peer: i64, tag: i64) -> Option<Channel> {
+        let (members, id) = self.communicator(words)?;
+        let peer = members.world_rank(peer)?;
+        Some(Channel { peer, tag: i32::try_from(tag).ok()?, communicator: id as i32 })
+    }
+
+    /// The lowest free slot is the new request's, as in the recorder.
+    fn request(&mut self, function: &Function, request: Request) {
+        if function.makes_request() {
+            self.add(request);
+        }
+    }
+
+    fn add(&mut self, request: Request) {
+        match self.slots.iter().position(Option::is_none) {
+            Some(free) => self.slots[free] = Some(request),
+            None => self.slots.push(Some(request)),
+        }
+    }
+
+    fn add_send(&mut self, words: &[i64], synchronous: bool, immediate: bool) -> Option<u32> {
+        let channel = self.channel(words, word(words, 2), word(words, 3))?;
+        let size = Bytes(word(words, 4).max(0) as u64);
+        self.out.sends.push(Send { channel, size, synchronous, immediate, dropped: false });
+        Some(self.out.sends.len() as u32 - 1)
+    }
+
+    fn add_post(&mut self, channel: Option<Channel>) -> u32 {
+        self.out.posts.push(Post { channel, takes: None });
+        self.out.posts.len() as u32 - 1
+    }
+
+    /// A receive that may learn later what it got.
+    fn add_wildcard(&mut self, words: &[i64]) -> u32 {
+        let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
+        let takes = self.communicator(words).map(|(members, id)| Takes {
+            communicator: id as i32,
+            source: if flags & ANY_SOURCE == 0 { members.world_rank(source) } else { None },
+            tag: if flags & ANY_TAG == 0 { i32::try_from(tag).ok() } else { None },
+        });
+        self.out.posts.push(Post { channel: None, takes });
+        self.out.posts.len() as u32 - 1
+    }
+
+    fn send(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+        let returns_at_once = function.makes_request();
+        let synchronous = function.kind.ends_with("ssend");
+        let send = self.add_send(words, synchronous, returns_at_once || self.several);
+        self.push(begin, send.map_or(Action::Nothing, Action::Send));
+        if let (Some(send), true) = (send, self.several && !returns_at_once) {
+            self.push(end, Action::WaitSend(send));
+        }
+        self.request(function, send.map_or(Request::Nothing, Request::Send));
+    }
+
+    fn recv(&mut self, function: &Function, words: &[i64], (begin, end): (u64, u64)) {
+        let (source, tag, flags) = (word(words, 2), word(words, 3), word(words, 4));
+        let returns_at_once = function.makes_request();
+        let matched = self.channel(words, source, tag);
+        // A receive from any source learns its source when it is completed.
+        let is_open = flags > 0 && (returns_at_once || matched.is_none());
+        if matched.is_none() && !is_open {
+            self.push(begin, Action::Nothing);
+            return self.request(function, Request::Nothing);
+        }
+        let post = if is_open { self.add_wildcard(words) } else { self.add_post(matched) };
+        match (returns_at_once, self.several) {
+            (false, false) => self.push(begin, Action::Recv(post)),
+            (false, true) => {
+                self.push(begin, Action::Irecv(post));
+                self.push(end, Action::WaitRecv(post));
+            }
+            (true, _) => self.push(begin, Action::Irecv(post)),
+        }
+        self.request(function, Request::Recv(post));
+    }
+
+    fn sendrecv(&mut self, words: &[i64], (begin, end): (u64, u64)) {
+        let send = self.add_send(words, false, true);
+        let from = self.channel(words, word(words, 5), word(words, 6));
+        self.push(begin, send.map_or(Action::Nothing, Action::Send));
+        let received = [word(words, 0), word(words, 1), word(words, 5), word(words, 6), word(words, 7)];
+        let post = match from {
+            Some(channel) => Some(self.add_post(Some(channel))),
+            None => (received[4] > 0).then(|| self.add_wildcard(&received)),
+        };
+        if let Some(post) = post {
+            if self.several {
+                self.push(begin, Action::Irecv(post));
+                self.push(end, Action::WaitRecv(post));
+            } else {
+                self.push(begin, Action::Recv(post));
+            }
+        }
+        if let Some(send) = send {
+            self.push(end, Action::WaitSend(send));
+        }
+    }
+
+    fn persistent(&mut self) {
+        let Item::Call(call) = self.file.items[self.item as usize] else { return };
+        self.add(Request::Persistent { signature: call.signature, started: Started::Not });
+        self.push(call.begin, Action::Nothing);
+    }
+
+    fn start(&mut self, slot: i64, time: u64) {
+        let Some(Some(Request::Persistent { signature, .. })) = self.slot(slot).copied() else { return };
+        let file: &'a RankFile = self.file;
+        let words = &file.signatures[signature as usize][..];
+        let Some(function) = self.functions[words[0] as usize] else { return };
+        let started = match operation(&function.name) {
+            Some(op) => self.start_collective(op, words, time),
+            None if function.kind == "recv-init" => self.start_recv(words, time),
+            None => match self.add_send(words, function.kind == "ssend-init", true) {
+                Some(send) => {
+                    self.push(time, Action::Send(send));
+                    Started::Send(send)
+                }
+                None => Started::Not,
+            },
+        };
+        if let Some(place) = self.slot(slot) {
+            *place = Some(Request::Persistent { signature, started });
+        }
+    }
+
+    fn start_recv(&mut self, words: &[i64], time: u64) -> Started {
+        let wildcard = word(words, 4) > 0;
+        let channel = if wildcard { None } else { self.channel(words, word(words, 2), word(words, 3)) };
+        if channel.is_none() && !wildcard {
+            return Started::Not;
+        }
+        let post = if wildcard { self.add_wildcard(words) } else { self.add_post(channel) };
+        self.push(time, Action::Irecv(post));
+        Started::Recv(post)
+    }
+
+    fn start_collective(&mut self, op: CollectiveOp, words: &[i64], time: u64) -> Started {
+        match self.add_collective(op, words, CollectiveMode::Immediate) {
+            Some(number) => {
+                self.push(time, Action::Collective(number));
+                Started::Collective(number)
+            }
+            None => Started::Not,
+        }
+    }
+
+    fn slot(&mut self, slot: i64) -> Option<&mut Option<Request>> {
+        self.slots.get_mut(usize::try_from(slot).ok()?)
+    }
+
+    /// The requests that a wait or test has completed.
+    fn complete(&mut self, mut words: &[i64], time: u64) {
+        let mut any = false;
+        while let Some((first, rest)) = words.split_first() {
+            let matched = (first & MATCHED != 0).then(|| (word(rest, 0), word(rest, 1)));
+            words = if matched.is_some() { rest.get(2..).unwrap_or(&[]) } else { rest };
+            any |= self.complete_one((first >> 2, first & CANCELLED != 0), matched, time);
+        }
+        if !any {
+            self.push(time, Action::Nothing);
+        }
+    }
+
+    fn complete_one(&mut self, (slot, cancelled): (i64, bool), matched: Option<(i64, i64)>, time: u64) -> bool {
+        let Some(place) = self.slot(slot) else { return false };
+        let Some(request) = *place else { return false };
+        let action = match request {
+            Request::Persistent { signature, started } => {
+                *place = Some(Request::Persistent { signature, started: Started::Not });
+                started
+            }
+            Request::Send(send) => Started::Send(send),
+            Request::Recv(post) => Started::Recv(post),
+            Request::Collective(number) => Started::Collective(number),
+            Request::Nothing => Started::Not,
+        };
+        let post_words = self.words_of_post(request);
+        if !matches!(request, Request::Persistent { .. }) {
+            self.free(slot);
+        }
+        match action {
+            Started::Not => return false,
+            Started::Send(send) => self.push(time, Action::WaitSend(send)),
+            Started::Collective(number) => self.push(time, Action::WaitCollective(number)),
+            Started::Recv(post) => {
+                if let (Some((source, tag)), Some(words)) = (matched, post_words.or(self.posted(post))) {
+                    self.out.posts[post as usize].channel = self.channel(&words, source, tag);
+                } else if cancelled {
+                    self.out.posts[post as usize] = Post::default();
+                }
+                self.push(time, Action::WaitRecv(post));
+            }
+        }
+        true
+    }
+
+    fn words_of_post(&self, request: Request) -> Option<Vec<i64>> {
+        match request {
+            Request::Persistent { signature, .. } => Some(self.file.signatures[signature as usize].clone()),
+            _ => None,
+        }
+    }
+
+    /// The words of the call that posted a receive.
+    fn posted(&self, post: u32) -> Option<Vec<i64>> {
+        let step = self.out.steps.iter().rev().find(|step| step.action == Action::Irecv(post))?;
+        match self.file.items[step.item as usize] {
+            Item::Call(call) => Some(self.file.signatures[call.signature as usize].clone()),
+            _ => None,
+        }
+    }
+
+    fn free(&mut self, slot: i64) {
+        if let Some(place) = self.slot(slot) {
+            *place = None;
+        }
+    }
+
+    fn add_collective(&mut self, op: CollectiveOp, words: &[i64], mode: CollectiveMode) -> Option<u32> {
+        let (members, id) = self.communicator(words).filter(|(members, _)| members.remote.is_empty())?;
+        let record = CallRecord {
+            op,
+            communicator: id as i32,
+            mode,
+            is_root: members.world_rank(word(words, 2)) == Some(self.file.header.rank),
+            root: None,
+            send: Bytes(word(words, 3).max(0) as u64),
+            recv: Bytes(word(words, 4).max(0) as u64),
+        };
+        self.out.collectives.push(Collective { record, dropped: false });
+        Some(self.out.collectives.len() as u32 - 1)
+    }
+
+    fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64], (begin, end): (u64, u64)) {
+        let returns_at_once = function.makes_request();
+        let mode = match returns_at_once || self.several {
+            true => CollectiveMode::Immediate,
+            false => CollectiveMode::Blocking,
+        };
+        let number = self.add_collective(op, words, mode);
+        self.push(begin, number.map_or(Action::LeftOut(BETWEEN_GROUPS), Action::Collective));
+        if let (Some(number), true) = (number, self.several && !returns_at_once) {
+            self.push(end, Action::WaitCollective(number));
+        }
+        self.request(function, number.map_or(Request::Nothing, Request::Collective));
+    }
+
+    fn region(&mut self, words: &[i64], time: u64) {
+        if words.len() < 3 {
+            return self.push(time, Action::Nothing);
+        }
+        let number = self.context.regions.number(&region_name(self.file, words));
+        let value = if words[1] > 0 { number } else { 0 };
+        self.push(time, Action::Event(REGION, value));
+    }
+}

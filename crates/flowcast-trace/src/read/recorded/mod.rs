@@ -1,0 +1,209 @@
+//! Recordings: what `flowcast record` writes. The folder is told by its file `recording`, which this reader is given;
+//! the ranks' files lie beside it.
+//!
+//! Each rank's calls are lowered to actions, wildcards by what they matched (`lower`); what a killed program or a cut
+//! recording leaves without its counterpart is taken out and counted (`prune`); calls of several threads are put in
+//! order (`threads`); the rest becomes the common form (`emit`).
+//!
+//! Computation takes its wall time; where a host has more ranks than processors it takes its thread CPU time, since
+//! the wall time then holds the turns of the others.
+
+mod emit;
+pub mod lower;
+mod prune;
+mod threads;
+mod wildcards;
+
+pub use lower::REGION;
+
+use std::collections::BTreeMap;
+
+use super::OpenPart;
+use super::scan::bytes_of;
+use crate::link::{Parts, link};
+use crate::parallel::for_each_mut;
+use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
+use crate::{ReadOptions, TraceError};
+use flowcast_recording::decode::{self, Members, RankFile};
+use flowcast_recording::{form, summary};
+use flowcast_units::Rank;
+use lower::Lowered;
+
+/// Whether the text is that of a recording.
+pub fn recognises(text: &[u8]) -> bool {
+    text.starts_with(form::RECORDING_MAGIC.as_bytes())
+}
+
+/// Reads a recording.
+pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
+    let files = files(name, text, open, options)?;
+    program(name, &files, Clock::of(&files), options)
+}
+
+/// The program of a recording whose files are read, with computation by a clock.
+///
+/// # Errors
+/// Ranks that do not fit together: calls that the others lack, members of communicators that do not agree.
+pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOptions) -> Result<Program, TraceError> {
+    let communicators = Communicators::of(files);
+    let regions = Regions::of(files);
+    let mut ranks = Vec::with_capacity(files.len());
+    for (file, ids) in files.iter().zip(&communicators.ids) {
+        ranks.push(lower::lower(file, &lower::Context { ids, regions: &regions, clock }));
+    }
+    let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
+    let cut = files.iter().filter(|file| !file.ended).count() as u64;
+    if cut > 0 {
+        program.ignored.push(IgnoredRecords { kind: "ends of ranks, which were not recorded,".to_owned(), count: cut });
+    }
+    Ok(program)
+}
+
+/// Matches what the ranks do, leaves out and counts what has no counterpart, and joins the rest.
+pub fn assemble(
+    name: String,
+    mut ranks: Vec<Lowered>,
+    communicators: Vec<Communicator>,
+    options: ReadOptions,
+) -> Result<Program, TraceError> {
+    let guessed = wildcards::assign(&mut ranks);
+    let pruned = prune::prune(&mut ranks, &communicators);
+    threads::order(&mut ranks, &communicators);
+    let builders: Result<Vec<_>, _> =
+        ranks.into_iter().enumerate().map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
+    let parts = Parts {
+        name,
+        ranks: builders?,
+        communicators,
+        ignored_kind: |kind| lower::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
+        source: None,
+        threads: Vec::new(),
+    };
+    let mut program = link(parts, options)?;
+    program.ignored.extend(guessed);
+    program.ignored.extend(pruned);
+    Ok(program)
+}
+
+/// The names of a recording's regions by their numbers, from 1, which are the values of the events [`REGION`].
+pub fn region_names(files: &[RankFile]) -> Vec<String> {
+    Regions::of(files).0.into_keys().collect()
+}
+
+/// A file's name, its bytes and what they became.
+type Job = (String, Option<SharedBytes>, Option<Result<RankFile, TraceError>>);
+
+/// Reads and decodes the file of each rank.
+///
+/// # Errors
+/// A file is missing or damaged, or belongs to another recording.
+pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Vec<RankFile>, TraceError> {
+    let ranks = summary::ranks(name, text)?;
+    let mut jobs: Vec<Job> = Vec::new();
+    for rank in 0..ranks {
+        let file = summary::rank_file(rank);
+        let bytes =
+            open(&file).map_err(|error| TraceError::Part { place: name.to_owned(), file: file.clone(), error })?;
+        jobs.push((file, Some(bytes), None));
+    }
+    for_each_mut(&mut jobs, options.threads, |(file, bytes, read)| {
+        *read = bytes.take().map(|bytes| decode::read(file, bytes_of(&bytes)).map_err(TraceError::from));
+    });
+    let mut files = Vec::with_capacity(jobs.len());
+    for (rank, (file, _, read)) in (0..ranks).zip(jobs) {
+        let read = read.expect("every job was done")?;
+        if (read.header.rank, read.header.ranks) != (rank, ranks) {
+            return Err(TraceError::At {
+                place: file,
+                found: format!("rank {} of {}", read.header.rank, read.header.ranks),
+                expected: format!("rank {rank} of {ranks}"),
+            });
+        }
+        files.push(read);
+    }
+    Ok(files)
+}
+
+fn program_name(name: &str, files: &[RankFile]) -> String {
+    let recorded = files.first().and_then(|file| file.header.fields.get("program"));
+    recorded.filter(|program| !program.is_empty()).cloned().unwrap_or_else(|| name.to_owned())
+}
+
+/// Which of a computation's two times counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The time that passed.
+    Wall,
+    /// The time that the thread had a processor.
+    ThreadCpu,
+}
+
+impl Clock {
+    fn of(files: &[RankFile]) -> Clock {
+        let mut hosts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for file in files {
+            let field = |key: &str| file.header.fields.get(key).map_or("", String::as_str);
+            let host = hosts.entry(field("host")).or_default();
+            *host = (host.0 + 1, field("cores").parse().unwrap_or(u64::MAX));
+        }
+        match hosts.values().any(|(ranks, cores)| ranks > cores) {
+            true => Clock::ThreadCpu,
+            false => Clock::Wall,
+        }
+    }
+}
+
+/// The communicators of all ranks. Each rank numbers its own; two of the same group are told apart by the order in
+/// which they were made, which is the same on all their ranks because making one is a collective call.
+struct Communicators {
+    members: Vec<Communicator>,
+    /// For each rank, the index of each of its own.
+    ids: Vec<Vec<u32>>,
+}
+
+impl Communicators {
+    fn of(files: &[RankFile]) -> Communicators {
+        let mut known: BTreeMap<(Members, u32), u32> = BTreeMap::new();
+        let mut all = Communicators { members: Vec::new(), ids: Vec::new() };
+        for file in files {
+            let mut times: BTreeMap<Members, u32> = BTreeMap::new();
+            let mut ids = Vec::new();
+            for communicator in &file.communicators {
+                let group = one_view(communicator);
+                let time = times.entry(group.clone()).or_default();
+                *time += 1;
+                let next = known.len() as u32;
+                let id = *known.entry((group, *time)).or_insert(next);
+                if id == next {
+                    let members = communicator.own.iter().copied().map(Rank).collect();
+                    all.members.push(Communicator { id: id as i32, members });
+                }
+                ids.push(id);
+            }
+            all.ids.push(ids);
+        }
+        all
+    }
+}
+
+/// A communicator between two groups, seen from either of them alike.
+fn one_view(members: &Members) -> Members {
+    let Members { own, remote } = members.clone();
+    if !remote.is_empty() && remote < own { Members { own: remote, remote: own } } else { Members { own, remote } }
+}
+
+/// Regions by number, from 1, in the order of their names.
+pub struct Regions(BTreeMap<String, i64>);
+
+impl Regions {
+    fn of(files: &[RankFile]) -> Regions {
+        let mut names: Vec<String> = files.iter().flat_map(lower::region_names).collect();
+        names.sort();
+        names.dedup();
+        Regions(names.into_iter().zip(1..).collect())
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+}

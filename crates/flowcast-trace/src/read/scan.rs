@@ -1,0 +1,111 @@
+//! Reading fields out of bytes: numbers, and what stands where a number should.
+
+use std::ops::Range;
+
+use crate::TraceError;
+use crate::program::SharedBytes;
+use crate::words::is_duration;
+
+/// A file's name and text while it is read.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// Name for messages.
+    pub name: &'a str,
+    /// The whole text.
+    pub text: &'a [u8],
+}
+
+impl Input<'_> {
+    /// The error at the line that holds byte `at`.
+    pub fn fault(&self, at: usize, found: impl Into<String>, expected: impl Into<String>) -> TraceError {
+        let at = at.min(self.text.len());
+        let line = memchr::memchr_iter(b'\n', &self.text[..at]).count() + 1;
+        TraceError::At { place: format!("{}:{line}", self.name), found: found.into(), expected: expected.into() }
+    }
+
+    /// The line that holds byte `at`, for messages.
+    pub fn shown(&self, at: usize) -> String {
+        let start = memchr::memrchr(b'\n', &self.text[..at.min(self.text.len())]).map_or(0, |end| end + 1);
+        let rest = &self.text[start..];
+        shown(&rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())])
+    }
+}
+
+/// A field or line for messages: short, printable, quoted.
+pub fn shown(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "the end of the line".to_owned();
+    }
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
+    format!("`{}`", text.trim_end().escape_default())
+}
+
+/// The lines of a text as byte ranges, without their ends (`\n` or `\r\n`).
+pub fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut at = from;
+    std::iter::from_fn(move || {
+        if at >= text.len() {
+            return None;
+        }
+        let start = at;
+        let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length);
+        at = end + 1;
+        let end = if end > start && text[end - 1] == b'\r' { end - 1 } else { end };
+        Some(start..end)
+    })
+}
+
+/// Seconds with at most nine decimals as whole nanoseconds, without rounding; other numbers by the library.
+/// `None` if it is no number, negative or not finite.
+#[inline]
+pub fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
+    let mut value: u64 = 0;
+    let mut point = None;
+    for (index, byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => value = value * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() && index > 0 => point = Some(index),
+            _ => return slow_nanos(text),
+        }
+        if index == 18 {
+            return slow_nanos(text);
+        }
+    }
+    const POWERS: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+    let decimals = point.map_or(0, |point| text.len() - point - 1);
+    if text.is_empty() || decimals > 9 {
+        return slow_nanos(text);
+    }
+    match value.checked_mul(POWERS[9 - decimals]) {
+        Some(nanos) => Some(nanos as f64),
+        None => slow_nanos(text),
+    }
+}
+
+#[cold]
+fn slow_nanos(text: &[u8]) -> Option<f64> {
+    let seconds: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
+    let nanos = seconds * 1e9;
+    (is_duration(nanos) && !nanos.is_sign_negative()).then_some(nanos)
+}
+
+/// Bytes as a shared owner.
+pub fn bytes_of(shared: &SharedBytes) -> &[u8] {
+    (**shared).as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_exact_to_the_nanosecond() {
+        assert_eq!(seconds_as_nanos(b"0.000058284"), Some(58284.0));
+        assert_eq!(seconds_as_nanos(b"1"), Some(1e9));
+        assert_eq!(seconds_as_nanos(b"2.5e-6"), Some(2500.0));
+        assert_eq!(seconds_as_nanos(b"0.0000000005"), Some(0.5));
+        for wrong in [&b""[..], b"-1.0", b"nan", b"inf", b"1.2.3", b".", b"abc"] {
+            assert_eq!(seconds_as_nanos(wrong), None, "{}", String::from_utf8_lossy(wrong));
+        }
+    }
+}

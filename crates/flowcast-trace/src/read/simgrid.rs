@@ -1,0 +1,508 @@
+//! SimGrid time-independent traces: actions in text, one file for each rank or one for all.
+//!
+//! Sizes are counts of a datatype; `compute` counts floating-point operations, turned into time at a fixed rate. The
+//! list file names the parts. Collectives are recorded as their ranks see them: the bytes a rank sends and receives
+//! in all, the root's (or rank 0's) being the ones that the cost formula uses.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Part;
+use super::parts::{self, content_lines, words_of};
+use super::scan::{Input, bytes_of, shown};
+use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
+use crate::link::{Parts, link};
+use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, Source};
+use crate::words::{Record, is_duration};
+use crate::{ReadOptions, TraceError};
+use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
+
+const ACTIONS: [&str; 33] = [
+    "init",
+    "finalize",
+    "compute",
+    "sleep",
+    "send",
+    "isend",
+    "recv",
+    "irecv",
+    "wait",
+    "test",
+    "waitall",
+    "sendRecv",
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "alltoall",
+    "alltoallv",
+    "gather",
+    "gatherv",
+    "allgather",
+    "allgatherv",
+    "scatter",
+    "scatterv",
+    "reducescatter",
+    "scan",
+    "exscan",
+    "comm_size",
+    "comm_split",
+    "comm_dup",
+    "location",
+    "sendrecv",
+    "reduce_scatter",
+];
+
+/// Whether the text is such a trace, or a list of its parts.
+pub fn recognises(text: &[u8]) -> bool {
+    let Some(first) = content_lines(text).next().map(|range| &text[range]) else { return false };
+    is_action(first) || parts::is_list(text)
+}
+
+pub fn is_action(line: &[u8]) -> bool {
+    let mut words = words_of(line);
+    let rank = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
+    rank && words.next().is_some_and(|word| ACTIONS.iter().any(|action| action.as_bytes() == word))
+}
+
+/// Reads the trace.
+pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+    let ranks = count_ranks(parts)?;
+    let length: usize = parts.iter().map(|(_, bytes)| bytes_of(bytes).len()).sum();
+    if ranks as usize > length {
+        return Err(TraceError::Damaged {
+            name: name.to_owned(),
+            problem: format!("found rank {} in {length} bytes, expected actions of each rank below it", ranks - 1),
+        });
+    }
+    let mut readers: Vec<RankReader> = (0..ranks).map(|rank| RankReader::new(rank, ranks)).collect();
+    let mut starts = vec![None; ranks as usize];
+    for (file, (name, bytes)) in parts.iter().enumerate() {
+        read_part(Input { name, text: bytes_of(bytes) }, file as u32, &mut readers, &mut starts)?;
+    }
+    let missing = starts.iter().position(Option::is_none);
+    if let Some(rank) = missing {
+        return Err(TraceError::Damaged {
+            name: name.to_owned(),
+            problem: format!("found no action of rank {rank}, expected actions of ranks 0 to {}", ranks - 1),
+        });
+    }
+    let source = Source {
+        names: parts.iter().map(|(name, _)| name.clone()).collect(),
+        texts: parts.iter().map(|(_, bytes)| Arc::clone(bytes)).collect(),
+        ranks: starts.into_iter().flatten().collect(),
+    };
+    let world = Communicator { id: WORLD, members: (0..ranks).map(Rank).collect() };
+    let parts = Parts {
+        name: name.rsplit('/').next().unwrap_or(name).to_owned(),
+        ranks: readers.into_iter().map(|reader| reader.builder).collect(),
+        communicators: vec![world],
+        ignored_kind: |_| "tests of a request (they never wait)".to_owned(),
+        source: Some(source),
+        threads: Vec::new(),
+    };
+    link(parts, options)
+}
+
+const WORLD: i32 = 0;
+
+/// The highest rank that begins a line, plus one.
+fn count_ranks(parts: &[Part]) -> Result<u32, TraceError> {
+    let mut ranks = 0;
+    for (name, bytes) in parts {
+        let input = Input { name, text: bytes_of(bytes) };
+        // A file of one rank is recognised by its first and last line, so that large files are not read twice.
+        for range in content_lines(input.text) {
+            ranks = ranks.max(rank_of(input, range)? + 1);
+            if parts.len() > 1 {
+                break;
+            }
+        }
+    }
+    Ok(ranks)
+}
+
+fn rank_of(input: Input<'_>, line: std::ops::Range<usize>) -> Result<u32, TraceError> {
+    let word = words_of(&input.text[line.clone()]).next().unwrap_or_default();
+    let rank = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).filter(|rank| *rank < 1 << 24);
+    rank.ok_or_else(|| input.fault(line.start, shown(word), "a rank, then an action"))
+}
+
+fn read_part(
+    input: Input<'_>,
+    file: u32,
+    readers: &mut [RankReader],
+    starts: &mut [Option<RankSource>],
+) -> Result<(), TraceError> {
+    for range in content_lines(input.text) {
+        let rank = rank_of(input, range.clone())?;
+        let ranks = readers.len();
+        let Some(reader) = readers.get_mut(rank as usize) else {
+            return Err(input.fault(
+                range.start,
+                format!("rank {rank}"),
+                format!("a rank below {ranks}, as in the first line of each part"),
+            ));
+        };
+        let start = starts[rank as usize].get_or_insert(RankSource {
+            file,
+            offset: range.start,
+            number: Rank(rank),
+            is_record: is_record_of,
+        });
+        if start.file != file {
+            return Err(input.fault(range.start, format!("rank {rank} again"), "the actions of a rank in one part"));
+        }
+        let mut words = words_of(&input.text[range.clone()]);
+        words.next();
+        let action = words.next().unwrap_or_default();
+        reader.read(action, &Arguments(words.collect())).map_err(|fault| {
+            let (found, expected) = match fault {
+                LineFault::Form(expected) => (input.shown(range.start), expected.to_owned()),
+                LineFault::Record(fault) => {
+                    let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
+                    (found.trim_start_matches("found ").to_owned(), expected.to_owned())
+                }
+            };
+            input.fault(range.start, found, expected)
+        })?;
+    }
+    Ok(())
+}
+
+fn is_record_of(line: &[u8], rank: Rank) -> bool {
+    let word = words_of(line).next().and_then(|word| std::str::from_utf8(word).ok());
+    word.and_then(|word| word.parse().ok()) == Some(rank.0)
+}
+
+enum LineFault {
+    Form(&'static str),
+    Record(RecordFault),
+}
+
+impl From<RecordFault> for LineFault {
+    fn from(fault: RecordFault) -> LineFault {
+        LineFault::Record(fault)
+    }
+}
+
+/// What stands behind the action.
+struct Arguments<'a>(Vec<&'a [u8]>);
+
+impl Arguments<'_> {
+    /// A number; traces write counts as `5e4` too.
+    fn number(&self, index: usize) -> Option<f64> {
+        let value: f64 = std::str::from_utf8(self.0.get(index)?).ok()?.parse().ok()?;
+        value.is_finite().then_some(value)
+    }
+
+    /// A whole number of at least 0.
+    fn count(&self, index: usize) -> Option<u64> {
+        self.number(index)
+            .filter(|value| *value >= 0.0 && value.fract() == 0.0 && *value < 9e15)
+            .map(|value| value as u64)
+    }
+
+    fn tag(&self, index: usize) -> Option<i32> {
+        self.number(index).filter(|value| value.fract() == 0.0 && value.abs() < 2e9).map(|value| value as i32)
+    }
+
+    /// Sum of `length` counts.
+    fn sum(&self, from: usize, length: usize) -> Option<u64> {
+        (from..from + length).try_fold(0u64, |sum, index| Some(sum.saturating_add(self.count(index)?)))
+    }
+}
+
+/// A request that a wait may wait for.
+enum Request {
+    Recv { peer: u32, tag: i32, slot: u32 },
+    Send { peer: u32, tag: i32, number: u32 },
+}
+
+struct RankReader {
+    rank: u32,
+    ranks: u32,
+    /// Bytes of the datatype that holds when an action names none.
+    unit: u64,
+    requests: VecDeque<Request>,
+    builder: RankBuilder,
+}
+
+impl RankReader {
+    fn new(rank: u32, ranks: u32) -> RankReader {
+        RankReader { rank, ranks, unit: 1, requests: VecDeque::new(), builder: RankBuilder::default() }
+    }
+
+    fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), LineFault> {
+        match action {
+            b"compute" | b"sleep" => {
+                let form = if action == b"compute" { "compute FLOPS" } else { "sleep SECONDS" };
+                let scale = if action == b"compute" { NANOS_PER_FLOP } else { 1e9 };
+                let nanos = arguments.number(0).map(|amount| amount * scale).filter(|nanos| is_duration(*nanos));
+                self.builder.compute(Time::from_nanos(nanos.ok_or(LineFault::Form(form))?));
+            }
+            b"send" | b"isend" => self.read_send(action == b"isend", arguments)?,
+            b"recv" | b"irecv" => self.read_recv(action == b"irecv", arguments)?,
+            b"wait" => self.read_wait(arguments)?,
+            b"waitall" => self.wait_all()?,
+            b"sendRecv" | b"sendrecv" => self.read_sendrecv(arguments)?,
+            b"test" => self.builder.ignored(0),
+            b"init" => {
+                self.unit = if arguments.0.is_empty() { 1 } else { 8 };
+                self.builder.nothing();
+            }
+            b"finalize" | b"comm_size" | b"comm_split" | b"comm_dup" | b"location" => self.builder.nothing(),
+            _ => self.read_collective(action, arguments)?,
+        }
+        Ok(())
+    }
+
+    /// Bytes of one element of the datatype at `index`, or of the default.
+    fn unit(&self, arguments: &Arguments<'_>, index: usize) -> Result<u64, LineFault> {
+        if index >= arguments.0.len() {
+            return Ok(self.unit);
+        }
+        let known = arguments.count(index).and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
+        known.ok_or(LineFault::Form("a datatype id from 0 to 50, or 57, in the last place"))
+    }
+
+    fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, LineFault> {
+        let rank = arguments.count(index).and_then(|rank| u32::try_from(rank).ok()).filter(|rank| *rank < self.ranks);
+        rank.ok_or(LineFault::Form(
+            "an action with a rank of the trace as its peer (any source, -1, cannot be matched)",
+        ))
+    }
+
+    fn read_send(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), LineFault> {
+        const FORM: LineFault = LineFault::Form("send DESTINATION TAG COUNT [DATATYPE]");
+        let peer = self.peer(arguments, 0)?;
+        let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else { return Err(FORM) };
+        let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
+        let number = self.builder.sends();
+        let mode = SendMode { immediate, ..EAGER };
+        self.builder.send(Rank(peer), MessageClass { size, tag, communicator: WORLD, mode }, Record::Begins)?;
+        if immediate {
+            self.requests.push_back(Request::Send { peer, tag, number });
+        }
+        Ok(())
+    }
+
+    fn read_recv(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), LineFault> {
+        let peer = self.peer(arguments, 0)?;
+        let tag = arguments.tag(1).ok_or(LineFault::Form("recv SOURCE TAG COUNT [DATATYPE]"))?;
+        if arguments.number(2).is_none() {
+            return Err(LineFault::Form("recv SOURCE TAG COUNT [DATATYPE]"));
+        }
+        self.unit(arguments, 3)?;
+        let channel = self.builder.channel(Channel { peer, tag, communicator: WORLD });
+        if immediate {
+            let slot = self.builder.irecv_waited_by_slot(channel)?;
+            self.requests.push_back(Request::Recv { peer, tag, slot });
+        } else {
+            self.builder.recv(channel, Record::Begins)?;
+        }
+        Ok(())
+    }
+
+    /// `wait SOURCE DESTINATION TAG`: a receive if this rank is the destination, else a send.
+    fn read_wait(&mut self, arguments: &Arguments<'_>) -> Result<(), LineFault> {
+        let (source, destination) = (self.peer(arguments, 0)?, self.peer(arguments, 1)?);
+        let wanted = arguments.tag(2).ok_or(LineFault::Form("wait SOURCE DESTINATION TAG"))?;
+        let own = self.rank;
+        let found = self.requests.iter().position(|request| match *request {
+            Request::Recv { peer, tag, .. } => destination == own && peer == source && tag == wanted,
+            Request::Send { peer, tag, .. } => source == own && peer == destination && tag == wanted,
+        });
+        match found.and_then(|index| self.requests.remove(index)) {
+            Some(request) => self.wait_for(&request, Record::Begins),
+            None if destination == own => Err(RecordFault::WaitWithoutReceive.into()),
+            None => Err(RecordFault::WaitWithoutSend.into()),
+        }
+    }
+
+    fn wait_for(&mut self, request: &Request, record: Record) -> Result<(), LineFault> {
+        match *request {
+            Request::Recv { slot, .. } => self.builder.wait_slot(slot, record),
+            Request::Send { number, .. } => self.builder.wait_send(number, record)?,
+        }
+        Ok(())
+    }
+
+    fn wait_all(&mut self) -> Result<(), LineFault> {
+        let mut record = Record::Begins;
+        while let Some(request) = self.requests.pop_front() {
+            self.wait_for(&request, record)?;
+            record = Record::Continues;
+        }
+        if record == Record::Begins {
+            self.builder.nothing();
+        }
+        Ok(())
+    }
+
+    fn read_sendrecv(&mut self, arguments: &Arguments<'_>) -> Result<(), LineFault> {
+        const FORM: LineFault = LineFault::Form("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
+        let (to, from) = (self.peer(arguments, 1)?, self.peer(arguments, 3)?);
+        let count = arguments.count(0).ok_or(FORM)?;
+        arguments.count(2).ok_or(FORM)?;
+        let size = Bytes(count.saturating_mul(self.unit(arguments, 4)?));
+        let number = self.builder.sends();
+        let mode = SendMode { immediate: true, ..EAGER };
+        let class = MessageClass { size, tag: SENDRECV_TAG, communicator: WORLD, mode };
+        self.builder.send(Rank(to), class, Record::Begins)?;
+        let channel = self.builder.channel(Channel { peer: from, tag: SENDRECV_TAG, communicator: WORLD });
+        self.builder.recv(channel, Record::Continues)?;
+        Ok(self.builder.wait_send(number, Record::Continues)?)
+    }
+
+    fn read_collective(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), LineFault> {
+        let spec = self.collective(action, arguments)?;
+        let call = CallRecord {
+            op: spec.op,
+            communicator: WORLD,
+            mode: CollectiveMode::Blocking,
+            is_root: spec.root == self.rank,
+            root: None,
+            send: Bytes(spec.send),
+            recv: Bytes(spec.recv),
+        };
+        self.builder.collective(call)?;
+        if spec.flops > 0.0 {
+            self.builder.compute_further(Time::from_nanos(spec.flops * NANOS_PER_FLOP));
+        }
+        Ok(())
+    }
+
+    fn collective(&self, action: &[u8], arguments: &Arguments<'_>) -> Result<Spec, LineFault> {
+        use CollectiveOp::*;
+        let ranks = u64::from(self.ranks);
+        let n = self.ranks as usize;
+        let is_root = |root: u32| u64::from(root == self.rank);
+        let spec = |op, root, send, recv, flops| Spec { op, root, send, recv, flops };
+        let form = LineFault::Form;
+        match action {
+            b"barrier" => Ok(spec(Barrier, 0, 0, 0, 0.0)),
+            b"bcast" => {
+                let count = arguments.count(0).ok_or(form("bcast COUNT [ROOT [DATATYPE]]"))?;
+                let bytes = count.saturating_mul(self.unit(arguments, 2)?);
+                Ok(spec(Bcast, self.root(arguments, 1)?, bytes, bytes, 0.0))
+            }
+            b"reduce" | b"allreduce" | b"scan" | b"exscan" => {
+                const FORM: &str = "a reduction: COUNT FLOPS [ROOT (reduce only)] [DATATYPE]";
+                let (Some(count), Some(flops)) = (arguments.count(0), arguments.number(1)) else {
+                    return Err(form(FORM));
+                };
+                let (root, unit) = if action == b"reduce" { (self.root(arguments, 2)?, 3) } else { (0, 2) };
+                let bytes = count.saturating_mul(self.unit(arguments, unit)?);
+                let op = match action {
+                    b"reduce" => Reduce,
+                    b"allreduce" => Allreduce,
+                    _ => Scan,
+                };
+                if !is_duration(flops * NANOS_PER_FLOP) {
+                    return Err(form(FORM));
+                }
+                Ok(spec(op, root, bytes, bytes, flops))
+            }
+            b"alltoall" | b"allgather" => {
+                let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
+                    return Err(form("alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]"));
+                };
+                let send = send.saturating_mul(self.unit(arguments, 2)?);
+                let recv = recv.saturating_mul(self.unit(arguments, 3)?).saturating_mul(ranks);
+                if action == b"allgather" {
+                    return Ok(spec(Allgather, 0, send, recv, 0.0));
+                }
+                Ok(spec(Alltoall, 0, send.saturating_mul(ranks), recv, 0.0))
+            }
+            b"gather" | b"scatter" => {
+                let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
+                    return Err(form("gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]"));
+                };
+                let root = self.root(arguments, 2)?;
+                let send = send.saturating_mul(self.unit(arguments, 3)?);
+                let recv = recv.saturating_mul(self.unit(arguments, 4)?);
+                let all = ranks * is_root(root);
+                if action == b"gather" {
+                    return Ok(spec(Gather, root, send, recv.saturating_mul(all), 0.0));
+                }
+                Ok(spec(Scatter, root, send.saturating_mul(all), recv, 0.0))
+            }
+            b"alltoallv" => {
+                const FORM: &str =
+                    "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]";
+                let (Some(send), Some(recv)) = (arguments.sum(1, n), arguments.sum(n + 2, n)) else {
+                    return Err(form(FORM));
+                };
+                let send = send.saturating_mul(self.unit(arguments, 2 * n + 2)?);
+                let recv = recv.saturating_mul(self.unit(arguments, 2 * n + 3)?);
+                Ok(spec(Alltoallv, 0, send, recv, 0.0))
+            }
+            b"gatherv" | b"allgatherv" => {
+                const FORM: &str = "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]";
+                let (Some(send), Some(recv)) = (arguments.count(0), arguments.sum(1, n)) else {
+                    return Err(form(FORM));
+                };
+                let (root, unit) =
+                    if action == b"gatherv" { (self.root(arguments, n + 1)?, n + 2) } else { (0, n + 1) };
+                let send = send.saturating_mul(self.unit(arguments, unit)?);
+                let recv = recv.saturating_mul(self.unit(arguments, unit + 1)?);
+                if action == b"gatherv" {
+                    return Ok(spec(Gatherv, root, send, recv * is_root(root), 0.0));
+                }
+                Ok(spec(Allgatherv, 0, send, recv, 0.0))
+            }
+            b"scatterv" => {
+                const FORM: &str = "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]";
+                let (Some(send), Some(recv)) = (arguments.sum(0, n), arguments.count(n)) else {
+                    return Err(form(FORM));
+                };
+                let root = self.root(arguments, n + 1)?;
+                let send = send.saturating_mul(self.unit(arguments, n + 2)?) * is_root(root);
+                Ok(spec(Scatterv, root, send, recv.saturating_mul(self.unit(arguments, n + 3)?), 0.0))
+            }
+            b"reducescatter" | b"reduce_scatter" => {
+                const FORM: &str = "reducescatter COUNTS FLOPS [DATATYPE]";
+                let (Some(all), Some(flops)) = (arguments.sum(0, n), arguments.number(n)) else {
+                    return Err(form(FORM));
+                };
+                let unit = self.unit(arguments, n + 1)?;
+                let own = arguments.count(self.rank as usize).unwrap_or(0).saturating_mul(unit);
+                if !is_duration(flops * NANOS_PER_FLOP) {
+                    return Err(form(FORM));
+                }
+                Ok(spec(ReduceScatter, 0, all.saturating_mul(unit), own, flops))
+            }
+            _ => Err(form("an action of the time-independent trace, such as compute, send, irecv, waitall or bcast")),
+        }
+    }
+
+    /// The root at `index`, 0 if there is none.
+    fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, LineFault> {
+        if index < arguments.0.len() { self.peer(arguments, index) } else { Ok(0) }
+    }
+}
+
+/// A collective as its action describes it.
+struct Spec {
+    op: CollectiveOp,
+    root: u32,
+    send: u64,
+    recv: u64,
+    flops: f64,
+}
+
+/// The traces give no tag to a combined send and receive; no other message has this one.
+const SENDRECV_TAG: i32 = i32::MIN;
+
+/// A host of 1 Gflop/s, as the recording uses.
+const NANOS_PER_FLOP: f64 = 1.0;
+
+/// Bytes of a predefined datatype, in SimGrid's numbering.
+fn datatype_bytes(id: usize) -> Option<u64> {
+    const BYTES: [u64; 51] = [
+        8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8, 8, 16, 16, 8, 8,
+        32, 8, 16, 4, 4, 8, 16, 8, 16, 32, 1, 2, 4, 8, 16, 8,
+    ];
+    if id == 57 { Some(1) } else { BYTES.get(id).copied() }
+}

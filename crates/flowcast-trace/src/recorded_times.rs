@@ -1,0 +1,176 @@
+//! What a recorded run took.
+//!
+//! Ranks have clocks of their own, so a span is measured on one rank and never from one rank to another. What the
+//! recorder costs, 50 to 150 ns a call, is in the times.
+
+use std::collections::BTreeMap;
+
+use crate::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
+use flowcast_recording::decode::{Call, Item, RankFile};
+use flowcast_recording::operation;
+use flowcast_recording::summary::known_functions;
+use flowcast_recording::table::Function;
+use flowcast_units::Time;
+
+/// What the run took.
+pub fn measured(files: &[RankFile]) -> RunTimes {
+    let known = known_functions();
+    let mut times = RunTimes::of_ranks(files.len());
+    for (rank, file) in files.iter().enumerate() {
+        let span = of_rank(file, &known, &mut times);
+        times.total = times.total.max(span.whole);
+        times.communication[rank] = span.communication;
+        times.computation[rank] = span.whole - span.communication;
+    }
+    times
+}
+
+/// What the processor worked between MPI's calls, by rank: thread CPU time, which does not grow where ranks take turns.
+pub fn worked(files: &[RankFile]) -> Vec<Time> {
+    let known = known_functions();
+    let worked = |file: &RankFile| {
+        let calls = file.items[between(file, &known)].iter().map(|item| match item {
+            Item::Call(call) => call.cpu.min(call.burst),
+            Item::Polls(polls) => polls.burst,
+            Item::Off(_) => 0,
+        });
+        nanos(calls.sum())
+    };
+    files.iter().map(worked).collect()
+}
+
+struct Span {
+    whole: Time,
+    communication: Time,
+}
+
+/// The items behind `MPI_Init` up to `MPI_Finalize`, both left out.
+fn between(file: &RankFile, known: &BTreeMap<String, Function>) -> std::ops::Range<usize> {
+    let kind_at = |item: &Item| match item {
+        Item::Call(call) => kind(file, known, call),
+        _ => "",
+    };
+    let first = file.items.iter().position(|item| kind_at(item) == "init").map_or(0, |at| at + 1);
+    let last = file.items.iter().rposition(|item| kind_at(item) == "finalize").unwrap_or(file.items.len());
+    first..last.max(first)
+}
+
+fn kind<'a>(file: &RankFile, known: &'a BTreeMap<String, Function>, call: &Call) -> &'a str {
+    known.get(name(file, call)).map_or("other", |function| function.kind.as_str())
+}
+
+fn name<'a>(file: &'a RankFile, call: &Call) -> &'a str {
+    &file.functions[file.signatures[call.signature as usize][0] as usize]
+}
+
+fn of_rank(file: &RankFile, known: &BTreeMap<String, Function>, times: &mut RunTimes) -> Span {
+    let range = between(file, known);
+    let begin_of = |item: &Item| match item {
+        Item::Call(call) => Some(call.begin),
+        _ => None,
+    };
+    let end_of = |item: &Item| match item {
+        Item::Call(call) => Some(call.begin.saturating_add(call.time)),
+        _ => None,
+    };
+    let begin = file.items[..range.start].iter().rev().find_map(end_of).unwrap_or(0);
+    let last = || file.items[range.clone()].iter().rev().find_map(end_of);
+    let end = file.items.get(range.end).and_then(begin_of).or_else(last).unwrap_or(begin);
+    let mut regions = OpenRegions::default();
+    let mut communication = 0;
+    for item in &file.items[range] {
+        match item {
+            Item::Call(call) => {
+                communication += call.time;
+                times.add_call(call_type(name(file, call), kind(file, known, call)), nanos(call.time));
+                mark(&mut regions, file, call, kind(file, known, call));
+            }
+            Item::Polls(polls) => {
+                communication += polls.time;
+                times.add_call(RECEIVING, nanos(polls.time));
+            }
+            Item::Off(_) => {}
+        }
+    }
+    regions.sums().iter().for_each(|(name, time)| times.add_region(name, *time));
+    Span { whole: nanos(end.saturating_sub(begin)), communication: nanos(communication) }
+}
+
+fn mark(regions: &mut OpenRegions, file: &RankFile, call: &Call, kind: &str) {
+    let words = &file.signatures[call.signature as usize];
+    if kind != "pcontrol" || words.len() < 3 {
+        return;
+    }
+    if words[1] > 0 {
+        regions.begin(&flowcast_recording::region_name(file, words), nanos(call.begin));
+    } else {
+        regions.end(nanos(call.begin));
+    }
+}
+
+/// The types that a replay tells apart.
+fn call_type(function: &str, kind: &str) -> &'static str {
+    match kind {
+        "send" | "ssend" | "isend" | "issend" => SENDING,
+        "recv" | "mrecv" | "irecv" | "imrecv" | "sendrecv" | "start" | "startall" | "request-free" | "cancel" => {
+            RECEIVING
+        }
+        kind if kind.starts_with("wait") || kind.starts_with("test") || kind.ends_with("probe") => RECEIVING,
+        _ => operation(function).map_or(OTHER, |op| op.name()),
+    }
+}
+
+fn nanos(nanos: u64) -> Time {
+    Time::from_nanos(nanos as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(signature: u32, begin: u64, burst: u64, time: u64) -> Item {
+        Item::Call(Call { thread: 0, signature, begin, burst, cpu: burst / 2, time })
+    }
+
+    /// Init 0..100, region "a" from 110: Send 130..150, Bcast 160..200, end at 210, Finalize at 230.
+    fn file() -> RankFile {
+        let functions = ["Init", "Pcontrol", "Send", "Bcast", "Finalize"].map(String::from).to_vec();
+        let signatures =
+            vec![vec![0], vec![1, 1, 1], vec![2, 0, 1, 7, 8], vec![3, 0, 0, 4, 0], vec![1, -1, 1], vec![4]];
+        let items = vec![
+            call(0, 0, 0, 100),
+            call(1, 110, 10, 0),
+            call(2, 130, 20, 20),
+            call(3, 160, 10, 40),
+            call(4, 210, 10, 0),
+            call(5, 230, 20, 500),
+        ];
+        RankFile { functions, signatures, items, names: vec!["a".into()], ended: true, ..RankFile::default() }
+    }
+
+    #[test]
+    fn times_lie_between_init_and_finalize_and_are_told_apart_by_call_and_region() {
+        let mut slow = file();
+        slow.items.insert(4, call(2, 210, 0, 1000));
+        for item in &mut slow.items[5..] {
+            if let Item::Call(call) = item {
+                call.begin += 1000;
+            }
+        }
+        let times = measured(&[file(), slow]);
+        assert_eq!(times.total, nanos(1130));
+        assert_eq!(times.communication, [nanos(60), nanos(1060)]);
+        assert_eq!(times.computation, [nanos(70), nanos(70)]);
+        assert_eq!(times.calls[SENDING], nanos(1040));
+        assert_eq!(times.calls["Bcast"], nanos(80));
+        assert_eq!(times.regions["a"], nanos(1100));
+        assert_eq!(worked(&[file()]), [nanos(25)]);
+    }
+
+    #[test]
+    fn a_rank_that_was_killed_counts_to_its_last_call() {
+        let mut cut = file();
+        cut.items.truncate(4);
+        assert_eq!(measured(&[cut]).total, nanos(100));
+    }
+}

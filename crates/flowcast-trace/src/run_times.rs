@@ -1,0 +1,106 @@
+//! What a run of a program took: in all, by rank, by type of call, by region. Measured and predicted runs have the same
+//! form, so that they can be compared.
+
+use std::collections::BTreeMap;
+
+use flowcast_units::Time;
+
+/// Sends of all kinds, immediate ones too.
+pub const SENDING: &str = "sends";
+/// Receives, waits, tests and probes.
+pub const RECEIVING: &str = "receives and waits";
+/// What no replay has a model for: making communicators, files, one-sided operations.
+pub const OTHER: &str = "other calls";
+
+/// What a run took.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunTimes {
+    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`, on the rank where that took longest.
+    pub total: Time,
+    /// Time in MPI's calls, by rank.
+    pub communication: Vec<Time>,
+    /// The rest, by rank.
+    pub computation: Vec<Time>,
+    /// Time in each type of call, all ranks together.
+    pub calls: BTreeMap<String, Time>,
+    /// Time in each region, on the rank that spent longest in it.
+    pub regions: BTreeMap<String, Time>,
+}
+
+impl RunTimes {
+    /// Of so many ranks that have done nothing.
+    pub fn of_ranks(ranks: usize) -> RunTimes {
+        RunTimes { communication: vec![Time::ZERO; ranks], computation: vec![Time::ZERO; ranks], ..RunTimes::default() }
+    }
+
+    /// Adds to a type of call.
+    pub fn add_call(&mut self, call: &str, time: Time) {
+        match self.calls.get_mut(call) {
+            Some(sum) => *sum += time,
+            None => drop(self.calls.insert(call.to_owned(), time)),
+        }
+    }
+
+    /// A rank's time in a region; the longest of all ranks stays.
+    pub fn add_region(&mut self, region: &str, time: Time) {
+        let longest = self.regions.entry(region.to_owned()).or_default();
+        *longest = (*longest).max(time);
+    }
+}
+
+/// Time that one rank spends in its regions, which may lie in each other.
+#[derive(Debug, Clone, Default)]
+pub struct OpenRegions {
+    open: Vec<(String, Time)>,
+    sums: BTreeMap<String, Time>,
+}
+
+impl OpenRegions {
+    /// A region begins.
+    pub fn begin(&mut self, name: &str, now: Time) {
+        self.open.push((name.to_owned(), now));
+    }
+
+    /// The region that began last ends.
+    pub fn end(&mut self, now: Time) {
+        if let Some((name, begun)) = self.open.pop() {
+            *self.sums.entry(name).or_default() += now - begun;
+        }
+    }
+
+    /// What each region took; regions that are still open do not count.
+    pub fn sums(&self) -> &BTreeMap<String, Time> {
+        &self.sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_in_each_other_end_in_reverse_and_sum_up() {
+        let at = Time::from_micros;
+        let mut regions = OpenRegions::default();
+        regions.begin("outer", at(1.0));
+        regions.begin("inner", at(2.0));
+        regions.end(at(4.0));
+        regions.begin("inner", at(5.0));
+        regions.end(at(6.0));
+        regions.end(at(10.0));
+        regions.end(at(11.0));
+        regions.begin("open", at(12.0));
+        assert_eq!(*regions.sums(), BTreeMap::from([("inner".into(), at(3.0)), ("outer".into(), at(9.0))]));
+    }
+
+    #[test]
+    fn a_region_takes_as_long_as_on_its_slowest_rank() {
+        let mut times = RunTimes::of_ranks(2);
+        times.add_region("solve", Time::from_micros(3.0));
+        times.add_region("solve", Time::from_micros(2.0));
+        times.add_call("Bcast", Time::from_micros(1.0));
+        times.add_call("Bcast", Time::from_micros(1.0));
+        assert_eq!(times.regions["solve"], Time::from_micros(3.0));
+        assert_eq!(times.calls["Bcast"], Time::from_micros(2.0));
+    }
+}

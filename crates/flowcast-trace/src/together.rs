@@ -1,0 +1,140 @@
+//! Several programs as one: their ranks one behind the other, and nothing between them.
+
+use super::TraceError;
+use super::program::{CollectiveCall, Communicator, IgnoredRecords, Program, RankSource, Source, Stream, StreamWords};
+use super::words::{self, MAX_PAYLOAD, Op, Record};
+use flowcast_units::{Bytes, Rank};
+
+/// What the numbers of a program begin at in the whole.
+#[derive(Debug, Clone, Copy)]
+struct Offsets {
+    rank: u32,
+    slot: u32,
+    class: u32,
+    call: u32,
+    communicator: u32,
+    instance: u32,
+    event: u32,
+    access: u32,
+}
+
+/// Joins programs that run at once.
+///
+/// # Errors
+/// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has strands.
+pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
+    let mut whole = Program {
+        name: programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(" and "),
+        streams: Vec::new(),
+        slots: 0,
+        classes: Vec::new(),
+        calls: Vec::new(),
+        communicators: Vec::new(),
+        instances: Vec::new(),
+        self_messages: false,
+        events: Vec::new(),
+        accesses: Vec::new(),
+        bytes: Bytes(0),
+        ignored: Vec::new(),
+        source: sources(programs),
+        threads: Vec::new(),
+        strands: Vec::new(),
+    };
+    if programs.iter().any(|program| !program.strands.is_empty()) {
+        return Err(TraceError::Limit("programs whose immediate collectives are expanded, which run alone only"));
+    }
+    let have_threads = programs.iter().any(|program| program.has_threads());
+    let mut task = 0;
+    for program in programs {
+        let from = Offsets {
+            rank: whole.streams.len() as u32,
+            slot: whole.slots,
+            class: whole.classes.len() as u32,
+            call: whole.calls.len() as u32,
+            communicator: whole.communicators.len() as u32,
+            instance: whole.instances.len() as u32,
+            event: whole.events.len() as u32,
+            access: whole.accesses.len() as u32,
+        };
+        if have_threads {
+            let ranks = (0..program.ranks() as u32).map(Rank);
+            whole.threads.extend(ranks.map(|rank| (task + program.task(rank), program.thread(rank))));
+        }
+        task += program.threads_of_tasks().len() as u32;
+        append(&mut whole, program, from)?;
+    }
+    Ok(whole)
+}
+
+const TOO_MANY: TraceError = TraceError::Limit("more messages, calls or events together than can be numbered");
+
+fn append(whole: &mut Program, program: &Program, from: Offsets) -> Result<(), TraceError> {
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        let words = StreamWords::Owned(renumbered(program.words(rank), from));
+        let first_slot = program.first_slot(rank).checked_add(from.slot).ok_or(TOO_MANY)?;
+        whole.streams.push(Stream { words, first_slot });
+    }
+    let member = |rank: Rank| Rank(rank.0 + from.rank);
+    let communicator = |known: &Communicator| Communicator {
+        id: known.id,
+        members: known.members.iter().map(|rank| member(*rank)).collect(),
+    };
+    let call = |call: &CollectiveCall| CollectiveCall {
+        communicator: call.communicator + from.communicator,
+        root: call.root.map(member),
+        ..*call
+    };
+    whole.slots = whole.slots.checked_add(program.slots).ok_or(TOO_MANY)?;
+    whole.classes.extend_from_slice(&program.classes);
+    whole.calls.extend(program.calls.iter().map(call));
+    whole.communicators.extend(program.communicators.iter().map(communicator));
+    whole.instances.extend(program.instances.iter().map(|index| index + from.communicator));
+    whole.events.extend_from_slice(&program.events);
+    whole.accesses.extend(program.accesses.iter().map(|access| access.moved(from.rank)));
+    whole.self_messages |= program.self_messages;
+    whole.bytes = Bytes(whole.bytes.0.saturating_add(program.bytes.0));
+    program.ignored.iter().for_each(|ignored| add_ignored(&mut whole.ignored, ignored));
+    let numbered = whole.classes.len().max(whole.calls.len()).max(whole.events.len()).max(whole.accesses.len());
+    if numbered > MAX_PAYLOAD as usize { Err(TOO_MANY) } else { Ok(()) }
+}
+
+fn add_ignored(all: &mut Vec<IgnoredRecords>, more: &IgnoredRecords) {
+    match all.iter_mut().find(|known| known.kind == more.kind) {
+        Some(known) => known.count += more.count,
+        None => all.push(more.clone()),
+    }
+}
+
+fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
+    let mut whole = Vec::with_capacity(words.len());
+    let mut at = 0;
+    while let Some((op, next)) = words::decode(words, at) {
+        let record = if words::continues(words, at) { Record::Continues } else { Record::Begins };
+        let op = match op {
+            Op::Send { class, slot } => Op::Send { class: class + from.class, slot: slot.wrapping_add(from.slot) },
+            Op::Collective { call, instance } => {
+                Op::Collective { call: call + from.call, instance: instance + from.instance }
+            }
+            Op::WaitCollective(instance) => Op::WaitCollective(instance + from.instance),
+            Op::Event(event) => Op::Event(event + from.event),
+            Op::Access(access) => Op::Access(access + from.access),
+            other => other,
+        };
+        words::push(&mut whole, op, record);
+        at = next;
+    }
+    whole
+}
+
+/// Where the records stand, if that is known of all programs.
+fn sources(programs: &[&Program]) -> Option<Source> {
+    let mut whole = Source { names: Vec::new(), texts: Vec::new(), ranks: Vec::new() };
+    for program in programs {
+        let source = program.source.as_ref()?;
+        let first = whole.names.len() as u32;
+        whole.names.extend_from_slice(&source.names);
+        whole.texts.extend(source.texts.iter().cloned());
+        whole.ranks.extend(source.ranks.iter().map(|rank| RankSource { file: rank.file + first, ..*rank }));
+    }
+    Some(whole)
+}

@@ -1,0 +1,477 @@
+//! Times, sizes, rates, ranks and nodes as types of their own.
+//!
+//! No bare number crosses a function boundary in this library. A [`Time`] holds nanoseconds in an `f64`: whole
+//! nanoseconds below 2^53 (104 days) are exact, so times that another tool counts in nanoseconds compare equal here
+//! when they are equal there, and model times that fall between two nanoseconds lose nothing. Text always carries
+//! its unit; a bare number where a unit belongs is an error.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+use thiserror::Error;
+
+mod collective_op;
+#[cfg(feature = "serde")]
+mod serialised;
+
+pub use collective_op::CollectiveOp;
+
+/// A text that does not name a quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("found `{found}`, expected {expected}")]
+pub struct UnitError {
+    /// The text as given.
+    pub found: String,
+    /// What would have been right, with an example.
+    pub expected: &'static str,
+}
+
+/// A point in time or a duration; ordered totally, never NaN.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Time(f64);
+
+impl Time {
+    /// The beginning.
+    pub const ZERO: Time = Time(0.0);
+
+    /// From nanoseconds; `nanos` must be a number.
+    #[inline]
+    pub const fn from_nanos(nanos: f64) -> Time {
+        Time(nanos)
+    }
+
+    /// From microseconds.
+    #[inline]
+    pub fn from_micros(micros: f64) -> Time {
+        Time(micros * 1e3)
+    }
+
+    /// From seconds.
+    #[inline]
+    pub fn from_seconds(seconds: f64) -> Time {
+        Time(seconds * 1e9)
+    }
+
+    /// In nanoseconds.
+    #[inline]
+    pub const fn as_nanos(self) -> f64 {
+        self.0
+    }
+
+    /// In microseconds.
+    #[inline]
+    pub fn as_micros(self) -> f64 {
+        self.0 / 1e3
+    }
+
+    /// In seconds.
+    #[inline]
+    pub fn as_seconds(self) -> f64 {
+        self.0 / 1e9
+    }
+
+    /// The later of two.
+    #[inline]
+    pub fn max(self, other: Time) -> Time {
+        if other.0 > self.0 { other } else { self }
+    }
+
+    /// The earlier of two.
+    #[inline]
+    pub fn min(self, other: Time) -> Time {
+        if other.0 < self.0 { other } else { self }
+    }
+
+    /// Reads `4.7us`, `2 ms`, `1e-3s`, `20ns`.
+    ///
+    /// # Errors
+    /// A missing or unknown unit, or a number that is negative or not finite.
+    pub fn parse(text: &str) -> Result<Time, UnitError> {
+        const UNITS: [Unit; 5] = [("ns", 1.0, 0), ("us", 1.0, 3), ("µs", 1.0, 3), ("ms", 1.0, 6), ("s", 1.0, 9)];
+        parse_scaled(text, &UNITS, "a time with its unit, such as 4.7us (ns, us, ms, s)").map(Time)
+    }
+}
+
+impl Eq for Time {}
+
+impl Ord for Time {
+    #[inline]
+    fn cmp(&self, other: &Time) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Time {
+    #[inline]
+    fn partial_cmp(&self, other: &Time) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    #[inline]
+    fn add(self, other: Time) -> Time {
+        Time(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Time {
+    #[inline]
+    fn add_assign(&mut self, other: Time) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Time {
+    type Output = Time;
+    #[inline]
+    fn sub(self, other: Time) -> Time {
+        Time(self.0 - other.0)
+    }
+}
+
+impl Mul<f64> for Time {
+    type Output = Time;
+    #[inline]
+    fn mul(self, factor: f64) -> Time {
+        Time(self.0 * factor)
+    }
+}
+
+impl Sum for Time {
+    fn sum<I: Iterator<Item = Time>>(times: I) -> Time {
+        times.fold(Time::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Time {
+    /// In the unit that fits the magnitude; reading the text back gives the same time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const STEPS: [(&str, usize); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
+        let fits = |exponent: usize| self.0.abs() >= 10f64.powi(exponent as i32) || (self.0 == 0.0 && exponent == 3);
+        let (unit, exponent) = STEPS.into_iter().find(|(_, exponent)| fits(*exponent)).unwrap_or(("ns", 0));
+        write!(f, "{}{unit}", decimal_text(self.0, exponent))
+    }
+}
+
+/// A time shown to people: four significant digits and a fitting unit.
+#[derive(Debug, Clone, Copy)]
+pub struct Rounded(pub Time);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        let (scaled, unit) = match nanos.abs() {
+            n if n >= 1e9 => (nanos / 1e9, "s"),
+            n if n >= 1e6 => (nanos / 1e6, "ms"),
+            n if n >= 1e3 => (nanos / 1e3, "us"),
+            _ => (nanos, "ns"),
+        };
+        let decimals = match scaled.abs() {
+            s if s >= 1000.0 || s == 0.0 => 0,
+            s if s >= 100.0 => 1,
+            s if s >= 10.0 => 2,
+            _ => 3,
+        };
+        f.pad(&format!("{scaled:.decimals$} {unit}"))
+    }
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// Reads `8192B`, `4MB`, `64KiB`.
+    ///
+    /// # Errors
+    /// A missing or unknown unit, or a number that is not a whole, non-negative number of bytes.
+    pub fn parse(text: &str) -> Result<Bytes, UnitError> {
+        const EXPECTED: &str = "a size with its unit, such as 64KiB or 4MB (B, kB, MB, GB, KiB, MiB, GiB)";
+        let bytes = parse_scaled(text, &BYTE_UNITS, EXPECTED)?;
+        if bytes.fract() != 0.0 || bytes > 9e15 {
+            return Err(UnitError { found: text.to_owned(), expected: "a whole number of bytes below 9e15" });
+        }
+        Ok(Bytes(bytes as u64))
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const STEPS: [(u64, &str); 6] = [
+            (1 << 30, "GiB"),
+            (1_000_000_000, "GB"),
+            (1 << 20, "MiB"),
+            (1_000_000, "MB"),
+            (1 << 10, "KiB"),
+            (1_000, "kB"),
+        ];
+        match STEPS.iter().find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale)) {
+            Some((scale, unit)) => write!(f, "{}{unit}", self.0 / scale),
+            None => write!(f, "{}B", self.0),
+        }
+    }
+}
+
+/// Bytes per second; 0 stands for infinite where a format says so.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Rate(f64);
+
+impl Rate {
+    /// From bytes per second.
+    pub const fn from_bytes_per_second(rate: f64) -> Rate {
+        Rate(rate)
+    }
+
+    /// From Dimemas' megabytes (2^20 bytes) per second.
+    pub fn from_mebibytes_per_second(rate: f64) -> Rate {
+        Rate(rate * 1_048_576.0)
+    }
+
+    /// In bytes per second.
+    pub const fn as_bytes_per_second(self) -> f64 {
+        self.0
+    }
+
+    /// How long `bytes` take; an infinite rate (0) takes no time.
+    #[inline]
+    pub fn time_for(self, bytes: Bytes) -> Time {
+        if self.0 == 0.0 { Time::ZERO } else { Time(bytes.0 as f64 * 1e9 / self.0) }
+    }
+
+    /// Reads `112.2MB/s`, `1Gbit/s`, `87.5MiB/s`.
+    ///
+    /// # Errors
+    /// A missing or unknown unit, or a number that is negative or not finite.
+    pub fn parse(text: &str) -> Result<Rate, UnitError> {
+        const UNITS: [Unit; 11] = [
+            ("Gbit/s", 0.125, 9),
+            ("Mbit/s", 0.125, 6),
+            ("kbit/s", 0.125, 3),
+            ("bit/s", 0.125, 0),
+            ("GiB/s", 1_073_741_824.0, 0),
+            ("MiB/s", 1_048_576.0, 0),
+            ("KiB/s", 1024.0, 0),
+            ("GB/s", 1.0, 9),
+            ("MB/s", 1.0, 6),
+            ("kB/s", 1.0, 3),
+            ("B/s", 1.0, 0),
+        ];
+        parse_scaled(text, &UNITS, "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)")
+            .map(Rate)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}MB/s", decimal_text(self.0, 6))
+    }
+}
+
+/// Time per byte: the `G` of LogGP, the inverse of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct TimePerByte(f64);
+
+impl TimePerByte {
+    /// From nanoseconds per byte.
+    pub const fn from_nanos(nanos: f64) -> TimePerByte {
+        TimePerByte(nanos)
+    }
+
+    /// From microseconds per byte.
+    pub fn from_micros(micros: f64) -> TimePerByte {
+        TimePerByte(micros * 1e3)
+    }
+
+    /// In nanoseconds per byte.
+    pub const fn as_nanos(self) -> f64 {
+        self.0
+    }
+
+    /// In microseconds per byte.
+    pub fn as_micros(self) -> f64 {
+        self.0 / 1e3
+    }
+
+    /// How long `bytes` take.
+    #[inline]
+    pub fn time_for(self, bytes: Bytes) -> Time {
+        Time(self.0 * bytes.0 as f64)
+    }
+
+    /// The inverse of a rate; an infinite rate (0) gives 0.
+    pub fn from_rate(rate: Rate) -> TimePerByte {
+        TimePerByte(if rate.0 == 0.0 { 0.0 } else { 1e9 / rate.0 })
+    }
+
+    /// The inverse: bytes per second, 0 (infinite) for 0.
+    pub fn rate(self) -> Rate {
+        Rate(if self.0 == 0.0 { 0.0 } else { 1e9 / self.0 })
+    }
+
+    /// Reads `0.00103us/B`, `1.03ns/B`.
+    ///
+    /// # Errors
+    /// A missing or unknown unit, or a number that is negative or not finite.
+    pub fn parse(text: &str) -> Result<TimePerByte, UnitError> {
+        const UNITS: [Unit; 3] = [("ns/B", 1.0, 0), ("us/B", 1.0, 3), ("s/B", 1.0, 9)];
+        parse_scaled(text, &UNITS, "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)").map(TimePerByte)
+    }
+}
+
+impl fmt::Display for TimePerByte {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ns/B", self.0)
+    }
+}
+
+/// A process of a message-passing program, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u32);
+
+impl Rank {
+    /// As an index into per-rank tables.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A node (computer) of a cluster, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node(pub u32);
+
+impl Node {
+    /// As an index into per-node tables.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A unit: its name, and its value as factor · 10^exponent. The decimal exponent is applied to the text, so that
+/// `4.7us` is the double nearest to 4700 and not 4.7 rounded and then scaled.
+type Unit = (&'static str, f64, i32);
+
+const BYTE_UNITS: [Unit; 8] = [
+    ("KiB", 1024.0, 0),
+    ("MiB", 1_048_576.0, 0),
+    ("GiB", 1_073_741_824.0, 0),
+    ("kB", 1.0, 3),
+    ("KB", 1.0, 3),
+    ("MB", 1.0, 6),
+    ("GB", 1.0, 9),
+    ("B", 1.0, 0),
+];
+
+fn parse_scaled(text: &str, units: &[Unit], expected: &'static str) -> Result<f64, UnitError> {
+    let fail = || UnitError { found: text.to_owned(), expected };
+    let trimmed = text.trim();
+    // Units end in each other (`s` in `us`): the right one leaves a number in front of it.
+    let (number, factor, exponent) = units
+        .iter()
+        .filter_map(|(unit, factor, exponent)| Some((trimmed.strip_suffix(unit)?.trim_end(), *factor, *exponent)))
+        .find(|(number, ..)| number.ends_with(|c: char| c.is_ascii_digit() || c == '.'))
+        .ok_or_else(fail)?;
+    let value = scaled_decimal(number, exponent).ok_or_else(fail)? * factor;
+    if value.is_finite() && !value.is_sign_negative() { Ok(value) } else { Err(fail()) }
+}
+
+/// `number` · 10^`exponent`, rounded once.
+fn scaled_decimal(number: &str, exponent: i32) -> Option<f64> {
+    let (mantissa, own) = match number.split_once(['e', 'E']) {
+        Some((mantissa, own)) => (mantissa, own.parse::<i32>().ok()?),
+        None => (number, 0),
+    };
+    format!("{mantissa}e{}", own.checked_add(exponent)?).parse().ok()
+}
+
+/// `value` / 10^`exponent` as text that reads back to `value`: the shortest digits of the value itself with the point
+/// moved, because a division would add digits of its own.
+fn decimal_text(value: f64, exponent: usize) -> String {
+    let text = value.abs().to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let padded = format!("{whole:0>width$}", width = exponent + 1);
+    let (whole, moved) = padded.split_at(padded.len() - exponent);
+    let digits = format!("{moved}{fraction}");
+    let fraction = digits.trim_end_matches('0');
+    let sign = if value < 0.0 { "-" } else { "" };
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+macro_rules! from_text {
+    ($($name:ident),*) => {$(
+        impl std::str::FromStr for $name {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<$name, UnitError> {
+                $name::parse(text)
+            }
+        }
+    )*};
+}
+
+from_text!(Time, Bytes, Rate, TimePerByte);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quantities_are_read_with_their_units() {
+        assert_eq!(Time::parse("4.7us").unwrap(), Time::from_nanos(4700.0));
+        assert_eq!(Time::parse("1e-3s").unwrap(), Time::from_nanos(1e6));
+        assert_eq!(Time::parse("0us").unwrap(), Time::ZERO);
+        assert_eq!(Bytes::parse("64KiB").unwrap(), Bytes(65536));
+        assert_eq!(Bytes::parse("1000000B").unwrap(), Bytes(1_000_000));
+        assert_eq!(Rate::parse("1Gbit/s").unwrap().as_bytes_per_second(), 1.25e8);
+        assert_eq!(TimePerByte::parse("0.00103us/B").unwrap().as_nanos(), 1.03);
+    }
+
+    #[test]
+    fn bare_negative_and_infinite_numbers_are_refused() {
+        for text in ["4.7", "", "us", "-1us", "infs", "nans", "1e400s", "1 parsec", "--3s"] {
+            assert!(Time::parse(text).is_err(), "{text}");
+        }
+        for text in ["1.5B", "12", "-4kB", "1TB", "1e30GB"] {
+            assert!(Bytes::parse(text).is_err(), "{text}");
+        }
+        assert!(Rate::parse("100Mb").is_err());
+    }
+
+    #[test]
+    fn printed_quantities_have_no_digits_of_their_own() {
+        assert_eq!(Time::from_nanos(3370.058385).to_string(), "3.370058385us");
+        assert_eq!(Time::from_nanos(4165.475).to_string(), "4.165475us");
+        assert_eq!(Time::from_nanos(-1_200_000.0).to_string(), "-1.2ms");
+        assert_eq!(Time::from_nanos(0.25).to_string(), "0.25ns");
+        assert_eq!(Time::ZERO.to_string(), "0us");
+        assert_eq!(Rate::from_bytes_per_second(112_200_000.0).to_string(), "112.2MB/s");
+        assert_eq!(Rate::from_bytes_per_second(1500.0).to_string(), "0.0015MB/s");
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_quantity_reads_back_equal(nanos in 0.0..1e15f64, bytes in 0u64..1 << 50) {
+            let time = Time::from_nanos(nanos);
+            let back = Time::parse(&time.to_string()).unwrap();
+            prop_assert_eq!(back, time);
+            prop_assert_eq!(Bytes::parse(&Bytes(bytes).to_string()).unwrap(), Bytes(bytes));
+        }
+    }
+}
