@@ -1,25 +1,36 @@
-//! The rules of the library: stages import leftward only, and nothing outside is touched.
+//! The rules between crates that cargo does not keep: the pure ones touch nothing outside, and what is loaded into other
+//! people's programs compiles no more than it needs.
 //!
-//! The source is read as text: paths that start with `crate::` name a stage, paths that start with `std::` a part of
-//! the standard library. Comments and texts in quotes are blanked first.
+//! The source is read as text; paths that start with `std::` name a part of the standard library. Comments and texts in
+//! quotes are blanked first.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-/// The stages with their place in the order; equal places may not import each other.
-const STAGES: [(&str, u8); 10] = [
-    ("units", 0),
-    ("stats", 1),
-    ("cluster", 2),
-    ("model", 3),
-    ("fit", 4),
-    ("trace", 5),
-    ("simulate", 6),
-    ("place", 7),
-    ("rails", 7),
-    ("report", 8),
+/// The crates that take bytes and parameters and give values.
+const PURE: [&str; 13] = [
+    "flowcast",
+    "flowcast-calibrate",
+    "flowcast-fit",
+    "flowcast-flows",
+    "flowcast-model",
+    "flowcast-packet",
+    "flowcast-place",
+    "flowcast-recording",
+    "flowcast-replay",
+    "flowcast-report",
+    "flowcast-scheduler",
+    "flowcast-trace",
+    "flowcast-units",
+];
+
+/// Libraries that other programs load, and the packages of which they must not consist.
+const LOADED: [(&str, &[&str]); 2] = [
+    ("flowcast-record", &["flowcast-model", "flowcast-trace", "serde", "statrs", "toml", "zstd"]),
+    ("flowcast-openmpi", &["flowcast-flows", "flowcast-replay", "flowcast-report", "flowcast-trace", "zstd"]),
 ];
 
 const FORBIDDEN_STD: [&str; 6] = ["env", "fs", "net", "path", "process", "time"];
@@ -38,25 +49,42 @@ const FORBIDDEN_WORDS: [&str; 12] = [
     "thread_local!",
 ];
 
-/// Checks every file under `source`.
+/// Checks the crates of the workspace in `root`.
 ///
 /// # Errors
-/// A rule is broken; the message names file and line.
-pub fn check(source: &Path) -> Result<()> {
-    let mut files = Vec::new();
-    rust_files(source, &mut files)?;
-    files.sort();
+/// A rule is broken; the message names the crate, or file and line.
+pub fn check(root: &Path) -> Result<()> {
     let mut problems = Vec::new();
-    for file in &files {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let inside = file.strip_prefix(source).unwrap_or(file);
-        problems.extend(problems_of(inside, &text).into_iter().map(|problem| format!("{}{problem}", file.display())));
+    for name in PURE {
+        let source = root.join("crates").join(name).join("src");
+        let mut files = Vec::new();
+        rust_files(&source, &mut files)?;
+        ensure!(!files.is_empty(), "{}: found no source file", source.display());
+        files.sort();
+        for file in &files {
+            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            problems.extend(problems_of(file, &text).into_iter().map(|problem| format!("{}{problem}", file.display())));
+        }
     }
-    match (problems.is_empty(), files.is_empty()) {
-        (true, false) => Ok(()),
-        (_, true) => bail!("{}: found no source file", source.display()),
-        _ => bail!("\n  {}", problems.join("\n  ")),
+    for (name, unwanted) in LOADED {
+        let packages = packages_of(name)?;
+        let found = unwanted.iter().filter(|package| packages.iter().any(|one| one == *package));
+        problems.extend(found.map(|package| format!("{name} must not depend on {package}")));
     }
+    ensure!(problems.is_empty(), "\n  {}", problems.join("\n  "));
+    Ok(())
+}
+
+/// The packages that make up a library, itself among them.
+fn packages_of(name: &str) -> Result<Vec<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["tree", "--package", name, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
+    let output = Command::new(cargo).args(arguments).output().context("cannot run cargo tree")?;
+    if !output.status.success() {
+        bail!("cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -74,18 +102,9 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 /// `:LINE: what is wrong` for each broken rule of one file.
 fn problems_of(file: &Path, text: &str) -> Vec<String> {
     let code = blanked(text);
+    let code = without_tests(file, &code);
     let line = |at: usize| code[..at].matches('\n').count() + 1;
     let mut problems = Vec::new();
-    if let Some(stage) = stage_of(file) {
-        let own = place(&stage);
-        for (at, other) in names_after(&code, "crate").into_iter().chain(names_above(file, &code)) {
-            let leftward = other == stage || matches!((own, place(&other)), (Some(own), Some(other)) if other < own);
-            if !leftward && (own.is_none() || place(&other).is_some()) {
-                problems.push(format!(":{}: `{stage}` must not import `{other}`", line(at)));
-            }
-        }
-    }
-    let code = without_tests(file, &code);
     for (at, part) in names_after(code, "std") {
         if FORBIDDEN_STD.contains(&part.as_str()) {
             problems.push(format!(":{}: the library must not use std::{part}", line(at)));
@@ -104,17 +123,6 @@ fn without_tests<'a>(file: &Path, code: &'a str) -> &'a str {
     &code[..tests.unwrap_or(code.len())]
 }
 
-fn place(stage: &str) -> Option<u8> {
-    STAGES.iter().find(|(name, _)| *name == stage).map(|(_, place)| *place)
-}
-
-/// `model` for `model/network.rs` and `units.rs`' own name; nothing for `lib.rs`, which names all stages.
-fn stage_of(file: &Path) -> Option<String> {
-    let first = file.components().next()?.as_os_str().to_str()?;
-    let stage = first.strip_suffix(".rs").unwrap_or(first);
-    (stage != "lib").then(|| stage.to_owned())
-}
-
 /// Where `word` stands as a word of its own.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -128,18 +136,6 @@ fn names_after(code: &str, root: &str) -> Vec<(usize, String)> {
     starts
         .into_iter()
         .flat_map(|at| first_names(&code[at + prefix.len()..]).into_iter().map(move |n| (at, n)))
-        .collect()
-}
-
-/// The same for paths that climb from a stage's own modules to the crate with `super::super::`.
-fn names_above(file: &Path, code: &str) -> Vec<(usize, String)> {
-    let climb = file.components().count() - usize::from(file.ends_with("mod.rs"));
-    let prefix = "super::".repeat(climb);
-    let starts: Vec<usize> = words(code, &prefix).filter(|at| !code[..*at].ends_with("super::")).collect();
-    let names = starts.into_iter().map(|at| (at, first_names(&code[at + prefix.len()..])));
-    names
-        .flat_map(|(at, names)| names.into_iter().map(move |name| (at, name)))
-        .filter(|(_, n)| place(n).is_some())
         .collect()
 }
 
@@ -194,48 +190,29 @@ mod tests {
     }
 
     #[test]
-    fn leftward_imports_pass_and_others_do_not() {
-        assert_eq!(problems("model/network.rs", "use crate::units::Time;\nuse super::machine::Machine;"), 0);
-        assert_eq!(problems("model/network.rs", "use crate::trace::Trace;"), 1);
-        assert_eq!(problems("trace/mod.rs", "use crate::{model::network::Network, units::{Time, Rate}};"), 0);
-        assert_eq!(problems("trace/mod.rs", "use crate::{model::{a, b}, simulate::replay, report};"), 2);
-        assert_eq!(problems("rails/vft.rs", "fn f() { crate::place::best() }"), 1);
-        assert_eq!(problems("units.rs", "use crate::model::x;"), 1);
-        assert_eq!(problems("lib.rs", "pub use crate::report::Page;"), 0);
-    }
-
-    #[test]
-    fn climbing_out_of_a_stage_counts_as_an_import() {
-        assert_eq!(problems("model/network.rs", "use super::super::report::Page;"), 1);
-        assert_eq!(problems("model/mod.rs", "use super::report::Page;"), 1);
-        assert_eq!(problems("model/sharing/cuts.rs", "use super::super::network::Network;"), 0);
-        assert_eq!(problems("report/page.rs", "use super::super::units::Time;"), 0);
-    }
-
-    #[test]
-    fn a_stage_without_a_place_in_the_order_may_import_nothing() {
-        assert_eq!(problems("utils/mod.rs", "use crate::units::Time;"), 1);
-    }
-
-    #[test]
     fn the_outside_is_out_of_reach() {
-        assert_eq!(problems("trace/read.rs", "use std::io::Read;\nuse std::fs::File;"), 1);
-        assert_eq!(problems("trace/read.rs", "use std::{fs::File, io, time::{Duration, Instant}};"), 2);
-        assert_eq!(problems("trace/read.rs", "let t = Instant::now();"), 1);
-        assert_eq!(problems("trace/read.rs", "// std::fs\nlet x = \"std::fs // println!\"; my_print!(x);"), 0);
+        assert_eq!(problems("read.rs", "use std::io::Read;\nuse std::fs::File;"), 1);
+        assert_eq!(problems("read.rs", "use std::{fs::File, io, time::{Duration, Instant}};"), 2);
+        assert_eq!(problems("read.rs", "let t = Instant::now();"), 1);
+        assert_eq!(problems("read.rs", "// std::fs\nlet x = \"std::fs // println!\"; my_print!(x);"), 0);
     }
 
     #[test]
-    fn tests_may_read_files_but_import_leftward_too() {
-        assert_eq!(problems("trace/read.rs", "use std::io;\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}"), 0);
-        assert_eq!(problems("trace/read/tests.rs", "use std::fs;"), 0);
-        assert_eq!(problems("trace/read/tests.rs", "use crate::report::Page;"), 1);
-        assert_eq!(problems("trace/read.rs", "#[cfg(test)]\nmod tests;\nuse std::fs;"), 1);
+    fn tests_may_read_files() {
+        assert_eq!(problems("read.rs", "use std::io;\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}"), 0);
+        assert_eq!(problems("read/tests.rs", "use std::fs;"), 0);
+        assert_eq!(problems("read.rs", "#[cfg(test)]\nmod tests;\nuse std::fs;"), 1);
     }
 
     #[test]
     fn a_problem_names_its_line() {
-        let found = problems_of(Path::new("model/a.rs"), "\n\nuse crate::trace::Trace;");
+        let found = problems_of(Path::new("a.rs"), "\n\nuse std::net::TcpStream;");
         assert!(found[0].starts_with(":3: "), "{found:?}");
+    }
+
+    #[test]
+    fn the_packages_of_the_recorder_are_few() {
+        let packages = packages_of("flowcast-record").unwrap();
+        assert!(packages.iter().any(|name| name == "flowcast-recording"), "{packages:?}");
     }
 }
