@@ -1,12 +1,49 @@
-//! The pure part of Flowcast: what messages cost, what a program sends, when it all happens.
+//! How long the communication of a message-passing program takes, on a network that you have or would like to have.
 //!
-//! No clock, socket, path, environment variable or global is touched here; callers hand in bytes and get values.
+//! ```
+//! // Rank 0 computes for a millisecond and sends 64 KiB to rank 1.
+//! let text = "#DIMEMAS:\"example\":1,0:2(1,1),1\nd:1:1:2:0:1\n\
+//!             1:0:0:0.001\n2:0:0:1:-1:65536:7:1:0\n3:1:0:0:-1:65536:7:1:0\n";
+//! let trace = flowcast::read_text("example.dim", text)?;
+//! let network = flowcast::model::builtin::network("gige-tcp")?;
+//! let prediction = flowcast::predict(&trace, &network, &flowcast::Options::default())?;
+//! assert_eq!(prediction.outcome.messages, 1);
+//! assert!(prediction.outcome.makespan().as_micros() > 1500.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! There are two levels.
+//!
+//! - The **high level** is this page: [`predict`](predict()), [`predict_many`] and [`sweep`](sweep()) for traces,
+//!   [`predict_pattern`] for patterns of concurrent messages, [`fit`](fit()) from measured round trips to a network. It
+//!   takes a [`Trace`](trace::Trace), a [`Network`](model::network::Network) and [`Options`], and chooses the engine.
+//! - The **low level** is for those who bring their own observer or network, or keep a prepared trace between replays:
+//!   [`Prepared`], and the crates below it, which this one re-exports as modules: [`units`], [`recording`], [`model`],
+//!   [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`], [`place`],
+//!   [`report`].
+//!
+//! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
+//! inputs give equal results, on any number of threads.
 
+mod error;
+mod options;
+mod pattern;
+mod prepared;
+mod program;
+mod schedule;
+mod sweep;
+
+use std::sync::Arc;
+
+use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
+use flowcast_fit::samples::PrttSamples;
+use flowcast_fit::verdict::FitError;
+
+pub use error::Error;
 pub use flowcast_calibrate as calibrate;
 pub use flowcast_fit as fit;
 pub use flowcast_flows as flows;
 pub use flowcast_model as model;
-pub use flowcast_model::{cluster, stats};
 pub use flowcast_packet as packet;
 pub use flowcast_place as place;
 pub use flowcast_recording as recording;
@@ -15,3 +52,47 @@ pub use flowcast_report as report;
 pub use flowcast_scheduler as scheduler;
 pub use flowcast_trace as trace;
 pub use flowcast_units as units;
+pub use options::{Collectives, Contention, Options};
+pub use pattern::{PatternOptions, PatternPrediction, predict_pattern};
+pub use prepared::{Outputs, Prediction, Prepared};
+pub use program::{PreparedProgram, split};
+pub use schedule::PreparedSchedule;
+pub use sweep::sweep;
+
+use model::network::Network;
+use trace::{ReadOptions, Trace, TraceError};
+
+/// Reads a trace that is one text, such as a Dimemas `.dim` or a GOAL schedule, plain or packed; `name` is what errors
+/// call it. Traces of several files are read with [`trace::read()`].
+///
+/// # Errors
+/// [`TraceError`] with line, what was found and what was expected.
+pub fn read_text(name: &str, text: impl Into<Vec<u8>>) -> Result<Trace, TraceError> {
+    let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    trace::read(name, Arc::new(text.into()), &mut no_parts, ReadOptions::default())
+}
+
+/// Predicts how long a trace takes on a network.
+///
+/// # Errors
+/// [`Error::Option`] for options that do not go with the trace, [`Error::Replay`] for ranks that wait for each other and
+/// mappings that do not fit, [`Error::Sharing`] for a network that lacks what the model needs.
+pub fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Prediction, Error> {
+    Prepared::new(trace, Some(network), options)?.predict(Outputs::default(), &[])
+}
+
+/// Predicts how long a trace takes on each of several networks, in their order.
+///
+/// # Errors
+/// As [`predict`](predict()), of the first network that has one.
+pub fn predict_many(trace: &Trace, networks: &[Network], options: &Options) -> Result<Vec<Prediction>, Error> {
+    networks.iter().map(|network| predict(trace, network, options)).collect()
+}
+
+/// Fits LogGP to measured round trips (Lichei, chapter 3); [`LogGpFit::to_network`] makes a network file of it.
+///
+/// # Errors
+/// Too few samples, or samples that no LogGP parameters explain.
+pub fn fit(samples: &PrttSamples, options: &FitOptions) -> Result<LogGpFit, FitError> {
+    fit_loggp(samples, options)
+}

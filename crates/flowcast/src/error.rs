@@ -1,0 +1,38 @@
+//! Why there is no prediction.
+
+use flowcast_flows::concurrent::PredictError;
+use flowcast_model::sharing::SharingError;
+use flowcast_replay::SimulateError;
+use flowcast_trace::TraceError;
+use thiserror::Error;
+
+/// Why there is no prediction.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The trace is damaged, or cannot be put into the form that was asked for.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The replay does not come to its end, or program and machine do not fit together.
+    #[error(transparent)]
+    Replay(#[from] SimulateError),
+    /// No sharing model has this name, or it lacks a parameter.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
+    /// The pattern has no prediction.
+    #[error(transparent)]
+    Pattern(#[from] PredictError),
+    /// An option does not go with this trace or this network.
+    #[error("{option}: found {found}, expected {expected}")]
+    Option {
+        /// The option, as the command line calls it.
+        option: &'static str,
+        /// What was found.
+        found: String,
+        /// What it needs.
+        expected: &'static str,
+    },
+    /// The ranks of a schedule wait for each other. The schedule was handed over to save memory, so that the ranks cannot
+    /// be named: preparing it by reference names them.
+    #[error("the schedule does not come to its end: ranks wait for each other")]
+    Stopped,
+}

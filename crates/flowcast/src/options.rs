@@ -1,0 +1,90 @@
+//! How a trace is predicted.
+
+use flowcast_model::algorithm::{AlgorithmTable, Base};
+use flowcast_model::machine::Mapping;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::model::Model;
+use flowcast_replay::loggops::Loggops;
+use flowcast_units::Bytes;
+
+/// How a trace is predicted. The default takes everything from the trace and the network.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// What concurrent messages do to each other.
+    pub contention: Contention,
+    /// The node of each rank; without it the network's own mapping holds, without either one rank runs on each node.
+    pub mapping: Option<Mapping>,
+    /// Messages of at least this size wait for their receiver, whatever the trace says.
+    pub rendezvous_from: Option<Bytes>,
+    /// How collective operations are carried out.
+    pub collectives: Collectives,
+    /// For GOAL schedules: LogGOPSim's parameters in place of the network's.
+    pub loggops: Option<Loggops>,
+    /// Threads that prepare the trace, 1 if 0. The result does not depend on it.
+    pub threads: usize,
+}
+
+/// What concurrent messages do to each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Contention {
+    /// Links, buses and processors where the network limits them; otherwise messages do not disturb each other. GOAL
+    /// schedules follow LogGOPSim's rules.
+    #[default]
+    AsGiven,
+    /// Dimemas' rules: links, buses and processors (Badia, Labarta, Girona).
+    Limits,
+    /// Messages share the network by a model, whatever links, buses and processors say.
+    Shared(Model),
+}
+
+impl Contention {
+    /// `limits`, or the name of a sharing model.
+    ///
+    /// # Errors
+    /// No model has this name.
+    pub fn named(name: &str) -> Result<Contention, SharingError> {
+        match name {
+            "limits" => Ok(Contention::Limits),
+            name => Model::named(name).map(Contention::Shared),
+        }
+    }
+
+    /// The sharing model, if there is one.
+    pub fn model(self) -> Option<Model> {
+        match self {
+            Contention::Shared(model) => Some(model),
+            Contention::AsGiven | Contention::Limits => None,
+        }
+    }
+}
+
+/// How collective operations are carried out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Collectives {
+    /// Their time is what Dimemas' formula says; no messages are sent.
+    #[default]
+    Formula,
+    /// By messages, with the algorithms that Open MPI 4.1 chooses.
+    OpenMpi,
+    /// By messages, with the algorithms that MPICH 4.0 chooses.
+    Mpich,
+    /// By messages, with the algorithms of the network file; Open MPI's where it names none.
+    OfNetwork,
+    /// By messages, with these algorithms; those of its base where it names none.
+    Table(AlgorithmTable),
+}
+
+impl Collectives {
+    /// The algorithms; none where the formula holds.
+    pub fn table(&self, network: Option<&Network>) -> Option<AlgorithmTable> {
+        let of_network = || network.and_then(|network| network.collectives.algorithms.clone()).unwrap_or_default();
+        match self {
+            Collectives::Formula => None,
+            Collectives::OpenMpi => Some(AlgorithmTable::of(Base::OpenMpi)),
+            Collectives::Mpich => Some(AlgorithmTable::of(Base::Mpich)),
+            Collectives::OfNetwork => Some(of_network().with_base()),
+            Collectives::Table(table) => Some(table.clone().with_base()),
+        }
+    }
+}

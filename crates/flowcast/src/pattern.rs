@@ -1,0 +1,67 @@
+//! Patterns of concurrent communications.
+
+use flowcast_flows::concurrent::{Method, Prediction, predict, predict_seeds};
+use flowcast_model::cluster::pattern::Pattern;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::flow_cuts::Strictness;
+use flowcast_model::sharing::model::Model;
+use flowcast_packet::seeds::{Runs, Spread};
+
+use crate::Error;
+
+/// How a pattern is predicted. The default is the network's own sharing model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PatternOptions {
+    /// How flows share what they cross; the network's own model without it.
+    pub model: Option<Model>,
+    /// Flow cuts refuse more than two flows in one direction of a node, which their paper does not define.
+    pub is_strict: bool,
+    /// Under the packet model: so many runs with random starts and random times of hosts, from 1 on.
+    pub seeds: Option<u32>,
+}
+
+/// When each flow of a pattern ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatternPrediction {
+    /// The model that was used.
+    pub model: Model,
+    /// The flows, in the order of the pattern; of several runs the medians.
+    pub prediction: Prediction,
+    /// Of several runs, where nine of ten ends of each flow lie; otherwise empty.
+    pub spreads: Vec<Spread>,
+}
+
+impl PatternOptions {
+    /// The model, and how strictly it is read, on a network.
+    ///
+    /// # Errors
+    /// [`Error::Sharing`] if the network names no model and none is given.
+    pub fn method(&self, network: &Network) -> Result<Method, Error> {
+        let model = self.model.map_or_else(|| Model::of(network), Ok)?;
+        let strictness = if self.is_strict { Strictness::Strict } else { Strictness::Extended };
+        Ok(Method { model, strictness })
+    }
+}
+
+/// Predicts when each flow of a pattern ends (Martinasso and Méhaut, section 5; Zhu et al., Algorithm 1).
+///
+/// # Errors
+/// [`Error::Pattern`] for a parameter that the model lacks or a situation that it does not know, [`Error::Option`] for
+/// seeds with another model than `packet`.
+pub fn predict_pattern(
+    pattern: &Pattern,
+    network: &Network,
+    options: &PatternOptions,
+) -> Result<PatternPrediction, Error> {
+    let method = options.method(network)?;
+    let model = method.model;
+    let (prediction, spreads) = match options.seeds {
+        None => (predict(pattern, network, method)?, Vec::new()),
+        Some(seeds) if model == Model::Packet => predict_seeds(pattern, network, Runs::once(seeds))?,
+        Some(_) => {
+            let found = format!("the model {}", model.name());
+            return Err(Error::Option { option: "--seeds", found, expected: "packet (--model packet)" });
+        }
+    };
+    Ok(PatternPrediction { model, prediction, spreads })
+}

@@ -1,0 +1,93 @@
+//! A trace made ready to be replayed, and everything that one replay can give.
+
+use flowcast_model::network::Network;
+use flowcast_replay::explain::Explanation;
+use flowcast_replay::influence::Unused;
+use flowcast_replay::journal::Keeps;
+use flowcast_replay::outcome::Outcome;
+use flowcast_report::NetworkView;
+use flowcast_report::export::Replayed;
+use flowcast_trace::Trace;
+
+use crate::program::PreparedProgram;
+use crate::schedule::PreparedSchedule;
+use crate::{Error, Options};
+
+/// A trace made ready to be replayed.
+// There are few of them at a time, so the difference in size does not matter.
+#[allow(clippy::large_enum_variant)]
+pub enum Prepared<'a> {
+    /// A program.
+    Program(PreparedProgram<'a>),
+    /// A GOAL schedule.
+    Schedule(PreparedSchedule<'a>),
+}
+
+/// What one replay is to give beside the times of the ranks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outputs {
+    /// What the report page shows: the timeline, the messages, and what limits the program.
+    pub view: bool,
+    /// What communication cost, by cause, for each rank and each place in the program.
+    pub explanation: bool,
+    /// What files for other tools need ([`Prepared::predict_and_export`]).
+    pub journal: Option<Keeps>,
+}
+
+/// How long a program takes, and what was asked for beside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The times of the ranks; [`Outcome::makespan`] is when the last one ends.
+    pub outcome: Outcome,
+    /// What the report page shows, if it was asked for.
+    pub view: Option<NetworkView>,
+    /// What communication cost, if it was asked for.
+    pub explanation: Option<Explanation>,
+    /// Parameters of the network that played no part.
+    pub unused: Vec<Unused>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Of a trace that remains as it is.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if there is no network, or an option does not go with the trace; else as
+    /// [`PreparedProgram::new`] and [`PreparedSchedule::new`].
+    pub fn new(trace: &'a Trace, network: Option<&'a Network>, options: &Options) -> Result<Prepared<'a>, Error> {
+        match trace {
+            Trace::Program(program) => {
+                let network = network.ok_or_else(no_network)?;
+                Ok(Prepared::Program(PreparedProgram::new(program, network, options)?))
+            }
+            Trace::Schedule(schedule) => Ok(Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?)),
+        }
+    }
+
+    /// Replays once for all that is asked for; `asked` are the names of the network's fields that the caller set.
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn predict(&self, outputs: Outputs, asked: &[String]) -> Result<Prediction, Error> {
+        self.predict_and_export(outputs, asked, |_| Ok(()))
+    }
+
+    /// The same; the journal that [`Outputs::journal`] asks for goes to `export`, to be written for other tools.
+    ///
+    /// # Errors
+    /// Those of the replay and of `export`.
+    pub fn predict_and_export<E: From<Error>>(
+        &self,
+        outputs: Outputs,
+        asked: &[String],
+        export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
+    ) -> Result<Prediction, E> {
+        match self {
+            Prepared::Program(prepared) => prepared.predict(outputs, asked, export),
+            Prepared::Schedule(prepared) => prepared.predict(outputs, export),
+        }
+    }
+}
+
+fn no_network() -> Error {
+    Error::Option { option: "--network", found: "no network".into(), expected: "--network NET" }
+}

@@ -1,0 +1,220 @@
+//! A program made ready to be replayed on one network.
+
+use std::borrow::Cow;
+
+use flowcast_model::machine::Mapping;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_replay::costs::Rendezvous;
+use flowcast_replay::influence::{Done, Unused, without_influence};
+use flowcast_replay::journal::Journal;
+use flowcast_replay::outcome::Outcome;
+use flowcast_replay::placement::{Application, Placement};
+use flowcast_replay::record::Observer;
+use flowcast_replay::run_times::predicted;
+use flowcast_replay::walk::Replay;
+use flowcast_replay::{Engine, SimulateError};
+use flowcast_report::export::Replayed;
+use flowcast_report::{Limits, NetworkView, parameter_line};
+use flowcast_trace::expand::{Immediate, expand};
+use flowcast_trace::run_times::RunTimes;
+use flowcast_trace::together::together;
+use flowcast_trace::{Program, ReadOptions, TraceRef};
+use flowcast_units::Bytes;
+
+use crate::{Contention, Error, Options, Outputs, Prediction};
+
+/// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
+#[derive(Debug, Clone)]
+pub struct PreparedProgram<'a> {
+    pub(crate) program: Cow<'a, Program>,
+    pub(crate) network: &'a Network,
+    pub(crate) placement: Placement,
+    rendezvous: Rendezvous,
+    contention: Contention,
+    collectives_by_formula: u64,
+}
+
+impl<'a> PreparedProgram<'a> {
+    /// Carries out the collectives and places the ranks.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for parameters of GOAL schedules, [`Error::Replay`] if the mapping names other ranks or nodes
+    /// than there are, [`Error::Trace`] if the collectives become more messages than a program can hold.
+    pub fn new(program: &'a Program, network: &'a Network, options: &Options) -> Result<PreparedProgram<'a>, Error> {
+        if options.loggops.is_some() {
+            return Err(Error::Option {
+                option: "--goal-params",
+                found: "a trace that is not a GOAL schedule".into(),
+                expected: "one (use --network)",
+            });
+        }
+        let mut program = Cow::Borrowed(program);
+        let mut collectives_by_formula = 0;
+        if let Some(table) = options.collectives.table(Some(network)) {
+            let threads = ReadOptions { threads: options.threads.max(1) };
+            let expanded = expand(&program, &table, Immediate::Expanded, threads)?;
+            collectives_by_formula = expanded.kept;
+            program = Cow::Owned(expanded.program);
+        }
+        let placement = Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?;
+        Ok(PreparedProgram {
+            program,
+            network,
+            placement,
+            rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            contention: options.contention,
+            collectives_by_formula,
+        })
+    }
+
+    /// Several programs that share a machine, each with a mapping of its own (or one for all, or none); the ranks of the
+    /// first come first. `options.mapping` and `options.collectives` are not used.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::new`].
+    pub fn together(
+        programs: &[&Program],
+        mappings: &[Mapping],
+        network: &'a Network,
+        options: &Options,
+    ) -> Result<PreparedProgram<'a>, Error> {
+        let application = |(index, program): (usize, &&Program)| Application {
+            threads: program.threads_of_tasks(),
+            mapping: mappings.get(if mappings.len() == 1 { 0 } else { index }),
+        };
+        let applications: Vec<Application<'_>> = programs.iter().enumerate().map(application).collect();
+        Ok(PreparedProgram {
+            placement: Placement::of_applications(&network.machine, &applications)?,
+            program: Cow::Owned(together(programs)?),
+            network,
+            rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            contention: options.contention,
+            collectives_by_formula: 0,
+        })
+    }
+
+    /// What is replayed.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Collectives that keep their formula although messages were asked for: their communicator names a rank twice.
+    pub fn collectives_by_formula(&self) -> u64 {
+        self.collectives_by_formula
+    }
+
+    /// The engine that the contention calls for, with the costs of all messages computed.
+    ///
+    /// # Errors
+    /// [`Error::Replay`] if the network lacks what the sharing model needs.
+    pub fn engine(&self) -> Result<Engine<'_>, Error> {
+        let (program, network, placement) = (&*self.program, self.network, self.placement.clone());
+        Ok(match self.contention {
+            Contention::AsGiven | Contention::Limits => Engine::new(program, network, placement, self.rendezvous)?,
+            // Where nothing is shared the walk gives what the stepping of flows gives.
+            Contention::Shared(Model::Independent) => {
+                Engine::Free(Box::new(Replay::new(program, network, placement, self.rendezvous)?))
+            }
+            Contention::Shared(model) => Engine::sharing(program, network, placement, self.rendezvous, model)?,
+        })
+    }
+
+    /// Replays and notifies an observer of all that happens.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::engine`]; ranks that wait for each other.
+    pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
+        Ok(self.engine()?.observed(observer)?)
+    }
+
+    /// Replays for all that is asked for; the journal goes to `export`.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::observe`], and those of `export`.
+    pub(crate) fn predict<E: From<Error>>(
+        &self,
+        outputs: Outputs,
+        asked: &[String],
+        export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
+    ) -> Result<Prediction, E> {
+        let engine = self.engine()?;
+        let fault = |error: SimulateError| E::from(Error::from(error));
+        let mut outcome = None;
+        let mut view = None;
+        if outputs.view {
+            let (recorded, recorder) = engine.record().map_err(fault)?;
+            view = Some(NetworkView {
+                name: self.network.name.clone(),
+                title: self.network.title.clone(),
+                parameters: parameter_line(self.network),
+                outcome: recorded.clone(),
+                timeline: recorder.timeline(&*self.program),
+                limits: Limits::from(&engine.critical_path(&recorder)),
+            });
+            outcome = Some(recorded);
+        }
+        let mut explanation = None;
+        if outputs.explanation {
+            let (explained, found) = engine.explain().map_err(fault)?;
+            (outcome, explanation) = (Some(explained), Some(found));
+        }
+        if let Some(keeps) = outputs.journal {
+            let mut journal = Journal::new(&self.program, keeps);
+            let journalled = engine.observed(&mut journal).map_err(fault)?;
+            let trace = TraceRef::Program(&self.program);
+            export(Replayed { trace, placement: &self.placement, outcome: &journalled, journal: &journal })?;
+            outcome = Some(journalled);
+        }
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => engine.run().map_err(fault)?,
+        };
+        let unused = self.unused(&outcome, asked);
+        Ok(Prediction { outcome, view, explanation, unused })
+    }
+
+    /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
+    /// the names of the program's regions by number, from 1. Under the packet model one run for each of `seeds`, each
+    /// with other random times of hosts; otherwise, or without seeds, one run.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::observe`].
+    pub fn run_times(&self, regions: &[String], seeds: u64) -> Result<Vec<RunTimes>, Error> {
+        let mut engine = self.engine()?;
+        if seeds == 0 || self.contention != Contention::Shared(Model::Packet) {
+            return Ok(vec![predicted(&self.program, &engine, regions)?]);
+        }
+        let mut all = Vec::new();
+        for seed in 1..=seeds {
+            engine = engine.disturbed(seed);
+            all.push(predicted(&self.program, &engine, regions)?);
+        }
+        Ok(all)
+    }
+
+    /// The parameters of the network that played no part in a replay; `asked` are dotted names that the caller set.
+    pub fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
+        let done = Done {
+            program: &self.program,
+            network: self.network,
+            placement: &self.placement,
+            rendezvous: self.rendezvous,
+            is_shared: self.contention.model().is_some(),
+            outcome,
+        };
+        without_influence(&done, asked)
+    }
+}
+
+/// The result of each of the programs that were replayed together.
+pub fn split(outcome: &Outcome, programs: &[&Program]) -> Vec<Outcome> {
+    let mut ranks = &outcome.ranks[..];
+    let one = |program: &&Program| {
+        let (own, rest) = ranks.split_at(program.ranks());
+        ranks = rest;
+        let (messages, bytes): (u64, Bytes) = (u64::from(program.messages()), program.bytes());
+        Outcome { ranks: own.to_vec(), messages, bytes, ..Outcome::default() }
+    };
+    programs.iter().map(one).collect()
+}

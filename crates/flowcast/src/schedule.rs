@@ -1,0 +1,209 @@
+//! A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
+
+use flowcast_model::machine::Machine;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_replay::contention;
+use flowcast_replay::influence::Unused;
+use flowcast_replay::journal::Journal;
+use flowcast_replay::loggops::explain::explain;
+use flowcast_replay::loggops::sends::Sends;
+use flowcast_replay::loggops::ways::{Costs, Placed};
+use flowcast_replay::loggops::{self, Form, Loggops, Recording};
+use flowcast_replay::outcome::Outcome;
+use flowcast_replay::placement::Placement;
+use flowcast_replay::record::{Observer, Unobserved};
+use flowcast_report::export::Replayed;
+use flowcast_report::{Limits, NetworkView};
+use flowcast_trace::TraceRef;
+use flowcast_trace::schedule::Schedule;
+use flowcast_units::{Bytes, Rounded};
+
+use crate::options::Collectives;
+use crate::{Error, Options, Outputs, Prediction};
+
+/// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
+pub struct PreparedSchedule<'a> {
+    name: String,
+    source: Source<'a>,
+    setting: Setting<'a>,
+}
+
+enum Source<'a> {
+    Given(&'a Schedule),
+    /// Laid out for the replay; the schedule itself is given up.
+    Laid(Form),
+}
+
+/// What messages cost, and where ranks run.
+struct Setting<'a> {
+    network: Option<&'a Network>,
+    parameters: Loggops,
+    /// Whether the parameters are the caller's, not the network's.
+    overrides_network: bool,
+    placement: Placement,
+    /// Whether nodes matter: only to those who ask for them.
+    is_placed: bool,
+    model: Option<Model>,
+}
+
+impl<'a> PreparedSchedule<'a> {
+    /// Of a schedule that remains as it is.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if there are neither a network nor LogGOPS parameters, for collectives, which a schedule does not
+    /// have, and for a sharing model without a network; [`Error::Replay`] if the mapping names other ranks or nodes than
+    /// there are.
+    pub fn new(
+        schedule: &'a Schedule,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<PreparedSchedule<'a>, Error> {
+        let setting = Setting::new(schedule.ranks(), network, options)?;
+        Ok(PreparedSchedule { name: schedule.name.clone(), source: Source::Given(schedule), setting })
+    }
+
+    /// Of a schedule that is given up while it is laid out, so that the memory of one is enough. Where its ranks wait for
+    /// each other, the replay ends with [`Error::Stopped`].
+    ///
+    /// # Errors
+    /// As [`PreparedSchedule::new`].
+    pub fn consuming(
+        schedule: Schedule,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<PreparedSchedule<'a>, Error> {
+        let setting = Setting::new(schedule.ranks(), network, options)?;
+        let name = schedule.name.clone();
+        let source = Source::Laid(Form::of(schedule, setting.costs()));
+        Ok(PreparedSchedule { name, source, setting })
+    }
+
+    /// What observers have to know of its messages.
+    pub fn sends(&self) -> Sends<'_> {
+        match &self.source {
+            Source::Given(schedule) => Sends::of(schedule),
+            Source::Laid(form) => form.sends(),
+        }
+    }
+
+    /// What its messages cost.
+    pub fn costs(&self) -> Costs<'_> {
+        self.setting.costs()
+    }
+
+    /// Replays and notifies an observer of all that happens.
+    ///
+    /// # Errors
+    /// [`Error::Replay`] for ranks that wait for each other and for messages without receive, [`Error::Stopped`] for the
+    /// same where the schedule was given up.
+    pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
+        match &self.source {
+            Source::Given(schedule) => Ok(loggops::placed(schedule, self.costs(), observer)?),
+            Source::Laid(form) => form.observed(self.costs(), observer)?.ok_or(Error::Stopped),
+        }
+    }
+
+    /// Replays for all that is asked for; the journal goes to `export`.
+    ///
+    /// # Errors
+    /// As [`PreparedSchedule::observe`], and those of `export`.
+    pub(crate) fn predict<E: From<Error>>(
+        &self,
+        outputs: Outputs,
+        export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
+    ) -> Result<Prediction, E> {
+        let sends = self.sends();
+        let (mut outcome, mut view, mut explanation) = (None, None, None);
+        if outputs.view {
+            let recording = loggops::record(&sends, self.costs(), |recorder| self.observe(recorder))?;
+            outcome = Some(recording.outcome.clone());
+            view = Some(self.view(recording));
+        }
+        if outputs.explanation {
+            let (explained, found) = explain(&sends, self.costs(), |explainer| self.observe(explainer))?;
+            (outcome, explanation) = (Some(explained), Some(found));
+        }
+        if let Some(keeps) = outputs.journal {
+            let mut journal = Journal::of_schedule(&sends, keeps);
+            let journalled = self.observe(&mut journal)?;
+            let trace = TraceRef::Schedule { name: &self.name, ranks: sends.ranks() };
+            export(Replayed { trace, placement: &self.setting.placement, outcome: &journalled, journal: &journal })?;
+            outcome = Some(journalled);
+        }
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => self.observe(&mut Unobserved)?,
+        };
+        Ok(Prediction { outcome, view, explanation, unused: self.setting.unused() })
+    }
+
+    fn view(&self, recording: Recording) -> NetworkView {
+        let Recording { outcome, timeline, path } = recording;
+        let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = self.setting.parameters;
+        let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
+        let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
+        let per_byte = gap_per_byte.as_nanos();
+        let network = self.setting.network;
+        NetworkView {
+            name: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
+            title: network.map_or("with LogGOPSim's rules".to_owned(), |network| network.title.clone()),
+            parameters: format!("L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"),
+            outcome,
+            timeline,
+            limits: path.as_ref().map(Limits::from).unwrap_or_default(),
+        }
+    }
+}
+
+impl<'a> Setting<'a> {
+    fn new(ranks: usize, network: Option<&'a Network>, options: &Options) -> Result<Setting<'a>, Error> {
+        let wrong = |option, found: &str, expected| Err(Error::Option { option, found: found.into(), expected });
+        if options.collectives != Collectives::Formula {
+            return wrong("--collectives", "a GOAL schedule, which has no collectives", "another trace");
+        }
+        let Some(mut parameters) = options.loggops.or_else(|| network.map(Loggops::from_network)) else {
+            return wrong("--network", "neither a network nor --goal-params", "one of them");
+        };
+        if let Some(from) = options.rendezvous_from {
+            parameters.eager_up_to = Some(Bytes(from.0.saturating_sub(1)));
+        }
+        let model = options.contention.model();
+        if model.is_some() && network.is_none() {
+            return wrong("--model", "no network", "--network NET");
+        }
+        let is_placed = options.mapping.is_some() || model.is_some();
+        let default = Machine::default();
+        let machine = network.map(|network| &network.machine).filter(|_| is_placed).unwrap_or(&default);
+        let placement = Placement::new(machine, options.mapping.as_ref(), ranks)?;
+        Ok(Setting { network, parameters, overrides_network: options.loggops.is_some(), placement, is_placed, model })
+    }
+
+    fn costs(&self) -> Costs<'_> {
+        let sharing = self.network.zip(self.model);
+        let placed = Placed { placement: &self.placement, sharing };
+        Costs { parameters: self.parameters, placed: self.is_placed.then_some(placed) }
+    }
+
+    /// A schedule takes the cost of single messages from a network, and where it is placed what its nodes are like.
+    fn unused(&self) -> Vec<Unused> {
+        let Some(network) = self.network else { return Vec::new() };
+        let mut list = Vec::new();
+        if self.overrides_network {
+            let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason: "--goal-params instead" };
+            list.push(unused("point_to_point"));
+            // A model shares the bandwidth of the interfaces.
+            list.extend(self.model.is_none().then(|| unused("nic")));
+        }
+        let (has_influence, reason) = if self.is_placed {
+            let limited = contention::is_needed(network, &self.placement);
+            (!limited, "but for its nodes: limits are not part of LogGOPSim's rules")
+        } else {
+            (network.machine.is_default(), "not part of LogGOPSim's rules")
+        };
+        if !has_influence {
+            list.push(Unused { parameter: "machine".to_owned(), reason });
+        }
+        list
+    }
+}
