@@ -1,8 +1,16 @@
-//! The standard output, which may be a pipe that nobody reads to its end.
+//! The one exit of results: a table for people, or JSON for programs.
+//!
+//! The standard output may be a pipe that nobody reads to its end.
 
-use std::fmt::Arguments;
+use std::fmt::{Arguments, Display, Formatter};
 use std::io::{ErrorKind, Write, stdout};
 use std::process::exit;
+
+use anyhow::Result;
+use clap::Args;
+use flowcast::units::{Rounded, Time};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -19,6 +27,72 @@ macro_rules! println_out {
 }
 
 pub(crate) use {print_out, println_out};
+
+/// How a command prints its result; flattened into the arguments of a command.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Format {
+    /// Machine-readable output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The result of a command: its fields are those of the JSON.
+pub trait Shown: Serialize {
+    /// Name and version of the JSON, such as `flowcast/compile/1`.
+    const SCHEMA: &'static str;
+
+    /// Prints the result for people.
+    fn print(&self);
+}
+
+/// Prints a result in the format that the user asked for.
+pub fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
+    if format.json {
+        println_out!("{}", document(result)?);
+    } else {
+        result.print();
+    }
+    Ok(())
+}
+
+/// The JSON of a result: its schema and its fields, keys in alphabetical order.
+pub fn document<R: Shown>(result: &R) -> Result<Value> {
+    let mut document = serde_json::to_value(result)?;
+    document["schema"] = R::SCHEMA.into();
+    Ok(document)
+}
+
+/// A time that JSON has in microseconds, and a table with a unit of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Micros(pub Time);
+
+/// A time that JSON has in seconds, and a table with a unit of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Seconds(pub Time);
+
+impl Serialize for Micros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.as_micros())
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.as_seconds())
+    }
+}
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        Rounded(self.0).fmt(f)
+    }
+}
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        Rounded(self.0).fmt(f)
+    }
+}
 
 /// Writes to the standard output.
 pub fn print(text: Arguments<'_>) {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use flowcast::trace::compiled;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::files::write_whole;
-use crate::output::println_out;
+use crate::output::{Format, Shown, println_out, show};
 use crate::trace_args::open_trace;
 
 /// Compile a trace: matched, compact, ready to replay
@@ -22,9 +22,8 @@ pub struct Compile {
     /// File to write
     #[arg(short, long)]
     output: PathBuf,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Compile {
@@ -33,19 +32,27 @@ impl Compile {
         let trace = open_trace(&self.input)?;
         write_whole(&self.output, |out| Ok(compiled::write(&trace, out)?))?;
         let bytes = std::fs::metadata(&self.output)?.len();
-        let (ranks, messages) = (trace.ranks(), trace.messages());
-        if self.json {
-            let summary =
-                json!({ "schema": "flowcast/compile/1", "ranks": ranks, "messages": messages, "bytes": bytes });
-            println_out!("{summary}");
-        } else {
-            let each = bytes as f64 / messages.max(1) as f64;
-            println_out!(
-                "{}: {} ranks, {messages} messages, {bytes} bytes ({each:.1} a message)",
-                self.output.display(),
-                trace.ranks()
-            );
-        }
-        Ok(())
+        let compiled = Compiled { output: self.output, ranks: trace.ranks(), messages: trace.messages(), bytes };
+        show(&compiled, self.format)
+    }
+}
+
+/// The trace that was written.
+#[derive(Serialize)]
+struct Compiled {
+    #[serde(skip)]
+    output: PathBuf,
+    ranks: usize,
+    messages: u64,
+    bytes: u64,
+}
+
+impl Shown for Compiled {
+    const SCHEMA: &'static str = "flowcast/compile/1";
+
+    fn print(&self) {
+        let Compiled { output, ranks, messages, bytes } = self;
+        let each = *bytes as f64 / (*messages).max(1) as f64;
+        println_out!("{}: {ranks} ranks, {messages} messages, {bytes} bytes ({each:.1} a message)", output.display());
     }
 }

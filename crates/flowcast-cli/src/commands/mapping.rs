@@ -9,10 +9,10 @@ use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::place::mapping_file::{self, MappingForm};
 use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::files::{read_text, write_whole};
-use crate::output::{print_out, println_out};
+use crate::output::{Format, Shown, print_out, show};
 
 /// Say where ranks run, in the form that another program reads
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub struct Mapping {
     /// Slurm's host list
     map: String,
     /// Form to write; the nodes by number if absent
-    #[arg(long, value_name = "FORM")]
+    #[arg(long, value_name = "FORM", conflicts_with = "json")]
     to: Option<Form>,
     /// Names of the nodes, in node order: a list with commas, or a file with a name on each line
     #[arg(long, value_name = "HOSTS")]
@@ -40,11 +40,10 @@ pub struct Mapping {
     #[arg(long, default_value_t = 1)]
     slots: u32,
     /// File to write; standard output if absent
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "json")]
     output: Option<PathBuf>,
-    /// Machine-readable output
-    #[arg(long, conflicts_with_all = ["to", "output"])]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// The forms by the programs that read them.
@@ -83,17 +82,15 @@ impl Mapping {
             None => mapping_file::read(&self.map, &read_text(Path::new(&self.map))?, &given)?,
         };
         let nodes = self.nodes_of(&file)?;
-        if self.json {
-            let numbers: Vec<u32> = nodes.iter().map(|node| node.0).collect();
-            println_out!("{}", json!({ "schema": "flowcast/mapping/1", "nodes": numbers, "hosts": file.hosts }));
-            return Ok(());
-        }
-        let text = mapping_file::write(self.to.unwrap_or(Form::Nodes).into(), &nodes, &file.hosts)?;
+        let text = match self.format.json {
+            true => String::new(),
+            false => mapping_file::write(self.to.unwrap_or(Form::Nodes).into(), &nodes, &file.hosts)?,
+        };
         match &self.output {
             Some(path) => write_whole(path, |out| Ok(out.write_all(text.as_bytes())?)),
             None => {
-                print_out!("{text}");
-                Ok(())
+                let nodes = nodes.iter().map(|node| node.0).collect();
+                show(&Mapped { text, nodes, hosts: file.hosts }, self.format)
             }
         }
     }
@@ -114,6 +111,23 @@ impl Mapping {
         let machine = Machine { nodes: vec![group], ..Machine::default() };
         let placement = Placement::new(&machine, Some(&file.mapping), ranks)?;
         Ok((0..ranks as u32).map(|rank| placement.node(Rank(rank))).collect())
+    }
+}
+
+/// Where ranks run.
+#[derive(Serialize)]
+struct Mapped {
+    #[serde(skip)]
+    text: String,
+    nodes: Vec<u32>,
+    hosts: Vec<String>,
+}
+
+impl Shown for Mapped {
+    const SCHEMA: &'static str = "flowcast/mapping/1";
+
+    fn print(&self) {
+        print_out!("{}", self.text);
     }
 }
 

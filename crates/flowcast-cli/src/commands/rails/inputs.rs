@@ -9,8 +9,10 @@ use flowcast::scheduler::schedule::{Message, Schedule};
 use flowcast::scheduler::turns::Shares;
 use flowcast::scheduler::{Rail, messages};
 use flowcast::units::Time;
+use serde::Serialize;
 
 use crate::files::read_text;
+use crate::output::Micros;
 
 /// The rails.
 #[derive(Debug, Args)]
@@ -48,12 +50,37 @@ pub fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
     Ok(if given.is_empty() { Shares::by_bandwidth(rails)? } else { Shares::new(given)? })
 }
 
-/// In microseconds.
-pub fn micros(times: &[Time]) -> Vec<f64> {
-    times.iter().map(|time| time.as_micros()).collect()
+/// Times for a result.
+pub fn micros(times: &[Time]) -> Vec<Micros> {
+    times.iter().map(|time| Micros(*time)).collect()
 }
 
 /// The rails of a schedule as numbers.
 pub fn choices(schedule: &Schedule) -> Vec<u8> {
     schedule.choices.iter().map(|rail| rail.0).collect()
+}
+
+/// A rail's LogGP parameters, as results have them.
+#[derive(Serialize)]
+pub struct RailParameters {
+    name: String,
+    g_us: Micros,
+    #[serde(rename = "G_us_per_B")]
+    gap_per_byte: f64,
+    o_us: Micros,
+    #[serde(rename = "L_us")]
+    latency: Micros,
+}
+
+impl RailParameters {
+    /// Of a rail with this name.
+    pub fn new(name: &str, cost: &LogGp) -> RailParameters {
+        RailParameters {
+            name: name.to_owned(),
+            g_us: Micros(cost.gap),
+            gap_per_byte: cost.gap_per_byte.as_micros(),
+            o_us: Micros(cost.overhead),
+            latency: Micros(cost.latency),
+        }
+    }
 }

@@ -2,13 +2,15 @@
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use flowcast::scheduler::Rail;
 use flowcast::scheduler::bound::lower_bound;
-use flowcast::scheduler::optimum::{Objective, Optimum, optimum};
+use flowcast::scheduler::optimum::{Objective, optimum};
 use flowcast::scheduler::schedule::Message;
-use flowcast::units::{Rounded, Time};
+use flowcast::units::Rounded;
+use serde::Serialize;
 
 use super::inputs::{MessageArgs, RailArgs, choices, micros};
-use crate::output::println_out;
+use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::tables::table;
 
 /// Find the best schedule of a small set, and a lower bound for a large one
@@ -31,9 +33,8 @@ pub struct FindOptimum {
     /// Give up the proof after so many branches
     #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES")]
     limit: u64,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -53,47 +54,59 @@ impl FindOptimum {
             Goal::Mean => Objective::Mean,
         };
         let found = optimum(&rails, &messages, objective, self.limit)?;
-        let bound = lower_bound(&rails, &messages)?;
-        if self.json {
-            print_json(&found, bound)
-        } else {
-            self.print_table(&messages, &found, bound)
-        }
-        Ok(())
+        let lower_bound_us = Micros(lower_bound(&rails, &messages)?);
+        let best = Best {
+            rails: &self.rails.rails,
+            messages: &messages,
+            proven: found.proven,
+            choices: choices(&found.schedule),
+            delivered_us: micros(&found.schedule.delivered),
+            makespan_us: Micros(found.schedule.makespan),
+            mean_us: Micros(found.schedule.mean),
+            lower_bound_us,
+            branches: found.branches,
+        };
+        show(&best, self.format)
     }
+}
 
-    fn print_table(&self, messages: &[Message], found: &Optimum, bound: Time) {
+/// The best schedule that was found.
+#[derive(Serialize)]
+struct Best<'a> {
+    #[serde(skip)]
+    rails: &'a [Rail],
+    #[serde(skip)]
+    messages: &'a [Message],
+    proven: bool,
+    choices: Vec<u8>,
+    delivered_us: Vec<Micros>,
+    makespan_us: Micros,
+    mean_us: Micros,
+    lower_bound_us: Micros,
+    branches: u64,
+}
+
+impl Shown for Best<'_> {
+    const SCHEMA: &'static str = "flowcast/rails-optimum/1";
+
+    fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered"]);
-        for (index, message) in messages.iter().enumerate() {
+        for (index, message) in self.messages.iter().enumerate() {
             table.add_row([
                 index.to_string(),
                 Rounded(message.arrival).to_string(),
                 message.size.to_string(),
-                self.rails.rails[found.schedule.choices[index].index()].name.clone(),
-                Rounded(found.schedule.delivered[index]).to_string(),
+                self.rails[usize::from(self.choices[index])].name.clone(),
+                self.delivered_us[index].to_string(),
             ]);
         }
         println_out!("{table}");
-        let standing = if found.proven { "proven best" } else { "best found, not proven" };
+        let standing = if self.proven { "proven best" } else { "best found, not proven" };
         println_out!(
             "{standing}: last delivery {}, mean {}; no last delivery is before {}",
-            Rounded(found.schedule.makespan),
-            Rounded(found.schedule.mean),
-            Rounded(bound)
+            self.makespan_us,
+            self.mean_us,
+            self.lower_bound_us
         );
     }
-}
-
-fn print_json(found: &Optimum, bound: Time) {
-    let document = serde_json::json!({
-        "schema": "flowcast/rails-optimum/1",
-        "proven": found.proven,
-        "choices": choices(&found.schedule),
-        "delivered_us": micros(&found.schedule.delivered),
-        "makespan_us": found.schedule.makespan.as_micros(),
-        "mean_us": found.schedule.mean.as_micros(),
-        "lower_bound_us": bound.as_micros(),
-        "branches": found.branches,
-    });
-    println_out!("{document}");
 }

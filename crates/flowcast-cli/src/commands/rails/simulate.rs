@@ -4,13 +4,14 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};
 use flowcast::scheduler::processor::{self, SizedCost};
-use flowcast::scheduler::schedule::{Message, Simulation, simulate};
+use flowcast::scheduler::schedule::{Message, simulate};
 use flowcast::scheduler::split::SplitRule;
 use flowcast::units::{Bytes, Rounded, Time};
+use serde::Serialize;
 
 use super::inputs::{MessageArgs, RailArgs, choices, micros, shares};
 use super::split;
-use crate::output::println_out;
+use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::tables::table;
 
 /// Let a scheduler choose the rail of each message
@@ -41,9 +42,8 @@ pub struct Simulate {
     /// No piece of a split message is shorter
     #[arg(long, default_value = "8KiB", value_name = "SIZE", requires = "split_from")]
     minimal_piece: Bytes,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Simulate {
@@ -51,7 +51,7 @@ impl Simulate {
     pub fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         if let Some(from) = self.split_from {
-            return split::run(&self.rails.rails, &messages, self.split_rule(from)?, self.json);
+            return split::run(&self.rails.rails, &messages, self.split_rule(from)?, self.format);
         }
         let found = if self.processor {
             let rails: Vec<SizedCost> = self.rails.rails.iter().map(SizedCost::of).collect();
@@ -59,12 +59,17 @@ impl Simulate {
         } else {
             simulate(self.scheduler, &rails, shares(&self.shares, &rails)?, &messages)?
         };
-        if self.json {
-            self.print_json(&found)
-        } else {
-            self.print_table(&messages, &found)
-        }
-        Ok(())
+        let scheduled = Scheduled {
+            messages: &messages,
+            scheduler: self.scheduler.to_string(),
+            rails: self.rails.rails.iter().map(|rail| rail.name.as_str()).collect(),
+            choices: choices(&found.schedule),
+            delivered_us: micros(&found.schedule.delivered),
+            vft_us: micros(&found.virtual_finish),
+            makespan_us: Micros(found.schedule.makespan),
+            mean_us: Micros(found.schedule.mean),
+        };
+        show(&scheduled, self.format)
     }
 
     fn split_rule(&self, from: Bytes) -> Result<SplitRule> {
@@ -75,37 +80,38 @@ impl Simulate {
         );
         Ok(SplitRule { from, minimal_piece: self.minimal_piece, least_gain: Time::ZERO })
     }
+}
 
-    fn print_json(&self, found: &Simulation) {
-        let names: Vec<&str> = self.rails.rails.iter().map(|rail| rail.name.as_str()).collect();
-        let document = serde_json::json!({
-            "schema": "flowcast/rails-schedule/1",
-            "scheduler": self.scheduler.to_string(),
-            "rails": names,
-            "choices": choices(&found.schedule),
-            "delivered_us": micros(&found.schedule.delivered),
-            "vft_us": micros(&found.virtual_finish),
-            "makespan_us": found.schedule.makespan.as_micros(),
-            "mean_us": found.schedule.mean.as_micros(),
-        });
-        println_out!("{document}");
-    }
+/// What the scheduler did.
+#[derive(Serialize)]
+struct Scheduled<'a> {
+    #[serde(skip)]
+    messages: &'a [Message],
+    scheduler: String,
+    rails: Vec<&'a str>,
+    choices: Vec<u8>,
+    delivered_us: Vec<Micros>,
+    vft_us: Vec<Micros>,
+    makespan_us: Micros,
+    mean_us: Micros,
+}
 
-    fn print_table(&self, messages: &[Message], found: &Simulation) {
+impl Shown for Scheduled<'_> {
+    const SCHEMA: &'static str = "flowcast/rails-schedule/1";
+
+    fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered", ">rail's VFT"]);
-        for (index, message) in messages.iter().enumerate() {
-            let rail = found.schedule.choices[index];
+        for (index, message) in self.messages.iter().enumerate() {
             table.add_row([
                 index.to_string(),
                 Rounded(message.arrival).to_string(),
                 message.size.to_string(),
-                self.rails.rails[rail.index()].name.clone(),
-                Rounded(found.schedule.delivered[index]).to_string(),
-                Rounded(found.virtual_finish[index]).to_string(),
+                self.rails[usize::from(self.choices[index])].to_owned(),
+                self.delivered_us[index].to_string(),
+                self.vft_us[index].to_string(),
             ]);
         }
         println_out!("{table}");
-        let (makespan, mean) = (Rounded(found.schedule.makespan), Rounded(found.schedule.mean));
-        println_out!("{}: last delivery {makespan}, mean {mean}", self.scheduler);
+        println_out!("{}: last delivery {}, mean {}", self.scheduler, self.makespan_us, self.mean_us);
     }
 }

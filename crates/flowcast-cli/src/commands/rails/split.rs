@@ -6,14 +6,14 @@ use flowcast::scheduler::moment::{Moment, Ticks};
 use flowcast::scheduler::schedule::Message;
 use flowcast::scheduler::split::{Split, SplitRule, Splitter, pays_from};
 use flowcast::scheduler::{Rail, RailSet};
-use flowcast::units::{Rounded, Time};
-use serde_json::{Value, json};
+use flowcast::units::{Bytes, Rounded, Time};
+use serde::Serialize;
 
-use crate::output::println_out;
+use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::tables::table;
 
 /// Divides each message at its arrival and prints its pieces.
-pub fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, json: bool) -> Result<()> {
+pub fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format: Format) -> Result<()> {
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
     let mut splitter = Splitter::new(&costs, rule)?;
     let mut divide = |message: &Message| {
@@ -23,46 +23,67 @@ pub fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, json: bool) ->
     let splits: Vec<Split> = messages.iter().map(&mut divide).collect();
     let complete = |split: &Split| split.complete().time(());
     let makespan = splits.iter().map(complete).fold(Time::ZERO, Time::max);
-    if json {
-        print_json(rails, &splits, makespan)
-    } else {
-        print_table(rails, messages, &splits, makespan)
-    }
-    if !json && let Some(size) = pays_from(&costs, rule)? {
-        println_out!("On idle rails splitting pays from {} B.", size.0);
-    }
-    Ok(())
-}
-
-fn print_table(rails: &[Rail], messages: &[Message], splits: &[Split], makespan: Time) {
-    let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
-    for (index, (message, split)) in messages.iter().zip(splits).enumerate() {
-        let piece = |(rail, bytes): (flowcast::scheduler::RailId, flowcast::units::Bytes)| {
-            format!("{} {} B", rails[rail.index()].name, bytes.0)
-        };
-        table.add_row([
-            index.to_string(),
-            Rounded(message.arrival).to_string(),
-            message.size.to_string(),
-            split.pieces().map(piece).collect::<Vec<_>>().join(", "),
-            Rounded(split.complete().time(())).to_string(),
-        ]);
-    }
-    println_out!("{table}");
-    println_out!("earliest-delivery, split: last delivery {}", Rounded(makespan));
-}
-
-fn print_json(rails: &[Rail], splits: &[Split], makespan: Time) {
-    let one = |split: &Split| {
-        let pieces: Vec<Value> =
-            split.pieces().map(|(rail, bytes)| json!({ "rail": rail.0, "size_B": bytes.0 })).collect();
-        json!({ "pieces": pieces, "delivered_us": split.complete().time(()).as_micros() })
+    let divided = Divided {
+        arrived: messages,
+        pays_from: pays_from(&costs, rule)?,
+        rails: rails.iter().map(|rail| rail.name.as_str()).collect(),
+        messages: splits.iter().map(Pieces::of).collect(),
+        makespan_us: Micros(makespan),
     };
-    let document = json!({
-        "schema": "flowcast/rails-split/1",
-        "rails": rails.iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>(),
-        "messages": splits.iter().map(one).collect::<Vec<_>>(),
-        "makespan_us": makespan.as_micros(),
-    });
-    println_out!("{document}");
+    show(&divided, format)
+}
+
+/// How the messages were divided.
+#[derive(Serialize)]
+struct Divided<'a> {
+    #[serde(skip)]
+    arrived: &'a [Message],
+    #[serde(skip)]
+    pays_from: Option<Bytes>,
+    rails: Vec<&'a str>,
+    messages: Vec<Pieces>,
+    makespan_us: Micros,
+}
+
+#[derive(Serialize)]
+struct Pieces {
+    pieces: Vec<Piece>,
+    delivered_us: Micros,
+}
+
+#[derive(Serialize)]
+struct Piece {
+    rail: u8,
+    #[serde(rename = "size_B")]
+    size: u64,
+}
+
+impl Pieces {
+    fn of(split: &Split) -> Pieces {
+        let pieces = split.pieces().map(|(rail, bytes)| Piece { rail: rail.0, size: bytes.0 });
+        Pieces { pieces: pieces.collect(), delivered_us: Micros(split.complete().time(())) }
+    }
+}
+
+impl Shown for Divided<'_> {
+    const SCHEMA: &'static str = "flowcast/rails-split/1";
+
+    fn print(&self) {
+        let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
+        for (index, (message, split)) in self.arrived.iter().zip(&self.messages).enumerate() {
+            let piece = |piece: &Piece| format!("{} {} B", self.rails[usize::from(piece.rail)], piece.size);
+            table.add_row([
+                index.to_string(),
+                Rounded(message.arrival).to_string(),
+                message.size.to_string(),
+                split.pieces.iter().map(piece).collect::<Vec<_>>().join(", "),
+                split.delivered_us.to_string(),
+            ]);
+        }
+        println_out!("{table}");
+        println_out!("earliest-delivery, split: last delivery {}", self.makespan_us);
+        if let Some(size) = self.pays_from {
+            println_out!("On idle rails splitting pays from {} B.", size.0);
+        }
+    }
 }
