@@ -115,6 +115,50 @@ impl Observer for Unobserved {
     const WATCHES: bool = false;
 }
 
+/// The methods of an observer that hands everything on to others, one after the other.
+macro_rules! hand_on {
+    ($self:ident to $($others:expr),+) => {
+        hand_on! { $self, [$($others),+],
+            computed(rank: u32, start: f64, end: f64),
+            sent(rank: u32, slot: u32, sent: Sent),
+            moved(slot: u32, start: f64, arrival: f64),
+            queued(slot: u32, asked: f64),
+            posted(slot: u32, time: f64),
+            marked(rank: u32, event: u32, time: f64),
+            held(rank: u32, slot: u32, start: f64, end: f64),
+            received(rank: u32, slot: u32, received: Received),
+            accessed(rank: u32, accessed: Accessed),
+            gathered(rank: u32, gathered: Gathered)
+        }
+    };
+    ($self:ident, $others:tt, $($name:ident($($arg:ident: $type:ty),+)),+) => {
+        $(#[inline(always)]
+        fn $name(&mut $self, $($arg: $type),+) {
+            hand_on! { $others.$name($($arg),+) }
+        })+
+    };
+    ([$($others:expr),+].$name:ident $args:tt) => {
+        $(for other in $others { other.$name $args; })+
+    };
+}
+
+/// Both observe, the first before the second.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    const WATCHES: bool = A::WATCHES || B::WATCHES;
+    hand_on!(self to [&mut self.0], [&mut self.1]);
+}
+
+/// Observes if it is there.
+impl<O: Observer> Observer for Option<O> {
+    const WATCHES: bool = O::WATCHES;
+    hand_on!(self to self.iter_mut());
+}
+
+impl<O: Observer> Observer for &mut O {
+    const WATCHES: bool = O::WATCHES;
+    hand_on!(self to [&mut **self]);
+}
+
 /// Why a rank waited until the end of a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
