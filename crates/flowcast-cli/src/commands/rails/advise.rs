@@ -1,17 +1,19 @@
 //! `flowcast rails advise`: whether a second network helps, for which messages, and what to set elsewhere.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, ensure};
 use clap::Args;
 use flowcast::model::loggp::LogGp;
 use flowcast::model::network::{Interval, Network};
 use flowcast::scheduler::advise::{Advice, KnownRail, Question, SizeAdvice};
-use flowcast::units::{Bytes, Rounded, Time, TimePerByte};
-use serde_json::{Value, json};
+use flowcast::units::{Bytes, Time, TimePerByte};
+use serde::Serialize;
 
 use super::live::loggp;
-use super::settings;
+use super::settings::{self, Settings};
 use crate::network_args;
-use crate::output::println_out;
+use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::tables::table;
 
 /// Say from which size on a second network helps, what each size should use, and what to set in MPI libraries
@@ -32,9 +34,8 @@ pub struct Advise {
     /// Messages that are sent at once
     #[arg(long, default_value_t = 16, value_name = "N")]
     messages: usize,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Advise {
@@ -48,26 +49,16 @@ impl Advise {
         let advice = Question::about(self.messages).answer(&rails)?;
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let settings = settings::nearest(&interfaces, &costs, &advice);
-        if self.json {
-            let document = json!({
-                "schema": "flowcast/rails-advice/1",
-                "rails": interfaces,
-                "messages": self.messages,
-                "together_from_B": advice.together_from.map(|size| size.0),
-                "split_from_B": advice.split_from.map(|size| size.0),
-                "sizes": advice.sizes.iter().map(size_json).collect::<Vec<_>>(),
-                "settings": settings.iter().map(|set| (set.of.to_owned(), json!(set.lines))).collect::<serde_json::Map<_, _>>(),
-            });
-            println_out!("{document}");
-            return Ok(());
-        }
-        self.print_words(&interfaces, &advice);
-        print_table(&interfaces, &advice);
-        for set in settings {
-            println_out!("\n{}\n{}", set.of, set.lines.join("\n"));
-            println_out!("  {}", set.remark);
-        }
-        Ok(())
+        let advised = Advised {
+            rails: interfaces,
+            messages: self.messages,
+            together_from: advice.together_from.map(|size| size.0),
+            split_from: advice.split_from.map(|size| size.0),
+            sizes: advice.sizes.iter().map(Size::of).collect(),
+            lines: settings.iter().map(|set| (set.of, set.lines.clone())).collect(),
+            settings,
+        };
+        show(&advised, self.format)
     }
 
     fn interfaces(&self, networks: &[Network]) -> Result<Vec<String>> {
@@ -82,61 +73,104 @@ impl Advise {
             self.interfaces.clone()
         })
     }
+}
 
-    fn print_words(&self, names: &[String], advice: &Advice) {
+/// The advice, by rails.
+#[derive(Serialize)]
+struct Advised {
+    rails: Vec<String>,
+    messages: usize,
+    #[serde(rename = "together_from_B")]
+    together_from: Option<u64>,
+    #[serde(rename = "split_from_B")]
+    split_from: Option<u64>,
+    sizes: Vec<Size>,
+    #[serde(rename = "settings")]
+    lines: BTreeMap<&'static str, Vec<String>>,
+    #[serde(skip)]
+    settings: [Settings; 3],
+}
+
+/// What messages of one size gain.
+#[derive(Serialize)]
+struct Size {
+    #[serde(rename = "size_B")]
+    size: u64,
+    best_alone: u8,
+    alone_us: Micros,
+    together_us: Micros,
+    messages_on: Vec<usize>,
+    gain: f64,
+    gain_interval: (f64, f64),
+}
+
+impl Size {
+    fn of(at: &SizeAdvice) -> Size {
+        Size {
+            size: at.size.0,
+            best_alone: at.alone.0,
+            alone_us: Micros(at.alone_takes),
+            together_us: Micros(at.together_takes),
+            messages_on: at.taken.clone(),
+            gain: at.gain,
+            gain_interval: at.interval,
+        }
+    }
+}
+
+impl Shown for Advised {
+    const SCHEMA: &'static str = "flowcast/rails-advice/1";
+
+    fn print(&self) {
+        self.print_words();
+        self.print_table();
+        for set in &self.settings {
+            println_out!("\n{}\n{}", set.of, set.lines.join("\n"));
+            println_out!("  {}", set.remark);
+        }
+    }
+}
+
+impl Advised {
+    fn name(&self, rail: u8) -> &str {
+        &self.rails[usize::from(rail)]
+    }
+
+    fn print_words(&self) {
         let count = self.messages;
-        match advice.together_from {
+        match self.together_from.map(Bytes) {
             Some(size) => println_out!("{count} messages at once gain from more than one rail from {size} on."),
             None => println_out!("{count} messages at once gain nothing certain from more than one rail."),
         }
-        match advice.split_from {
+        match self.split_from {
             Some(size) => {
-                println_out!("A single message is delivered earlier in pieces over several rails from {} B on.", size.0)
+                println_out!("A single message is delivered earlier in pieces over several rails from {size} B on.")
             }
             None => println_out!("A single message is never delivered earlier in pieces."),
         }
-        if let Some(small) = advice.sizes.first() {
-            println_out!("The best rail alone for the smallest messages is {}.\n", names[small.alone.index()]);
+        if let Some(small) = self.sizes.first() {
+            println_out!("The best rail alone for the smallest messages is {}.\n", self.name(small.best_alone));
         }
     }
-}
 
-fn print_table(names: &[String], advice: &Advice) {
-    let columns: Vec<String> = names.iter().map(|name| format!(">on {name}")).collect();
-    let mut header = vec![">size", "best alone", ">alone", ">together"];
-    header.extend(columns.iter().map(String::as_str));
-    header.extend([">gain", ">interval", "use"]);
-    let mut table = table(&header);
-    for at in &advice.sizes {
-        let mut row = vec![
-            at.size.to_string(),
-            names[at.alone.index()].clone(),
-            Rounded(at.alone_takes).to_string(),
-            Rounded(at.together_takes).to_string(),
-        ];
-        row.extend(at.taken.iter().map(ToString::to_string));
-        row.extend([format!("{:.3}", at.gain), format!("{:.3} to {:.3}", at.interval.0, at.interval.1)]);
-        row.push(uses(at, advice).map_or_else(|| names[at.alone.index()].clone(), |()| "all".to_owned()));
-        table.add_row(row);
+    fn print_table(&self) {
+        let columns: Vec<String> = self.rails.iter().map(|name| format!(">on {name}")).collect();
+        let mut header = vec![">size", "best alone", ">alone", ">together"];
+        header.extend(columns.iter().map(String::as_str));
+        header.extend([">gain", ">interval", "use"]);
+        let mut table = table(&header);
+        for at in &self.sizes {
+            let alone = self.name(at.best_alone).to_owned();
+            let mut row =
+                vec![Bytes(at.size).to_string(), alone.clone(), at.alone_us.to_string(), at.together_us.to_string()];
+            row.extend(at.messages_on.iter().map(ToString::to_string));
+            row.extend([format!("{:.3}", at.gain), format!("{:.3} to {:.3}", at.gain_interval.0, at.gain_interval.1)]);
+            let gains = self.together_from.is_some_and(|from| at.size >= from);
+            row.push(if gains { "all".to_owned() } else { alone });
+            table.add_row(row);
+        }
+        println_out!("{table}");
     }
-    println_out!("{table}");
-}
-
-/// Whether this size should use all rails.
-fn uses(at: &SizeAdvice, advice: &Advice) -> Option<()> {
-    advice.together_from.filter(|from| at.size >= *from).map(drop)
-}
-
-fn size_json(at: &SizeAdvice) -> Value {
-    json!({
-        "size_B": at.size.0,
-        "best_alone": at.alone.0,
-        "alone_us": at.alone_takes.as_micros(),
-        "together_us": at.together_takes.as_micros(),
-        "messages_on": at.taken,
-        "gain": at.gain,
-        "gain_interval": [at.interval.0, at.interval.1],
-    })
 }
 
 /// The parameters with their standard errors, a quarter of the width of a 95 % interval.

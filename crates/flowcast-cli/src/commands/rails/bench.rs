@@ -1,6 +1,6 @@
 //! `flowcast rails bench`: the many-messages test over real rails.
 
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
@@ -11,17 +11,18 @@ use flowcast::units::{Bytes, Time};
 use flowcast_rails::exchange::end;
 use flowcast_rails::link::Link;
 use flowcast_rails::link::RailPath;
-use serde_json::json;
+use serde::Serialize;
 
 use super::bench_plot;
 use super::bench_point::PointRun;
 use super::bench_results::{Plan, Point, Results};
 use super::chosen::{Chosen, SplitArgs, Subject, subjects};
 use super::count::{self, CountArgs};
+use super::inputs::{RailParameters, micros};
 use super::live::{LiveRail, WaitingKind, lacking, live_rail, session_rule};
+use super::plot;
 use super::serve::unexpected;
-use crate::files::write_whole;
-use crate::output::println_out;
+use crate::output::{Format, Micros, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::tables::table;
 
@@ -81,9 +82,8 @@ pub struct Bench {
     /// Write a plot: a page (.html) or a picture (.svg)
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Bench {
@@ -97,7 +97,7 @@ impl Bench {
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
             let course = self.schedulers[0].course(RailSet::first(self.rails.len()), self.split.rule());
-            let result = count::run(&mut link, &self.rails, course, plan, self.json);
+            let result = count::run(&mut link, &self.rails, course, plan, self.format);
             return end(&mut link).map_err(unexpected).and(result);
         };
         self.measure(&mut link, &subjects, results)?;
@@ -110,20 +110,19 @@ impl Bench {
 
     /// Those of an interrupted run among them.
     fn results(&self, subjects: &[Subject]) -> Result<Results> {
-        let rails: Vec<_> = self.rails.iter().map(|rail| count::rail_json(&rail.name, &rail.path.cost)).collect();
         let SplitRule { from, minimal_piece, .. } = self.split.rule();
-        let settings = json!({
-            "schema": "flowcast/rails-samples/1",
-            "rails": rails,
-            "messages": self.messages,
-            "sizes_B": self.sizes().iter().map(|size| size.0).collect::<Vec<_>>(),
-            "subjects": subjects.iter().map(|subject| subject.name.as_str()).collect::<Vec<_>>(),
-            "rounds": self.rounds,
-            "point_time_s": self.point_time.as_seconds(),
-            "split_from_B": from.0,
-            "minimal_piece_B": minimal_piece.0,
-            "flowcast": env!("CARGO_PKG_VERSION"),
-        });
+        let settings = serde_json::to_value(Settings {
+            schema: "flowcast/rails-samples/1",
+            rails: self.parameters(),
+            messages: &self.messages,
+            sizes: self.sizes().iter().map(|size| size.0).collect(),
+            subjects: subjects.iter().map(|subject| subject.name.as_str()).collect(),
+            rounds: self.rounds,
+            point_time_s: Seconds(self.point_time),
+            split_from: from.0,
+            minimal_piece: minimal_piece.0,
+            flowcast: env!("CARGO_PKG_VERSION"),
+        })?;
         let names = subjects.iter().map(|subject| subject.name.clone()).collect();
         let plan = Plan { settings: settings.to_string(), names, points: self.points() };
         match &self.csv {
@@ -131,6 +130,10 @@ impl Bench {
             Some(path) if self.resume => Results::resume(path, plan),
             Some(path) => Results::start(path, plan),
         }
+    }
+
+    fn parameters(&self) -> Vec<RailParameters> {
+        self.rails.iter().map(|rail| RailParameters::new(&rail.name, &rail.path.cost)).collect()
     }
 
     fn sizes(&self) -> Vec<Bytes> {
@@ -163,58 +166,98 @@ impl Bench {
         }
         if let Some(path) = &self.plot {
             let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
-            let picture = bench_plot::rates(&names, self.rails.len(), &results.points());
-            let whole = if path.extension().is_some_and(|ending| ending == "svg") {
-                picture
-            } else {
-                super::plot::page(&picture)
-            };
-            write_whole(path, |out| Ok(out.write_all(whole.as_bytes())?))?;
+            plot::write(path, bench_plot::rates(&names, self.rails.len(), &results.points()))?;
         }
-        if self.json {
-            self.print_json(subjects, &results.points())
-        } else {
-            print(subjects, self.rails.len(), &results.points())
-        }
-        Ok(())
-    }
-
-    fn print_json(&self, subjects: &[Subject], points: &[Point]) {
-        let rails: Vec<_> = self.rails.iter().map(|rail| count::rail_json(&rail.name, &rail.path.cost)).collect();
-        let rates = |point: &Point| {
-            let rate = |(index, subject): (usize, &Subject)| {
-                let micros: Vec<f64> = point.one_way[index].iter().map(|time| time.as_micros()).collect();
-                json!({
-                    "scheduler": subject.name,
-                    "rate_Mbit_s": point.rate(index),
-                    "over_best_alone": point.over_best_alone(index, self.rails.len()),
-                    "one_way_us": micros,
-                })
-            };
-            let results: Vec<_> = subjects.iter().enumerate().map(rate).collect();
-            json!({ "messages": point.messages, "size_B": point.size.0, "results": results })
+        let alone = self.rails.len();
+        let measured = BenchResult {
+            rails: self.parameters(),
+            rounds: self.rounds,
+            points: results.points().iter().map(|point| PointResult::new(point, subjects, alone)).collect(),
+            provenance: provenance::of_this_run(),
         };
-        let document = json!({
-            "schema": "flowcast/rails-bench/1",
-            "rails": rails,
-            "rounds": self.rounds,
-            "points": points.iter().map(rates).collect::<Vec<_>>(),
-            "provenance": provenance::of_this_run(),
-        });
-        println_out!("{document}");
+        show(&measured, self.format)
     }
 }
 
-fn print(subjects: &[Subject], alone: usize, points: &[Point]) {
-    let names: Vec<String> = subjects.iter().map(|subject| format!(">{}", subject.name)).collect();
-    let columns: Vec<&str> =
-        [">N", ">size"].into_iter().chain(names.iter().map(String::as_str)).chain([">first / best alone"]).collect();
-    let mut table = table(&columns);
-    for point in points {
-        let rates = (0..subjects.len()).map(|index| format!("{:.2}", point.rate(index)));
-        let gain = format!("{:.3}", point.over_best_alone(0, alone));
-        table.add_row([point.messages.to_string(), point.size.to_string()].into_iter().chain(rates).chain([gain]));
+/// What is measured: the first line of the samples.
+#[derive(Serialize)]
+struct Settings<'a> {
+    schema: &'static str,
+    rails: Vec<RailParameters>,
+    messages: &'a [u32],
+    #[serde(rename = "sizes_B")]
+    sizes: Vec<u64>,
+    subjects: Vec<&'a str>,
+    rounds: usize,
+    point_time_s: Seconds,
+    #[serde(rename = "split_from_B")]
+    split_from: u64,
+    #[serde(rename = "minimal_piece_B")]
+    minimal_piece: u64,
+    flowcast: &'static str,
+}
+
+/// The medians over the rounds.
+#[derive(Serialize)]
+struct BenchResult {
+    rails: Vec<RailParameters>,
+    rounds: usize,
+    points: Vec<PointResult>,
+    provenance: BTreeMap<String, String>,
+}
+
+/// One N and size.
+#[derive(Serialize)]
+struct PointResult {
+    messages: u32,
+    #[serde(rename = "size_B")]
+    size: u64,
+    results: Vec<SubjectResult>,
+}
+
+/// One scheduler, or one rail alone.
+#[derive(Serialize)]
+struct SubjectResult {
+    scheduler: String,
+    #[serde(rename = "rate_Mbit_s")]
+    rate: f64,
+    over_best_alone: f64,
+    one_way_us: Vec<Micros>,
+}
+
+impl PointResult {
+    /// The last `alone` subjects are rails alone.
+    fn new(point: &Point, subjects: &[Subject], alone: usize) -> PointResult {
+        let result = |(index, subject): (usize, &Subject)| SubjectResult {
+            scheduler: subject.name.clone(),
+            rate: point.rate(index),
+            over_best_alone: point.over_best_alone(index, alone),
+            one_way_us: micros(&point.one_way[index]),
+        };
+        let results = subjects.iter().enumerate().map(result).collect();
+        PointResult { messages: point.messages, size: point.size.0, results }
     }
-    println_out!("{table}");
-    println_out!("Mbit/s one way, N·size/(T/2), medians.");
+}
+
+impl Shown for BenchResult {
+    const SCHEMA: &'static str = "flowcast/rails-bench/1";
+
+    fn print(&self) {
+        let subjects = self.points.first().into_iter().flat_map(|point| &point.results);
+        let names: Vec<String> = subjects.map(|result| format!(">{}", result.scheduler)).collect();
+        let columns: Vec<&str> = [">N", ">size"]
+            .into_iter()
+            .chain(names.iter().map(String::as_str))
+            .chain([">first / best alone"])
+            .collect();
+        let mut table = table(&columns);
+        for PointResult { messages, size, results } in &self.points {
+            let rates = results.iter().map(|result| format!("{:.2}", result.rate));
+            let gain = results.first().map(|first| format!("{:.3}", first.over_best_alone));
+            let point = [messages.to_string(), Bytes(*size).to_string()];
+            table.add_row(point.into_iter().chain(rates).chain(gain));
+        }
+        println_out!("{table}");
+        println_out!("Mbit/s one way, N·size/(T/2), medians.");
+    }
 }

@@ -1,21 +1,21 @@
 //! `flowcast rails compare`: schedulers against the optimum on random sets.
 
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 use flowcast::model::loggp::LogGp;
 use flowcast::scheduler::Rail;
-use flowcast::scheduler::compare::{Compared, Comparison, Ratios};
+use flowcast::scheduler::compare::{Comparison, Ratios};
 use flowcast::scheduler::discipline::SchedulerName;
 use flowcast::scheduler::random_sets::{SetPlan, thesis_rails};
 use flowcast::units::{Bytes, Time};
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::inputs::RailParameters;
 use super::plot::{self, Row};
-use crate::files::write_whole;
-use crate::output::println_out;
+use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::provenance;
 use crate::tables::table;
 
@@ -57,125 +57,138 @@ pub struct Compare {
     /// Write a plot: a page (.html) or a picture (.svg)
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
-/// One combination of rails and its ratios.
-struct Part {
+/// Schedulers against the optimum, by combination of rails and over all of them.
+#[derive(Serialize)]
+struct Compared {
+    #[serde(skip)]
+    caption: String,
+    sets: usize,
+    messages: usize,
+    #[serde(rename = "largest_B")]
+    largest: u64,
+    window_us: Micros,
+    seed: u64,
+    combinations: Vec<Combination>,
+    overall: Vec<Figures>,
+    provenance: BTreeMap<String, String>,
+}
+
+/// One combination of rails.
+#[derive(Serialize)]
+struct Combination {
+    #[serde(skip)]
     name: String,
-    rails: Vec<Rail>,
-    compared: Compared,
+    #[serde(skip)]
+    ratios: Vec<Ratios>,
+    rails: Vec<RailParameters>,
+    proven: usize,
+    schedulers: Vec<Figures>,
+}
+
+/// A scheduler's ratios in four figures.
+#[derive(Serialize)]
+struct Figures {
+    scheduler: String,
+    median: f64,
+    p95: f64,
+    max: f64,
+    mean: f64,
+}
+
+impl Figures {
+    fn of((name, ratios): (&SchedulerName, &Ratios)) -> Figures {
+        Figures {
+            scheduler: name.to_string(),
+            median: ratios.quantile(0.5),
+            p95: ratios.quantile(0.95),
+            max: ratios.quantile(1.0),
+            mean: ratios.mean(),
+        }
+    }
 }
 
 impl Compare {
     /// Compares and prints.
     pub fn run(self) -> Result<()> {
-        let combinations = if self.rails.is_empty() { thesis_rails() } else { vec![self.rails.clone()] };
+        let rails = if self.rails.is_empty() { thesis_rails() } else { vec![self.rails.clone()] };
         let schedulers = self.schedulers();
-        let parts: Vec<Part> =
-            combinations.into_iter().map(|rails| self.part(rails, &schedulers)).collect::<Result<_>>()?;
+        let combinations: Vec<Combination> =
+            rails.into_iter().map(|rails| self.combination(rails, &schedulers)).collect::<Result<_>>()?;
         let overall: Vec<Ratios> = (0..schedulers.len())
-            .map(|index| Ratios::together(parts.iter().map(|part| &part.compared.ratios[index])))
+            .map(|index| Ratios::together(combinations.iter().map(|combination| &combination.ratios[index])))
             .collect();
+        let caption = self.caption(combinations.len());
         if let Some(path) = &self.plot {
             let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row { name: name.to_string(), ratios });
-            let picture = plot::ratios(&self.caption(&parts), &rows.collect::<Vec<_>>());
-            let whole =
-                if path.extension().is_some_and(|ending| ending == "svg") { picture } else { plot::page(&picture) };
-            write_whole(path, |out| Ok(out.write_all(whole.as_bytes())?))?;
+            plot::write(path, plot::ratios(&caption, &rows.collect::<Vec<_>>()))?;
         }
-        if self.json {
-            self.print_json(&schedulers, &parts, &overall)
-        } else {
-            self.print(&schedulers, &parts, &overall)
-        }
-        Ok(())
+        let compared = Compared {
+            caption,
+            sets: self.sets,
+            messages: self.messages,
+            largest: self.largest.0,
+            window_us: Micros(self.window),
+            seed: self.seed,
+            combinations,
+            overall: schedulers.iter().zip(&overall).map(Figures::of).collect(),
+            provenance: provenance::of_this_run(),
+        };
+        show(&compared, self.format)
     }
 
     fn schedulers(&self) -> Vec<SchedulerName> {
         if self.schedulers.is_empty() { SchedulerName::distinct().collect() } else { self.schedulers.clone() }
     }
 
-    fn part(&self, rails: Vec<Rail>, schedulers: &[SchedulerName]) -> Result<Part> {
+    fn combination(&self, rails: Vec<Rail>, schedulers: &[SchedulerName]) -> Result<Combination> {
         let plan = SetPlan { messages: self.messages, largest: self.largest, window: self.window };
         let comparison = Comparison { sets: self.sets, plan, seed: self.seed, limit: self.limit };
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
-        let name = rails.iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>().join(" + ");
-        Ok(Part { name, rails, compared: comparison.run(&costs, schedulers)? })
+        let compared = comparison.run(&costs, schedulers)?;
+        Ok(Combination {
+            name: rails.iter().map(|rail| rail.name.as_str()).collect::<Vec<_>>().join(" + "),
+            rails: rails.iter().map(|rail| RailParameters::new(&rail.name, &rail.cost)).collect(),
+            proven: compared.proven,
+            schedulers: schedulers.iter().zip(&compared.ratios).map(Figures::of).collect(),
+            ratios: compared.ratios,
+        })
     }
 
-    fn caption(&self, parts: &[Part]) -> String {
-        let (sets, messages, largest) = (self.sets * parts.len(), self.messages, self.largest);
+    fn caption(&self, combinations: usize) -> String {
+        let (sets, messages, largest) = (self.sets * combinations, self.messages, self.largest);
         let when = if self.window == Time::ZERO { "at once".to_owned() } else { format!("within {}", self.window) };
         format!("{sets} sets of {messages} messages of 1 B to {largest} {when}, seed {}", self.seed)
     }
+}
 
-    fn print(&self, schedulers: &[SchedulerName], parts: &[Part], overall: &[Ratios]) {
-        for part in parts {
-            print_ratios(&part.name, schedulers, &part.compared.ratios);
-            if part.compared.proven < self.sets {
-                let open = self.sets - part.compared.proven;
+impl Shown for Compared {
+    const SCHEMA: &'static str = "flowcast/rails-comparison/1";
+
+    fn print(&self) {
+        for combination in &self.combinations {
+            print_figures(&combination.name, &combination.schedulers);
+            if combination.proven < self.sets {
+                let open = self.sets - combination.proven;
                 println_out!("{open} of {} optima are not proven; the best schedule found stands for them.", self.sets);
             }
             println_out!();
         }
-        if parts.len() > 1 {
-            print_ratios("all together", schedulers, overall);
+        if self.combinations.len() > 1 {
+            print_figures("all together", &self.overall);
         }
-        println_out!("Last delivery over that of the best schedule; {}.", self.caption(parts));
-    }
-
-    fn print_json(&self, schedulers: &[SchedulerName], parts: &[Part], overall: &[Ratios]) {
-        let combination = |part: &Part| {
-            let rails: Vec<Value> = part.rails.iter().map(rail_json).collect();
-            let ratios = ratios_json(schedulers, &part.compared.ratios);
-            json!({ "rails": rails, "proven": part.compared.proven, "schedulers": ratios })
-        };
-        let document = json!({
-            "schema": "flowcast/rails-comparison/1",
-            "sets": self.sets,
-            "messages": self.messages,
-            "largest_B": self.largest.0,
-            "window_us": self.window.as_micros(),
-            "seed": self.seed,
-            "combinations": parts.iter().map(combination).collect::<Vec<_>>(),
-            "overall": ratios_json(schedulers, overall),
-            "provenance": provenance::of_this_run(),
-        });
-        println_out!("{document}");
+        println_out!("Last delivery over that of the best schedule; {}.", self.caption);
     }
 }
 
-fn print_ratios(title: &str, schedulers: &[SchedulerName], ratios: &[Ratios]) {
+fn print_figures(title: &str, schedulers: &[Figures]) {
     let mut table = table(&[title, ">median", ">95 %", ">largest", ">mean"]);
-    for (name, ratios) in schedulers.iter().zip(ratios) {
-        let figures = [ratios.quantile(0.5), ratios.quantile(0.95), ratios.quantile(1.0), ratios.mean()];
-        table.add_row([name.to_string()].into_iter().chain(figures.map(|figure| format!("{figure:.3}"))));
+    for Figures { scheduler, median, p95, max, mean } in schedulers {
+        let figures = [median, p95, max, mean].map(|figure| format!("{figure:.3}"));
+        table.add_row([scheduler.clone()].into_iter().chain(figures));
     }
     println_out!("{table}");
-}
-
-fn rail_json(rail: &Rail) -> Value {
-    json!({
-        "name": rail.name,
-        "g_us": rail.cost.gap.as_micros(),
-        "G_us_per_B": rail.cost.gap_per_byte.as_micros(),
-        "o_us": rail.cost.overhead.as_micros(),
-        "L_us": rail.cost.latency.as_micros(),
-    })
-}
-
-fn ratios_json(schedulers: &[SchedulerName], ratios: &[Ratios]) -> Value {
-    let one = |(name, ratios): (&SchedulerName, &Ratios)| {
-        json!({
-            "scheduler": name.to_string(),
-            "median": ratios.quantile(0.5),
-            "p95": ratios.quantile(0.95),
-            "max": ratios.quantile(1.0),
-            "mean": ratios.mean(),
-        })
-    };
-    schedulers.iter().zip(ratios).map(one).collect()
 }

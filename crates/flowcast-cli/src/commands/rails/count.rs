@@ -1,20 +1,20 @@
 //! `flowcast rails bench --count`: numbered messages, checked at the other end, while rails come and go.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use flowcast::model::loggp::LogGp;
 use flowcast::scheduler::RailId;
 use flowcast::units::Bytes;
 use flowcast_rails::exchange::{self, Course};
 use flowcast_rails::link::Link;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::live::LiveRail;
 use super::serve::unexpected;
 use crate::exit::Finding;
-use crate::output::println_out;
+use crate::output::{Format, Shown, println_out, show};
 use crate::provenance;
 
 /// The counting test.
@@ -38,10 +38,36 @@ pub struct CountPlan {
     withdraw: Option<RailId>,
 }
 
-/// How the bytes were divided by some moment.
+/// What became of the messages.
+#[derive(Serialize)]
+struct Counted<'a> {
+    rails: Vec<&'a str>,
+    scheduler: String,
+    adapts: bool,
+    messages: u64,
+    #[serde(rename = "size_B")]
+    size: u64,
+    seconds: f64,
+    received: u64,
+    out_of_order: u64,
+    spoilt: u64,
+    received_twice_by_the_transport: u64,
+    divided: u64,
+    sent_again: u64,
+    rails_lost: u64,
+    #[serde(rename = "given_B")]
+    given: Vec<u64>,
+    changes: Vec<u64>,
+    given_over_time: Vec<Share>,
+    provenance: BTreeMap<String, String>,
+}
+
+/// How the bytes were divided by some instant.
+#[derive(Serialize)]
 struct Share {
-    at: f64,
-    bytes: Vec<u64>,
+    at_s: f64,
+    #[serde(rename = "given_B")]
+    given: Vec<u64>,
     slowdown: Vec<f64>,
 }
 
@@ -70,7 +96,7 @@ impl CountArgs {
 }
 
 /// Counts and prints; a message lost, spoilt or out of order is a finding.
-pub fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan, json: bool) -> Result<()> {
+pub fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan, format: Format) -> Result<()> {
     let start = Instant::now();
     let mut shares: Vec<Share> = Vec::new();
     let count = rails.len() as u8;
@@ -81,11 +107,11 @@ pub fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan,
             link.withdraw(rail);
         }
         let at = start.elapsed().as_secs_f64();
-        if shares.last().is_none_or(|last| at - last.at >= EVERY_SECONDS) {
+        if shares.last().is_none_or(|last| at - last.at_s >= EVERY_SECONDS) {
             let rails = || (0..count).map(RailId);
             shares.push(Share {
-                at,
-                bytes: rails().map(|rail| link.session().given(rail).0).collect(),
+                at_s: at,
+                given: rails().map(|rail| link.session().given(rail).0).collect(),
                 slowdown: rails().map(|rail| link.session().slowdown(rail).0).collect(),
             });
         }
@@ -93,51 +119,39 @@ pub fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan,
     let audit = exchange::count(link, course, plan.messages, plan.size, &mut observe).map_err(unexpected)?;
     let seconds = start.elapsed().as_secs_f64();
     let counts = link.counts();
-    let names: Vec<&str> = rails.iter().map(|rail| rail.name.as_str()).collect();
-    let given: Vec<u64> = (0..count).map(|rail| link.session().given(RailId(rail)).0).collect();
-    if json {
-        let one = |share: &Share| json!({ "at_s": share.at, "given_B": share.bytes, "slowdown": share.slowdown });
-        let document = json!({
-            "schema": "flowcast/rails-count/1",
-            "rails": names,
-            "scheduler": course.scheduler.to_string(),
-            "adapts": course.adapts,
-            "messages": plan.messages,
-            "size_B": plan.size.0,
-            "seconds": seconds,
-            "received": audit.received,
-            "out_of_order": audit.out_of_order,
-            "spoilt": audit.spoilt,
-            "received_twice_by_the_transport": audit.repeated,
-            "divided": counts.divided,
-            "sent_again": counts.sent_again,
-            "rails_lost": counts.rails_lost,
-            "given_B": given,
-            "changes": (0..count).map(|rail| link.session().slowdown(RailId(rail)).1).collect::<Vec<_>>(),
-            "given_over_time": shares.iter().map(one).collect::<Vec<_>>(),
-            "provenance": provenance::of_this_run(),
-        });
-        println_out!("{document}");
-    } else {
-        println_out!("{} messages received of {} in {seconds:.2} s", audit.received, plan.messages);
-        println_out!("out of order: {}, spoilt: {}", audit.out_of_order, audit.spoilt);
-        println_out!("rails lost: {}, sent again: {}", counts.rails_lost, counts.sent_again);
-        println_out!(
-            "bytes given to each rail: {}",
-            names.iter().zip(given).map(|(name, bytes)| format!("{name} {bytes}")).collect::<Vec<_>>().join(", ")
-        );
-    }
+    let session = link.session();
+    let counted = Counted {
+        rails: rails.iter().map(|rail| rail.name.as_str()).collect(),
+        scheduler: course.scheduler.to_string(),
+        adapts: course.adapts,
+        messages: plan.messages,
+        size: plan.size.0,
+        seconds,
+        received: audit.received,
+        out_of_order: audit.out_of_order,
+        spoilt: audit.spoilt,
+        received_twice_by_the_transport: audit.repeated,
+        divided: counts.divided,
+        sent_again: counts.sent_again,
+        rails_lost: counts.rails_lost,
+        given: (0..count).map(|rail| session.given(RailId(rail)).0).collect(),
+        changes: (0..count).map(|rail| session.slowdown(RailId(rail)).1).collect(),
+        given_over_time: shares,
+        provenance: provenance::of_this_run(),
+    };
+    show(&counted, format)?;
     let faultless = audit.received == plan.messages && audit.out_of_order == 0 && audit.spoilt == 0;
     if faultless { Ok(()) } else { Err(Finding("messages are missing, spoilt or out of order".into()).into()) }
 }
 
-/// A rail's parameters.
-pub fn rail_json(name: &str, cost: &LogGp) -> Value {
-    json!({
-        "name": name,
-        "g_us": cost.gap.as_micros(),
-        "G_us_per_B": cost.gap_per_byte.as_micros(),
-        "o_us": cost.overhead.as_micros(),
-        "L_us": cost.latency.as_micros(),
-    })
+impl Shown for Counted<'_> {
+    const SCHEMA: &'static str = "flowcast/rails-count/1";
+
+    fn print(&self) {
+        println_out!("{} messages received of {} in {:.2} s", self.received, self.messages, self.seconds);
+        println_out!("out of order: {}, spoilt: {}", self.out_of_order, self.spoilt);
+        println_out!("rails lost: {}, sent again: {}", self.rails_lost, self.sent_again);
+        let given = self.rails.iter().zip(&self.given).map(|(name, bytes)| format!("{name} {bytes}"));
+        println_out!("bytes given to each rail: {}", given.collect::<Vec<_>>().join(", "));
+    }
 }

@@ -1,8 +1,13 @@
 //! Makespan over optimum as a picture: for each scheduler the share of the sets below each ratio.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
 
+use anyhow::Result;
 use flowcast::scheduler::compare::Ratios;
+
+use crate::files::write_whole;
 
 /// A scheduler and its ratios.
 pub struct Row<'a> {
@@ -48,8 +53,14 @@ pub fn ratios(caption: &str, rows: &[Row]) -> String {
     svg + "</svg>\n"
 }
 
-/// A page that holds nothing but the picture.
-pub fn page(picture: &str) -> String {
+/// Writes a picture to a file: a page around it unless the file's name ends in `.svg`.
+pub fn write(path: &Path, picture: String) -> Result<()> {
+    let is_picture = path.extension().is_some_and(|ending| ending == "svg");
+    let whole = if is_picture { picture } else { page(&picture) };
+    write_whole(path, |out| Ok(out.write_all(whole.as_bytes())?))
+}
+
+fn page(picture: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Rail schedulers</title></head>\n\
          <body>\n{picture}</body>\n</html>\n"
