@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use flowcast::model::stats::interval::StoppingRule;
 use flowcast_lab::{PatternOptions, PatternRun};
 
+use crate::output::Format;
+
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Over {
@@ -43,9 +45,8 @@ pub struct Going {
     /// Do not check that the lab delivers its rates
     #[arg(long)]
     pub no_self_test: bool,
-    /// Machine-readable output
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: Format,
 }
 
 /// Says that one of several patterns was carried.

@@ -1,22 +1,25 @@
 //! `flowcast lab`: a virtual cluster on this machine.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, exit};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use flowcast::units::{Node, Rounded};
+use flowcast::units::{Node, Rate, Rounded};
 use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
-use serde_json::json;
+use serde::Serialize;
 
-use super::lab_cable::{CableCheckCommand, ServeCables, lateness};
+use super::lab_cable::{CableCheckCommand, LatenessQuantiles, ServeCables};
 use super::lab_network::LabNetwork;
 use crate::exit::EnvironmentLacks;
 use crate::files::read_text;
 use crate::network_args::parse_overrides;
-use crate::output::{print_out, println_out};
+use crate::output::{Format, Shown, print_out, println_out, show};
+use crate::provenance;
 use crate::tables::table;
 
 /// A virtual cluster on this machine, without root
@@ -93,9 +96,8 @@ struct Up {
     /// The name for `exec` and `down` [default: the lab's own]
     #[arg(long)]
     name: Option<String>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Run a command in a node of a lab that is up
@@ -141,9 +143,8 @@ struct Down {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab list")]
 struct List {
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// List the built-in labs, or print the file of one
@@ -155,9 +156,8 @@ struct Profiles {
     /// Replace a field, such as nic.bandwidth=100Mbit/s (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
     overrides: Vec<String>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Up {
@@ -172,12 +172,7 @@ impl Up {
                 return Err(error);
             }
         };
-        if self.json {
-            println_out!("{}", description(&lab, &checks)?)
-        } else {
-            print_nodes(&lab)?
-        }
-        Ok(())
+        show(&Built::of(&lab, &checks)?, self.format)
     }
 }
 
@@ -214,24 +209,48 @@ impl Down {
 impl List {
     fn run(self) -> Result<()> {
         let labs = Lab::list().map_err(explained)?;
-        if self.json {
-            let labs: Vec<_> = labs.iter().map(|(name, spec)| json!({ "name": name, "spec": spec })).collect();
-            println_out!("{}", json!({ "schema": "flowcast/labs/1", "labs": labs }));
-            return Ok(());
-        }
-        let mut table = table(&["name", ">nodes", ">racks", ">bandwidth", "what"]);
-        for (name, spec) in &labs {
-            table.add_row(row(name, spec));
-        }
-        println_out!("{table}");
-        Ok(())
+        show(&Labs { labs: labs.into_iter().map(|(name, spec)| Named { name, spec }).collect() }, self.format)
+    }
+}
+
+/// The testbeds that are up.
+#[derive(Serialize)]
+struct Labs {
+    labs: Vec<Named>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+    spec: LabSpec,
+}
+
+impl Shown for Labs {
+    const SCHEMA: &'static str = "flowcast/labs/1";
+
+    fn print(&self) {
+        print_specs(self.labs.iter().map(|lab| (lab.name.as_str(), &lab.spec)));
+    }
+}
+
+/// The built-in testbeds.
+#[derive(Serialize)]
+struct BuiltIn {
+    profiles: Vec<LabSpec>,
+}
+
+impl Shown for BuiltIn {
+    const SCHEMA: &'static str = "flowcast/lab-profiles/1";
+
+    fn print(&self) {
+        print_specs(self.profiles.iter().map(|spec| (spec.name.as_str(), spec)));
     }
 }
 
 impl Profiles {
     fn run(self) -> Result<()> {
         let Some(name) = &self.name else { return self.list() };
-        if self.json {
+        if self.format.json {
             println_out!("{}", serde_json::to_string(&load(name, &self.overrides)?)?);
         } else if self.overrides.is_empty() && !Path::new(name).is_file() {
             print_out!("{}", profile_text(name)?);
@@ -242,30 +261,29 @@ impl Profiles {
     }
 
     fn list(&self) -> Result<()> {
-        let specs: Vec<LabSpec> = PROFILES.iter().map(|(name, _)| profile(name, &[])).collect::<Result<_, _>>()?;
-        if self.json {
-            println_out!("{}", json!({ "schema": "flowcast/lab-profiles/1", "profiles": specs }));
-            return Ok(());
-        }
-        let mut table = table(&["name", ">nodes", ">racks", ">bandwidth", "what"]);
-        for spec in &specs {
-            table.add_row(row(&spec.name, spec));
-        }
-        println_out!("{table}");
-        Ok(())
+        let profiles = PROFILES.iter().map(|(name, _)| profile(name, &[])).collect::<Result<_, _>>()?;
+        show(&BuiltIn { profiles }, self.format)
     }
 }
 
-fn row(name: &str, spec: &LabSpec) -> [String; 5] {
-    let rails = 0..spec.nic.bandwidth.0.len();
-    let rates: Vec<String> = rails.map(|rail| whole_megabits(spec.wire_rate(rail).as_bytes_per_second())).collect();
-    let counts = [spec.cluster.nodes.to_string(), spec.cluster.racks.to_string()];
-    let [nodes, racks] = counts;
-    [name.to_owned(), nodes, racks, format!("{} Mbit/s", rates.join(" + ")), spec.title.clone()]
+fn print_specs<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) {
+    let mut table = table(&["name", ">nodes", ">racks", ">bandwidth", "what"]);
+    for (name, spec) in specs {
+        let rails = 0..spec.nic.bandwidth.0.len();
+        let rates: Vec<String> = rails.map(|rail| whole_megabits(spec.wire_rate(rail))).collect();
+        table.add_row([
+            name.to_owned(),
+            spec.cluster.nodes.to_string(),
+            spec.cluster.racks.to_string(),
+            format!("{} Mbit/s", rates.join(" + ")),
+            spec.title.clone(),
+        ]);
+    }
+    println_out!("{table}");
 }
 
-fn whole_megabits(bytes_per_second: f64) -> String {
-    format!("{}", bytes_per_second * 8e-6)
+fn whole_megabits(rate: Rate) -> String {
+    format!("{}", rate.as_bytes_per_second() * 8e-6)
 }
 
 /// A file if there is one of that name, else a built-in profile.
@@ -312,45 +330,76 @@ pub(crate) fn explained(error: LabError) -> anyhow::Error {
     if error.is_environment() { EnvironmentLacks(error.to_string()).into() } else { error.into() }
 }
 
-fn description(lab: &Lab, checks: &[Check]) -> Result<serde_json::Value> {
-    let rails = lab.spec().nic.bandwidth.0.len();
-    let node = |node: Node| -> Result<serde_json::Value> {
-        let addresses = (0..rails).map(|rail| Ok(lab.address(node, rail)?.to_string()));
-        Ok(json!({
-            "node": node.0, "host": flowcast_lab::host(node), "rack": lab.spec().rack_of(node),
-            "addresses": addresses.collect::<Result<Vec<_>>>()?, "control_address": lab.control_address(node)?.to_string(),
-        }))
-    };
-    let check = |check: &Check| {
-        let rate = |rate: flowcast::units::Rate| rate.as_bytes_per_second();
-        json!({
-            "what": check.what, "found_Bps": rate(check.found), "expected_Bps": rate(check.expected),
-            "lateness_us": check.lateness.as_ref().map(lateness),
-        })
-    };
-    let nodes: Vec<_> = lab.spec().nodes().map(node).collect::<Result<_>>()?;
-    let checks: Vec<_> = checks.iter().map(check).collect();
-    let provenance = crate::provenance::of_this_run();
-    Ok(json!({
-        "schema": "flowcast/lab-up/1", "name": lab.name(), "nodes": nodes, "self_test": checks, "spec": lab.spec(),
-        "provenance": provenance,
-    }))
+/// A testbed that is up.
+#[derive(Serialize)]
+struct Built {
+    name: String,
+    nodes: Vec<BuiltNode>,
+    self_test: Vec<BuiltCheck>,
+    spec: LabSpec,
+    provenance: BTreeMap<String, String>,
 }
 
-fn print_nodes(lab: &Lab) -> Result<()> {
-    let rails = lab.spec().nic.bandwidth.0.len();
-    let mut columns = vec![">node".to_owned(), "host".into(), ">rack".into(), "control".into()];
-    columns.extend((0..rails).map(flowcast_lab::interface));
-    let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
-    for node in lab.spec().nodes() {
-        let mut row = vec![node.to_string(), flowcast_lab::host(node), lab.spec().rack_of(node).to_string()];
-        row.push(lab.control_address(node)?.to_string());
-        for rail in 0..rails {
-            row.push(lab.address(node, rail)?.to_string());
-        }
-        table.add_row(row);
+#[derive(Serialize)]
+struct BuiltNode {
+    node: u32,
+    host: String,
+    rack: u32,
+    addresses: Vec<Ipv4Addr>,
+    control_address: Ipv4Addr,
+}
+
+#[derive(Serialize)]
+struct BuiltCheck {
+    what: String,
+    #[serde(rename = "found_Bps")]
+    found: f64,
+    #[serde(rename = "expected_Bps")]
+    expected: f64,
+    lateness_us: Option<LatenessQuantiles>,
+}
+
+impl Built {
+    fn of(lab: &Lab, checks: &[Check]) -> Result<Built> {
+        let rails = lab.spec().nic.bandwidth.0.len();
+        let node = |node: Node| -> Result<BuiltNode> {
+            Ok(BuiltNode {
+                node: node.0,
+                host: flowcast_lab::host(node),
+                rack: lab.spec().rack_of(node),
+                addresses: (0..rails).map(|rail| lab.address(node, rail)).collect::<Result<_, _>>()?,
+                control_address: lab.control_address(node)?,
+            })
+        };
+        let check = |check: &Check| BuiltCheck {
+            what: check.what.clone(),
+            found: check.found.as_bytes_per_second(),
+            expected: check.expected.as_bytes_per_second(),
+            lateness_us: check.lateness.as_ref().map(LatenessQuantiles::of),
+        };
+        Ok(Built {
+            name: lab.name().to_owned(),
+            nodes: lab.spec().nodes().map(node).collect::<Result<_>>()?,
+            self_test: checks.iter().map(check).collect(),
+            spec: lab.spec().clone(),
+            provenance: provenance::of_this_run(),
+        })
     }
-    println_out!("{table}");
-    println_out!("The lab `{0}` is up; `flowcast lab down {0}` ends it.", lab.name());
-    Ok(())
+}
+
+impl Shown for Built {
+    const SCHEMA: &'static str = "flowcast/lab-up/1";
+
+    fn print(&self) {
+        let rails = self.spec.nic.bandwidth.0.len();
+        let mut columns = vec![">node".to_owned(), "host".into(), ">rack".into(), "control".into()];
+        columns.extend((0..rails).map(flowcast_lab::interface));
+        let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        for BuiltNode { node, host, rack, addresses, control_address } in &self.nodes {
+            let row = [node.to_string(), host.clone(), rack.to_string(), control_address.to_string()];
+            table.add_row(row.into_iter().chain(addresses.iter().map(ToString::to_string)));
+        }
+        println_out!("{table}");
+        println_out!("The lab `{0}` is up; `flowcast lab down {0}` ends it.", self.name);
+    }
 }

@@ -1,17 +1,20 @@
 //! `flowcast lab cable-check`: what a cable in user space really does. `flowcast lab serve-cables`: the process that a
 //! lab starts to carry the frames.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::units::Node;
 use flowcast_lab::{CableCheck, CableChecker, Lab, LabSpec, Lateness, TOLERANCE, serve_cables};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::lab::{explained, load};
 use crate::exit::Finding;
 use crate::files::read_text;
-use crate::output::println_out;
+use crate::output::{Format, Micros, Shown, println_out, show};
+use crate::provenance;
 use crate::tables::table;
 
 /// Check the precision of a lab's cable: how late it delivers, its rate, its losses
@@ -31,9 +34,8 @@ pub struct CableCheckCommand {
     /// Frames sent on their own through each direction
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     frames: u32,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl CableCheckCommand {
@@ -45,11 +47,8 @@ impl CableCheckCommand {
         }
         let lab = Lab::up(&spec).map_err(explained)?;
         let checks = CableChecker::new(&lab).check(self.frames).map_err(explained)?;
-        if self.json {
-            println_out!("{}", described(&spec, &checks)?);
-        } else {
-            print_table(&checks);
-        }
+        let directions = checks.iter().map(Direction::of).collect();
+        show(&Checked { spec, directions, provenance: provenance::of_this_run() }, self.format)?;
         match checks.iter().find(|check| !check.passes(TOLERANCE)) {
             Some(check) => Err(Finding(complaint(check)).into()),
             None => Ok(()),
@@ -84,63 +83,105 @@ fn complaint(check: &CableCheck) -> String {
     )
 }
 
-fn print_table(checks: &[CableCheck]) {
-    let columns = [
-        ">rail",
-        "from",
-        ">late, median",
-        ">5 %",
-        ">95 %",
-        ">Mbit/s",
-        ">nominal",
-        ">off by",
-        ">frames",
-        ">lost",
-        ">of the seed",
-        ">astray",
-    ];
-    let mut table = table(&columns);
-    for check in checks {
-        let late = |pick: fn(&Lateness) -> f64| {
-            check.lateness.as_ref().map_or("-".into(), |late| format!("{:.1} us", pick(late)))
-        };
-        let megabits = |rate: flowcast::units::Rate| format!("{:.3}", rate.as_bytes_per_second() * 8e-6);
-        table.add_row([
-            check.rail.to_string(),
-            flowcast_lab::host(check.from),
-            late(|late| late.median.as_micros()),
-            late(|late| late.p5.as_micros()),
-            late(|late| late.p95.as_micros()),
-            megabits(check.rate),
-            megabits(check.nominal),
-            format!("{:+.3} %", check.rate_error() * 100.0),
-            check.sent.to_string(),
-            check.lost.to_string(),
-            check.expected_lost.to_string(),
-            check.unexplained.to_string(),
-        ]);
+/// What the link emulator did, by rail and direction.
+#[derive(Serialize)]
+struct Checked {
+    spec: LabSpec,
+    directions: Vec<Direction>,
+    provenance: BTreeMap<String, String>,
+}
+
+/// Frames in one direction.
+#[derive(Serialize)]
+struct Direction {
+    rail: usize,
+    from: u32,
+    lateness_us: Option<LatenessQuantiles>,
+    #[serde(rename = "rate_Bps")]
+    rate: f64,
+    #[serde(rename = "nominal_Bps")]
+    nominal: f64,
+    rate_error: f64,
+    frames: u32,
+    lost: u32,
+    asked_loss: f64,
+    lost_by_seed: u32,
+    astray: u32,
+}
+
+impl Direction {
+    fn of(check: &CableCheck) -> Direction {
+        Direction {
+            rail: check.rail,
+            from: check.from.0,
+            lateness_us: check.lateness.as_ref().map(LatenessQuantiles::of),
+            rate: check.rate.as_bytes_per_second(),
+            nominal: check.nominal.as_bytes_per_second(),
+            rate_error: check.rate_error(),
+            frames: check.sent,
+            lost: check.lost,
+            asked_loss: check.asked_loss,
+            lost_by_seed: check.expected_lost,
+            astray: check.unexplained,
+        }
     }
-    println_out!("{table}");
 }
 
-fn described(spec: &LabSpec, checks: &[CableCheck]) -> Result<Value> {
-    let check = |check: &CableCheck| {
-        json!({
-            "rail": check.rail, "from": check.from.0, "lateness_us": check.lateness.as_ref().map(lateness),
-            "rate_Bps": check.rate.as_bytes_per_second(), "nominal_Bps": check.nominal.as_bytes_per_second(),
-            "rate_error": check.rate_error(), "frames": check.sent, "lost": check.lost, "asked_loss": check.asked_loss,
-            "lost_by_seed": check.expected_lost, "astray": check.unexplained,
-        })
-    };
-    Ok(json!({
-        "schema": "flowcast/cable-check/1", "spec": spec, "directions": checks.iter().map(check).collect::<Vec<_>>(),
-        "provenance": crate::provenance::of_this_run(),
-    }))
+/// How late frames were delivered.
+#[derive(Serialize)]
+pub struct LatenessQuantiles {
+    median: Micros,
+    p5: Micros,
+    p95: Micros,
 }
 
-/// In microseconds.
-pub fn lateness(lateness: &Lateness) -> Value {
-    json!({
-        "median": lateness.median.as_micros(), "p5": lateness.p5.as_micros(), "p95": lateness.p95.as_micros(),
-    })
+impl LatenessQuantiles {
+    /// Of what was measured.
+    pub fn of(lateness: &Lateness) -> LatenessQuantiles {
+        let Lateness { median, p5, p95 } = *lateness;
+        LatenessQuantiles { median: Micros(median), p5: Micros(p5), p95: Micros(p95) }
+    }
+}
+
+impl Shown for Checked {
+    const SCHEMA: &'static str = "flowcast/cable-check/1";
+
+    fn print(&self) {
+        let mut table = table(&[
+            ">rail",
+            "from",
+            ">late, median",
+            ">5 %",
+            ">95 %",
+            ">Mbit/s",
+            ">nominal",
+            ">off by",
+            ">frames",
+            ">lost",
+            ">of the seed",
+            ">astray",
+        ]);
+        for direction in &self.directions {
+            let late = |pick: fn(&LatenessQuantiles) -> Micros| {
+                let late = direction.lateness_us.as_ref();
+                late.map_or("-".into(), |late| format!("{:.1} us", pick(late).0.as_micros()))
+            };
+            let megabits = |rate: f64| format!("{:.3}", rate * 8e-6);
+            table.add_row([
+                direction.rail.to_string(),
+                flowcast_lab::host(Node(direction.from)),
+                late(|late| late.median),
+                late(|late| late.p5),
+                late(|late| late.p95),
+                megabits(direction.rate),
+                megabits(direction.nominal),
+                format!("{:+.3} %", direction.rate_error * 100.0),
+                direction.frames.to_string(),
+                direction.lost.to_string(),
+                direction.lost_by_seed.to_string(),
+                direction.astray.to_string(),
+            ]);
+        }
+        println_out!("{table}");
+    }
 }

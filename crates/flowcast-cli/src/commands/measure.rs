@@ -15,14 +15,13 @@ use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::measure_conflicts::MeasureConflicts;
 use super::measure_samples::PartialSamples;
 use crate::exit::EnvironmentLacks;
 use crate::launcher;
-use crate::output::print_out;
-use crate::output::println_out;
+use crate::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
 use crate::provenance;
 use crate::tables::table;
 
@@ -163,7 +162,7 @@ impl P2p {
         let bar = progress_bar(plan.max_time);
         let (mut taken, mut failure) = (previous.len(), None);
         let mut observe = |round: &Round| {
-            show(&bar, round);
+            advance(&bar, round);
             taken += round.samples.len();
             match partial.as_mut().map_or(Ok(()), |partial| partial.append(round.samples)) {
                 Ok(()) => ControlFlow::Continue(()),
@@ -229,12 +228,7 @@ impl P2p {
             return Ok(());
         };
         partial.finish(&measured.samples)?;
-        if self.json {
-            println_out!("{}", summary(&measured)?);
-        } else {
-            print_table(&measured, self.messages)?;
-        }
-        Ok(())
+        show(&Summary::of(measured, self.messages)?, Format { json: self.json })
     }
 }
 
@@ -287,7 +281,7 @@ fn progress_bar(max_time: Time) -> ProgressBar {
     ProgressBar::new((max_time.as_seconds() * 1e3) as u64).with_style(style)
 }
 
-fn show(bar: &ProgressBar, round: &Round) {
+fn advance(bar: &ProgressBar, round: &Round) {
     bar.set_position((round.elapsed.as_seconds() * 1e3) as u64);
     let known = round.widest.filter(|width| width.is_finite());
     let precision = known.map_or(String::new(), |width| format!(", medians within {:.1} %", width * 100.0));
@@ -302,56 +296,96 @@ fn stop_text(stop: Stop) -> &'static str {
     }
 }
 
-fn summary(measured: &Measured) -> Result<Value> {
-    let point = |(point, times): (PrttPoint, &[Time])| {
+/// What was measured, in medians.
+#[derive(Serialize)]
+struct Summary {
+    #[serde(skip)]
+    messages: u32,
+    rounds: u32,
+    samples: usize,
+    elapsed_s: Seconds,
+    delay_us: Micros,
+    stopped: &'static str,
+    relative_half_width: Option<f64>,
+    level: f64,
+    points: Vec<Point>,
+    provenance: BTreeMap<String, String>,
+}
+
+/// One n, d and size.
+#[derive(Serialize)]
+struct Point {
+    n: u32,
+    d_us: Micros,
+    #[serde(rename = "size_B")]
+    size: u64,
+    samples: usize,
+    median_us: f64,
+    median_us_interval: Option<[f64; 2]>,
+}
+
+impl Point {
+    fn of((point, times): (PrttPoint, &[Time])) -> Result<Point> {
         let micros: Vec<f64> = times.iter().map(|time| time.as_micros()).collect();
-        let interval = median_interval(&micros, 0.95)?.map(|interval| [interval.low, interval.high]);
-        Ok(json!({
-            "n": point.messages, "d_us": point.delay.as_micros(), "size_B": point.size.0, "samples": times.len(),
-            "median_us": median(&micros)?, "median_us_interval": interval,
-        }))
-    };
-    let points: Vec<Value> = measured.samples.points().map(point).collect::<Result<_>>()?;
-    Ok(json!({
-        "schema": "flowcast/measurement/1", "rounds": measured.rounds, "samples": measured.samples.len(),
-        "elapsed_s": measured.elapsed.as_seconds(), "delay_us": measured.delay.as_micros(),
-        "stopped": stop_text(measured.stop), "relative_half_width": finite(measured.widest), "level": 0.95,
-        "points": points, "provenance": measured.samples.provenance,
-    }))
-}
-
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
-}
-
-fn print_table(measured: &Measured, messages: u32) -> Result<()> {
-    let mut table = table(&[">size", ">round trip", &format!(">{messages} in a row"), ">time between two"]);
-    let median_of = |point: PrttPoint| -> Result<Time> {
-        let nanos: Vec<f64> = measured.samples.at(point).iter().map(|time| time.as_nanos()).collect();
-        Ok(Time::from_nanos(median(&nanos)?))
-    };
-    let sizes = measured.samples.points().map(|(point, _)| point).filter(|point| point.messages == 1);
-    for PrttPoint { size, .. } in sizes {
-        let one = median_of(PrttPoint::round_trip(size))?;
-        let many = median_of(PrttPoint::new(messages, Time::ZERO, size))?;
-        let spacing = (many - one) * (1.0 / f64::from(messages - 1));
-        table.add_row([
-            format!("{} B", size.0),
-            Rounded(one).to_string(),
-            Rounded(many).to_string(),
-            Rounded(spacing).to_string(),
-        ]);
+        Ok(Point {
+            n: point.messages,
+            d_us: Micros(point.delay),
+            size: point.size.0,
+            samples: times.len(),
+            median_us: median(&micros)?,
+            median_us_interval: median_interval(&micros, LEVEL)?.map(|interval| [interval.low, interval.high]),
+        })
     }
-    println_out!("{table}");
-    let precision = finite(measured.widest).map_or(String::new(), |width| {
-        format!(" Half the widest 95 % interval of a median is {:.1} % of it.", width * 100.0)
-    });
-    println_out!(
-        "{} samples in {} rounds and {} ({}).{precision}",
-        measured.samples.len(),
-        measured.rounds,
-        Rounded(measured.elapsed),
-        stop_text(measured.stop),
-    );
-    Ok(())
+}
+
+/// Confidence of the intervals.
+const LEVEL: f64 = 0.95;
+
+impl Summary {
+    fn of(measured: Measured, messages: u32) -> Result<Summary> {
+        Ok(Summary {
+            messages,
+            rounds: measured.rounds,
+            samples: measured.samples.len(),
+            elapsed_s: Seconds(measured.elapsed),
+            delay_us: Micros(measured.delay),
+            stopped: stop_text(measured.stop),
+            relative_half_width: Some(measured.widest).filter(|width| width.is_finite()),
+            level: LEVEL,
+            points: measured.samples.points().map(Point::of).collect::<Result<_>>()?,
+            provenance: measured.samples.provenance,
+        })
+    }
+
+    fn median(&self, n: u32, size: u64) -> Option<Time> {
+        let is_it = |point: &&Point| point.n == n && point.d_us.0 == Time::ZERO && point.size == size;
+        self.points.iter().find(is_it).map(|point| Time::from_micros(point.median_us))
+    }
+}
+
+impl Shown for Summary {
+    const SCHEMA: &'static str = "flowcast/measurement/1";
+
+    fn print(&self) {
+        let many_name = format!(">{} in a row", self.messages);
+        let mut table = table(&[">size", ">round trip", &many_name, ">time between two"]);
+        let round_trips = self.points.iter().filter(|point| point.n == 1);
+        for Point { size, .. } in round_trips {
+            let (Some(one), Some(many)) = (self.median(1, *size), self.median(self.messages, *size)) else { continue };
+            let spacing = (many - one) * (1.0 / f64::from(self.messages - 1));
+            let times = [one, many, spacing].map(|time| Rounded(time).to_string());
+            table.add_row([format!("{size} B")].into_iter().chain(times));
+        }
+        println_out!("{table}");
+        let precision = self.relative_half_width.map_or(String::new(), |width| {
+            format!(" Half the widest 95 % interval of a median is {:.1} % of it.", width * 100.0)
+        });
+        println_out!(
+            "{} samples in {} rounds and {} ({}).{precision}",
+            self.samples,
+            self.rounds,
+            self.elapsed_s,
+            self.stopped
+        );
+    }
 }

@@ -1,20 +1,18 @@
 //! `flowcast place`: which rank should run on which node.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::flows::concurrent::Method;
 use flowcast::model::cluster::pattern::Steps;
-use flowcast::model::network::Network;
-use flowcast::place::exhaustive::{Ranking, Slots, search};
-use flowcast::place::step_cost::{InsideNode, Mapping, StepCost};
-use flowcast::units::{Rate, Rounded, Time};
-use serde_json::json;
+use flowcast::place::exhaustive::{Slots, search};
+use flowcast::place::step_cost::{InsideNode, StepCost};
+use flowcast::units::{Rank, Rate, Time};
+use serde::Serialize;
 
 use super::predict_pattern::method;
 use crate::network_args::NetworkArgs;
+use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::tables::table;
 
 /// Find the best mapping of ranks to nodes for a communication in steps, by trying all
@@ -52,9 +50,8 @@ pub struct Place {
     /// flow-cuts refuses more than two flows in one direction of a node
     #[arg(long)]
     strict: bool,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Place {
@@ -71,47 +68,64 @@ impl Place {
         };
         let cost = StepCost { steps: &steps, network: &network, method, inside };
         let ranking = search(&cost, Slots { nodes: self.nodes, per_node: self.slots })?;
-        let mut out = std::io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", document(&ranking, &network, method))?;
-        } else {
-            print_ranking(&mut out, &ranking)?;
+        let bests = || ranking.best.iter();
+        let placed = Placed {
+            network: &network.name,
+            model: method.model.name(),
+            mappings: ranking.mappings,
+            best_time_s: Seconds(ranking.histogram[0].0),
+            best: bests().map(|mapping| mapping.0.iter().map(|node| node.0).collect()).collect(),
+            groups: ranking.best[0].groups(),
+            histogram: ranking
+                .histogram
+                .iter()
+                .map(|(time, count)| Bar { time_s: Seconds(*time), mappings: *count })
+                .collect(),
+        };
+        show(&placed, self.format)
+    }
+}
+
+/// The best mappings, and how long each of the others takes.
+#[derive(Serialize)]
+struct Placed<'a> {
+    network: &'a str,
+    model: &'static str,
+    mappings: u64,
+    best_time_s: Seconds,
+    best: Vec<Vec<u32>>,
+    #[serde(skip)]
+    groups: Vec<Vec<Rank>>,
+    histogram: Vec<Bar>,
+}
+
+/// How many mappings take the same time.
+#[derive(Serialize)]
+struct Bar {
+    time_s: Seconds,
+    mappings: u64,
+}
+
+impl Shown for Placed<'_> {
+    const SCHEMA: &'static str = "flowcast/placement/1";
+
+    fn print(&self) {
+        const WIDEST: u64 = 40;
+        let mut table = table(&[">time", ">against the best", ">mappings", ""]);
+        let best = self.best_time_s.0;
+        let most = self.histogram.iter().map(|bar| bar.mappings).max().unwrap_or(1);
+        for Bar { time_s, mappings } in &self.histogram {
+            let slower = if best == Time::ZERO { 1.0 } else { time_s.0.as_nanos() / best.as_nanos() };
+            let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
+            table.add_row([time_s.to_string(), format!("{slower:.2}x"), mappings.to_string(), bar]);
         }
-        Ok(())
+        println_out!("{table}");
+        let node = |ranks: &Vec<Rank>| ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let groups = self.groups.iter().map(node).collect::<Vec<_>>().join(" | ");
+        let also = match self.best.len() {
+            1 => "the only best".to_owned(),
+            several => format!("one of {several} best"),
+        };
+        println_out!("best of {} mappings, {}: ranks {groups} ({also})", self.mappings, self.best_time_s);
     }
-}
-
-fn document(ranking: &Ranking, network: &Network, method: Method) -> serde_json::Value {
-    let nodes = |mapping: &Mapping| mapping.0.iter().map(|node| node.0).collect::<Vec<_>>();
-    let entry = |(time, count): &(Time, u64)| json!({"time_s": time.as_seconds(), "mappings": count});
-    json!({
-        "schema": "flowcast/placement/1",
-        "network": network.name,
-        "model": method.model.name(),
-        "mappings": ranking.mappings,
-        "best_time_s": ranking.histogram[0].0.as_seconds(),
-        "best": ranking.best.iter().map(nodes).collect::<Vec<_>>(),
-        "histogram": ranking.histogram.iter().map(entry).collect::<Vec<_>>(),
-    })
-}
-
-fn print_ranking(out: &mut impl Write, ranking: &Ranking) -> Result<()> {
-    const WIDEST: u64 = 40;
-    let mut table = table(&[">time", ">against the best", ">mappings", ""]);
-    let best = ranking.histogram[0].0;
-    let most = ranking.histogram.iter().map(|(_, count)| *count).max().unwrap_or(1);
-    for (time, count) in &ranking.histogram {
-        let slower = if best == Time::ZERO { 1.0 } else { time.as_nanos() / best.as_nanos() };
-        let bar = "▇".repeat((count * WIDEST).div_ceil(most) as usize);
-        table.add_row([Rounded(*time).to_string(), format!("{slower:.2}x"), count.to_string(), bar]);
-    }
-    writeln!(out, "{table}")?;
-    let node = |ranks: &Vec<flowcast::units::Rank>| ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    let groups = ranking.best[0].groups().iter().map(node).collect::<Vec<_>>().join(" | ");
-    let also = match ranking.best.len() {
-        1 => "the only best".to_owned(),
-        several => format!("one of {several} best"),
-    };
-    writeln!(out, "best of {} mappings, {}: ranks {groups} ({also})", ranking.mappings, Rounded(best))?;
-    Ok(())
 }

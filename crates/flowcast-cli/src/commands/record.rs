@@ -8,13 +8,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::recording::form;
-use flowcast::recording::summary::{self, Summary};
-use flowcast::units::{Bytes, Rounded, Time};
+use flowcast::recording::summary::{self, Calls, Summary};
+use flowcast::units::{Bytes, Time};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Finding;
 use crate::files::write_whole;
-use crate::output::println_out;
+use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use crate::tables::table;
@@ -49,9 +50,8 @@ pub struct Record {
     /// The library to load into the program, if it is not beside flowcast
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     /// What to run: the launcher with its options, the program with its own
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "show")]
     command: Vec<OsString>,
@@ -95,12 +95,7 @@ impl Record {
         let mut sum = Summary::default();
         let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
-        let ranks = chosen.count();
-        match self.json {
-            true => println_out!("{}", to_json(folder, ranks, &sum)),
-            false => print_table(folder, ranks, &sum),
-        }
-        Ok(())
+        show(&Recorded::new(folder, chosen.count(), &sum), self.format)
     }
 }
 
@@ -120,60 +115,91 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-fn to_json(folder: &Path, ranks: usize, sum: &Summary) -> serde_json::Value {
-    let functions = sum.functions.iter().map(|(name, calls)| {
-        json!({
-            "name": name,
-            "calls": calls.calls,
-            "unsuccessful": calls.unsuccessful,
-            "bytes": calls.bytes,
-            "seconds": calls.nanos as f64 / 1e9,
-        })
-    });
-    json!({
-        "schema": "flowcast/record/1",
-        "trace": folder.display().to_string(),
-        "ranks": ranks,
-        "ended": sum.ended,
-        "stopped": sum.stopped,
-        "calls": sum.calls(),
-        "not_modelled": sum.not_modelled,
-        "compute_s": sum.burst as f64 / 1e9,
-        "thread_cpu_s": sum.cpu as f64 / 1e9,
-        "file_bytes": sum.file_bytes,
-        "functions": functions.collect::<Vec<_>>(),
-    })
+/// A recording in sums.
+#[derive(Serialize)]
+struct Recorded {
+    trace: String,
+    ranks: usize,
+    ended: u32,
+    stopped: u32,
+    calls: u64,
+    not_modelled: u64,
+    compute_s: Seconds,
+    thread_cpu_s: Seconds,
+    file_bytes: u64,
+    functions: Vec<Function>,
 }
 
-fn print_table(folder: &Path, ranks: usize, sum: &Summary) {
-    let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
-    for (name, calls) in &sum.functions {
-        rows.add_row([
-            name.clone(),
-            calls.calls.to_string(),
-            calls.unsuccessful.to_string(),
-            calls.bytes.to_string(),
-            Rounded(Time::from_nanos(calls.nanos as f64)).to_string(),
-        ]);
+/// All calls of one MPI function.
+#[derive(Serialize)]
+struct Function {
+    name: String,
+    calls: u64,
+    unsuccessful: u64,
+    bytes: u64,
+    seconds: Seconds,
+}
+
+impl Recorded {
+    fn new(folder: &Path, ranks: usize, sum: &Summary) -> Recorded {
+        let function = |(name, calls): (&String, &Calls)| Function {
+            name: name.clone(),
+            calls: calls.calls,
+            unsuccessful: calls.unsuccessful,
+            bytes: calls.bytes,
+            seconds: nanos(calls.nanos),
+        };
+        Recorded {
+            trace: folder.display().to_string(),
+            ranks,
+            ended: sum.ended,
+            stopped: sum.stopped,
+            calls: sum.calls(),
+            not_modelled: sum.not_modelled,
+            compute_s: nanos(sum.burst),
+            thread_cpu_s: nanos(sum.cpu),
+            file_bytes: sum.file_bytes,
+            functions: sum.functions.iter().map(function).collect(),
+        }
     }
-    println_out!("{rows}");
-    let each = sum.file_bytes as f64 / sum.calls().max(1) as f64;
-    println_out!(
-        "{}: {ranks} ranks, {} calls, {} bytes ({each:.1} a call); computation {} wall, {} thread CPU",
-        folder.display(),
-        sum.calls(),
-        sum.file_bytes,
-        Rounded(Time::from_nanos(sum.burst as f64)),
-        Rounded(Time::from_nanos(sum.cpu as f64)),
-    );
-    if sum.not_modelled > 0 {
-        println_out!("{} calls have no model and are left out of a replay", sum.not_modelled);
-    }
-    let open = ranks as u32 - sum.ended.min(ranks as u32);
-    if open > 0 {
+}
+
+fn nanos(nanos: u64) -> Seconds {
+    Seconds(Time::from_nanos(nanos as f64))
+}
+
+impl Shown for Recorded {
+    const SCHEMA: &'static str = "flowcast/record/1";
+
+    fn print(&self) {
+        let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
+        for Function { name, calls, unsuccessful, bytes, seconds } in &self.functions {
+            rows.add_row([
+                name.clone(),
+                calls.to_string(),
+                unsuccessful.to_string(),
+                bytes.to_string(),
+                seconds.to_string(),
+            ]);
+        }
+        println_out!("{rows}");
+        let Recorded { trace, ranks, calls, file_bytes, .. } = self;
+        let each = *file_bytes as f64 / (*calls).max(1) as f64;
         println_out!(
-            "{open} ranks did not come to their end; {} of them because their budget was used up",
-            sum.stopped
+            "{trace}: {ranks} ranks, {calls} calls, {file_bytes} bytes ({each:.1} a call); computation {} wall, {} thread \
+             CPU",
+            self.compute_s,
+            self.thread_cpu_s
         );
+        if self.not_modelled > 0 {
+            println_out!("{} calls have no model and are left out of a replay", self.not_modelled);
+        }
+        let open = *ranks as u32 - self.ended.min(*ranks as u32);
+        if open > 0 {
+            println_out!(
+                "{open} ranks did not come to their end; {} of them because their budget was used up",
+                self.stopped
+            );
+        }
     }
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::exit::Finding;
-use crate::output::println_out;
+use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
 use machine::Machine;
 
@@ -22,9 +22,8 @@ use machine::Machine;
   flowcast doctor -- mpirun -np 8 ./cg.S.x
   flowcast doctor --json")]
 pub struct Doctor {
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     /// The command that is to be measured or recorded: its launcher and its program are looked at, nothing is run
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -81,11 +80,9 @@ impl Doctor {
         let mut checks = program::checks(&machine, &self.command);
         checks.extend(network::checks(&machine));
         checks.extend(machine::checks(&machine));
-        match self.json {
-            true => println_out!("{}", serde_json::json!({ "schema": "flowcast/doctor/1", "checks": checks })),
-            false => print(&checks),
-        }
-        match checks.iter().filter(|check| check.verdict == Verdict::Bad).count() {
+        let checked = Checked { checks };
+        show(&checked, self.format)?;
+        match checked.checks.iter().filter(|check| check.verdict == Verdict::Bad).count() {
             0 => Ok(()),
             1 => Err(Finding("1 problem".to_owned()).into()),
             problems => Err(Finding(format!("{problems} problems")).into()),
@@ -93,20 +90,30 @@ impl Doctor {
     }
 }
 
-fn print(checks: &[Check]) {
-    let mut rows = table(&["check", "", "found"]);
-    for check in checks {
-        let verdict = match check.verdict {
-            Verdict::Good => "good",
-            Verdict::Bad => "BAD",
-            Verdict::Unknown => "?",
-        };
-        rows.add_row([check.name, verdict, &check.found]);
-    }
-    println_out!("{rows}");
-    for check in checks {
-        if let Some(advice) = &check.advice {
-            println_out!("\n{}: {advice}", check.name);
+/// All checks.
+#[derive(Serialize)]
+struct Checked {
+    checks: Vec<Check>,
+}
+
+impl Shown for Checked {
+    const SCHEMA: &'static str = "flowcast/doctor/1";
+
+    fn print(&self) {
+        let mut rows = table(&["check", "", "found"]);
+        for check in &self.checks {
+            let verdict = match check.verdict {
+                Verdict::Good => "good",
+                Verdict::Bad => "BAD",
+                Verdict::Unknown => "?",
+            };
+            rows.add_row([check.name, verdict, &check.found]);
+        }
+        println_out!("{rows}");
+        for check in &self.checks {
+            if let Some(advice) = &check.advice {
+                println_out!("\n{}: {advice}", check.name);
+            }
         }
     }
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::trace::Trace;
-use flowcast::trace::expand::{Expanded, Use};
-use serde_json::json;
+use flowcast::trace::expand::Expanded;
+use serde::Serialize;
 
 use crate::collectives::CollectivesArgs;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::output::println_out;
+use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
 use crate::trace_args::open_trace;
 
@@ -30,9 +30,8 @@ pub struct Collectives {
     overrides: Vec<String>,
     #[command(flatten)]
     how: CollectivesArgs,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 impl Collectives {
@@ -49,66 +48,84 @@ impl Collectives {
         let Some(expanded) = how.expand(program, network.as_ref())? else {
             bail!("--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm");
         };
-        if self.json {
-            println_out!("{}", document(&expanded));
-        } else {
-            print_table(&expanded);
+        show(&Explained::of(&expanded), self.format)
+    }
+}
+
+/// Which algorithm carries out which collectives.
+#[derive(Serialize)]
+struct Explained {
+    uses: Vec<Explanation>,
+    kept_by_formula: u64,
+}
+
+/// All collectives of one kind and size.
+#[derive(Serialize)]
+struct Explanation {
+    operation: &'static str,
+    ranks: u32,
+    bytes: u64,
+    total_bytes: u64,
+    algorithm: Option<String>,
+    stages: Vec<(&'static str, String)>,
+    count: u64,
+    immediate: u64,
+    messages: u64,
+    message_bytes: u64,
+}
+
+impl Explained {
+    fn of(expanded: &Expanded) -> Explained {
+        let uses = expanded.uses.iter().map(|used| Explanation {
+            operation: used.op.name(),
+            ranks: used.extent.ranks,
+            bytes: used.extent.bytes.0,
+            total_bytes: used.extent.total.0,
+            algorithm: used.choice.map(|choice| choice.to_string()),
+            stages: used.stages.iter().map(|(op, choice)| (op.name(), choice.to_string())).collect(),
+            count: used.count,
+            immediate: used.immediate,
+            messages: used.messages,
+            message_bytes: used.bytes.0,
+        });
+        Explained { uses: uses.collect(), kept_by_formula: expanded.kept }
+    }
+}
+
+impl Shown for Explained {
+    const SCHEMA: &'static str = "flowcast/collectives/1";
+
+    fn print(&self) {
+        let mut table = table(&["operation", ">ranks", ">bytes", "algorithm", ">count", ">messages", ">their bytes"]);
+        for used in &self.uses {
+            table.add_row([
+                used.operation.to_owned(),
+                used.ranks.to_string(),
+                used.bytes.to_string(),
+                used.algorithm(),
+                used.count.to_string(),
+                used.messages.to_string(),
+                used.message_bytes.to_string(),
+            ]);
         }
-        Ok(())
+        println_out!("{table}");
+        let immediate: u64 = self.uses.iter().map(|used| used.immediate).sum();
+        if immediate > 0 {
+            println_out!("immediate: {immediate}, whose messages move beside the program");
+        }
+        if self.kept_by_formula > 0 {
+            println_out!("{} keep their formula: their communicator names a rank twice", self.kept_by_formula);
+        }
     }
 }
 
-fn document(expanded: &Expanded) -> serde_json::Value {
-    let uses = expanded.uses.iter().map(|used| {
-        let stages = used.stages.iter().map(|(op, choice)| json!([op.name(), choice.to_string()]));
-        json!({
-            "operation": used.op.name(),
-            "ranks": used.extent.ranks,
-            "bytes": used.extent.bytes.0,
-            "total_bytes": used.extent.total.0,
-            "algorithm": used.choice.map(|choice| choice.to_string()),
-            "stages": stages.collect::<Vec<_>>(),
-            "count": used.count,
-            "immediate": used.immediate,
-            "messages": used.messages,
-            "message_bytes": used.bytes.0,
-        })
-    });
-    json!({
-        "schema": "flowcast/collectives/1",
-        "uses": uses.collect::<Vec<_>>(),
-        "kept_by_formula": expanded.kept,
-    })
-}
-
-fn print_table(expanded: &Expanded) {
-    let mut table = table(&["operation", ">ranks", ">bytes", "algorithm", ">count", ">messages", ">their bytes"]);
-    for used in &expanded.uses {
-        table.add_row([
-            used.op.name().to_owned(),
-            used.extent.ranks.to_string(),
-            used.extent.bytes.0.to_string(),
-            algorithm(used),
-            used.count.to_string(),
-            used.messages.to_string(),
-            used.bytes.0.to_string(),
-        ]);
+impl Explanation {
+    fn algorithm(&self) -> String {
+        let Some(choice) = &self.algorithm else { return "nothing to send".to_owned() };
+        if self.stages.is_empty() {
+            return choice.clone();
+        }
+        let stages: Vec<String> = self.stages.iter().map(|(op, choice)| format!("{op} {choice}")).collect();
+        format!("{choice} ({})", stages.join(", "))
     }
-    println_out!("{table}");
-    let immediate: u64 = expanded.uses.iter().map(|used| used.immediate).sum();
-    if immediate > 0 {
-        println_out!("immediate: {immediate}, whose messages move beside the program");
-    }
-    if expanded.kept > 0 {
-        println_out!("{} keep their formula: their communicator names a rank twice", expanded.kept);
-    }
-}
-
-fn algorithm(used: &Use) -> String {
-    let Some(choice) = used.choice else { return "nothing to send".to_owned() };
-    if used.stages.is_empty() {
-        return choice.to_string();
-    }
-    let stages: Vec<String> = used.stages.iter().map(|(op, choice)| format!("{} {choice}", op.name())).collect();
-    format!("{choice} ({})", stages.join(", "))
 }

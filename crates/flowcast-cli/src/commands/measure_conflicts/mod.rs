@@ -17,12 +17,13 @@ use flowcast::units::{Bytes, Node};
 use flowcast_lab::{Lab, LabSpec, NodeOf, PatternOptions};
 
 use self::journal::Journal;
+use self::summary::Summary;
 use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::commands::validate::racks_of;
 use crate::exit::Finding;
 use crate::mpi_session::MpiSession;
-use crate::output::println_out;
+use crate::output::{Format, show};
 use crate::provenance;
 use crate::repeating::{Going, Over, Repeating, tell_carried};
 use crate::tcp_session::TcpSession;
@@ -111,7 +112,7 @@ impl MeasureConflicts {
         provenance.insert("lab".into(), one_line(&spec)?);
         let mut run = self.open(plan, provenance)?;
         let carried = if run.missing().is_empty() { Ok(()) } else { self.carry_in_lab(&spec, &mut run, options) };
-        run.or_abandoned(carried)?.deliver(self.going.json)
+        run.or_abandoned(carried)?.deliver(self.going.format)
     }
 
     fn carry_in_lab(&self, spec: &LabSpec, run: &mut Run, options: &PatternOptions) -> Result<()> {
@@ -137,7 +138,7 @@ impl MeasureConflicts {
         provenance.insert("racks".into(), racks.to_string());
         let mut run = self.open(plan, provenance)?;
         let carried = run.carry(&mut means, options, self.going.max_time);
-        run.or_abandoned(carried)?.deliver(self.going.json)
+        run.or_abandoned(carried)?.deliver(self.going.format)
     }
 
     /// What carries between the hosts of a launcher, and these.
@@ -253,17 +254,12 @@ impl Run {
         Ok(())
     }
 
-    fn deliver(self, json: bool) -> Result<()> {
+    fn deliver(self, format: Format) -> Result<()> {
         let place = |measured: &Measured| self.wanted.iter().position(|conflict| *conflict == measured.conflict);
         let mut measured = self.known;
         measured.sort_by_key(place);
         let samples = ConflictSamples { provenance: self.provenance, racks: self.racks, measured };
         self.journal.finish(&samples)?;
-        if json {
-            println_out!("{}", summary::document(&samples)?);
-        } else {
-            summary::print(&samples)?;
-        }
-        Ok(())
+        show(&Summary::from(&samples), format)
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::report::validation::{ModelErrors, Validation};
+use flowcast::report::validation::{ModelErrors, Validation, html};
 use flowcast_lab::{Lab, LabSpec, Level, network_of};
 
 use super::finished::{Finished, Header};
@@ -19,7 +19,7 @@ use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::exit::Finding;
 use crate::network_args;
-use crate::output::println_out;
+use crate::output::show;
 use crate::provenance;
 use crate::repeating::{Going, Over, Repeating, tell_carried};
 
@@ -118,12 +118,9 @@ impl ValidatePattern {
             provenance: self.provenance(&header, &predictors),
         };
         let errors = validation.errors()?;
-        let document = results::write(&self.output, &validation, &errors, &finished)?;
-        if self.going.json {
-            println_out!("{document}");
-        } else {
-            results::print(&validation, &errors, &results::wholes(&finished, &validation)?);
-        }
+        let document = results::Document::new(&validation, &errors, &finished)?;
+        document.write(&self.output, &html(&validation, &errors))?;
+        show(&document, self.going.format)?;
         judge(&tolerances, &models, &errors)
     }
 

@@ -6,20 +6,21 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flowcast::flows::concurrent::{Method, predict, predict_seeds};
+use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::stats::sample::median;
 use flowcast::packet::seeds::{LEVEL, Runs};
-use flowcast::report::validation::{Case, ModelErrors, Validation, html};
+use flowcast::report::validation::{Case, ConfigurationErrors, Coverage, FlowError, ModelErrors, Validation};
 use flowcast::units::Time;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::finished::Finished;
 use super::patterns::{by_step, racks_of};
 use crate::files::write_whole;
-use crate::output::println_out;
+use crate::output::{Seconds, Shown, document, println_out};
 use crate::tables::table;
 use flowcast_lab::LabSpec;
 
@@ -86,187 +87,273 @@ impl Predicted {
     }
 }
 
+/// What is made of a validation: the errors of each model, and every figure behind them.
+#[derive(Serialize)]
+pub struct Document {
+    title: String,
+    models: Vec<ModelEntry>,
+    patterns: Vec<PatternEntry>,
+    provenance: BTreeMap<String, String>,
+}
+
+/// A model's errors, as shares of what was measured.
+#[derive(Serialize)]
+struct ModelEntry {
+    model: String,
+    mean_absolute_error: f64,
+    pattern_mean_absolute_error: Range,
+    pattern_global_error: Range,
+    best: FlowEntry,
+    worst: FlowEntry,
+    lowest_error: f64,
+    highest_error: f64,
+    worst_configuration_mean_absolute_error: f64,
+    configurations: Vec<ConfigurationEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval_level: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<CoverageEntry>,
+}
+
+#[derive(Serialize)]
+struct Range {
+    min: f64,
+    max: f64,
+}
+
+#[derive(Serialize)]
+struct FlowEntry {
+    pattern: String,
+    flow: u32,
+    absolute_error: f64,
+}
+
+#[derive(Serialize)]
+struct ConfigurationEntry {
+    configuration: String,
+    patterns: usize,
+    flows: usize,
+    mean_absolute_error: f64,
+    lowest_error: f64,
+    highest_error: f64,
+}
+
+/// How many repetitions lie inside the predicted intervals.
+#[derive(Serialize)]
+struct CoverageEntry {
+    share: f64,
+    inside: usize,
+    repetitions: usize,
+}
+
+/// A pattern: its flows, measured and predicted.
+#[derive(Serialize)]
+struct PatternEntry {
+    pattern: String,
+    configuration: String,
+    is_precise: bool,
+    flows: Vec<MeasuredFlow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<StepsEntry>,
+}
+
+#[derive(Serialize)]
+struct MeasuredFlow {
+    id: u32,
+    src: u32,
+    dst: u32,
+    bytes: u64,
+    start_s: Seconds,
+    measured_s: f64,
+    repetitions_s: Vec<Seconds>,
+    predicted_s: BTreeMap<String, Seconds>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    predicted_interval_s: BTreeMap<String, [Seconds; 2]>,
+}
+
 /// A pattern of several steps as a whole: how long all of them took together.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Whole {
-    name: String,
+#[derive(Debug, Serialize)]
+struct StepsEntry {
+    of_flow: Vec<u32>,
     /// The median of the repetitions.
-    measured: f64,
-    /// By model.
-    predicted: Vec<f64>,
+    measured_s: f64,
+    predicted_s: BTreeMap<String, f64>,
 }
 
-/// The patterns that have several steps, the quickest first.
-pub fn wholes(finished: &[Finished], validation: &Validation) -> Result<Vec<Whole>> {
-    let mut wholes = Vec::new();
-    for (finished, case) in finished.iter().zip(&validation.cases) {
-        if let Some(whole) = whole(finished, case)? {
-            wholes.push(whole);
-        }
-    }
-    wholes.sort_by(|a, b| a.measured.total_cmp(&b.measured));
-    Ok(wholes)
-}
-
-fn whole(finished: &Finished, case: &Case) -> Result<Option<Whole>> {
-    let step_of = finished.steps();
-    if step_of.iter().all(|step| *step == step_of[0]) {
-        return Ok(None);
-    }
-    // The sum over the steps of the latest end.
-    let together = |durations: &dyn Fn(usize) -> Time| -> f64 {
-        let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
-        for (at, flow) in case.flows.iter().enumerate() {
-            let end = ends.entry(step_of[at]).or_default();
-            *end = (*end).max(flow.start + durations(at));
-        }
-        ends.into_values().sum::<Time>().as_seconds()
-    };
-    let repetitions = case.measured.first().map_or(0, Vec::len);
-    let measured: Vec<f64> = (0..repetitions).map(|at| together(&|flow| case.measured[flow][at])).collect();
-    let predicted = case.predicted.iter().map(|predicted| together(&|flow| predicted[flow])).collect();
-    Ok(Some(Whole { name: finished.name.clone(), measured: median(&measured)?, predicted }))
-}
-
-/// Writes the page and, beside it, the JSON file; gives the latter's document.
-pub fn write(output: &Path, validation: &Validation, errors: &[ModelErrors], finished: &[Finished]) -> Result<Value> {
-    let document = document(validation, errors, finished)?;
-    write_whole(output, |out| Ok(out.write_all(html(validation, errors).as_bytes())?))?;
-    write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))?;
-    Ok(document)
-}
-
-/// The error columns for people.
-pub fn print(validation: &Validation, errors: &[ModelErrors], wholes: &[Whole]) {
-    let columns = ["model", ">mean", ">pattern min", ">max", ">global min", ">max", ">worst flow", "which", ">signed"];
-    let has_intervals = errors.iter().any(|errors| errors.coverage.is_some());
-    let more = [">worst configuration", ">runs inside 90 %"];
-    let mut table = table(&[&columns[..], &more[..1 + usize::from(has_intervals)]].concat());
-    for (name, errors) in validation.models.iter().zip(errors) {
-        let mut row = vec![
-            name.clone(),
-            percent(errors.mean_absolute),
-            percent(errors.mean_range.0),
-            percent(errors.mean_range.1),
-            percent(errors.global_range.0),
-            percent(errors.global_range.1),
-            percent(errors.worst.error),
-            format!("{}, flow {}", errors.worst.case, errors.worst.flow),
-            format!("{:+.1}..{:+.1} %", errors.signed_range.0 * 100.0, errors.signed_range.1 * 100.0),
-            percent(errors.worst_configuration()),
-        ];
-        if has_intervals {
-            row.push(errors.coverage.map_or_else(|| "-".into(), |coverage| percent(coverage.share())));
-        }
-        table.add_row(row);
-    }
-    println_out!("{table}");
-    let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
-    println_out!("{} patterns, {flows} flows", validation.cases.len());
-    if !wholes.is_empty() {
-        print_wholes(validation, wholes);
-    }
-}
-
-fn print_wholes(validation: &Validation, wholes: &[Whole]) {
-    let mut columns = vec!["steps".to_owned(), ">measured".to_owned()];
-    columns.extend(validation.models.iter().map(|name| format!(">{name}")));
-    let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
-    for whole in wholes {
-        let mut row = vec![whole.name.clone(), format!("{:.3} s", whole.measured)];
-        let error = |predicted: &f64| (predicted - whole.measured) / whole.measured * 100.0;
-        row.extend(whole.predicted.iter().map(|predicted| format!("{predicted:.3} s, {:+.1} %", error(predicted))));
-        table.add_row(row);
-    }
-    println_out!("{table}");
-}
-
-fn document(validation: &Validation, errors: &[ModelErrors], finished: &[Finished]) -> Result<Value> {
-    let models: Vec<Value> =
-        validation.models.iter().zip(errors).map(|(name, errors)| model_entry(name, errors)).collect();
-    let patterns =
-        validation.cases.iter().zip(finished).map(|(case, finished)| pattern_entry(validation, case, finished));
-    Ok(json!({
-        "schema": "flowcast/validation/1",
-        "title": validation.title,
-        "models": models,
-        "patterns": patterns.collect::<Result<Vec<_>>>()?,
-        "provenance": validation.provenance,
-    }))
-}
-
-fn model_entry(name: &str, errors: &ModelErrors) -> Value {
-    let flow = |flow: &flowcast::report::validation::FlowError| {
-        json!({
-            "pattern": flow.case, "flow": flow.flow, "absolute_error": flow.error,
+impl Document {
+    /// Of a validation.
+    pub fn new(validation: &Validation, errors: &[ModelErrors], finished: &[Finished]) -> Result<Document> {
+        let patterns = validation.cases.iter().zip(finished);
+        Ok(Document {
+            title: validation.title.clone(),
+            models: validation.models.iter().zip(errors).map(ModelEntry::of).collect(),
+            patterns: patterns
+                .map(|(case, own)| PatternEntry::new(&validation.models, case, own))
+                .collect::<Result<_>>()?,
+            provenance: validation.provenance.clone(),
         })
-    };
-    let configurations: Vec<Value> = errors
-        .by_configuration
-        .iter()
-        .map(|of| {
-            json!({
-                "configuration": of.configuration, "patterns": of.patterns, "flows": of.flows,
-                "mean_absolute_error": of.mean_absolute, "lowest_error": of.signed_range.0, "highest_error": of.signed_range.1,
-            })
-        })
-        .collect();
-    let mut entry = json!({
-        "model": name,
-        "mean_absolute_error": errors.mean_absolute,
-        "pattern_mean_absolute_error": { "min": errors.mean_range.0, "max": errors.mean_range.1 },
-        "pattern_global_error": { "min": errors.global_range.0, "max": errors.global_range.1 },
-        "best": flow(&errors.best),
-        "worst": flow(&errors.worst),
-        "lowest_error": errors.signed_range.0,
-        "highest_error": errors.signed_range.1,
-        "worst_configuration_mean_absolute_error": errors.worst_configuration(),
-        "configurations": configurations,
-    });
-    if let Some(coverage) = errors.coverage {
-        entry["interval_level"] = json!(LEVEL);
-        entry["coverage"] =
-            json!({ "share": coverage.share(), "inside": coverage.inside, "repetitions": coverage.repetitions });
     }
-    entry
+
+    /// Writes the page and, beside it, the JSON file.
+    pub fn write(&self, output: &Path, page: &str) -> Result<()> {
+        let document = document(self)?;
+        write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
+        write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))
+    }
 }
 
-fn pattern_entry(validation: &Validation, case: &Case, finished: &Finished) -> Result<Value> {
-    let medians = case.medians()?;
-    let flow = |(index, flow): (usize, &flowcast::model::cluster::flow::Flow)| {
-        let predicted: BTreeMap<&str, f64> = validation
-            .models
-            .iter()
-            .zip(&case.predicted)
-            .map(|(model, predicted)| (model.as_str(), predicted[index].as_seconds()))
-            .collect();
-        let repetitions: Vec<f64> = case.measured[index].iter().map(|time| time.as_seconds()).collect();
-        let interval = |(model, intervals): (&String, &Vec<(Time, Time)>)| {
-            let (low, high) = intervals.get(index)?;
-            Some((model.clone(), json!([low.as_seconds(), high.as_seconds()])))
+impl ModelEntry {
+    fn of((name, errors): (&String, &ModelErrors)) -> ModelEntry {
+        let range = |(min, max): (f64, f64)| Range { min, max };
+        let flow =
+            |flow: &FlowError| FlowEntry { pattern: flow.case.clone(), flow: flow.flow, absolute_error: flow.error };
+        let configuration = |of: &ConfigurationErrors| ConfigurationEntry {
+            configuration: of.configuration.clone(),
+            patterns: of.patterns,
+            flows: of.flows,
+            mean_absolute_error: of.mean_absolute,
+            lowest_error: of.signed_range.0,
+            highest_error: of.signed_range.1,
         };
-        let intervals: serde_json::Map<String, Value> =
-            validation.models.iter().zip(&case.intervals).filter_map(interval).collect();
-        let mut entry = json!({
-            "id": flow.id, "src": flow.src.0, "dst": flow.dst.0, "bytes": flow.size.0, "start_s": flow.start.as_seconds(),
-            "measured_s": medians[index], "repetitions_s": repetitions, "predicted_s": predicted,
-        });
-        if !intervals.is_empty() {
-            entry["predicted_interval_s"] = intervals.into();
+        let coverage = |coverage: Coverage| CoverageEntry {
+            share: coverage.share(),
+            inside: coverage.inside,
+            repetitions: coverage.repetitions,
+        };
+        ModelEntry {
+            model: name.clone(),
+            mean_absolute_error: errors.mean_absolute,
+            pattern_mean_absolute_error: range(errors.mean_range),
+            pattern_global_error: range(errors.global_range),
+            best: flow(&errors.best),
+            worst: flow(&errors.worst),
+            lowest_error: errors.signed_range.0,
+            highest_error: errors.signed_range.1,
+            worst_configuration_mean_absolute_error: errors.worst_configuration(),
+            configurations: errors.by_configuration.iter().map(configuration).collect(),
+            interval_level: errors.coverage.map(|_| LEVEL),
+            coverage: errors.coverage.map(coverage),
         }
-        entry
-    };
-    let mut entry = json!({
-        "pattern": case.name,
-        "configuration": case.configuration,
-        "is_precise": finished.is_precise,
-        "flows": case.flows.iter().enumerate().map(flow).collect::<Vec<_>>(),
-    });
-    if let Some(whole) = whole(finished, case)? {
-        let predicted: BTreeMap<&String, f64> = validation.models.iter().zip(whole.predicted).collect();
-        entry["steps"] = json!({ "of_flow": finished.steps(), "measured_s": whole.measured, "predicted_s": predicted });
     }
-    Ok(entry)
+}
+
+impl PatternEntry {
+    fn new(models: &[String], case: &Case, finished: &Finished) -> Result<PatternEntry> {
+        let medians = case.medians()?;
+        let flow = |(index, flow): (usize, &Flow)| {
+            let predicted = models.iter().zip(&case.predicted);
+            let intervals = models.iter().zip(&case.intervals);
+            let interval = |(model, intervals): (&String, &Vec<(Time, Time)>)| {
+                let (low, high) = intervals.get(index)?;
+                Some((model.clone(), [Seconds(*low), Seconds(*high)]))
+            };
+            MeasuredFlow {
+                id: flow.id,
+                src: flow.src.0,
+                dst: flow.dst.0,
+                bytes: flow.size.0,
+                start_s: Seconds(flow.start),
+                measured_s: medians[index],
+                repetitions_s: case.measured[index].iter().copied().map(Seconds).collect(),
+                predicted_s: predicted.map(|(model, predicted)| (model.clone(), Seconds(predicted[index]))).collect(),
+                predicted_interval_s: intervals.filter_map(interval).collect(),
+            }
+        };
+        Ok(PatternEntry {
+            pattern: case.name.clone(),
+            configuration: case.configuration.clone(),
+            is_precise: finished.is_precise,
+            flows: case.flows.iter().enumerate().map(flow).collect(),
+            steps: StepsEntry::of(models, case, finished.steps())?,
+        })
+    }
+}
+
+impl StepsEntry {
+    /// Of a pattern; nothing if it has one step.
+    fn of(models: &[String], case: &Case, of_flow: Vec<u32>) -> Result<Option<StepsEntry>> {
+        if of_flow.iter().all(|step| *step == of_flow[0]) {
+            return Ok(None);
+        }
+        // The sum over the steps of the latest end.
+        let together = |durations: &dyn Fn(usize) -> Time| -> f64 {
+            let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
+            for (at, flow) in case.flows.iter().enumerate() {
+                let end = ends.entry(of_flow[at]).or_default();
+                *end = (*end).max(flow.start + durations(at));
+            }
+            ends.into_values().sum::<Time>().as_seconds()
+        };
+        let repetitions = case.measured.first().map_or(0, Vec::len);
+        let measured: Vec<f64> = (0..repetitions).map(|at| together(&|flow| case.measured[flow][at])).collect();
+        let predicted = case.predicted.iter().map(|predicted| together(&|flow| predicted[flow]));
+        let predicted_s = models.iter().cloned().zip(predicted).collect();
+        Ok(Some(StepsEntry { measured_s: median(&measured)?, predicted_s, of_flow }))
+    }
+}
+
+impl Shown for Document {
+    const SCHEMA: &'static str = "flowcast/validation/1";
+
+    fn print(&self) {
+        let columns =
+            ["model", ">mean", ">pattern min", ">max", ">global min", ">max", ">worst flow", "which", ">signed"];
+        let has_intervals = self.models.iter().any(|entry| entry.coverage.is_some());
+        let more = [">worst configuration", ">runs inside 90 %"];
+        let mut table = table(&[&columns[..], &more[..1 + usize::from(has_intervals)]].concat());
+        for entry in &self.models {
+            let mut row = entry.cells();
+            if has_intervals {
+                row.push(entry.coverage.as_ref().map_or_else(|| "-".into(), |coverage| percent(coverage.share)));
+            }
+            table.add_row(row);
+        }
+        println_out!("{table}");
+        let flows: usize = self.patterns.iter().map(|entry| entry.flows.len()).sum();
+        println_out!("{} patterns, {flows} flows", self.patterns.len());
+        self.print_steps();
+    }
+}
+
+impl ModelEntry {
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.model.clone(),
+            percent(self.mean_absolute_error),
+            percent(self.pattern_mean_absolute_error.min),
+            percent(self.pattern_mean_absolute_error.max),
+            percent(self.pattern_global_error.min),
+            percent(self.pattern_global_error.max),
+            percent(self.worst.absolute_error),
+            format!("{}, flow {}", self.worst.pattern, self.worst.flow),
+            format!("{:+.1}..{:+.1} %", self.lowest_error * 100.0, self.highest_error * 100.0),
+            percent(self.worst_configuration_mean_absolute_error),
+        ]
+    }
+}
+
+impl Document {
+    /// The patterns that have several steps, the quickest first.
+    fn print_steps(&self) {
+        let with_steps = self.patterns.iter().filter_map(|entry| Some((&entry.pattern, entry.steps.as_ref()?)));
+        let mut with_steps: Vec<(&String, &StepsEntry)> = with_steps.collect();
+        if with_steps.is_empty() {
+            return;
+        }
+        with_steps.sort_by(|a, b| a.1.measured_s.total_cmp(&b.1.measured_s));
+        let mut columns = vec!["steps".to_owned(), ">measured".to_owned()];
+        columns.extend(self.models.iter().map(|entry| format!(">{}", entry.model)));
+        let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        for (name, StepsEntry { measured_s, predicted_s, .. }) in with_steps {
+            let cell = |entry: &ModelEntry| {
+                let predicted = predicted_s[&entry.model];
+                format!("{predicted:.3} s, {:+.1} %", (predicted - measured_s) / measured_s * 100.0)
+            };
+            let row = [name.clone(), format!("{measured_s:.3} s")].into_iter().chain(self.models.iter().map(cell));
+            table.add_row(row);
+        }
+        println_out!("{table}");
+    }
 }
 
 fn percent(share: f64) -> String {

@@ -1,17 +1,17 @@
 //! `flowcast validate chart`: the errors of several programs in one drawing.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use flowcast::report::validation::error_bars;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
 use crate::files::{read_text, write_whole};
-use crate::output::println_out;
+use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
 
 /// Draw and sum up the errors of several validated programs
@@ -30,9 +30,8 @@ pub struct ValidateChart {
     /// What stands above it
     #[arg(long, default_value = "Predicted against measured time")]
     title: String,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 #[derive(Deserialize)]
@@ -73,11 +72,18 @@ impl ValidateChart {
             let svg = error_bars(&self.title, &groups, &predictions);
             write_whole(output, |out| Ok(out.write_all(svg.as_bytes())?))?;
         }
-        match self.json {
-            true => println_out!("{}", document(&reports, &predictions, &errors)),
-            false => print(&reports, &predictions, &errors),
-        }
-        Ok(())
+        let errors_of = |errors: &Vec<f64>| predictions.iter().cloned().zip(errors.iter().copied()).collect();
+        let program = |(named, errors): (&Named, &Vec<f64>)| Program {
+            program: named.name.clone(),
+            measured_s: total(named).map(|row| row.measured_s),
+            interval: total(named).and_then(|row| row.interval_s),
+            errors: errors_of(errors),
+        };
+        let chart = Chart {
+            programs: reports.iter().zip(&errors).map(program).collect(),
+            predictions: (0..).zip(&predictions).map(|(at, name)| Sum::new(name, &errors, at)).collect(),
+        };
+        show(&chart, self.format)
     }
 
     fn predictions(&self, reports: &[Named]) -> Result<Vec<String>> {
@@ -116,51 +122,61 @@ fn total(named: &Named) -> Option<&RowForm> {
     named.report.rows.iter().find(|row| row.quantity == "total")
 }
 
-/// Mean of the absolute errors and the largest, by prediction.
-fn sums(errors: &[Vec<f64>], prediction: usize) -> (f64, f64) {
-    let absolute = errors.iter().map(|errors| errors[prediction].abs());
-    (absolute.clone().sum::<f64>() / errors.len() as f64, absolute.fold(0.0, f64::max))
+/// The errors of all programs and their sums.
+#[derive(Serialize)]
+struct Chart {
+    programs: Vec<Program>,
+    predictions: Vec<Sum>,
 }
 
-fn print(reports: &[Named], predictions: &[String], errors: &[Vec<f64>]) {
-    let mut columns = vec!["program".to_owned(), ">measured".into(), ">95 % interval".into()];
-    columns.extend(predictions.iter().map(|name| format!(">{name}")));
-    let mut out = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
-    for (named, errors) in reports.iter().zip(errors) {
-        let row = total(named);
-        let measured = row.map_or(String::new(), |row| format!("{:.3} s", row.measured_s));
-        let interval = row.and_then(|row| row.interval_s);
-        let interval = interval.map_or(String::new(), |[low, high]| format!("{low:.3} .. {high:.3} s"));
-        let errors = errors.iter().map(|error| format!("{:+.1} %", error * 100.0));
-        out.add_row([named.name.clone(), measured, interval].into_iter().chain(errors));
+/// A program: the relative error of each prediction.
+#[derive(Serialize)]
+struct Program {
+    program: String,
+    measured_s: Option<f64>,
+    #[serde(skip)]
+    interval: Option<[f64; 2]>,
+    errors: BTreeMap<String, f64>,
+}
+
+/// A prediction over all programs.
+#[derive(Serialize)]
+struct Sum {
+    prediction: String,
+    mean_absolute_error: f64,
+    worst_absolute_error: f64,
+}
+
+impl Sum {
+    fn new(name: &str, errors: &[Vec<f64>], prediction: usize) -> Sum {
+        let absolute = errors.iter().map(|errors| errors[prediction].abs());
+        Sum {
+            prediction: name.to_owned(),
+            mean_absolute_error: absolute.clone().sum::<f64>() / errors.len() as f64,
+            worst_absolute_error: absolute.fold(0.0, f64::max),
+        }
     }
-    for (what, pick) in [("mean absolute", 0), ("worst", 1)] {
-        let of = |at: usize| {
-            let (mean, worst) = sums(errors, at);
-            format!("{:.1} %", [mean, worst][pick] * 100.0)
+}
+
+impl Shown for Chart {
+    const SCHEMA: &'static str = "flowcast/app-validation-chart/1";
+
+    fn print(&self) {
+        let mut columns = vec!["program".to_owned(), ">measured".into(), ">95 % interval".into()];
+        columns.extend(self.predictions.iter().map(|sum| format!(">{}", sum.prediction)));
+        let mut out = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        for Program { program, measured_s, interval, errors } in &self.programs {
+            let measured = measured_s.map_or(String::new(), |measured| format!("{measured:.3} s"));
+            let interval = interval.map_or(String::new(), |[low, high]| format!("{low:.3} .. {high:.3} s"));
+            let errors = self.predictions.iter().map(|sum| format!("{:+.1} %", errors[&sum.prediction] * 100.0));
+            out.add_row([program.clone(), measured, interval].into_iter().chain(errors));
+        }
+        let mut row = |what: &str, of: fn(&Sum) -> f64| {
+            let sums = self.predictions.iter().map(|sum| format!("{:.1} %", of(sum) * 100.0));
+            out.add_row([what.to_owned(), String::new(), String::new()].into_iter().chain(sums));
         };
-        let blank = [what.to_owned(), String::new(), String::new()];
-        out.add_row(blank.into_iter().chain((0..predictions.len()).map(of)));
+        row("mean absolute", |sum| sum.mean_absolute_error);
+        row("worst", |sum| sum.worst_absolute_error);
+        println_out!("{out}");
     }
-    println_out!("{out}");
-}
-
-fn document(reports: &[Named], predictions: &[String], errors: &[Vec<f64>]) -> serde_json::Value {
-    let programs: Vec<_> = reports
-        .iter()
-        .zip(errors)
-        .map(|(named, errors)| {
-            let by_name: std::collections::BTreeMap<&String, &f64> = predictions.iter().zip(errors).collect();
-            json!({ "program": named.name, "measured_s": total(named).map(|row| row.measured_s), "errors": by_name })
-        })
-        .collect();
-    let summed: Vec<_> = predictions
-        .iter()
-        .enumerate()
-        .map(|(at, name)| {
-            let (mean, worst) = sums(errors, at);
-            json!({ "prediction": name, "mean_absolute_error": mean, "worst_absolute_error": worst })
-        })
-        .collect();
-    json!({ "schema": "flowcast/app-validation-chart/1", "programs": programs, "predictions": summed })
 }

@@ -10,10 +10,9 @@ use flowcast::report::validation::app_html;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Rounded, Time};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::files::write_whole;
-use crate::output::println_out;
+use crate::output::{Seconds, Shown, document, println_out};
 use crate::tables::table;
 
 pub const SCHEMA: &str = "flowcast/app-validation/1";
@@ -64,82 +63,136 @@ impl From<TimesForm> for RunTimes {
     }
 }
 
-/// Writes the page and, beside it, the JSON file; gives the latter's document.
-pub fn write(output: &Path, validation: &AppValidation, fared: &[Fared]) -> Result<Value> {
-    let document = document(validation, fared)?;
-    let page = app_html(validation)?;
-    write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
-    write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))?;
-    Ok(document)
+/// A program's validation: the errors of each prediction, and every figure behind them.
+#[derive(Serialize)]
+pub struct Document {
+    #[serde(skip)]
+    table: Vec<Row>,
+    program: String,
+    ranks: usize,
+    predictions: Vec<PredictionEntry>,
+    rows: Vec<RowEntry>,
+    runs: Vec<TimesForm>,
+    thread_cpu_s: Vec<Seconds>,
+    provenance: BTreeMap<String, String>,
 }
 
-fn document(validation: &AppValidation, fared: &[Fared]) -> Result<Value> {
-    let predictions = validation.predictors.iter().zip(fared).map(|(name, fared)| fared_entry(name, fared));
-    let rows = validation.rows()?;
-    Ok(json!({
-        "schema": SCHEMA,
-        "program": validation.title,
-        "ranks": validation.worked.len(),
-        "predictions": predictions.collect::<Vec<_>>(),
-        "rows": rows.iter().map(|row| row_entry(&validation.predictors, row)).collect::<Vec<_>>(),
-        "runs": validation.runs.iter().map(TimesForm::from).collect::<Vec<_>>(),
-        "thread_cpu_s": validation.worked.iter().map(|time| time.as_seconds()).collect::<Vec<_>>(),
-        "provenance": validation.provenance,
-    }))
+#[derive(Serialize)]
+struct PredictionEntry {
+    prediction: String,
+    total_error: f64,
+    communication_error: f64,
+    regions: Option<RegionErrors>,
 }
 
-fn fared_entry(name: &str, fared: &Fared) -> Value {
-    let regions = fared.regions.as_ref().map(|regions| {
-        json!({
-            "count": regions.count,
-            "mean_absolute_error": regions.mean_absolute,
-            "median_absolute_error": regions.median_absolute,
-            "within_ten_percent": regions.within_ten_percent,
-            "worst": { "region": regions.worst.0, "error": regions.worst.1 },
+#[derive(Serialize)]
+struct RegionErrors {
+    count: usize,
+    mean_absolute_error: f64,
+    median_absolute_error: f64,
+    within_ten_percent: f64,
+    worst: WorstRegion,
+}
+
+#[derive(Serialize)]
+struct WorstRegion {
+    region: String,
+    error: f64,
+}
+
+/// One quantity, measured and by prediction.
+#[derive(Serialize)]
+struct RowEntry {
+    quantity: &'static str,
+    name: String,
+    measured_s: Seconds,
+    interval_s: Option<[Seconds; 2]>,
+    predicted_s: BTreeMap<String, Seconds>,
+    predicted_range_s: BTreeMap<String, [Seconds; 2]>,
+    errors: Option<BTreeMap<String, f64>>,
+}
+
+impl Document {
+    /// Of a validation.
+    pub fn new(validation: &AppValidation, fared: &[Fared]) -> Result<Document> {
+        let table = validation.rows()?;
+        let predictors = &validation.predictors;
+        let predictions = predictors.iter().zip(fared).map(|(name, fared)| PredictionEntry::new(name, fared));
+        Ok(Document {
+            program: validation.title.clone(),
+            ranks: validation.worked.len(),
+            predictions: predictions.collect(),
+            rows: table.iter().map(|row| RowEntry::new(predictors, row)).collect(),
+            runs: validation.runs.iter().map(TimesForm::from).collect(),
+            thread_cpu_s: validation.worked.iter().copied().map(Seconds).collect(),
+            provenance: validation.provenance.clone(),
+            table,
         })
-    });
-    json!({
-        "prediction": name, "total_error": fared.total, "communication_error": fared.communication, "regions": regions,
-    })
-}
-
-fn row_entry(predictors: &[String], row: &Row) -> Value {
-    let by_name = |values: Vec<f64>| predictors.iter().cloned().zip(values).collect::<BTreeMap<String, f64>>();
-    let ranges = predictors.iter().zip(&row.ranges);
-    let ranges =
-        ranges.filter_map(|(name, range)| range.map(|(low, high)| (name, [low.as_seconds(), high.as_seconds()])));
-    let ranges: BTreeMap<&String, [f64; 2]> = ranges.collect();
-    json!({
-        "quantity": row.quantity.name(),
-        "name": row.name,
-        "measured_s": row.measured.as_seconds(),
-        "interval_s": row.interval.map(|(low, high)| [low.as_seconds(), high.as_seconds()]),
-        "predicted_s": by_name(row.predicted.iter().map(|time| time.as_seconds()).collect()),
-        "predicted_range_s": ranges,
-        "errors": row.errors.clone().map(by_name),
-    })
-}
-
-/// For people.
-pub fn print(validation: &AppValidation, fared: &[Fared]) -> Result<()> {
-    let rows = validation.rows()?;
-    let mut columns = vec!["".to_owned(), "which".to_owned(), ">measured".to_owned(), ">95 % interval".to_owned()];
-    columns.extend(validation.predictors.iter().map(|name| format!(">{name}")));
-    let mut out = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
-    let regions = rows.iter().filter(|row| row.quantity == Quantity::Region).count();
-    for row in rows.iter().filter(|row| row.quantity != Quantity::Region || regions <= ROWS) {
-        out.add_row(cells(row));
     }
-    println_out!("{out}");
-    print_regions(validation, fared);
-    let computed: Time = validation.worked.iter().copied().sum();
-    println_out!(
-        "{} runs, {} ranks; computation {} of thread CPU in all",
-        validation.runs.len(),
-        validation.worked.len(),
-        Rounded(computed)
-    );
-    Ok(())
+
+    /// Writes the page and, beside it, the JSON file.
+    pub fn write(&self, output: &Path, validation: &AppValidation) -> Result<()> {
+        let (page, document) = (app_html(validation)?, document(self)?);
+        write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
+        write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))
+    }
+}
+
+impl PredictionEntry {
+    fn new(name: &str, fared: &Fared) -> PredictionEntry {
+        let regions = fared.regions.as_ref().map(|regions| RegionErrors {
+            count: regions.count,
+            mean_absolute_error: regions.mean_absolute,
+            median_absolute_error: regions.median_absolute,
+            within_ten_percent: regions.within_ten_percent,
+            worst: WorstRegion { region: regions.worst.0.clone(), error: regions.worst.1 },
+        });
+        PredictionEntry {
+            prediction: name.to_owned(),
+            total_error: fared.total,
+            communication_error: fared.communication,
+            regions,
+        }
+    }
+}
+
+impl RowEntry {
+    fn new(predictors: &[String], row: &Row) -> RowEntry {
+        let range = |(low, high): (Time, Time)| [Seconds(low), Seconds(high)];
+        let ranges = predictors.iter().zip(&row.ranges);
+        RowEntry {
+            quantity: row.quantity.name(),
+            name: row.name.clone(),
+            measured_s: Seconds(row.measured),
+            interval_s: row.interval.map(range),
+            predicted_s: predictors.iter().cloned().zip(row.predicted.iter().copied().map(Seconds)).collect(),
+            predicted_range_s: ranges.filter_map(|(name, at)| Some((name.clone(), range((*at)?)))).collect(),
+            errors: row.errors.as_ref().map(|errors| predictors.iter().cloned().zip(errors.iter().copied()).collect()),
+        }
+    }
+}
+
+impl Shown for Document {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn print(&self) {
+        let mut columns = vec!["".to_owned(), "which".to_owned(), ">measured".to_owned(), ">95 % interval".to_owned()];
+        columns.extend(self.predictions.iter().map(|entry| format!(">{}", entry.prediction)));
+        let mut out = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let regions = self.table.iter().filter(|row| row.quantity == Quantity::Region).count();
+        for row in self.table.iter().filter(|row| row.quantity != Quantity::Region || regions <= ROWS) {
+            out.add_row(cells(row));
+        }
+        println_out!("{out}");
+        print_regions(&self.predictions);
+        let computed: Time = self.thread_cpu_s.iter().map(|seconds| seconds.0).sum();
+        println_out!(
+            "{} runs, {} ranks; computation {} of thread CPU in all",
+            self.runs.len(),
+            self.ranks,
+            Rounded(computed)
+        );
+    }
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -154,22 +207,22 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-fn print_regions(validation: &AppValidation, fared: &[Fared]) {
-    if fared.iter().all(|fared| fared.regions.is_none()) {
+fn print_regions(predictions: &[PredictionEntry]) {
+    if predictions.iter().all(|entry| entry.regions.is_none()) {
         return;
     }
     let mut out = table(&["prediction", ">regions", ">within 10 %", ">median error", ">mean error", ">worst", "which"]);
-    for (name, fared) in validation.predictors.iter().zip(fared) {
-        let Some(regions) = &fared.regions else { continue };
+    for entry in predictions {
+        let Some(regions) = &entry.regions else { continue };
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         out.add_row([
-            name.clone(),
+            entry.prediction.clone(),
             regions.count.to_string(),
             percent(regions.within_ten_percent),
-            percent(regions.median_absolute),
-            percent(regions.mean_absolute),
-            format!("{:+.1} %", regions.worst.1 * 100.0),
-            regions.worst.0.clone(),
+            percent(regions.median_absolute_error),
+            percent(regions.mean_absolute_error),
+            format!("{:+.1} %", regions.worst.error * 100.0),
+            regions.worst.region.clone(),
         ]);
     }
     println_out!("{out}");

@@ -18,6 +18,7 @@ use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Bytes, Time};
 use flowcast_lab::{LabSpec, Level, network_of};
 
+use self::document::Document;
 use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
 use super::tolerance::Tolerance;
@@ -25,7 +26,7 @@ use crate::commands::lab::load;
 use crate::commands::predict_trace::parse_mapping;
 use crate::exit::Finding;
 use crate::network_args::{self, parse_overrides};
-use crate::output::println_out;
+use crate::output::{Format, show};
 use crate::predictors::{self, Networks, Predictor, Setting, on_the_wire};
 use crate::provenance;
 use crate::recording::open_recording;
@@ -113,9 +114,8 @@ pub struct ValidateApp {
     /// The library to load into the program, if it is not beside flowcast
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
-    /// Machine-readable output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: Format,
     /// What to run: the launcher with its options, the program with its own
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "no_run")]
     command: Vec<OsString>,
@@ -149,12 +149,9 @@ impl ValidateApp {
         };
         let validation = self.validation(&measured, &predictors, &networks)?;
         let fared = validation.fared()?;
-        let document = document::write(&self.output, &validation, &fared)?;
-        if self.json {
-            println_out!("{document}");
-        } else {
-            document::print(&validation, &fared)?;
-        }
+        let document = Document::new(&validation, &fared)?;
+        document.write(&self.output, &validation)?;
+        show(&document, self.format)?;
         judge(&tolerances, &validation.predictors, &fared)
     }
 
