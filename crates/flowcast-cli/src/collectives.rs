@@ -4,12 +4,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use flowcast::model::algorithm::{AlgorithmTable, Base};
+use flowcast::Collectives;
+use flowcast::model::algorithm::AlgorithmTable;
 use flowcast::model::network::Network;
-use flowcast::trace::expand::{Expanded, Immediate, expand};
-use flowcast::trace::{Program, ReadOptions};
+use flowcast::trace::Program;
 
 use crate::files::read_text;
+use crate::trace_args::threads;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
@@ -21,36 +22,35 @@ pub struct CollectivesArgs {
 }
 
 impl CollectivesArgs {
-    /// The program with its collectives as messages, unless they cost what the formula says.
-    pub fn apply(&self, program: &Program, network: Option<&Network>) -> Result<Option<Program>> {
-        let Some(expanded) = self.expand(program, network)? else { return Ok(None) };
-        if expanded.kept > 0 {
-            eprintln!(
-                "flowcast: note: {} collectives keep their formula: their communicator names a rank twice",
-                expanded.kept
-            );
-        }
-        Ok(Some(expanded.program))
+    /// As the library takes them; reads the table that it names.
+    pub fn read(&self) -> Result<Collectives> {
+        named(self.collectives.as_deref().unwrap_or("formula"))
     }
+}
 
-    /// The same with what was done.
-    pub fn expand(&self, program: &Program, network: Option<&Network>) -> Result<Option<Expanded>> {
-        let Some(table) = self.table(network)? else { return Ok(None) };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Some(expand(program, &table, Immediate::Expanded, ReadOptions { threads })?))
-    }
+/// The program with its collectives as messages; none where the formula holds.
+pub fn expanded(program: &Program, how: &Collectives, network: Option<&Network>) -> Result<Option<Program>> {
+    let Some(expanded) = how.expand(program, network, threads())? else { return Ok(None) };
+    note_formulas(expanded.kept);
+    Ok(Some(expanded.program))
+}
 
-    /// The rules; `None` for the formula.
-    pub fn table(&self, network: Option<&Network>) -> Result<Option<AlgorithmTable>> {
-        let in_network = || network.and_then(|network| network.collectives.algorithms.clone()).unwrap_or_default();
-        Ok(match self.collectives.as_deref() {
-            None | Some("formula") => None,
-            Some("openmpi") => Some(AlgorithmTable::of(Base::OpenMpi)),
-            Some("mpich") => Some(AlgorithmTable::of(Base::Mpich)),
-            Some("algorithm") => Some(in_network().with_base()),
-            Some(other) => Some(read_table(other)?.with_base()),
-        })
+/// Collectives that no algorithm carries out.
+pub fn note_formulas(kept: u64) {
+    if kept > 0 {
+        eprintln!("flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice");
     }
+}
+
+/// How collectives are carried out, by name.
+pub fn named(how: &str) -> Result<Collectives> {
+    Ok(match how {
+        "formula" => Collectives::Formula,
+        "openmpi" => Collectives::OpenMpi,
+        "mpich" => Collectives::Mpich,
+        "algorithm" => Collectives::OfNetwork,
+        other => Collectives::Table(read_table(other)?),
+    })
 }
 
 fn read_table(option: &str) -> Result<AlgorithmTable> {

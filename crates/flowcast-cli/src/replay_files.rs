@@ -4,12 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
+use flowcast::replay::journal::Keeps;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
-use flowcast::trace::TraceRef;
 
 use crate::files::write_whole;
 use crate::provenance;
@@ -47,16 +44,9 @@ impl OutputArgs {
         Keeps { stretches, calls: self.paraver.is_some(), receipts: is_proto }
     }
 
-    /// Replays by `run`, which is given the journal, and writes what was asked for.
-    pub fn write<'a>(
-        &self,
-        (trace, mut journal): (TraceRef<'_>, Journal<'a>),
-        placement: &Placement,
-        run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome>,
-    ) -> Result<Outcome> {
+    /// Writes what was asked for.
+    pub fn write(&self, replayed: Replayed<'_>) -> Result<()> {
         let beside = self.paraver.as_deref().map(beside).transpose()?;
-        let outcome = run(&mut journal)?;
-        let replayed = Replayed { trace, placement, outcome: &outcome, journal: &journal };
         if let (Some(path), Some([pcf, row])) = (&self.paraver, &beside) {
             write_whole(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;
             write_whole(row, |out| Ok(paraver::row(replayed, out)?))?;
@@ -67,8 +57,7 @@ impl OutputArgs {
             let write = if is_json(path) { chrome::json } else { perfetto::pftrace };
             write_whole(path, |out| Ok(write(replayed, out)?))?;
         }
-        self.write_tables(replayed)?;
-        Ok(outcome)
+        self.write_tables(replayed)
     }
 
     fn write_tables(&self, replayed: Replayed<'_>) -> Result<()> {

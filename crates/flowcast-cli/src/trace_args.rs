@@ -21,8 +21,7 @@ pub fn open_trace(path: &Path) -> Result<Trace> {
     let path = &first_file(path)?;
     let mut maps = Maps::default();
     let bytes = maps.map(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (name, options) = (path.display().to_string(), ReadOptions { threads });
+    let (name, options) = (path.display().to_string(), ReadOptions { threads: threads() });
     if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
         return open_otf2(path, options);
     }
@@ -45,6 +44,11 @@ pub fn open_trace(path: &Path) -> Result<Trace> {
     };
     maps.finish();
     Ok(trace)
+}
+
+/// As many threads as there are processors.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Memory maps of texts, of which what was read is given back every so often: a trace of several gigabytes does not have to

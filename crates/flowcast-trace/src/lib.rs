@@ -108,6 +108,14 @@ impl<'a> TraceRef<'a> {
 }
 
 impl Trace {
+    /// Name of the file.
+    pub fn name(&self) -> &str {
+        match self {
+            Trace::Program(program) => &program.name,
+            Trace::Schedule(schedule) => &schedule.name,
+        }
+    }
+
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
         match self {

@@ -30,6 +30,7 @@ mod options;
 mod pattern;
 mod prepared;
 mod program;
+mod recorded;
 mod schedule;
 mod sweep;
 
@@ -56,6 +57,7 @@ pub use options::{Collectives, Contention, Options};
 pub use pattern::{PatternOptions, PatternPrediction, predict_pattern};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
+pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;
 pub use sweep::sweep;
 

@@ -6,6 +6,8 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::loggops::Loggops;
+use flowcast_trace::expand::{Expanded, Immediate, expand};
+use flowcast_trace::{Program, ReadOptions, TraceError};
 use flowcast_units::Bytes;
 
 /// How a trace is predicted. The default takes everything from the trace and the network.
@@ -86,5 +88,19 @@ impl Collectives {
             Collectives::OfNetwork => Some(of_network().with_base()),
             Collectives::Table(table) => Some(table.clone().with_base()),
         }
+    }
+
+    /// The program with its collectives as messages, and which algorithm carries out which; none where the formula holds.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] for more messages than a program can hold.
+    pub fn expand(
+        &self,
+        program: &Program,
+        network: Option<&Network>,
+        threads: usize,
+    ) -> Result<Option<Expanded>, TraceError> {
+        let options = ReadOptions { threads: threads.max(1) };
+        self.table(network).map(|table| expand(program, &table, Immediate::Expanded, options)).transpose()
     }
 }

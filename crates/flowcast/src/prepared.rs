@@ -7,7 +7,7 @@ use flowcast_replay::journal::Keeps;
 use flowcast_replay::outcome::Outcome;
 use flowcast_report::NetworkView;
 use flowcast_report::export::Replayed;
-use flowcast_trace::Trace;
+use flowcast_trace::{Program, Trace};
 
 use crate::program::PreparedProgram;
 use crate::schedule::PreparedSchedule;
@@ -60,6 +60,14 @@ impl<'a> Prepared<'a> {
                 Ok(Prepared::Program(PreparedProgram::new(program, network, options)?))
             }
             Trace::Schedule(schedule) => Ok(Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?)),
+        }
+    }
+
+    /// What is replayed, unless it is a schedule.
+    pub fn program(&self) -> Option<&Program> {
+        match self {
+            Prepared::Program(prepared) => Some(prepared.program()),
+            Prepared::Schedule(_) => None,
         }
     }
 

@@ -16,10 +16,9 @@ use flowcast_replay::walk::Replay;
 use flowcast_replay::{Engine, SimulateError};
 use flowcast_report::export::Replayed;
 use flowcast_report::{Limits, NetworkView, parameter_line};
-use flowcast_trace::expand::{Immediate, expand};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::together::together;
-use flowcast_trace::{Program, ReadOptions, TraceRef};
+use flowcast_trace::{Program, TraceRef};
 use flowcast_units::Bytes;
 
 use crate::{Contention, Error, Options, Outputs, Prediction};
@@ -51,9 +50,7 @@ impl<'a> PreparedProgram<'a> {
         }
         let mut program = Cow::Borrowed(program);
         let mut collectives_by_formula = 0;
-        if let Some(table) = options.collectives.table(Some(network)) {
-            let threads = ReadOptions { threads: options.threads.max(1) };
-            let expanded = expand(&program, &table, Immediate::Expanded, threads)?;
+        if let Some(expanded) = options.collectives.expand(&program, Some(network), options.threads)? {
             collectives_by_formula = expanded.kept;
             program = Cow::Owned(expanded.program);
         }

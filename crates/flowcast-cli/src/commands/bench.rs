@@ -6,16 +6,13 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::loggops::{self, Loggops, Prepared, queues};
-use flowcast::replay::placement::Placement;
+use flowcast::replay::record::Unobserved;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
+use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
 use serde_json::json;
 
-use super::predict_trace::parameters;
+use super::predict_trace::read_goal_params;
 use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
@@ -95,10 +92,14 @@ impl Bench {
     pub fn run(self) -> Result<()> {
         match self.what {
             What::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
-                let model = model.as_deref().map(Model::named).transpose()?;
-                let network = network.map(|network| NetworkArgs { network, overrides });
-                let timing = Timing { runs, with_load, model, json };
-                replay(&input, network.as_ref(), goal_params.as_deref(), timing)
+                refuse_none(runs)?;
+                let network = network.map(|network| NetworkArgs { network, overrides }.load()).transpose()?;
+                let options = Options {
+                    contention: model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+                    loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
+                    ..Options::default()
+                };
+                replay(&input, network.as_ref(), &options, Timing { runs, with_load, json })
             }
             What::Packet { input, network, runs, json } => {
                 refuse_none(runs)?;
@@ -127,28 +128,30 @@ fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
     }
 }
 
-/// How often, from where to where, by which model, and how to tell.
+/// How often, from where to where, and how it is printed.
 #[derive(Clone, Copy)]
 struct Timing {
     runs: u32,
     with_load: bool,
-    model: Option<Model>,
     json: bool,
 }
 
-fn replay(input: &Path, network: Option<&NetworkArgs>, goal_params: Option<&str>, timing: Timing) -> Result<()> {
-    refuse_none(timing.runs)?;
-    let network = network.map(NetworkArgs::load).transpose()?;
-    match (open_trace(input)?, network) {
-        (Trace::Schedule(schedule), network) => {
-            replay_schedule(input, &schedule, parameters(goal_params, network.as_ref())?, timing)
-        }
-        (Trace::Program(program), Some(network)) => replay_program(input, program, &network, timing),
-        (Trace::Program(_), None) => bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)"),
+fn replay(input: &Path, network: Option<&Network>, options: &Options, timing: Timing) -> Result<()> {
+    match open_trace(input)? {
+        Trace::Schedule(schedule) => replay_schedule(input, schedule, (network, options), timing),
+        Trace::Program(program) => replay_program(input, program, (network, options), timing),
     }
 }
 
-fn replay_program(input: &Path, mut program: Program, network: &Network, timing: Timing) -> Result<()> {
+fn replay_program(
+    input: &Path,
+    mut program: Program,
+    (network, options): (Option<&Network>, &Options),
+    timing: Timing,
+) -> Result<()> {
+    let Some(network) = network else {
+        bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
+    };
     let mut seconds = Vec::new();
     for _ in 0..timing.runs {
         let begin = Instant::now();
@@ -157,13 +160,7 @@ fn replay_program(input: &Path, mut program: Program, network: &Network, timing:
         {
             program = again;
         }
-        let placement = Placement::of_program(&network.machine, None, &program)?;
-        let rendezvous = Rendezvous::of(network, None);
-        let replay = match timing.model {
-            Some(model) => Engine::sharing(&program, network, placement, rendezvous, model)?,
-            None => Engine::new(&program, network, placement, rendezvous)?,
-        };
-        std::hint::black_box(replay.run()?);
+        std::hint::black_box(PreparedProgram::new(&program, network, options)?.engine()?.run()?);
         seconds.push(begin.elapsed().as_secs_f64());
     }
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
@@ -171,28 +168,27 @@ fn replay_program(input: &Path, mut program: Program, network: &Network, timing:
     Ok(())
 }
 
-/// What can be made of a schedule before its parameters are known belongs to loading it, as matching does for traces.
-fn replay_schedule(input: &Path, schedule: &Schedule, parameters: Loggops, timing: Timing) -> Result<()> {
+/// What can be made of a schedule before it is replayed belongs to loading it, as matching does for traces.
+fn replay_schedule(
+    input: &Path,
+    schedule: Schedule,
+    (network, options): (Option<&Network>, &Options),
+    timing: Timing,
+) -> Result<()> {
     let mut seconds = Vec::new();
-    let prepared = Prepared::new(schedule);
+    let messages = schedule.messages();
+    let mut prepared = PreparedSchedule::consuming(schedule, network, options)?;
     for _ in 0..timing.runs {
         let begin = Instant::now();
         if timing.with_load
             && let Trace::Schedule(again) = open_trace(input)?
         {
-            std::hint::black_box(loggops::run(&again, parameters)?);
-        } else {
-            std::hint::black_box(match &prepared {
-                Some(prepared) => match queues::run(prepared, parameters) {
-                    Some(outcome) => outcome,
-                    None => loggops::run(schedule, parameters)?,
-                },
-                None => loggops::run(schedule, parameters)?,
-            });
+            prepared = PreparedSchedule::consuming(again, network, options)?;
         }
+        std::hint::black_box(prepared.observe(&mut Unobserved)?);
         seconds.push(begin.elapsed().as_secs_f64());
     }
-    print_rates(seconds, schedule.messages(), "", timing);
+    print_rates(seconds, messages, "", timing);
     Ok(())
 }
 

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use flowcast::model::network::Network;
-use flowcast::replay::sweep::{self, WhatIf};
 use flowcast::trace::Program;
 use flowcast::units::{Rate, Time};
+use flowcast::{Options, PreparedProgram, sweep};
 use serde_json::json;
 
 use crate::output::println_out;
@@ -16,14 +16,15 @@ pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: b
     if sets == 0 {
         bail!("--sets: found 0, expected at least 1");
     }
-    let what_ifs = what_ifs(program, network, sets)?;
+    let networks = what_ifs(network, sets);
+    let options = Options::default();
     let (mut ratios, mut alone, mut swept) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..runs {
         let begin = Instant::now();
-        std::hint::black_box(what_ifs[0].replay(program)?.run()?);
+        std::hint::black_box(PreparedProgram::new(program, &networks[0], &options)?.engine()?.run()?);
         let one = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
-        std::hint::black_box(sweep::run(program, &what_ifs)?);
+        std::hint::black_box(sweep(program, &networks, &options)?);
         let all = begin.elapsed().as_secs_f64();
         ratios.push(all / one);
         alone.push(one);
@@ -51,14 +52,14 @@ pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: b
 }
 
 /// From the network itself to one of twice the latency and half the bandwidth.
-fn what_ifs(program: &Program, network: &Network, sets: usize) -> Result<Vec<WhatIf>> {
+fn what_ifs(network: &Network, sets: usize) -> Vec<Network> {
     let what_if = |index: usize| {
         let factor = 1.0 + index as f64 / sets as f64;
         let mut network = network.clone();
         network.nic.latency = Time::from_nanos(network.nic.latency.as_nanos() * factor);
         network.nic.bandwidth = Some(Rate::from_bytes_per_second(network.nic.rate().as_bytes_per_second() / factor));
         network.nic.gap_per_byte = None;
-        Ok(WhatIf::new(program, network, None, None)?)
+        network
     };
     (0..sets).map(what_if).collect()
 }

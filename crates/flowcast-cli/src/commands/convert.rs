@@ -8,15 +8,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::network::Network;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::journal::Journal;
-use flowcast::replay::placement::Placement;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::expand::{Immediate, expand};
 use flowcast::trace::program::IgnoredRecords;
-use flowcast::trace::{Program, ReadOptions, Trace, TraceRef};
+use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
+use flowcast::{Options, Outputs, Prepared, PreparedProgram};
 use serde_json::json;
 
 use crate::collectives::CollectivesArgs;
@@ -24,7 +21,7 @@ use crate::files::write_whole;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::println_out;
 use crate::replay_files::OutputArgs;
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::{open_trace, print_notes, threads};
 
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]
@@ -106,16 +103,15 @@ impl Convert {
         if !needs_messages {
             return Ok((program, losses));
         }
-        let table = self.collectives.table(network.as_ref())?;
+        let table = self.collectives.read()?.table(network.as_ref());
         let table = match (table, self.to) {
             (Some(table), _) => table,
             (None, Form::Dim | Form::Prv) => return Ok((program, losses)),
             (None, _) => AlgorithmTable::of(Base::OpenMpi),
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         // A .dim has no other words for what runs beside a rank.
         let immediate = if self.to == Form::Dim { Immediate::Kept } else { Immediate::Expanded };
-        Ok((expand(&program, &table, immediate, ReadOptions { threads })?.program, losses))
+        Ok((expand(&program, &table, immediate, ReadOptions { threads: threads() })?.program, losses))
     }
 
     fn network(&self) -> Result<Option<Network>> {
@@ -136,12 +132,10 @@ impl Convert {
         let Some(network) = self.network()? else {
             bail!("--to prv: found no network, expected --network NET (a Paraver trace says when things happen)");
         };
-        let placement = Placement::of_program(&network.machine, None, program)?;
-        let rendezvous = Rendezvous::of(&network, None);
-        let replay = Engine::new(program, &network, placement.clone(), rendezvous)?;
-        let outputs = OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() };
-        let journal = Journal::new(program, outputs.keeps());
-        outputs.write((TraceRef::Program(program), journal), &placement, |journal| Ok(replay.observed(journal)?))?;
+        let prepared = Prepared::Program(PreparedProgram::new(program, &network, &Options::default())?);
+        let files = OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() };
+        let outputs = Outputs { journal: Some(files.keeps()), ..Outputs::default() };
+        prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed))?;
         Ok(Losses::default())
     }
 

@@ -2,18 +2,14 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::placement::Placement;
 use flowcast::report::Page;
-use flowcast::trace::{self, Program, ReadOptions, Trace};
 use flowcast::units::Time;
+use flowcast::{Options, Outputs, Prepared};
 use flowcast_net::loopback::measure_and_fit_loopback;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -21,7 +17,7 @@ use serde_json::json;
 use crate::exit::EnvironmentLacks;
 use crate::output::println_out;
 use crate::provenance;
-use crate::replay_view::{print_comparison, view, write_page};
+use crate::replay_view::{print_comparison, write_page};
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../demo/lu.S.4.dim.gz");
@@ -46,7 +42,8 @@ pub struct Demo {
 impl Demo {
     /// Runs the demonstration.
     pub fn run(self) -> Result<()> {
-        let program = bundled_program()?;
+        let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
+        let outputs = Outputs { view: true, ..Outputs::default() };
         let mut networks = vec![measure_network()?];
         for name in OTHERS {
             networks.push(builtin::network(name)?);
@@ -54,9 +51,8 @@ impl Demo {
         let bar = progress_bar("replaying", networks.len() as u64);
         let mut views = Vec::new();
         for network in &networks {
-            let placement = Placement::of_program(&network.machine, None, &program)?;
-            let replay = Engine::new(&program, network, placement, Rendezvous::of(network, None))?;
-            views.push(view(&program, network, &replay)?);
+            let prepared = Prepared::new(&trace, Some(network), &Options::default())?;
+            views.extend(prepared.predict(outputs, &[])?.view);
             bar.inc(1);
         }
         bar.finish_and_clear();
@@ -70,19 +66,11 @@ impl Demo {
         if self.json {
             println_out!("{}", summary(&page, &self.output));
         } else {
-            println_out!("{}: {} messages\n", page.title, program.messages());
+            println_out!("{}: {} messages\n", page.title, trace.messages());
             print_comparison(&page.networks);
             println_out!("\nreport: {}", self.output.display());
         }
         Ok(())
-    }
-}
-
-fn bundled_program() -> Result<Program> {
-    let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-    match trace::read("lu.S.4.dim.gz", Arc::new(TRACE), &mut no_parts, ReadOptions::default())? {
-        Trace::Program(program) => Ok(program),
-        Trace::Schedule(_) => unreachable!("the bundled trace is a program"),
     }
 }
 

@@ -14,10 +14,11 @@ use flowcast::recording::decode::RankFile;
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::measured;
 use flowcast::units::{Rounded, Time};
+use flowcast::{Collectives, Contention, Options, Recorded};
 use serde_json::json;
 
-use crate::predictors::Recorded;
 use crate::provenance;
+use crate::trace_args::{print_notes, threads};
 
 /// No latency beyond this is looked for.
 const MOST: Time = Time::from_nanos(2e6);
@@ -32,8 +33,9 @@ pub struct PacketFit {
 /// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
 pub fn fit(recordings: &[Vec<RankFile>], wire: &Network) -> Result<PacketFit> {
     let ready = |files: &Vec<RankFile>| {
-        let recorded = Recorded::new(files, Clock::ThreadCpu, None)?;
-        let expanded = recorded.expanded("openmpi", wire)?.unwrap_or(recorded);
+        let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
+        print_notes(recorded.program());
+        let expanded = recorded.expanded(&Collectives::OpenMpi, wire, threads())?.unwrap_or(recorded);
         anyhow::Ok((expanded, measured(files).regions))
     };
     let all = recordings.iter().map(ready).collect::<Result<Vec<_>>>()?;
@@ -63,8 +65,9 @@ pub fn fit(recordings: &[Vec<RankFile>], wire: &Network) -> Result<PacketFit> {
 fn errors(all: &[(Recorded, BTreeMap<String, Time>)], network: &Network) -> Result<BTreeMap<String, f64>> {
     let mut errors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (recorded, measured) in all {
-        let engine = recorded.engine(network, None, Some(Model::Packet))?;
-        for (name, predicted) in recorded.run_times(&engine)?.regions {
+        let options = Options { contention: Contention::Shared(Model::Packet), ..Options::default() };
+        let run_times = recorded.run_times(network, &options, 0)?;
+        for (name, predicted) in run_times.into_iter().flat_map(|run| run.regions) {
             if let Some(measured) = measured.get(&name).filter(|measured| **measured > Time::ZERO) {
                 errors.entry(name).or_default().push(predicted.as_nanos() / measured.as_nanos() - 1.0);
             }

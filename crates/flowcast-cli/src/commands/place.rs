@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use flowcast::PatternOptions;
 use flowcast::model::cluster::pattern::Steps;
+use flowcast::model::sharing::model::Model;
 use flowcast::place::exhaustive::{Slots, search};
 use flowcast::place::step_cost::{InsideNode, StepCost};
 use flowcast::units::{Rank, Rate, Time};
 use serde::Serialize;
 
-use super::predict_pattern::method;
 use crate::network_args::NetworkArgs;
 use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::tables::table;
@@ -61,7 +62,8 @@ impl Place {
         let content = std::fs::read(&self.steps).with_context(|| format!("cannot read {name}"))?;
         let steps = Steps::read(&name, &content)?;
         let network = self.network.load()?;
-        let method = method(self.model.as_deref(), self.strict, &network)?;
+        let model = self.model.as_deref().map(Model::named).transpose()?;
+        let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(&network)?;
         let inside = match self.inside {
             Some(latency) => InsideNode { latency, rate: Rate::default() },
             None => InsideNode::of(&network),

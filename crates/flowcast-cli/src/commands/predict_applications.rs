@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::influence::{Done, Unused, without_influence};
+use flowcast::replay::influence::Unused;
 use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::{Application, Placement};
-use flowcast::trace::together::together;
 use flowcast::trace::{Program, Trace};
-use flowcast::units::{Bytes, Rounded};
+use flowcast::units::Rounded;
+use flowcast::{Options, PreparedProgram};
 use serde_json::json;
 
 use super::predict_trace::{TraceArgs, parse_mapping, print_ranks, print_unused, ranks_json, unused_json};
@@ -30,20 +27,13 @@ pub fn run(inputs: &[PathBuf], network: &Network, asked: &[String], options: &Tr
     refuse_what_one_trace_takes(options)?;
     let parts = inputs.iter().map(|path| open(path)).collect::<Result<Vec<Part>>>()?;
     let mappings = mappings(options, parts.len())?;
-    let application = |(index, part): (usize, &Part)| Application {
-        threads: part.program.threads_of_tasks(),
-        mapping: mappings.get(if mappings.len() == 1 { 0 } else { index }),
-    };
-    let applications: Vec<Application> = parts.iter().enumerate().map(application).collect();
-    let placement = Placement::of_applications(&network.machine, &applications)?;
-    let whole = together(&parts.iter().map(|part| &part.program).collect::<Vec<_>>())?;
-    print_notes(&whole);
-    let rendezvous = Rendezvous::of(network, options.rendezvous_from);
-    let outcome = Engine::new(&whole, network, placement.clone(), rendezvous)?.run()?;
-    let done =
-        Done { program: &whole, network, placement: &placement, rendezvous, is_shared: false, outcome: &outcome };
-    let unused = without_influence(&done, asked);
-    let outcomes = split(&parts, &outcome);
+    let programs: Vec<&Program> = parts.iter().map(|part| &part.program).collect();
+    let setting = Options { rendezvous_from: options.rendezvous_from, ..Options::default() };
+    let together = PreparedProgram::together(&programs, &mappings, network, &setting)?;
+    print_notes(together.program());
+    let outcome = together.engine()?.run()?;
+    let unused = together.unused(&outcome, asked);
+    let outcomes = flowcast::split(&outcome, &programs);
     if json {
         println_out!("{}", to_json(&parts, &outcomes, &unused));
     } else {
@@ -76,18 +66,6 @@ fn mappings(options: &TraceArgs, traces: usize) -> Result<Vec<Mapping>> {
         bail!("--mapping: found {given} of them, expected one, or one for each of {traces} traces");
     }
     options.mapping.iter().map(|text| parse_mapping(text).with_context(|| format!("--mapping {text}"))).collect()
-}
-
-/// The ranks of each program apart.
-fn split(parts: &[Part], outcome: &Outcome) -> Vec<Outcome> {
-    let mut ranks = &outcome.ranks[..];
-    let one = |part: &Part| {
-        let (own, rest) = ranks.split_at(part.program.ranks());
-        ranks = rest;
-        let (messages, bytes): (u64, Bytes) = (u64::from(part.program.messages()), part.program.bytes());
-        Outcome { ranks: own.to_vec(), messages, bytes, ..Outcome::default() }
-    };
-    parts.iter().map(one).collect()
 }
 
 fn to_json(parts: &[Part], outcomes: &[Outcome], unused: &[Unused]) -> serde_json::Value {

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use flowcast::flows::concurrent::{FlowPrediction, Method, Prediction, predict, predict_seeds};
+use flowcast::flows::concurrent::{FlowPrediction, Prediction};
 use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
-use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::sharing::passage::Interval;
-use flowcast::packet::seeds::{LEVEL, Runs, Spread};
+use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::pattern_plot;
 use flowcast::units::Rounded;
+use flowcast::{PatternOptions, PatternPrediction, predict_pattern};
 use serde_json::{Value, json};
 
 use crate::files::write_whole;
@@ -49,27 +49,20 @@ impl PatternArgs {
     }
 }
 
-/// The model of this name, or the network's own, and how strictly it is read.
-pub fn method(model: Option<&str>, is_strict: bool, network: &Network) -> Result<Method> {
-    let model = model.map_or_else(|| Model::of(network), Model::named)?;
-    let strictness = if is_strict { Strictness::Strict } else { Strictness::Extended };
-    Ok(Method { model, strictness })
-}
-
 /// Predicts, prints and draws.
 pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
-    let method = method(args.model.as_deref(), args.strict, network)?;
-    let (prediction, spreads) = match args.seeds {
-        None => (predict(pattern, network, method)?, Vec::new()),
-        Some(seeds) if method.model == Model::Packet => predict_seeds(pattern, network, Runs::once(seeds))?,
-        Some(_) => bail!("--seeds: found the model {}, expected packet (--model packet)", method.model.name()),
+    let options = PatternOptions {
+        model: args.model.as_deref().map(Model::named).transpose()?,
+        is_strict: args.strict,
+        seeds: args.seeds,
     };
+    let PatternPrediction { model, prediction, spreads } = predict_pattern(pattern, network, &options)?;
     if let Some(path) = &args.plot {
-        draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, method.model.name()))?;
+        draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, model.name()))?;
     }
     let mut out = std::io::stdout().lock();
     if as_json {
-        let mut document = document(&prediction, network, method.model, args.explain);
+        let mut document = document(&prediction, network, model, args.explain);
         if let Some(seeds) = args.seeds {
             add_spreads(&mut document, &spreads, seeds);
         }
@@ -78,7 +71,7 @@ pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bo
     }
     print_flows(&mut out, &prediction, &spreads)?;
     let (flows, makespan) = (flows_text(&prediction), Rounded(prediction.makespan()));
-    writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, method.model.name())?;
+    writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
     if let Some(seeds) = args.seeds {
         writeln!(out, "medians of {seeds} runs; nine of ten end between the times low and high")?;
     }

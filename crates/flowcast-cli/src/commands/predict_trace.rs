@@ -5,39 +5,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Table;
-use flowcast::model::machine::{Machine, Mapping};
+use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
-use flowcast::model::sharing::model::Model;
 use flowcast::place::mapping_file;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::explain::Explanation;
-use flowcast::replay::influence::{Done, Unused, without_influence};
-use flowcast::replay::journal::Journal;
-use flowcast::replay::loggops::explain::explain;
-use flowcast::replay::loggops::sends::Sends;
-use flowcast::replay::loggops::ways::{Costs, Placed};
-use flowcast::replay::loggops::{self, Form, Loggops};
+use flowcast::replay::influence::Unused;
+use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::{Outcome, RankOutcome};
-use flowcast::replay::placement::Placement;
-use flowcast::replay::record::{Observer, Unobserved};
-use flowcast::replay::{Engine, contention};
 use flowcast::report::{NetworkView, Page};
-use flowcast::trace::program::Program;
-use flowcast::trace::schedule::Schedule;
-use flowcast::trace::{Trace, TraceRef};
+use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
+use flowcast::{Contention, Error, Options, Outputs, Prediction, Prepared, PreparedProgram, PreparedSchedule};
 use serde_json::json;
 
 use super::explain_trace;
 use super::predict_pattern::PatternArgs;
-use crate::collectives::CollectivesArgs;
+use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::files::read_text;
 use crate::output::println_out;
 use crate::provenance;
 use crate::replay_files::OutputArgs;
-use crate::replay_view::{schedule_view, view, write_page};
+use crate::replay_view::write_page;
 use crate::tables::table;
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::{open_trace, print_notes, threads};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -85,15 +74,62 @@ impl TraceArgs {
     }
 }
 
+impl TraceArgs {
+    /// As the library takes them; `mapping` is the one of the one trace.
+    fn options(&self) -> Result<Options> {
+        let mapping = match &self.mapping[..] {
+            [] => None,
+            [mapping] => Some(parse_mapping(mapping)?),
+            _ => bail!("--mapping: found {} of them, expected one, as there is one trace", self.mapping.len()),
+        };
+        Ok(Options {
+            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+            mapping,
+            rendezvous_from: self.rendezvous_from,
+            collectives: self.collectives.read()?,
+            loggops: self.goal_params.as_deref().map(read_goal_params).transpose()?,
+            threads: threads(),
+        })
+    }
+
+    fn wanted(&self) -> Outputs {
+        let journal = self.outputs.is_given().then(|| self.outputs.keeps());
+        Outputs { view: self.report.is_some(), explanation: self.explain, journal }
+    }
+}
+
 /// Predicts and prints; `asked` names the fields that were set on the command line.
-pub fn run(input: &Path, network: Option<&Network>, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
+pub fn run(input: &Path, network: Option<&Network>, asked: &[String], args: &TraceArgs, json: bool) -> Result<()> {
     let trace = open_trace(input)?;
-    let ranks = trace.ranks();
-    let (Prediction { outcome, explanation, unused }, program) = match trace {
-        Trace::Schedule(schedule) => (predict_schedule((schedule, input), network, options)?, None),
-        Trace::Program(program) => (predict_program(&program, network, asked, options)?, Some(program)),
+    let options = args.options()?;
+    let (name, ranks) = (trace.name().to_owned(), trace.ranks());
+    let program;
+    let prepared = match trace {
+        Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::consuming(schedule, network, &options)?),
+        Trace::Program(read) => {
+            program = read;
+            print_notes(&program);
+            let prepared = PreparedProgram::new(&program, network.ok_or_else(no_network)?, &options)?;
+            note_formulas(prepared.collectives_by_formula());
+            Prepared::Program(prepared)
+        }
     };
-    let program = program.as_ref();
+    let predicted = prepared.predict_and_export(args.wanted(), asked, |replayed| args.outputs.write(replayed));
+    let prediction = match predicted {
+        Ok(prediction) => prediction,
+        Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
+            // What is at fault is told by the schedule itself, which was given up and is read again.
+            Prepared::new(&open_trace(input)?, network, &options)?.predict(Outputs::default(), asked)?
+        }
+        Err(error) => return Err(error),
+    };
+    let Prediction { outcome, view, explanation, unused } = prediction;
+    if let (Some(path), Some(view)) = (&args.report, view) {
+        let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
+        let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
+        write_page(&page(name, subtitle, view), path)?;
+    }
+    let program = prepared.program();
     if json {
         let mut document = to_json(program, &outcome, &unused);
         if let Some(explanation) = &explanation {
@@ -111,28 +147,8 @@ pub fn run(input: &Path, network: Option<&Network>, asked: &[String], options: &
     Ok(())
 }
 
-/// A schedule takes the cost of single messages from a network, and where it is placed what its nodes are like.
-fn unused_by_schedules(network: Option<&Network>, costs: Costs<'_>, options: &TraceArgs) -> Vec<Unused> {
-    let Some(network) = network else { return Vec::new() };
-    let mut list = Vec::new();
-    if options.goal_params.is_some() {
-        let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason: "--goal-params instead" };
-        list.push(unused("point_to_point"));
-        // A model shares the bandwidth of the interfaces.
-        list.extend(options.model.is_none().then(|| unused("nic")));
-    }
-    let has_influence = match costs.placed {
-        Some(placed) => !contention::is_needed(network, placed.placement),
-        None => network.machine.is_default(),
-    };
-    if !has_influence {
-        let reason = match costs.placed {
-            Some(_) => "but for its nodes: limits are not part of LogGOPSim's rules",
-            None => "not part of LogGOPSim's rules",
-        };
-        list.push(Unused { parameter: "machine".to_owned(), reason });
-    }
-    list
+fn no_network() -> anyhow::Error {
+    anyhow::anyhow!("found no network, expected --network NET")
 }
 
 /// One line that names the parameters that played no part.
@@ -149,160 +165,12 @@ pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
     unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
 }
 
-fn predict_schedule(
-    (schedule, input): (Schedule, &Path),
-    network: Option<&Network>,
-    options: &TraceArgs,
-) -> Result<Prediction> {
-    if options.collectives.collectives.is_some() {
-        bail!("found a GOAL schedule, which has no collectives, expected another trace for --collectives");
-    }
-    let mut parameters = parameters(options.goal_params.as_deref(), network)?;
-    if let Some(from) = options.rendezvous_from {
-        parameters.eager_up_to = Some(Bytes(from.0.saturating_sub(1)));
-    }
-    let default = Machine::default();
-    let machine = network.map_or(&default, |network| &network.machine);
-    let mapping = one_mapping(options)?;
-    // Nodes matter only to those who ask for them.
-    let is_placed = mapping.is_some() || options.model.is_some();
-    let machine = if is_placed { machine } else { &default };
-    let placement = Placement::new(machine, mapping.as_ref(), schedule.ranks())?;
-    let sharing = match (options.model.as_deref().map(Model::named).transpose()?, network) {
-        (Some(model), Some(network)) => Some((network, model)),
-        (Some(_), None) => bail!("--model: found no network, expected --network NET"),
-        (None, _) => None,
-    };
-    let costs = Costs { parameters, placed: is_placed.then_some(Placed { placement: &placement, sharing }) };
-    let unused = unused_by_schedules(network, costs, options);
-    let replay = ScheduleReplay { name: schedule.name.clone(), form: Form::of(schedule, costs), costs, input };
-    let sends = replay.form.sends();
-    let report = |path: &PathBuf| write_report(schedule_page(&replay, &sends, network)?, path);
-    let reported = options.report.as_ref().map(report).transpose()?;
-    let explained = options.explain.then(|| explain(&sends, costs, |explainer| replay.run(explainer))).transpose()?;
-    let (explained, explanation) = explained.unzip();
-    let outcome = match reported.or(explained) {
-        _ if options.outputs.is_given() => {
-            let trace = TraceRef::Schedule { name: &replay.name, ranks: sends.ranks() };
-            let journal = Journal::of_schedule(&sends, options.outputs.keeps());
-            options.outputs.write((trace, journal), &placement, |journal| replay.run(journal))?
-        }
-        Some(outcome) => outcome,
-        None => replay.run(&mut Unobserved)?,
-    };
-    Ok(Prediction { outcome, explanation, unused })
-}
-
-/// A schedule that can be replayed as often as something is asked for.
-struct ScheduleReplay<'a> {
-    name: String,
-    form: Form,
-    costs: Costs<'a>,
-    input: &'a Path,
-}
-
-impl ScheduleReplay<'_> {
-    fn run<O: Observer>(&self, observer: &mut O) -> Result<Outcome> {
-        if let Some(outcome) = self.form.observed(self.costs, observer)? {
-            return Ok(outcome);
-        }
-        // It does not come to its end: what is at fault is told by the schedule itself, which is read again.
-        match open_trace(self.input)? {
-            Trace::Schedule(schedule) => Ok(loggops::run(&schedule, self.costs.parameters)?),
-            Trace::Program(_) => {
-                bail!("{}: found a trace, expected the schedule that was there before", self.input.display())
-            }
-        }
-    }
-}
-
-/// What the option says, else what the network gives.
-pub fn parameters(goal_params: Option<&str>, network: Option<&Network>) -> Result<Loggops> {
-    match (goal_params, network) {
-        (Some(text), _) => read_goal_params(text),
-        (None, Some(network)) => Ok(Loggops::from_network(network)),
-        (None, None) => bail!("found neither --network nor --goal-params, expected one of them"),
-    }
-}
-
-/// A prediction, what stands behind it if that was asked for, and what played no part in it.
-struct Prediction {
-    outcome: Outcome,
-    explanation: Option<Explanation>,
-    unused: Vec<Unused>,
-}
-
-fn predict_program(
-    program: &Program,
-    network: Option<&Network>,
-    asked: &[String],
-    options: &TraceArgs,
-) -> Result<Prediction> {
-    if options.goal_params.is_some() {
-        bail!("--goal-params: found a trace that is not a GOAL schedule, expected one (use --network)");
-    }
-    let Some(network) = network else { bail!("found no network, expected --network NET") };
-    let mapping = one_mapping(options)?;
-    print_notes(program);
-    let expanded = options.collectives.apply(program, Some(network))?;
-    let program = expanded.as_ref().unwrap_or(program);
-    let placement = Placement::of_program(&network.machine, mapping.as_ref(), program)?;
-    let rendezvous = Rendezvous::of(network, options.rendezvous_from);
-    let places = placement.clone();
-    let replay = match options.model.as_deref().map(Model::named).transpose()? {
-        Some(model) => Engine::sharing(program, network, placement, rendezvous, model)?,
-        None => Engine::new(program, network, placement, rendezvous)?,
-    };
-    let report = |path: &PathBuf| write_report(program_page(program, network, &replay)?, path);
-    let reported = options.report.as_ref().map(report).transpose()?;
-    let explained = options.explain.then(|| replay.explain()).transpose()?;
-    let (explained, explanation) = explained.unzip();
-    let outcome = match reported.or(explained) {
-        _ if options.outputs.is_given() => {
-            let journal = Journal::new(program, options.outputs.keeps());
-            let replayed = (TraceRef::Program(program), journal);
-            options.outputs.write(replayed, &places, |journal| Ok(replay.observed(journal)?))?
-        }
-        Some(outcome) => outcome,
-        None => replay.run()?,
-    };
-    let is_shared = options.model.is_some();
-    let done = Done { program, network, placement: &places, rendezvous, is_shared, outcome: &outcome };
-    let unused = without_influence(&done, asked);
-    Ok(Prediction { outcome, explanation, unused })
-}
-
-/// The mapping of the one trace.
-fn one_mapping(options: &TraceArgs) -> Result<Option<Mapping>> {
-    match &options.mapping[..] {
-        [] => Ok(None),
-        [mapping] => Ok(Some(parse_mapping(mapping)?)),
-        _ => bail!("--mapping: found {} of them, expected one, as there is one trace", options.mapping.len()),
-    }
-}
-
-fn program_page(program: &Program, network: &Network, replay: &Engine<'_>) -> Result<Page> {
-    let subtitle = format!("{} ranks, {} messages on {}", program.ranks(), program.messages(), network.name);
-    Ok(page(program.name.clone(), subtitle, view(program, network, replay)?))
-}
-
-fn schedule_page(replay: &ScheduleReplay<'_>, sends: &Sends<'_>, network: Option<&Network>) -> Result<Page> {
-    let subtitle = format!("{} ranks, {} messages", sends.ranks(), sends.count());
-    let recording = loggops::record(sends, replay.costs, |recorder| replay.run(recorder))?;
-    Ok(page(replay.name.clone(), subtitle, schedule_view(recording, network, replay.costs.parameters)))
-}
-
 fn page(title: String, subtitle: String, view: NetworkView) -> Page {
     Page { title, subtitle, networks: vec![view], provenance: provenance::of_this_run() }
 }
 
-fn write_report(page: Page, path: &Path) -> Result<Outcome> {
-    write_page(&page, path)?;
-    Ok(page.networks.into_iter().map(|view| view.outcome).next().unwrap_or_default())
-}
-
 /// `L,o,g,G,S` as LogGOPSim takes them.
-fn read_goal_params(text: &str) -> Result<Loggops> {
+pub fn read_goal_params(text: &str) -> Result<Loggops> {
     let wrong = || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|value| *value >= 0.0 && value.is_finite());
     let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();

@@ -8,11 +8,11 @@ use flowcast::trace::Trace;
 use flowcast::trace::expand::Expanded;
 use serde::Serialize;
 
-use crate::collectives::CollectivesArgs;
+use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, threads};
 
 /// Which algorithm carries out which collectives of a trace
 #[derive(Debug, Args)]
@@ -44,8 +44,8 @@ impl Collectives {
         let Trace::Program(program) = &trace else {
             bail!("{}: found a GOAL schedule, which has no collectives, expected a trace", self.input.display());
         };
-        let how = CollectivesArgs { collectives: Some(self.how.collectives.unwrap_or_else(|| "algorithm".into())) };
-        let Some(expanded) = how.expand(program, network.as_ref())? else {
+        let how = collectives::named(self.how.collectives.as_deref().unwrap_or("algorithm"))?;
+        let Some(expanded) = how.expand(program, network.as_ref(), threads())? else {
             bail!("--collectives formula: found no algorithms to explain, expected openmpi, mpich or algorithm");
         };
         show(&Explained::of(&expanded), self.format)

@@ -20,10 +20,10 @@ use self::grid::Grid;
 use self::output::Output;
 use self::rows::{Form, Part, Rows};
 use self::work::Work;
-use crate::collectives::CollectivesArgs;
+use crate::collectives::{CollectivesArgs, expanded};
 use crate::files::{read_text, write_whole};
 use crate::network_args::NetworkArgs;
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::{open_trace, print_notes, threads};
 
 /// Replay a trace on many networks in one go: all combinations of the values of some fields
 #[derive(Debug, Args)]
@@ -109,11 +109,12 @@ impl Sweep {
             bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
         };
         print_notes(program);
-        let expanded = self.collectives.apply(program, Some(&network))?;
+        let collectives = self.collectives.read()?;
+        let expanded = expanded(program, &collectives, Some(&network))?;
         let program = expanded.as_ref().unwrap_or(program);
         let form = if self.json { Form::JsonLines } else { Form::Csv };
         let mut description = describe(input, &trace, program, &network, &grid);
-        if let Some(table) = self.collectives.table(Some(&network))? {
+        if let Some(table) = collectives.table(Some(&network)) {
             description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
         }
         let header = rows::header(form, &description, &grid);
@@ -136,8 +137,7 @@ impl Sweep {
         let sets: Vec<usize> = shard.clone().filter(|set| !output.rows().contains(*set)).collect();
         let bar = progress_bar(shard.len() as u64);
         bar.set_position((shard.len() - sets.len()) as u64);
-        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.unwrap_or_else(processors).max(1);
+        let threads = self.threads.unwrap_or_else(threads).max(1);
         work.run(&sets, threads, |lines| {
             bar.inc(lines.len() as u64);
             output.append(lines)

@@ -6,8 +6,9 @@ use std::sync::mpsc;
 
 use anyhow::Result;
 use flowcast::model::network::Network;
-use flowcast::replay::sweep::{self, WhatIf};
+use flowcast::replay::sweep::WIDEST;
 use flowcast::trace::Program;
+use flowcast::{Options, sweep};
 
 use super::grid::Grid;
 use super::rows::{Form, row};
@@ -28,7 +29,7 @@ type Lines = Vec<(usize, String)>;
 impl Work<'_> {
     /// Replays these sets; `done` gets the lines of several at a time, in the order in which they are finished.
     pub fn run(&self, sets: &[usize], threads: usize, mut done: impl FnMut(Lines) -> Result<()>) -> Result<()> {
-        let share = sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, 2 * sweep::WIDEST);
+        let share = sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, 2 * WIDEST);
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
@@ -56,12 +57,8 @@ impl Work<'_> {
     }
 
     fn lines(&self, sets: &[usize]) -> Result<Lines> {
-        let what_if = |set: &usize| {
-            let network = self.grid.network(self.network, *set)?;
-            Ok(WhatIf::new(self.program, network, None, None)?)
-        };
-        let what_ifs: Vec<WhatIf> = sets.iter().map(what_if).collect::<Result<_>>()?;
-        let outcomes = sweep::run(self.program, &what_ifs)?;
+        let networks = sets.iter().map(|set| self.grid.network(self.network, *set)).collect::<Result<Vec<_>>>()?;
+        let outcomes = sweep(self.program, &networks, &Options::default())?;
         let line = |(set, outcome): (&usize, _)| (*set, row(self.form, self.grid, *set, outcome));
         Ok(sets.iter().zip(&outcomes).map(line).collect())
     }

@@ -1,0 +1,98 @@
+//! Recordings of programs, replayed and compared with what they took.
+
+use flowcast_model::machine::Mapping;
+use flowcast_model::network::Network;
+use flowcast_recording::decode::RankFile;
+use flowcast_trace::read::{Clock, recorded_program, recorded_regions};
+use flowcast_trace::run_times::RunTimes;
+use flowcast_trace::{Program, ReadOptions, TraceError};
+
+use crate::{Collectives, Error, Options, PreparedProgram};
+
+/// A recording that can be replayed on any network.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    program: Program,
+    /// Names of the program's regions by number, from 1.
+    regions: Vec<String>,
+    mapping: Option<Mapping>,
+}
+
+impl Recorded {
+    /// Of the files of all ranks. Computation between calls takes what `clock` says; ranks run as `mapping` says, else on
+    /// the hosts of the recording, where there were several.
+    ///
+    /// # Errors
+    /// [`TraceError`] for calls that do not match.
+    pub fn new(
+        files: &[RankFile],
+        clock: Clock,
+        mapping: Option<Mapping>,
+        threads: usize,
+    ) -> Result<Recorded, TraceError> {
+        let program = recorded_program("the recording", files, clock, ReadOptions { threads: threads.max(1) })?;
+        Ok(Recorded { program, regions: recorded_regions(files), mapping: mapping.or_else(|| hosts(files)) })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The same with its collectives as messages; none where the formula holds.
+    ///
+    /// # Errors
+    /// [`TraceError::Limit`] for more messages than a program can hold.
+    pub fn expanded(
+        &self,
+        collectives: &Collectives,
+        network: &Network,
+        threads: usize,
+    ) -> Result<Option<Recorded>, TraceError> {
+        let expanded = collectives.expand(&self.program, Some(network), threads)?;
+        Ok(expanded.map(|expanded| Recorded { program: expanded.program, ..self.clone() }))
+    }
+
+    /// What its replay takes on a network, in the terms in which the recording is measured; as
+    /// [`PreparedProgram::run_times`].
+    ///
+    /// # Errors
+    /// Those of the replay.
+    pub fn run_times(&self, network: &Network, options: &Options, seeds: u64) -> Result<Vec<RunTimes>, Error> {
+        let options = Options { mapping: self.mapping.clone(), ..options.clone() };
+        PreparedProgram::new(&self.program, network, &options)?.run_times(&self.regions, seeds)
+    }
+}
+
+/// The hosts of the recording as nodes, where there are several; ranks that ran on one host alone were to be on nodes
+/// of their own.
+fn hosts(files: &[RankFile]) -> Option<Mapping> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut nodes = Vec::new();
+    for file in files {
+        let host = file.header.fields.get("host").map_or("", String::as_str);
+        let known = names.iter().position(|name| *name == host);
+        nodes.push(known.unwrap_or(names.len()) as u32);
+        if known.is_none() {
+            names.push(host);
+        }
+    }
+    (names.len() > 1).then_some(Mapping::List(nodes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(host: &str) -> RankFile {
+        let mut file = RankFile::default();
+        file.header.fields.insert("host".into(), host.into());
+        file
+    }
+
+    #[test]
+    fn ranks_lie_on_the_hosts_of_the_recording_unless_there_is_only_one() {
+        assert_eq!(hosts(&[on("b"), on("a"), on("b")]), Some(Mapping::List(vec![0, 1, 0])));
+        assert_eq!(hosts(&[on("a"), on("a")]), None);
+    }
+}
