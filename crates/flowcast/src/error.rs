@@ -21,6 +21,9 @@ pub enum Error {
     /// The pattern has no prediction.
     #[error(transparent)]
     Pattern(#[from] PredictError),
+    /// A program needs a network, and so does a schedule without LogGOPS parameters.
+    #[error("no network given: add --network NET (see `flowcast networks`)")]
+    NoNetwork,
     /// An option does not go with this trace or this network.
     #[error("{option}: found {found}, expected {expected}")]
     Option {

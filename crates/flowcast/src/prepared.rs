@@ -1,5 +1,7 @@
 //! A trace made ready to be replayed, and everything that one replay can give.
 
+use std::borrow::Cow;
+
 use flowcast_model::network::Network;
 use flowcast_replay::explain::Explanation;
 use flowcast_replay::influence::Unused;
@@ -51,16 +53,27 @@ impl<'a> Prepared<'a> {
     /// Of a trace that remains as it is.
     ///
     /// # Errors
-    /// [`Error::Option`] if there is no network, or an option does not go with the trace; else as
+    /// [`Error::NoNetwork`]; [`Error::Option`] if an option does not go with the trace; else as
     /// [`PreparedProgram::new`] and [`PreparedSchedule::new`].
     pub fn new(trace: &'a Trace, network: Option<&'a Network>, options: &Options) -> Result<Prepared<'a>, Error> {
-        match trace {
+        Ok(match trace {
             Trace::Program(program) => {
-                let network = network.ok_or_else(no_network)?;
-                Ok(Prepared::Program(PreparedProgram::new(program, network, options)?))
+                Prepared::Program(PreparedProgram::of(Cow::Borrowed(program), network, options)?)
             }
-            Trace::Schedule(schedule) => Ok(Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?)),
-        }
+            Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::new(schedule, network, options)?),
+        })
+    }
+
+    /// Of a trace that is given up, so that the memory of one form of it is enough. Where the ranks of a schedule wait for
+    /// each other, the replay ends with [`Error::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Prepared::new`].
+    pub fn consuming(trace: Trace, network: Option<&'a Network>, options: &Options) -> Result<Prepared<'a>, Error> {
+        Ok(match trace {
+            Trace::Program(program) => Prepared::Program(PreparedProgram::of(Cow::Owned(program), network, options)?),
+            Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::consuming(schedule, network, options)?),
+        })
     }
 
     /// What is replayed, unless it is a schedule.
@@ -94,8 +107,4 @@ impl<'a> Prepared<'a> {
             Prepared::Schedule(prepared) => prepared.predict(outputs, export),
         }
     }
-}
-
-fn no_network() -> Error {
-    Error::Option { option: "--network", found: "no network".into(), expected: "--network NET" }
 }

@@ -41,6 +41,14 @@ impl<'a> PreparedProgram<'a> {
     /// [`Error::Option`] for parameters of GOAL schedules, [`Error::Replay`] if the mapping names other ranks or nodes
     /// than there are, [`Error::Trace`] if the collectives become more messages than a program can hold.
     pub fn new(program: &'a Program, network: &'a Network, options: &Options) -> Result<PreparedProgram<'a>, Error> {
+        PreparedProgram::of(Cow::Borrowed(program), Some(network), options)
+    }
+
+    pub(crate) fn of(
+        mut program: Cow<'a, Program>,
+        network: Option<&'a Network>,
+        options: &Options,
+    ) -> Result<PreparedProgram<'a>, Error> {
         if options.loggops.is_some() {
             return Err(Error::Option {
                 option: "--goal-params",
@@ -48,7 +56,7 @@ impl<'a> PreparedProgram<'a> {
                 expected: "one (use --network)",
             });
         }
-        let mut program = Cow::Borrowed(program);
+        let network = network.ok_or(Error::NoNetwork)?;
         let mut collectives_by_formula = 0;
         if let Some(expanded) = options.collectives.expand(&program, Some(network), options.threads)? {
             collectives_by_formula = expanded.kept;

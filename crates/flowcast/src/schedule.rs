@@ -51,9 +51,9 @@ impl<'a> PreparedSchedule<'a> {
     /// Of a schedule that remains as it is.
     ///
     /// # Errors
-    /// [`Error::Option`] if there are neither a network nor LogGOPS parameters, for collectives, which a schedule does not
-    /// have, and for a sharing model without a network; [`Error::Replay`] if the mapping names other ranks or nodes than
-    /// there are.
+    /// [`Error::NoNetwork`] if there are neither a network nor LogGOPS parameters, or a sharing model and no network;
+    /// [`Error::Option`] for collectives, which a schedule does not have; [`Error::Replay`] if the mapping names other
+    /// ranks or nodes than there are.
     pub fn new(
         schedule: &'a Schedule,
         network: Option<&'a Network>,
@@ -158,19 +158,21 @@ impl<'a> PreparedSchedule<'a> {
 
 impl<'a> Setting<'a> {
     fn new(ranks: usize, network: Option<&'a Network>, options: &Options) -> Result<Setting<'a>, Error> {
-        let wrong = |option, found: &str, expected| Err(Error::Option { option, found: found.into(), expected });
         if options.collectives != Collectives::Formula {
-            return wrong("--collectives", "a GOAL schedule, which has no collectives", "another trace");
+            let found = "a GOAL schedule, which has no collectives".into();
+            return Err(Error::Option { option: "--collectives", found, expected: "another trace" });
         }
-        let Some(mut parameters) = options.loggops.or_else(|| network.map(Loggops::from_network)) else {
-            return wrong("--network", "neither a network nor --goal-params", "one of them");
+        let mut parameters = match (options.loggops, network) {
+            (Some(parameters), _) => parameters,
+            (None, Some(network)) => Loggops::from_network(network),
+            (None, None) => return Err(Error::NoNetwork),
         };
         if let Some(from) = options.rendezvous_from {
             parameters.eager_up_to = Some(Bytes(from.0.saturating_sub(1)));
         }
         let model = options.contention.model();
         if model.is_some() && network.is_none() {
-            return wrong("--model", "no network", "--network NET");
+            return Err(Error::NoNetwork);
         }
         let is_placed = options.mapping.is_some() || model.is_some();
         let default = Machine::default();

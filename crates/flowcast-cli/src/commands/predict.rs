@@ -63,7 +63,7 @@ impl Predict {
                     "found several traces, expected one input for --model, --collectives, --explain, --plot and --strict"
                 );
             }
-            let Some(network) = network else { bail!("found no network, expected --network NET") };
+            let network = network.ok_or(flowcast::Error::NoNetwork)?;
             return predict_applications::run(&self.inputs, &network, &asked, &self.trace, self.json);
         }
         let input = &self.inputs[0];
@@ -71,7 +71,7 @@ impl Predict {
             let name = input.display().to_string();
             let content = std::fs::read(input).with_context(|| format!("cannot read {name}"))?;
             let pattern = Pattern::read(&name, &content)?;
-            let Some(network) = network else { bail!("found no network, expected --network NET") };
+            let network = network.ok_or(flowcast::Error::NoNetwork)?;
             if self.trace.is_given() {
                 bail!(
                     "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"

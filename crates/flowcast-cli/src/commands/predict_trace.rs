@@ -12,9 +12,9 @@ use flowcast::replay::influence::Unused;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::{Outcome, RankOutcome};
 use flowcast::report::{NetworkView, Page};
-use flowcast::trace::{Program, Trace};
+use flowcast::trace::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
-use flowcast::{Contention, Error, Options, Outputs, Prediction, Prepared, PreparedProgram, PreparedSchedule};
+use flowcast::{Contention, Error, Options, Outputs, Prediction, Prepared};
 use serde_json::json;
 
 use super::explain_trace;
@@ -103,17 +103,11 @@ pub fn run(input: &Path, network: Option<&Network>, asked: &[String], args: &Tra
     let trace = open_trace(input)?;
     let options = args.options()?;
     let (name, ranks) = (trace.name().to_owned(), trace.ranks());
-    let program;
-    let prepared = match trace {
-        Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::consuming(schedule, network, &options)?),
-        Trace::Program(read) => {
-            program = read;
-            print_notes(&program);
-            let prepared = PreparedProgram::new(&program, network.ok_or_else(no_network)?, &options)?;
-            note_formulas(prepared.collectives_by_formula());
-            Prepared::Program(prepared)
-        }
-    };
+    let prepared = Prepared::consuming(trace, network, &options)?;
+    if let Prepared::Program(prepared) = &prepared {
+        print_notes(prepared.program());
+        note_formulas(prepared.collectives_by_formula());
+    }
     let predicted = prepared.predict_and_export(args.wanted(), asked, |replayed| args.outputs.write(replayed));
     let prediction = match predicted {
         Ok(prediction) => prediction,
@@ -145,10 +139,6 @@ pub fn run(input: &Path, network: Option<&Network>, asked: &[String], args: &Tra
         explanation.iter().for_each(explain_trace::print);
     }
     Ok(())
-}
-
-fn no_network() -> anyhow::Error {
-    anyhow::anyhow!("found no network, expected --network NET")
 }
 
 /// One line that names the parameters that played no part.
