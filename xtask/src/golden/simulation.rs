@@ -10,13 +10,12 @@ use flowcast::model::machine::{Machine, NodeGroup};
 use flowcast::model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
 use flowcast::model::sharing::Sharing;
 use flowcast::model::sharing::model::Model;
-use flowcast::replay::Engine;
-use flowcast::replay::costs::Rendezvous;
-use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
-use flowcast::replay::placement::Placement;
+use flowcast::replay::record::Unobserved;
 use flowcast::trace::{self, ReadOptions, SharedBytes, Trace};
 use flowcast::units::{Rate, Time};
+use flowcast::{Contention, Options, PreparedSchedule};
 
 use super::case::Mismatch;
 
@@ -31,29 +30,24 @@ pub fn open(path: &Path) -> Result<Trace, Mismatch> {
 
 /// Reads a trace that a case spells out.
 pub fn parse(text: String) -> Result<Trace, Mismatch> {
-    let mut no_part = |_: &str| Err(io::Error::from(io::ErrorKind::NotFound));
-    trace::read("case", Arc::new(text.into_bytes()), &mut no_part, ReadOptions::default()).map_err(Mismatch::refused)
+    flowcast::read_text("case", text).map_err(Mismatch::refused)
 }
 
 /// Replays a program on a network.
 pub fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
-    let Trace::Program(program) = trace else {
-        return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
-    };
-    let placement = Placement::of_program(&network.machine, None, program).map_err(Mismatch::refused)?;
-    let engine = Engine::new(program, network, placement, Rendezvous::of(network, None)).map_err(Mismatch::refused)?;
-    engine.run().map_err(Mismatch::refused)
+    predict(trace, network, &Options::default())
 }
 
 /// Replays a program whose messages share the links of the nodes fairly.
 pub fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
-    let Trace::Program(program) = trace else {
+    predict(trace, network, &Options { contention: Contention::Shared(Model::Fair), ..Options::default() })
+}
+
+fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Outcome, Mismatch> {
+    if let Trace::Schedule(_) = trace {
         return Err(Mismatch::Malformed("found a schedule, expected a program".into()));
-    };
-    let placement = Placement::of_program(&network.machine, None, program).map_err(Mismatch::refused)?;
-    let rendezvous = Rendezvous::of(network, None);
-    let engine = Engine::sharing(program, network, placement, rendezvous, Model::Fair).map_err(Mismatch::refused)?;
-    engine.run().map_err(Mismatch::refused)
+    }
+    flowcast::predict(trace, network, options).map(|prediction| prediction.outcome).map_err(Mismatch::refused)
 }
 
 /// Runs a schedule with LogGOPSim's rules.
@@ -61,7 +55,9 @@ pub fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Misma
     let Trace::Schedule(schedule) = trace else {
         return Err(Mismatch::Malformed("found a program, expected a schedule".into()));
     };
-    loggops::run(schedule, parameters).map_err(Mismatch::refused)
+    let options = Options { loggops: Some(parameters), ..Options::default() };
+    let prepared = PreparedSchedule::new(schedule, None, &options).map_err(Mismatch::refused)?;
+    prepared.observe(&mut Unobserved).map_err(Mismatch::refused)
 }
 
 /// A network of one rule, one latency and one bandwidth, without limits.
