@@ -15,7 +15,7 @@ const FOLDER: &str = "target/parquet";
 const OWN_PYTHON: &str = "target/parquet/python";
 /// How long its packages may take to come.
 const INSTALL: Duration = Duration::from_secs(300);
-const TRACE: &str = "crates/flowcast-cli/demo/lu.S.4.dim.gz";
+const TRACE: &str = "crates/flowcast/examples/data/lu.S.4.dim.gz";
 
 /// Prints the rows as the CSV has them.
 const READ: &str = "

@@ -36,6 +36,7 @@ pub const STEPS: &[Step] = &[
         cargo::run_with(&arguments, &[("PROPTEST_RNG_SEED", "1")])
     }),
     step("doc-tests", "examples in the documentation of the code", || cargo::run(&["test", "--workspace", "--doc"])),
+    step("examples", "the programs that show how the library is used run", examples),
     step("documentation", "the documentation of the code builds without a warning", || {
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
@@ -69,4 +70,20 @@ fn golden_cases() -> Result<()> {
     print!("{report}");
     anyhow::ensure!(report.failed() == 0, "{}", report.closing_line());
     Ok(())
+}
+
+/// Each file in the folder is a program.
+fn examples() -> Outcome {
+    let Ok(files) = std::fs::read_dir("crates/flowcast/examples") else {
+        return Outcome::Failed("crates/flowcast/examples cannot be read".into());
+    };
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let mut names: Vec<String> =
+        paths.filter_map(|path| Some(path.file_name()?.to_str()?.strip_suffix(".rs")?.to_owned())).collect();
+    names.sort();
+    if names.is_empty() {
+        return Outcome::Failed("crates/flowcast/examples: found no program".into());
+    }
+    let run = |name: &String| cargo::run(&["run", "--quiet", "--package", "flowcast", "--example", name]);
+    names.iter().map(run).find(|outcome| !matches!(outcome, Outcome::Passed)).unwrap_or(Outcome::Passed)
 }

@@ -20,7 +20,7 @@ use crate::provenance;
 use crate::replay_view::{print_comparison, write_page};
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
-const TRACE: &[u8] = include_bytes!("../../demo/lu.S.4.dim.gz");
+const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
 
 /// Built-in networks to compare loopback with.
 const OTHERS: [&str; 2] = ["gige-tcp", "infiniband-2006"];

@@ -1,0 +1,26 @@
+//! How long does a program take on Gigabit Ethernet, and what does its communication time consist of?
+//!
+//! `cargo run --release -p flowcast --example predict`
+
+use flowcast::model::builtin;
+use flowcast::replay::explain::Cost;
+use flowcast::units::Rounded;
+use flowcast::{Options, Outputs, Prepared};
+
+/// NAS LU, class S, four ranks.
+const TRACE: &[u8] = include_bytes!("data/lu.S.4.dim.gz");
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
+    let network = builtin::network("gige-tcp")?;
+    let prepared = Prepared::new(&trace, Some(&network), &Options::default())?;
+    let prediction = prepared.predict(Outputs { explanation: true, ..Outputs::default() }, &[])?;
+
+    println!("{} on {}: {}", trace.name(), network.name, Rounded(prediction.outcome.makespan()));
+    let explanation = prediction.explanation.expect("it was asked for");
+    for (rank, sums) in explanation.ranks.iter().enumerate() {
+        let parts = Cost::ALL.map(|cost| format!("{} {}", cost.name(), Rounded(sums.of(cost))));
+        println!("rank {rank}: {}", parts.join(", "));
+    }
+    Ok(())
+}
