@@ -40,8 +40,8 @@ impl OutputArgs {
     /// What these files need.
     pub fn keeps(&self) -> Keeps {
         let is_proto = self.perfetto.as_deref().is_some_and(|path| !is_json(path));
-        let stretches = self.paraver.is_some() || self.perfetto.is_some();
-        Keeps { stretches, calls: self.paraver.is_some(), receipts: is_proto }
+        let slices = self.paraver.is_some() || self.perfetto.is_some();
+        Keeps { slices, calls: self.paraver.is_some(), receipts: is_proto, causes: false }
     }
 
     /// Writes what was asked for.

@@ -1,16 +1,20 @@
 //! What limits a replay: the chain of causes that ends where the last rank ends.
 //!
-//! The walk begins at the end of the rank that ends last and goes back in time. A stretch of the rank's own work
-//! leads to its start; a wait leads to what ended it: for a message to its sender at the moment when it began to move
-//! (or, if a rendezvous had to wait, to the receiver when it asked), past its wait for links if there was one, for a late receiver to that receiver, for a
-//! collective to the rank that came last. Every nanosecond on the way belongs to one [`Limit`], so the shares add up
-//! to the makespan. The time of a replay is a maximum over such chains (max-plus algebra), hence each share is also
+//! The search begins at the end of the rank that ends last and goes back in time. An interval of the rank's own work
+//! leads to the interval's start. A wait leads to what ended it: a wait for a message to its sender at the time when it
+//! began to move (past its wait for links, or, if a rendezvous had to wait, to the receiver when that posted its receive),
+//! a wait for a late receiver to that receiver, a wait in a collective to the rank that came last. Every nanosecond on this
+//! path belongs to one [`Limit`], so the shares add up to the makespan. The time of a replay is a maximum over such chains (max-plus algebra), hence each share is also
 //! a lower bound of what the makespan grows by when the parameter behind it grows.
 
-mod words;
+mod sentences;
 
-use super::record::{Cause, Flight, Messages, Recorder, Stretch};
-use super::timeline::Activity;
+use super::flights::Flight;
+use super::journal::Journal;
+use super::loggops::sends::Sends;
+use super::loggops::ways::{Costs, Travel};
+use super::timeline::{Activity, Cause, Interval};
+use super::walk::Replay;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a part of the critical path is spent on.
@@ -22,11 +26,11 @@ pub enum Limit {
     Overhead,
     /// The rest that an interface takes between two messages (`g` of LogGP).
     Gap,
-    /// The part of a message's way that no bandwidth would shorten.
+    /// The part of a message's time in flight that no bandwidth would shorten.
     Latency,
-    /// The part of a message's way that grows with its size.
+    /// The part of a message's time in flight that grows with its size.
     Bandwidth,
-    /// Messages that wait for links or buses which others have.
+    /// Waiting of messages for links or buses that others occupy.
     Contention,
     /// Collective operations after all have come.
     Collective,
@@ -112,140 +116,157 @@ pub struct CriticalPath {
     pub counts: Counts,
 }
 
-/// What no bandwidth would shorten on the way of a message: its latency, and the rest of its interface.
+/// The parts of a message's time that no bandwidth would shorten.
 #[derive(Debug, Clone, Copy)]
-pub struct Steady {
-    /// The latency.
-    pub latency: Time,
-    /// The rest.
-    pub gap: Time,
+struct Steady {
+    latency: Time,
+    gap: Time,
 }
 
-/// Follows the causes back from the end of the last rank; `steady` tells of the way of a message, by slot.
-pub fn walk_back<M: Messages>(program: &M, recorder: &Recorder, steady: impl Fn(u32) -> Steady) -> CriticalPath {
-    let own = recorder.ranks.iter().take(program.ranks());
-    let ends = own.map(|stretches| stretches.last().map_or(Time::ZERO, |last| last.segment.end));
+impl Replay<'_> {
+    /// The critical path of the replay that `journal` observed; empty if the journal kept no causes.
+    pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
+        search(journal, |slot, _| {
+            let way = self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
+            let path = &self.costs.paths[way];
+            Steady { latency: Time::from_nanos(path.latency), gap: Time::from_nanos(path.gap) }
+        })
+    }
+}
+
+impl Sends<'_> {
+    /// The critical path of the replay that `journal` observed; `None` if a rank has several processors, whose intervals
+    /// overlap.
+    pub fn critical_path(&self, costs: Costs<'_>, journal: &Journal<'_>) -> Option<CriticalPath> {
+        let steady = |slot: u32, flight: &Flight| {
+            let message = self.sent(flight.from, slot);
+            let Travel { latency, interface, .. } = costs.travel(flight.from, message.to, message.size);
+            Steady { latency, gap: interface.map_or(Time::ZERO, |(gap, _)| gap) }
+        };
+        (self.cpus() <= 1).then(|| search(journal, steady))
+    }
+}
+
+/// Follows the causes back from the end of the last rank.
+fn search(journal: &Journal<'_>, steady: impl Fn(u32, &Flight) -> Steady) -> CriticalPath {
+    let source = journal.source();
+    let intervals = |stream: usize| journal.intervals(Rank(stream as u32));
+    let ends = (0..source.ranks()).map(|rank| intervals(rank).last().map_or(Time::ZERO, |last| last.segment.end));
     let ends: Vec<Time> = ends.collect();
     let makespan = ends.iter().copied().fold(Time::ZERO, Time::max);
     let last = ends.iter().position(|end| *end == makespan).unwrap_or(0);
     let path = CriticalPath { makespan, ..CriticalPath::default() };
-    let mut walk = Walk { program, recorder, rank: last as u32, at: makespan, path };
-    // No stretch can be met twice, since each is left for something that happened before its end.
-    let mut left: usize = recorder.ranks.iter().map(Vec::len).sum();
-    while walk.at > Time::ZERO {
-        match walk.stretch().filter(|_| left > 0) {
-            Some(stretch) => walk.follow(stretch, &steady),
-            None => walk.spend(Limit::Other, Time::ZERO),
+    let mut search = Search { journal, stream: Rank(last as u32), at: makespan, path };
+    // No interval is met twice, since each is left for something that happened before its end.
+    let mut left: usize = (0..source.streams()).map(|stream| intervals(stream).len()).sum();
+    while search.at > Time::ZERO {
+        match search.interval().filter(|_| left > 0) {
+            Some(interval) => search.follow(interval, &steady),
+            None => search.spend(Limit::Other, Time::ZERO),
         }
         left = left.saturating_sub(1);
     }
-    walk.path.steps.reverse();
-    walk.path
+    search.path.steps.reverse();
+    search.path
 }
 
-struct Walk<'a, M> {
-    program: &'a M,
-    recorder: &'a Recorder,
-    rank: u32,
+struct Search<'a> {
+    journal: &'a Journal<'a>,
+    stream: Rank,
     at: Time,
     path: CriticalPath,
 }
 
-impl<'a, M: Messages> Walk<'a, M> {
-    /// The stretch of the rank that leads to the present time.
-    fn stretch(&self) -> Option<&'a Stretch> {
-        let stretches = &self.recorder.ranks[self.rank as usize];
-        let begun = stretches.partition_point(|stretch| stretch.segment.start < self.at);
-        begun.checked_sub(1).map(|index| &stretches[index])
+impl<'a> Search<'a> {
+    /// The interval of the rank that leads to the present time.
+    fn interval(&self) -> Option<&'a Interval> {
+        let intervals = self.journal.intervals(self.stream);
+        let begun = intervals.partition_point(|interval| interval.segment.start < self.at);
+        begun.checked_sub(1).map(|index| &intervals[index])
     }
 
     /// Moves back to `start`; the time between is spent on `limit`.
     fn spend(&mut self, limit: Limit, start: Time) {
         if start < self.at {
-            self.path.steps.push(Step { rank: self.program.owner(Rank(self.rank)), start, end: self.at, limit });
+            let rank = self.journal.source().owner(self.stream);
+            self.path.steps.push(Step { rank, start, end: self.at, limit });
             self.at = start;
         }
     }
 
-    fn follow(&mut self, stretch: &Stretch, steady: impl Fn(u32) -> Steady) {
-        let segment = stretch.segment;
+    fn follow(&mut self, interval: &Interval, steady: impl Fn(u32, &Flight) -> Steady) {
+        let segment = interval.segment;
         if segment.end != self.at {
-            // Causes are known for the ends of stretches only.
+            // Causes are known for the ends of intervals only.
             let known = if segment.end < self.at { segment.end } else { segment.start };
             return self.spend(Limit::Other, known);
         }
-        match stretch.cause {
-            Cause::Own => self.follow_own(stretch),
-            Cause::Message(slot) => self.follow_message(slot, steady(slot)),
+        match interval.cause {
+            Cause::Own => self.follow_own(interval),
+            Cause::Message(slot) => self.follow_message(slot, steady),
             Cause::Release(slot) => self.follow_release(slot),
-            Cause::Receiver(slot) => self.rank = self.receiver(slot),
+            Cause::Receiver(slot) => self.stream = self.receiver(slot),
             Cause::Bytes => self.spend(Limit::Bandwidth, segment.start),
-            Cause::Interface(slot) => self.follow_interface(slot, steady(slot)),
+            Cause::Interface(slot) => self.follow_interface(slot, steady),
             Cause::LastOf(rank, came) => {
                 self.path.counts.collectives += u64::from(came < self.at);
                 self.spend(Limit::Collective, came);
-                self.rank = rank.0;
+                self.stream = rank;
             }
         }
     }
 
-    fn follow_own(&mut self, stretch: &Stretch) {
-        let limit = match stretch.segment.activity {
+    fn follow_own(&mut self, interval: &Interval) {
+        let limit = match interval.segment.activity {
             Activity::Compute => Limit::Compute,
             Activity::Overhead => Limit::Overhead,
             _ => Limit::Other,
         };
         self.path.counts.overheads += u64::from(limit == Limit::Overhead);
-        self.spend(limit, stretch.segment.start);
+        self.spend(limit, interval.segment.start);
     }
 
-    fn follow_message(&mut self, slot: u32, steady: Steady) {
-        let flight = self.flight(slot);
+    fn follow_message(&mut self, slot: u32, steady: impl Fn(u32, &Flight) -> Steady) {
+        let flight = self.journal.flight(slot);
         let start = Time::from_nanos(flight.start);
-        self.spend(Limit::Bandwidth, start + steady.latency);
+        self.spend(Limit::Bandwidth, start + steady(slot, &flight).latency);
         self.spend(Limit::Latency, start);
-        self.spend(Limit::Contention, Time::from_nanos(flight.asked));
         self.path.counts.messages += 1;
-        self.count_bytes(slot);
-        self.go_where_it_began(slot, flight);
+        self.leave_message(slot, flight);
     }
 
     /// The sender of a rendezvous waited until its own message had left.
     fn follow_release(&mut self, slot: u32) {
-        let flight = self.flight(slot);
+        let flight = self.journal.flight(slot);
         self.spend(Limit::Bandwidth, Time::from_nanos(flight.start));
+        self.leave_message(slot, flight);
+    }
+
+    /// From the start of a message past its wait for links to the rank that let it begin.
+    fn leave_message(&mut self, slot: u32, flight: Flight) {
         self.spend(Limit::Contention, Time::from_nanos(flight.asked));
-        self.count_bytes(slot);
-        self.go_where_it_began(slot, flight);
+        self.count_bytes(slot, &flight);
+        self.stream = if flight.asked > flight.ready { self.receiver(slot) } else { flight.from };
     }
 
     /// The sender waited for its interface, which rested from the start of the message before.
-    fn follow_interface(&mut self, slot: u32, steady: Steady) {
-        let flight = self.flight(slot);
+    fn follow_interface(&mut self, slot: u32, steady: impl Fn(u32, &Flight) -> Steady) {
+        let flight = self.journal.flight(slot);
         let begun = Time::from_nanos(flight.begun);
-        self.spend(Limit::Bandwidth, begun + steady.gap);
+        self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
         self.spend(Limit::Gap, begun);
         self.path.counts.gaps += 1;
-        self.count_bytes(slot);
+        self.count_bytes(slot, &flight);
     }
 
-    fn flight(&self, slot: u32) -> &'a Flight {
-        &self.recorder.flights[slot as usize]
+    fn receiver(&self, slot: u32) -> Rank {
+        self.journal.message(slot, &self.journal.flight(slot)).to
     }
 
-    fn receiver(&self, slot: u32) -> u32 {
-        self.program.message(slot, self.flight(slot)).0.0
-    }
-
-    fn count_bytes(&mut self, slot: u32) {
-        let (_, Bytes(size), _) = self.program.message(slot, self.flight(slot));
+    fn count_bytes(&mut self, slot: u32, flight: &Flight) {
+        let Bytes(size) = self.journal.message(slot, flight).size;
         let Bytes(counted) = &mut self.path.counts.bytes;
         *counted = counted.saturating_add(size);
-    }
-
-    fn go_where_it_began(&mut self, slot: u32, flight: &Flight) {
-        let waited = flight.asked > flight.ready;
-        self.rank = if waited { self.receiver(slot) } else { flight.from };
     }
 }
 

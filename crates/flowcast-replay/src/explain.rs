@@ -1,9 +1,9 @@
 //! What the time in communication was spent on: overhead, latency, bandwidth, conflicts, late partners.
 //!
-//! Each stretch in which a rank does not compute is given to causes; what remains between stretches is waiting for a
+//! Each interval in which a rank does not compute is given to causes; what remains between intervals is waiting for a
 //! processor. So the causes of a rank add up to its blocked time and overhead.
 //!
-//! | a stretch | cause |
+//! | an interval | cause |
 //! |---|---|
 //! | processor time on messages | overhead |
 //! | a send waits for the rank's own interface | bandwidth |
@@ -19,8 +19,9 @@
 
 use std::collections::BTreeMap;
 
-use super::SimulateError;
+use super::Engine;
 use super::costs::PathCosts;
+use super::flights::{Columns, Flights, Source};
 use super::journal::{Function, MPI_EVENTS, ops_of_instances};
 use super::outcome::Outcome;
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
@@ -141,30 +142,6 @@ pub struct Explanation {
     pub sites: Vec<(Site, Sums)>,
 }
 
-/// Runs a replay and explains it; `run` is given the observer.
-///
-/// # Errors
-/// Those of the replay.
-pub fn explain<'a>(
-    replay: &'a Replay<'a>,
-    run: impl FnOnce(&mut Explainer<'a>) -> Result<Outcome, SimulateError>,
-) -> Result<(Outcome, Explanation), SimulateError> {
-    let mut explainer = Explainer::new(replay);
-    let outcome = run(&mut explainer)?;
-    let explanation = explainer.finish(&outcome);
-    Ok((outcome, explanation))
-}
-
-/// Where a message is in time.
-#[derive(Debug, Clone, Copy)]
-struct Flight {
-    class: u32,
-    is_posted: bool,
-    asked: f64,
-    start: f64,
-    arrival: f64,
-}
-
 /// A rank's account.
 #[derive(Debug, Clone, Default)]
 struct Account {
@@ -177,33 +154,36 @@ struct Account {
     line: Option<i64>,
     /// The call of MPI that the trace's events say it is in.
     within: Option<(i64, i64)>,
-    /// Where the time before the next stretch belongs.
+    /// Where the time before the next interval belongs.
     last: Option<Site>,
 }
 
-/// Takes account while a replay runs.
+/// An observer that adds up what the communication of a program costs.
 pub struct Explainer<'a> {
     program: &'a Program,
     replay: &'a Replay<'a>,
     ranks: Vec<Account>,
-    flights: Vec<Flight>,
+    flights: Flights<'a>,
     ops: Vec<CollectiveOp>,
 }
 
 impl<'a> Explainer<'a> {
-    fn new(replay: &'a Replay<'a>) -> Explainer<'a> {
+    /// For a replay by this engine.
+    pub fn new(engine: &'a Engine<'_>) -> Explainer<'a> {
+        let replay = engine.free();
         let program = replay.program;
-        let flight = Flight { class: 0, is_posted: false, asked: f64::NAN, start: f64::NAN, arrival: f64::NAN };
+        let columns = Columns { moves: true, ..Columns::default() };
         Explainer {
             program,
             replay,
             ranks: vec![Account::default(); program.streams()],
-            flights: vec![flight; program.messages() as usize],
+            flights: Flights::new(Source::Program(program), columns),
             ops: ops_of_instances(program),
         }
     }
 
-    fn finish(mut self, outcome: &Outcome) -> Explanation {
+    /// What the replay's communication was spent on, once it has come to this end.
+    pub fn finish(mut self, outcome: &Outcome) -> Explanation {
         let mut sites: BTreeMap<Site, Sums> = BTreeMap::new();
         for (account, outcome) in self.ranks.iter_mut().zip(&outcome.ranks) {
             account.wait_for_processor(outcome.end.as_nanos());
@@ -223,9 +203,9 @@ impl<'a> Explainer<'a> {
         &self.replay.costs.paths[way]
     }
 
-    /// A stretch up to `end` in which a message was waited for from `begin` on.
+    /// An interval up to `end` in which a message was waited for from `begin` on.
     fn waited(&mut self, rank: u32, slot: u32, (begin, end): (f64, f64), (late, site): (Cost, Site)) {
-        let flight = self.flights[slot as usize];
+        let flight = self.flights.flight(slot);
         let path = self.path(slot);
         let account = &mut self.ranks[rank as usize];
         // Times that are not known, as those of a message in a queue, end up at the bounds.
@@ -241,7 +221,7 @@ impl<'a> Explainer<'a> {
 
     /// Where a message is sent or waited for, by whether its send is immediate; inside a collective, that.
     fn message_site(&self, rank: u32, slot: u32, blocking: Function, immediate: Function) -> Site {
-        let class = &self.program.classes()[self.flights[slot as usize].class as usize];
+        let class = &self.program.classes()[self.flights.flight(slot).class as usize];
         let own = if class.mode.immediate { immediate } else { blocking };
         self.site(rank, operation_of(class).map_or(own, Function::Collective))
     }
@@ -308,9 +288,8 @@ impl Observer for Explainer<'_> {
     }
 
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        let Sent { class, call, start, end, arrival } = sent;
-        let flight = &mut self.flights[slot as usize];
-        *flight = Flight { class, is_posted: flight.is_posted, asked: end, start: end, arrival };
+        let Sent { call, start, end, .. } = sent;
+        self.flights.sent(rank, slot, sent);
         let overhead = self.path(slot).send_overhead;
         let site = self.message_site(rank, slot, Function::Send, Function::Isend);
         let account = &mut self.ranks[rank as usize];
@@ -322,16 +301,15 @@ impl Observer for Explainer<'_> {
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
-        let flight = &mut self.flights[slot as usize];
-        (flight.asked, flight.start, flight.arrival) = (start, start, arrival);
+        self.flights.moved(slot, start, arrival);
     }
 
     fn queued(&mut self, slot: u32, asked: f64) {
-        self.flights[slot as usize].asked = asked;
+        self.flights.queued(slot, asked);
     }
 
-    fn posted(&mut self, slot: u32, _time: f64) {
-        self.flights[slot as usize].is_posted = true;
+    fn posted(&mut self, slot: u32, time: f64) {
+        self.flights.posted(slot, time);
     }
 
     fn marked(&mut self, rank: u32, event: u32, time: f64) {
@@ -357,8 +335,7 @@ impl Observer for Explainer<'_> {
 
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
         let Received { call, before, taken, end } = received;
-        let posted = self.flights[slot as usize].is_posted;
-        let function = if posted { Function::Wait } else { Function::Recv };
+        let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
         let site = self.message_site(rank, slot, function, function);
         let overhead = self.path(slot).recv_before;
         let account = &mut self.ranks[rank as usize];

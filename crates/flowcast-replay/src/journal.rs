@@ -1,26 +1,27 @@
-//! What a replay did, packed, for those who write it to files: stretches, calls, events and messages.
+//! What happened in a replay, for files, timelines and the critical path.
 //!
-//! The [`Recorder`](super::record::Recorder) keeps the causes of everything and takes a few hundred bytes for each
-//! message. A journal keeps no causes, and of a message 32 bytes, 40 if it is a program's and 16 more for Paraver; the rest
-//! as differences of whole nanoseconds in packed blocks, and only what the files that are to be written need ([`Keeps`]).
-//! So a trace of 10 million messages fits into 1.5 GiB, program or schedule included. What the strands of a rank do beside
-//! it is not shown, but for their messages, which are the rank's.
+//! A journal keeps only what was asked for ([`Keeps`]). Of a message that is 32 bytes, 40 if it is a program's and 16 more
+//! for Paraver; slices, calls and events are differences of whole nanoseconds in packed blocks. So a trace of 10 million
+//! messages fits into 1.5 GiB, program or schedule included. Causes, of which the page's timeline and the critical path
+//! are made, are exact and take some hundred bytes for each message. What the streams of a rank's non-blocking collectives
+//! do beside it is not in its slices and calls, but their messages are the rank's.
 
+use super::flights::{Columns, Flight, Flights, Source};
 use super::loggops::sends::{Message, Sends};
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
-use super::timeline::{Activity, MessageSpan, Segment};
+use super::timeline::{Activity, Cause, Interval, MessageSpan, Segment, Timeline, busiest, merged};
 use flowcast_trace::packed::{Packed, PackedNumbers};
 use flowcast_trace::program::Program;
 use flowcast_trace::words::Op;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
-/// A stretch of a rank's time.
+/// What a rank did from one time to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stretch {
-    /// The stretch, in whole nanoseconds.
+pub struct Slice {
+    /// Activity and times, in whole nanoseconds.
     pub segment: Segment,
     /// Whether the rank waits for a message of its own to leave, not for one to come.
-    pub sends: bool,
+    pub is_sender: bool,
 }
 
 /// A function of MPI that takes time.
@@ -60,10 +61,10 @@ pub struct Mark {
     pub value: i64,
 }
 
-/// A message's times, not rounded.
+/// A message's ends and times, not rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Passage {
-    /// Ends, size, tag; when it was sent, when it was there, when the receiver's call returned.
+pub struct MessageTimes {
+    /// Ends, size, tag; when it was sent, when its last byte arrived, when the receiver's call returned.
     pub span: MessageSpan,
     /// When it began to move.
     pub moved: Time,
@@ -72,47 +73,24 @@ pub struct Passage {
 }
 
 /// What is kept beside the times of messages and the sums of ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Keeps {
     /// What ranks did when.
-    pub stretches: bool,
-    /// Calls and events, when messages began to move and when they were asked for.
+    pub slices: bool,
+    /// Calls and events, when messages began to move and when their receives were posted.
     pub calls: bool,
     /// In which order ranks received.
     pub receipts: bool,
+    /// Exact intervals with the causes of their ends, for timelines and critical paths.
+    pub causes: bool,
 }
 
 impl Keeps {
-    /// Everything.
-    pub const ALL: Keeps = Keeps { stretches: true, calls: true, receipts: true };
+    /// All that files for other programs need.
+    pub const FILES: Keeps = Keeps { slices: true, calls: true, receipts: true, causes: false };
+    /// What timelines and critical paths need.
+    pub const CAUSES: Keeps = Keeps { slices: false, calls: false, receipts: false, causes: true };
 }
-
-#[derive(Debug, Clone, Copy)]
-struct Flight {
-    /// Not a number until it is sent.
-    call: f64,
-    asked: f64,
-    arrival: f64,
-    received: f64,
-}
-
-const NOWHERE: Flight = Flight { call: f64::NAN, asked: f64::NAN, arrival: f64::NAN, received: f64::NAN };
-
-/// A message of a program: its sender and its class.
-#[derive(Debug, Clone, Copy, Default)]
-struct Origin {
-    from: u32,
-    class: u32,
-}
-
-/// What only calls need of a message.
-#[derive(Debug, Clone, Copy)]
-struct Move {
-    start: f64,
-    posted: f64,
-}
-
-const NEVER: Move = Move { start: f64::NAN, posted: f64::NAN };
 
 /// Messages and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,39 +110,34 @@ impl Traffic {
 
 #[derive(Debug, Clone, Default)]
 struct RankJournal {
-    stretches: Packed,
+    slices: Packed,
     calls: Packed,
     /// The last call, which may still grow.
     open: Option<(Function, f64, f64)>,
     marks: Packed,
     sends: PackedNumbers,
-    /// The messages that it received beside those for its own receives: of a schedule all, of a program those of
-    /// its strands.
+    /// The messages that it received beside those for its own receives: of a schedule all, of a program those of the
+    /// streams of its non-blocking collectives.
     receipts: PackedNumbers,
     times: [f64; Activity::ALL.len()],
     sent: Traffic,
     received: Traffic,
 }
 
-/// What was replayed.
-enum Source<'a> {
-    Program(&'a Program),
-    Schedule(&'a Sends<'a>),
-}
-
-/// Keeps what the exporters need.
+/// An observer that keeps what happened.
 pub struct Journal<'a> {
-    source: Source<'a>,
     keeps: Keeps,
+    keeps_calls: bool,
+    /// How much of the receiver's processor time on a message is overhead, in nanoseconds; the rest is for its bytes.
+    overhead: f64,
     /// The operation of each execution of a collective; empty if calls are not kept.
     ops: Vec<CollectiveOp>,
-    keeps_calls: bool,
     ranks: Vec<RankJournal>,
-    flights: Vec<Flight>,
-    /// Empty for schedules, where the numbers of messages say it.
-    origins: Vec<Origin>,
-    /// Empty if calls are not kept.
-    moves: Vec<Move>,
+    flights: Flights<'a>,
+    /// By rank and stream; empty if causes are not kept.
+    intervals: Vec<Vec<Interval>>,
+    /// The slot of each one's last send; empty if causes are not kept.
+    last_sends: Vec<u32>,
 }
 
 /// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
@@ -175,38 +148,37 @@ impl<'a> Journal<'a> {
     pub fn new(program: &'a Program, keeps: Keeps) -> Journal<'a> {
         let is_marked = || program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
         let keeps_calls = keeps.calls && !is_marked();
-        let messages = program.messages() as usize;
-        Journal {
-            ops: if keeps_calls { ops_of_instances(program) } else { Vec::new() },
-            keeps_calls,
-            origins: vec![Origin::default(); messages],
-            ..Journal::of(Source::Program(program), (program.ranks(), messages), keeps)
-        }
+        let ops = if keeps_calls { ops_of_instances(program) } else { Vec::new() };
+        Journal { ops, keeps_calls, ..Journal::of(Source::Program(program), f64::INFINITY, keeps) }
     }
 
-    /// For the replay of a schedule with these messages.
-    pub fn of_schedule(sends: &'a Sends<'a>, keeps: Keeps) -> Journal<'a> {
-        Journal::of(Source::Schedule(sends), (sends.ranks(), sends.count()), keeps)
+    /// For the replay of a schedule with these messages. Of a receiver's processor time on a message `overhead` is LogGP's
+    /// `o`; the causes give the rest to its bytes.
+    pub fn of_schedule(sends: &'a Sends<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
+        Journal::of(Source::Schedule(sends), overhead.as_nanos(), keeps)
     }
 
-    fn of(source: Source<'a>, (ranks, messages): (usize, usize), keeps: Keeps) -> Journal<'a> {
+    fn of(source: Source<'a>, overhead: f64, keeps: Keeps) -> Journal<'a> {
+        let streams = if keeps.causes { source.streams() } else { 0 };
+        let columns = Columns { moves: keeps.calls || keeps.causes, overheads: keeps.causes };
         Journal {
-            source,
             keeps,
-            ops: Vec::new(),
             keeps_calls: keeps.calls,
-            ranks: vec![RankJournal::default(); ranks],
-            flights: vec![NOWHERE; messages],
-            origins: Vec::new(),
-            moves: if keeps.calls { vec![NEVER; messages] } else { Vec::new() },
+            overhead,
+            ops: Vec::new(),
+            ranks: vec![RankJournal::default(); source.ranks()],
+            flights: Flights::new(source, columns),
+            intervals: vec![Vec::new(); streams],
+            last_sends: vec![u32::MAX; streams],
         }
     }
 
-    /// A rank's stretches in time order; gaps are idle.
-    pub fn stretches(&self, rank: Rank) -> impl Iterator<Item = Stretch> + '_ {
-        self.ranks[rank.index()].stretches.spans().map(|(start, end, code)| {
+    /// A rank's slices in time order; gaps are idle.
+    pub fn slices(&self, rank: Rank) -> impl Iterator<Item = Slice> + '_ {
+        let spans = self.ranks[rank.index()].slices.spans().filter(|(start, end, _)| end > start);
+        spans.map(|(start, end, code)| {
             let activity = Activity::ALL[code as usize >> 1];
-            Stretch { segment: Segment { start: whole(start), end: whole(end), activity }, sends: code & 1 == 1 }
+            Slice { segment: Segment { start: whole(start), end: whole(end), activity }, is_sender: code & 1 == 1 }
         })
     }
 
@@ -221,23 +193,21 @@ impl<'a> Journal<'a> {
     /// The events of the trace that a rank passed, in time order.
     pub fn marks(&self, rank: Rank) -> impl Iterator<Item = Mark> + '_ {
         self.ranks[rank.index()].marks.spans().map(|(time, _, event)| {
-            let Source::Program(program) = self.source else { unreachable!("a schedule has no events") };
+            let Source::Program(program) = self.flights.source else { unreachable!("a schedule has no events") };
             let (kind, value) = program.events()[event as usize];
             Mark { time: whole(time), kind, value }
         })
     }
 
     /// The messages that a rank sent, in the order of its sends, each with its number.
-    pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
-        self.ranks[rank.index()].sends.iter().map(move |slot| self.passage(slot, rank.0))
+    pub fn sent(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
+        self.ranks[rank.index()].sends.iter().map(|slot| self.message_times(slot))
     }
 
     /// The messages for which a rank posted receives, in the order of posting, each with its number.
-    pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, Passage)> + '_ {
+    pub fn received(&self, rank: Rank) -> impl Iterator<Item = (u32, MessageTimes)> + '_ {
         let receipts = self.ranks[rank.index()].receipts.iter();
-        let sent = move |slot: &u32| !self.flights[*slot as usize].call.is_nan();
-        let all = self.slots(rank).filter(sent).chain(receipts);
-        all.map(move |slot| self.passage(slot, self.sender(slot)))
+        self.slots(rank).filter(|slot| self.flights.is_sent(*slot)).chain(receipts).map(|slot| self.message_times(slot))
     }
 
     /// What a rank sent.
@@ -250,18 +220,9 @@ impl<'a> Journal<'a> {
         self.ranks[rank.index()].received
     }
 
-    /// The messages that a program has a rank receive.
-    fn slots(&self, rank: Rank) -> std::ops::Range<u32> {
-        let Source::Program(program) = self.source else { return 0..0 };
-        let next = Rank(rank.0 + 1);
-        let end = if next.index() < program.streams() { program.first_slot(next) } else { self.flights.len() as u32 };
-        program.first_slot(rank)..end
-    }
-
-    /// When the last message was there; later than all ranks' ends if nobody waited for it.
+    /// When the last message arrived; later than all ranks' ends if nobody waited for it.
     pub fn last_arrival(&self) -> Time {
-        let arrivals = self.flights.iter().map(|flight| flight.arrival).filter(|arrival| arrival.is_finite());
-        Time::from_nanos(arrivals.fold(0.0, f64::max))
+        Time::from_nanos(self.flights.arrivals().fold(0.0, f64::max))
     }
 
     /// How long a rank did each thing, in the order of [`Activity::ALL`].
@@ -269,83 +230,83 @@ impl<'a> Journal<'a> {
         self.ranks[rank.index()].times.map(Time::from_nanos)
     }
 
-    /// The number of a message and its times; `from` is the rank that sends it.
-    fn passage(&self, slot: u32, from: u32) -> (u32, Passage) {
-        let number = self.number(slot);
-        let Flight { call, arrival, received, .. } = self.flights[number as usize];
-        let Move { start, posted } = self.moves.get(number as usize).copied().unwrap_or(NEVER);
-        let (dst, size, tag) = self.ends(from, slot);
+    /// What a rank, or a stream of a non-blocking collective behind the ranks, did when and why; nothing if causes are not
+    /// kept.
+    pub fn intervals(&self, stream: Rank) -> &[Interval] {
+        self.intervals.get(stream.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is known of a message, by slot.
+    pub fn flight(&self, slot: u32) -> Flight {
+        self.flights.flight(slot)
+    }
+
+    /// What all ranks did when, and their messages; without the ranks' segments if causes are not kept.
+    pub fn timeline(&self) -> Timeline {
+        let overlaps = matches!(self.flights.source, Source::Schedule(sends) if sends.cpus() > 1);
+        let segments = if overlaps { busiest } else { merged };
+        let ranks = || (0..self.ranks.len() as u32).map(Rank);
+        let messages = ranks().flat_map(|rank| self.sent(rank).map(|(_, times)| times.span)).collect();
+        Timeline { ranks: ranks().map(|rank| segments(self.intervals(rank))).collect(), messages }
+    }
+
+    pub(crate) fn source(&self) -> Source<'a> {
+        self.flights.source
+    }
+
+    /// Receiving rank or stream, size and tag of a message.
+    pub(crate) fn message(&self, slot: u32, flight: &Flight) -> Message {
+        self.flights.message(flight.from, slot)
+    }
+
+    /// The messages that a program has a rank receive.
+    fn slots(&self, rank: Rank) -> std::ops::Range<u32> {
+        let Source::Program(program) = self.flights.source else { return 0..0 };
+        let next = Rank(rank.0 + 1);
+        let end = if next.index() < program.streams() { program.first_slot(next) } else { program.messages() };
+        program.first_slot(rank)..end
+    }
+
+    /// The number of a message and its times.
+    fn message_times(&self, slot: u32) -> (u32, MessageTimes) {
+        let Flight { from, call, start, arrival, posted, received, .. } = self.flights.flight(slot);
+        let Message { to, size, tag } = self.flights.message(from, slot);
+        let source = self.flights.source;
         let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
         let span = MessageSpan {
-            src: Rank(from),
-            dst,
+            src: source.owner(from),
+            dst: source.owner(to),
             size,
             tag,
             sent: Time::from_nanos(call),
             arrived: Time::from_nanos(arrival),
             received: or(received, arrival),
         };
-        (number, Passage { span, moved: or(start, call), posted: or(posted, arrival) })
+        (source.number(slot), MessageTimes { span, moved: or(start, call), posted: or(posted, arrival) })
     }
 
-    /// Receiver, size and tag of a message that has been sent.
-    fn ends(&self, from: u32, slot: u32) -> (Rank, Bytes, i32) {
-        match self.source {
-            Source::Program(program) => {
-                let class = &program.classes()[self.origins[slot as usize].class as usize];
-                (program.owner(program.receiver(slot)), class.size, class.tag)
-            }
-            Source::Schedule(sends) => {
-                let Message { to, size, tag } = sends.sent(Rank(from), slot);
-                (to, size, tag)
-            }
-        }
+    fn interval(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
+        self.slice(rank, (start, end), activity, matches!(cause, Cause::Release(_)));
+        self.cause(rank, (start, end), activity, cause);
     }
 
-    /// The rank that sent a message.
-    fn sender(&self, slot: u32) -> u32 {
-        match self.source {
-            Source::Program(_) => self.owner(self.origins[slot as usize].from),
-            Source::Schedule(sends) => sends.sender(slot).0,
-        }
-    }
-
-    /// The rank that a stream belongs to.
-    fn owner(&self, stream: u32) -> u32 {
-        match self.source {
-            Source::Program(program) => program.owner(Rank(stream)).0,
-            Source::Schedule(_) => stream,
-        }
-    }
-
-    /// The number of a message among all: what the replay of a program calls it by, and of a schedule the operation.
-    fn number(&self, slot: u32) -> u32 {
-        match self.source {
-            Source::Program(_) => slot,
-            Source::Schedule(sends) => sends.number(slot),
-        }
-    }
-
-    fn flight(&mut self, slot: u32) -> &mut Flight {
-        let number = self.number(slot);
-        &mut self.flights[number as usize]
-    }
-
-    /// What calls need of a message, if they are kept.
-    fn movement(&mut self, slot: u32) -> Option<&mut Move> {
-        let number = self.number(slot);
-        self.moves.get_mut(number as usize)
-    }
-
-    fn stretch(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, sends: Side) {
+    fn slice(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, is_sender: bool) {
         if end > start
             && let Some(journal) = self.ranks.get_mut(rank as usize)
         {
             journal.times[activity as usize] += end - start;
-            if self.keeps.stretches {
-                let code = (activity as u64) << 1 | u64::from(sends == Side::Sender);
-                journal.stretches.push((nanos(start), nanos(end)), code);
+            if self.keeps.slices {
+                journal.slices.push((nanos(start), nanos(end)), (activity as u64) << 1 | u64::from(is_sender));
             }
+        }
+    }
+
+    fn cause(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
+        if end > start
+            && let Some(intervals) = self.intervals.get_mut(rank as usize)
+        {
+            let segment = Segment { start: Time::from_nanos(start), end: Time::from_nanos(end), activity };
+            intervals.push(Interval { segment, cause });
         }
     }
 
@@ -369,13 +330,6 @@ impl<'a> Journal<'a> {
             _ => self.call(rank, Function::Wait, start, end),
         }
     }
-}
-
-/// Who waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Sender,
-    Receiver,
 }
 
 impl Function {
@@ -426,56 +380,37 @@ fn whole(nanos: u64) -> Time {
 
 impl Observer for Journal<'_> {
     fn computed(&mut self, rank: u32, start: f64, end: f64) {
-        self.stretch(rank, (start, end), Activity::Compute, Side::Receiver);
+        self.interval(rank, (start, end), Activity::Compute, Cause::Own);
     }
 
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        let Sent { class, call, start, end, arrival } = sent;
-        self.stretch(rank, (call, start), Activity::Overhead, Side::Sender);
-        self.stretch(rank, (start, end), Activity::Overhead, Side::Sender);
-        let immediate = match self.source {
-            Source::Program(program) => {
-                self.origins[slot as usize] = Origin { from: rank, class };
-                program.classes()[class as usize].mode.immediate
-            }
-            Source::Schedule(_) => false,
-        };
-        let owner = self.owner(rank);
-        let (dst, size, _) = self.ends(owner, slot);
-        let journal = &mut self.ranks[owner as usize];
+        let Sent { class, call, start, end, .. } = sent;
+        let before = self.last_sends.get_mut(rank as usize).map(|last| std::mem::replace(last, slot));
+        // An interface that is still busy with the messages before holds the sender as overhead does.
+        let cause = before.map_or(Cause::Own, Cause::Interface);
+        self.interval(rank, (call, start), Activity::Overhead, cause);
+        self.interval(rank, (start, end), Activity::Overhead, Cause::Own);
+        self.flights.sent(rank, slot, sent);
+        let source = self.flights.source;
+        let Message { to, size, .. } = self.flights.message(Rank(rank), slot);
+        let journal = &mut self.ranks[source.owner(Rank(rank)).index()];
         journal.sends.push(slot);
         journal.sent.add(size);
-        self.ranks[dst.index()].received.add(size);
-        let flight = self.flight(slot);
-        *flight = Flight { call, asked: end, arrival, received: flight.received };
-        if let Some(movement) = self.movement(slot) {
-            movement.start = end;
-        }
+        self.ranks[source.owner(to).index()].received.add(size);
+        let immediate = matches!(source, Source::Program(program) if program.classes()[class as usize].mode.immediate);
         self.call(rank, if immediate { Function::Isend } else { Function::Send }, call, end);
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
-        let flight = self.flight(slot);
-        flight.asked = start;
-        flight.arrival = arrival;
-        if let Some(movement) = self.movement(slot) {
-            movement.start = start;
-        }
+        self.flights.moved(slot, start, arrival);
     }
 
     fn queued(&mut self, slot: u32, asked: f64) {
-        self.flight(slot).asked = asked;
+        self.flights.queued(slot, asked);
     }
 
     fn posted(&mut self, slot: u32, time: f64) {
-        if let Some(movement) = self.movement(slot) {
-            movement.posted = time;
-        }
-        // In a schedule a receive may come after the message has been taken from the network.
-        let flight = self.flight(slot);
-        if time > flight.received {
-            flight.received = time;
-        }
+        self.flights.posted(slot, time);
     }
 
     fn marked(&mut self, rank: u32, event: u32, time: f64) {
@@ -485,46 +420,46 @@ impl Observer for Journal<'_> {
     }
 
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        let begun = self.flight(slot).asked.clamp(start, end);
-        self.stretch(rank, (start, begun), Activity::LateReceiver, Side::Sender);
-        self.stretch(rank, (begun, end), Activity::Transfer, Side::Sender);
+        let begun = self.flights.asked(slot).clamp(start, end);
+        self.interval(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
+        self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
         self.held_call(rank, start, end);
     }
 
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
         let Received { call, before, taken, end } = received;
-        self.stretch(rank, (call, before), Activity::Overhead, Side::Receiver);
-        let owner = self.owner(rank);
-        if self.keeps.receipts && (owner != rank || matches!(self.source, Source::Schedule(_))) {
-            self.ranks[owner as usize].receipts.push(slot);
+        self.interval(rank, (call, before), Activity::Overhead, Cause::Own);
+        let owner = self.flights.source.owner(Rank(rank));
+        let is_own = owner == Rank(rank) && matches!(self.flights.source, Source::Program(_));
+        if self.keeps.receipts && !is_own {
+            self.ranks[owner.index()].receipts.push(slot);
         }
-        let sent = self.flight(slot).asked.clamp(before, taken.max(before));
-        self.stretch(rank, (before, sent), Activity::LateSender, Side::Receiver);
-        self.stretch(rank, (sent, taken), Activity::Transfer, Side::Receiver);
-        self.stretch(rank, (taken, end), Activity::Overhead, Side::Receiver);
-        self.flight(slot).received = end;
-        let mut function = Function::Wait;
-        if let Some(movement) = self.movement(slot)
-            && movement.posted.is_nan()
-        {
-            function = Function::Recv;
-            movement.posted = call;
-        }
+        let sent = self.flights.asked(slot).clamp(before, taken.max(before));
+        self.interval(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
+        self.interval(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
+        // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
+        self.slice(rank, (taken, end), Activity::Overhead, false);
+        let handled = end.min(taken + self.overhead);
+        self.cause(rank, (taken, handled), Activity::Overhead, Cause::Own);
+        self.cause(rank, (handled, end), Activity::Transfer, Cause::Bytes);
+        let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
+        self.flights.received(rank, slot, received);
         self.call(rank, function, call, end);
     }
 
     fn accessed(&mut self, rank: u32, accessed: Accessed) {
         let Accessed { call, came, end, .. } = accessed;
-        self.stretch(rank, (call, came), Activity::Overhead, Side::Sender);
-        self.stretch(rank, (came, end), Activity::Transfer, Side::Receiver);
+        self.interval(rank, (call, came), Activity::Overhead, Cause::Own);
+        self.interval(rank, (came, end), Activity::Transfer, Cause::Own);
     }
 
     fn gathered(&mut self, rank: u32, gathered: Gathered) {
-        let Gathered { instance, call, came, last, end, .. } = gathered;
+        let Gathered { instance, call, came, last, last_rank, end, .. } = gathered;
+        let cause = Cause::LastOf(Rank(last_rank), Time::from_nanos(last));
         let last = last.clamp(came, end);
-        self.stretch(rank, (call, came), Activity::Overhead, Side::Receiver);
-        self.stretch(rank, (came, last), Activity::CollectiveWait, Side::Receiver);
-        self.stretch(rank, (last, end), Activity::Collective, Side::Receiver);
+        self.interval(rank, (call, came), Activity::Overhead, Cause::Own);
+        self.interval(rank, (came, last), Activity::CollectiveWait, cause);
+        self.interval(rank, (last, end), Activity::Collective, cause);
         if self.keeps_calls {
             self.call(rank, Function::Collective(self.ops[instance as usize]), call, end);
         }

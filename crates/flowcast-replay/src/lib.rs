@@ -17,6 +17,7 @@ pub mod costs;
 pub mod critical_path;
 mod deadlock;
 pub mod explain;
+pub mod flights;
 pub mod influence;
 pub mod journal;
 pub mod loggops;
@@ -38,13 +39,13 @@ use thiserror::Error;
 use contention::Contention;
 use costs::Rendezvous;
 use critical_path::CriticalPath;
-use explain::Explanation;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_trace::program::Program;
+use journal::Journal;
 use outcome::Outcome;
 use placement::Placement;
-use record::{Observer, Recorder};
+use record::{Observer, Unobserved};
 use transit::SharedReplay;
 use walk::Replay;
 
@@ -135,14 +136,10 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no answer.
     pub fn run(&self) -> Result<Outcome, SimulateError> {
-        match self {
-            Engine::Contention(contention) => contention.run(),
-            Engine::Shared(shared) => shared.run(),
-            Engine::Free(replay) => replay.run(),
-        }
+        self.observed(&mut Unobserved)
     }
 
-    /// Runs and tells an observer what happens.
+    /// Runs and notifies an observer, or a pair of them, of what happens.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -154,37 +151,17 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs and keeps what happened.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
-    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
+    /// The same program without contention, for its costs.
+    pub fn free(&self) -> &Replay<'a> {
         match self {
-            Engine::Contention(contention) => contention.record(),
-            Engine::Shared(shared) => shared.record(),
-            Engine::Free(replay) => replay.record(),
-        }
-    }
-
-    /// Runs and says what communication was spent on.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
-    pub fn explain(&self) -> Result<(Outcome, Explanation), SimulateError> {
-        let free = match self {
             Engine::Contention(contention) => contention.free(),
             Engine::Shared(shared) => shared.free(),
             Engine::Free(replay) => replay,
-        };
-        explain::explain(free, |explainer| self.observed(explainer))
+        }
     }
 
-    /// Which chain of causes made the replay that was recorded take as long as it did.
-    pub fn critical_path(&self, recorder: &Recorder) -> CriticalPath {
-        match self {
-            Engine::Contention(contention) => contention.free().critical_path(recorder),
-            Engine::Shared(shared) => shared.free().critical_path(recorder),
-            Engine::Free(replay) => replay.critical_path(recorder),
-        }
+    /// The chain of causes behind the makespan of the replay that `journal` observed; empty if it kept no causes.
+    pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
+        self.free().critical_path(journal)
     }
 }

@@ -1,33 +1,16 @@
-//! What a replayed run takes, in the terms in which a recorded one is measured.
+//! How long the calls and regions of a replayed run take, in the terms in which a recorded run is measured.
 
 use super::journal::{Function, ops_of_instances};
 use super::outcome::Outcome;
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
-use super::{Engine, SimulateError};
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::Program;
 use flowcast_trace::read::REGION;
 use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
 use flowcast_units::{CollectiveOp, Time};
 
-/// Replays and says what took how long; `regions` are the names of the program's regions by number, from 1.
-///
-/// # Errors
-/// Those of the replay.
-pub fn predicted(program: &Program, engine: &Engine<'_>, regions: &[String]) -> Result<RunTimes, SimulateError> {
-    let mut watch = Watch {
-        program,
-        names: regions,
-        ops: ops_of_instances(program),
-        classes: vec![0; program.messages() as usize],
-        regions: vec![OpenRegions::default(); program.ranks()],
-        times: RunTimes::of_ranks(program.ranks()),
-    };
-    let outcome = engine.observed(&mut watch)?;
-    Ok(watch.finish(&outcome))
-}
-
-struct Watch<'a> {
+/// An observer that adds up the times of calls and regions.
+pub struct RunTimer<'a> {
     program: &'a Program,
     names: &'a [String],
     ops: Vec<CollectiveOp>,
@@ -38,8 +21,21 @@ struct Watch<'a> {
     times: RunTimes,
 }
 
-impl Watch<'_> {
-    fn finish(mut self, outcome: &Outcome) -> RunTimes {
+impl<'a> RunTimer<'a> {
+    /// For the replay of a program; `regions` are the names of its regions by number, from 1.
+    pub fn new(program: &'a Program, regions: &'a [String]) -> RunTimer<'a> {
+        RunTimer {
+            program,
+            names: regions,
+            ops: ops_of_instances(program),
+            classes: vec![0; program.messages() as usize],
+            regions: vec![OpenRegions::default(); program.ranks()],
+            times: RunTimes::of_ranks(program.ranks()),
+        }
+    }
+
+    /// The times, once the replay has come to this end.
+    pub fn finish(mut self, outcome: &Outcome) -> RunTimes {
         self.times.total = outcome.makespan();
         self.times.communication = outcome.ranks.iter().map(|rank| rank.communication()).collect();
         self.times.computation = outcome.ranks.iter().map(|rank| rank.compute).collect();
@@ -49,7 +45,8 @@ impl Watch<'_> {
         self.times
     }
 
-    /// Inside a collective that is carried out by messages, the time is the collective's; that of a strand is nobody's.
+    /// Inside a collective that is carried out by messages, the time is the collective's; the time of a stream of a
+    /// non-blocking collective is no call's.
     fn add(&mut self, rank: u32, slot: u32, own: Function, nanos: f64) {
         if rank as usize >= self.program.ranks() {
             return;
@@ -68,7 +65,7 @@ impl Watch<'_> {
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer for RunTimer<'_> {
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
         self.classes[slot as usize] = sent.class;
         self.add(rank, slot, Function::Send, sent.end - sent.call);
@@ -112,6 +109,7 @@ impl Observer for Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Engine;
     use crate::costs::Rendezvous;
     use crate::placement::Placement;
     use flowcast_model::network::Network;
@@ -138,7 +136,10 @@ mod tests {
         let (network, program) = (Network::from_toml(text, &[]).unwrap(), program());
         let placement = Placement::of_program(&network.machine, None, &program).unwrap();
         let engine = Engine::new(&program, &network, placement, Rendezvous::of(&network, None)).unwrap();
-        let times = predicted(&program, &engine, &["solve".to_owned()]).unwrap();
+        let regions = ["solve".to_owned()];
+        let mut timer = RunTimer::new(&program, &regions);
+        let outcome = engine.observed(&mut timer).unwrap();
+        let times = timer.finish(&outcome);
         // The message takes 10 us and 1 ms, after 1 ms of computation.
         assert_eq!(times.total, Time::from_micros(2010.0));
         assert_eq!(times.communication, [Time::from_micros(1010.0), Time::from_micros(2010.0)]);

@@ -11,7 +11,7 @@ pub enum Activity {
     Overhead,
     /// Waiting for a message that has not been sent yet.
     LateSender,
-    /// Waiting for a message that is under way.
+    /// Waiting for a message in flight.
     Transfer,
     /// Waiting for a receiver that has not asked for the message yet (rendezvous).
     LateReceiver,
@@ -47,7 +47,7 @@ impl Activity {
     }
 }
 
-/// A stretch of time in which a rank does one thing.
+/// An interval in which a rank does one thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
     /// Its beginning.
@@ -56,6 +56,34 @@ pub struct Segment {
     pub end: Time,
     /// What the rank does.
     pub activity: Activity,
+}
+
+/// An interval of a rank's time with the reason for its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The interval.
+    pub segment: Segment,
+    /// Why it ended when it did.
+    pub cause: Cause,
+}
+
+/// What an interval of a rank's time ended with; messages by slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The rank's own work.
+    Own,
+    /// The arrival of a message.
+    Message(u32),
+    /// The late receive of the rank's own rendezvous message.
+    Receiver(u32),
+    /// The departure of the rank's own rendezvous message.
+    Release(u32),
+    /// The end of the rest that the sending interface takes after the message before, which is this one.
+    Interface(u32),
+    /// A collective operation: the rank that decided its end, and when that came.
+    LastOf(Rank, Time),
+    /// The processor's copying of a message's bytes.
+    Bytes,
 }
 
 /// One message from send to receive.
@@ -77,11 +105,46 @@ pub struct MessageSpan {
     pub received: Time,
 }
 
-/// A whole replay: for each rank its segments in time order (gaps are idle), and the messages in no given order.
+/// The replay of all ranks: for each its segments in time order (gaps are idle), and the messages in no given order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
     /// Segments by rank.
     pub ranks: Vec<Vec<Segment>>,
     /// Messages.
     pub messages: Vec<MessageSpan>,
+}
+
+/// Segments of the same activity that touch become one.
+pub(crate) fn merged(intervals: &[Interval]) -> Vec<Segment> {
+    let mut segments = Vec::with_capacity(intervals.len());
+    intervals.iter().for_each(|interval| append(&mut segments, interval.segment));
+    segments
+}
+
+/// The segments of a rank with several processors, whose intervals overlap: at each time the first activity, in the order
+/// of [`Activity::ALL`], that any of them has.
+pub(crate) fn busiest(intervals: &[Interval]) -> Vec<Segment> {
+    let edges = |Interval { segment, .. }: &Interval| {
+        [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)]
+    };
+    let mut edges: Vec<(Time, Activity, i32)> = intervals.iter().flat_map(edges).collect();
+    edges.sort_by_key(|(time, ..)| *time);
+    let mut processors = [0; Activity::ALL.len()];
+    let (mut segments, mut start) = (Vec::new(), Time::ZERO);
+    for (end, changed, by) in edges {
+        if end > start {
+            let first = Activity::ALL.into_iter().find(|activity| processors[*activity as usize] > 0);
+            first.into_iter().for_each(|activity| append(&mut segments, Segment { start, end, activity }));
+            start = end;
+        }
+        processors[changed as usize] += by;
+    }
+    segments
+}
+
+fn append(segments: &mut Vec<Segment>, segment: Segment) {
+    match segments.last_mut() {
+        Some(last) if last.activity == segment.activity && last.end == segment.start => last.end = segment.end,
+        _ => segments.push(segment),
+    }
 }

@@ -12,7 +12,7 @@ use super::costs::{ClassCost, Rendezvous};
 use super::outcome::Outcome;
 use super::packet_transit::Packets;
 use super::placement::Placement;
-use super::record::{Observer, Recorder, Unobserved};
+use super::record::{Observer, Unobserved};
 use crate::walk::Replay;
 use flowcast_flows::traffic::{Rule, Traffic};
 use flowcast_model::cluster::flow::Flow;
@@ -364,16 +364,6 @@ impl<'a> SharedReplay<'a> {
         };
         let mut shared = Shared::new(self.program, &self.placement, &self.network, rule)?;
         self.replay.through(observer, &mut shared)
-    }
-
-    /// Runs and keeps what happened.
-    ///
-    /// # Errors
-    /// As [`SharedReplay::run`].
-    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
-        let mut recorder = Recorder::new(self.program);
-        let outcome = self.observed(&mut recorder)?;
-        Ok((outcome, recorder))
     }
 }
 

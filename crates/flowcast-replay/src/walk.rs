@@ -12,10 +12,9 @@ use self::accesses::Accesses;
 use super::SimulateError;
 use super::collectives::{Collectives, Done, Entry};
 use super::costs::{Costs, PathCosts, Rendezvous};
-use super::critical_path::{self, CriticalPath, Steady};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
-use super::record::{Gathered, Observer, Received, Recorder, Sent, Unobserved};
+use super::record::{Gathered, Observer, Received, Sent, Unobserved};
 use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
 use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
@@ -57,28 +56,9 @@ impl<'a> Replay<'a> {
         self.observed(&mut Unobserved)
     }
 
-    /// Runs and keeps what happened.
-    ///
-    /// # Errors
-    /// As [`Replay::run`].
-    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
-        let mut recorder = Recorder::new(self.program);
-        let outcome = self.observed(&mut recorder)?;
-        Ok((outcome, recorder))
-    }
-
     /// The costs in use.
     pub fn costs(&self) -> &Costs {
         &self.costs
-    }
-
-    /// Which chain of causes made the replay that was recorded take as long as it did.
-    pub fn critical_path(&self, recorder: &Recorder) -> CriticalPath {
-        let way = |slot: u32| self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
-        critical_path::walk_back(self.program, recorder, |slot| {
-            let path = &self.costs.paths[way(slot)];
-            Steady { latency: Time::from_nanos(path.latency), gap: Time::from_nanos(path.gap) }
-        })
     }
 
     /// Runs and tells an observer what happens.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use flowcast_model::network::Network;
 use flowcast_replay::critical_path::{CriticalPath, Share, Step};
+use flowcast_replay::journal::Journal;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::timeline::{Activity, Timeline};
 use flowcast_units::{Bytes, Rank, Time};
@@ -91,6 +92,18 @@ impl Page {
 }
 
 impl NetworkView {
+    /// What a replay on a network gave. `journal` observed it and kept causes; `path` is `None` if nobody looked.
+    pub fn of(network: &Network, outcome: Outcome, journal: &Journal<'_>, path: Option<&CriticalPath>) -> NetworkView {
+        NetworkView {
+            name: network.name.clone(),
+            title: network.title.clone(),
+            parameters: parameter_line(network),
+            outcome,
+            timeline: journal.timeline(),
+            limits: path.map(Limits::from).unwrap_or_default(),
+        }
+    }
+
     /// Time in communication: the part of the ranks' time that is not the program's own computation, 0 to 1.
     pub fn communication_share(&self) -> f64 {
         let ranks = &self.outcome.ranks;

@@ -36,6 +36,17 @@ pub struct Outputs {
     pub journal: Option<Keeps>,
 }
 
+impl Outputs {
+    /// What a journal keeps for all of it; none if nobody needs one.
+    pub(crate) fn kept(&self) -> Option<Keeps> {
+        match (self.journal, self.view) {
+            (Some(keeps), view) => Some(Keeps { causes: keeps.causes || view, ..keeps }),
+            (None, true) => Some(Keeps::CAUSES),
+            (None, false) => None,
+        }
+    }
+}
+
 /// How long a program takes, and what was asked for beside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {

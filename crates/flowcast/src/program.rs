@@ -5,17 +5,18 @@ use std::borrow::Cow;
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
+use flowcast_replay::Engine;
 use flowcast_replay::costs::Rendezvous;
+use flowcast_replay::explain::Explainer;
 use flowcast_replay::influence::{Done, Unused, without_influence};
 use flowcast_replay::journal::Journal;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::{Application, Placement};
 use flowcast_replay::record::Observer;
-use flowcast_replay::run_times::predicted;
+use flowcast_replay::run_times::RunTimer;
 use flowcast_replay::walk::Replay;
-use flowcast_replay::{Engine, SimulateError};
+use flowcast_report::NetworkView;
 use flowcast_report::export::Replayed;
-use flowcast_report::{Limits, NetworkView, parameter_line};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_trace::together::together;
 use flowcast_trace::{Program, TraceRef};
@@ -144,37 +145,22 @@ impl<'a> PreparedProgram<'a> {
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
         let engine = self.engine()?;
-        let fault = |error: SimulateError| E::from(Error::from(error));
-        let mut outcome = None;
+        let mut journal = outputs.kept().map(|keeps| Journal::new(&self.program, keeps));
+        let mut explainer = outputs.explanation.then(|| Explainer::new(&engine));
+        let outcome = match (&mut journal, &mut explainer) {
+            (None, None) => engine.run(),
+            (journal, explainer) => engine.observed(&mut (journal.as_mut(), explainer.as_mut())),
+        }
+        .map_err(Error::from)?;
+        let explanation = explainer.map(|explainer| explainer.finish(&outcome));
         let mut view = None;
-        if outputs.view {
-            let (recorded, recorder) = engine.record().map_err(fault)?;
-            view = Some(NetworkView {
-                name: self.network.name.clone(),
-                title: self.network.title.clone(),
-                parameters: parameter_line(self.network),
-                outcome: recorded.clone(),
-                timeline: recorder.timeline(&*self.program),
-                limits: Limits::from(&engine.critical_path(&recorder)),
-            });
-            outcome = Some(recorded);
-        }
-        let mut explanation = None;
-        if outputs.explanation {
-            let (explained, found) = engine.explain().map_err(fault)?;
-            (outcome, explanation) = (Some(explained), Some(found));
-        }
-        if let Some(keeps) = outputs.journal {
-            let mut journal = Journal::new(&self.program, keeps);
-            let journalled = engine.observed(&mut journal).map_err(fault)?;
+        if let Some(journal) = &journal {
+            let drawn =
+                || NetworkView::of(self.network, outcome.clone(), journal, Some(&engine.critical_path(journal)));
+            view = outputs.view.then(drawn);
             let trace = TraceRef::Program(&self.program);
-            export(Replayed { trace, placement: &self.placement, outcome: &journalled, journal: &journal })?;
-            outcome = Some(journalled);
+            export(Replayed { trace, placement: &self.placement, outcome: &outcome, journal })?;
         }
-        let outcome = match outcome {
-            Some(outcome) => outcome,
-            None => engine.run().map_err(fault)?,
-        };
         let unused = self.unused(&outcome, asked);
         Ok(Prediction { outcome, view, explanation, unused })
     }
@@ -187,13 +173,18 @@ impl<'a> PreparedProgram<'a> {
     /// As [`PreparedProgram::observe`].
     pub fn run_times(&self, regions: &[String], seeds: u64) -> Result<Vec<RunTimes>, Error> {
         let mut engine = self.engine()?;
+        let timed = |engine: &Engine<'_>| -> Result<RunTimes, Error> {
+            let mut timer = RunTimer::new(&self.program, regions);
+            let outcome = engine.observed(&mut timer)?;
+            Ok(timer.finish(&outcome))
+        };
         if seeds == 0 || self.contention != Contention::Shared(Model::Packet) {
-            return Ok(vec![predicted(&self.program, &engine, regions)?]);
+            return Ok(vec![timed(&engine)?]);
         }
         let mut all = Vec::new();
         for seed in 1..=seeds {
             engine = engine.disturbed(seed);
-            all.push(predicted(&self.program, &engine, regions)?);
+            all.push(timed(&engine)?);
         }
         Ok(all)
     }

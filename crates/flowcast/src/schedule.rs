@@ -4,12 +4,13 @@ use flowcast_model::machine::Machine;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::contention;
+use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::influence::Unused;
 use flowcast_replay::journal::Journal;
-use flowcast_replay::loggops::explain::explain;
+use flowcast_replay::loggops::explain::Explainer;
 use flowcast_replay::loggops::sends::Sends;
 use flowcast_replay::loggops::ways::{Costs, Placed};
-use flowcast_replay::loggops::{self, Form, Loggops, Recording};
+use flowcast_replay::loggops::{self, Form, Loggops};
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
 use flowcast_replay::record::{Observer, Unobserved};
@@ -114,32 +115,25 @@ impl<'a> PreparedSchedule<'a> {
         export: impl FnOnce(Replayed<'_>) -> Result<(), E>,
     ) -> Result<Prediction, E> {
         let sends = self.sends();
-        let (mut outcome, mut view, mut explanation) = (None, None, None);
-        if outputs.view {
-            let recording = loggops::record(&sends, self.costs(), |recorder| self.observe(recorder))?;
-            outcome = Some(recording.outcome.clone());
-            view = Some(self.view(recording));
-        }
-        if outputs.explanation {
-            let (explained, found) = explain(&sends, self.costs(), |explainer| self.observe(explainer))?;
-            (outcome, explanation) = (Some(explained), Some(found));
-        }
-        if let Some(keeps) = outputs.journal {
-            let mut journal = Journal::of_schedule(&sends, keeps);
-            let journalled = self.observe(&mut journal)?;
-            let trace = TraceRef::Schedule { name: &self.name, ranks: sends.ranks() };
-            export(Replayed { trace, placement: &self.setting.placement, outcome: &journalled, journal: &journal })?;
-            outcome = Some(journalled);
-        }
-        let outcome = match outcome {
-            Some(outcome) => outcome,
-            None => self.observe(&mut Unobserved)?,
+        let mut journal =
+            outputs.kept().map(|keeps| Journal::of_schedule(&sends, self.setting.parameters.overhead, keeps));
+        let mut explainer = outputs.explanation.then(|| Explainer::new(&sends, self.costs()));
+        let outcome = match (&mut journal, &mut explainer) {
+            (None, None) => self.observe(&mut Unobserved)?,
+            (journal, explainer) => self.observe(&mut (journal.as_mut(), explainer.as_mut()))?,
         };
+        let explanation = explainer.map(|explainer| explainer.finish());
+        let mut view = None;
+        if let Some(journal) = &journal {
+            view =
+                outputs.view.then(|| self.view(outcome.clone(), journal, sends.critical_path(self.costs(), journal)));
+            let trace = TraceRef::Schedule { name: &self.name, ranks: sends.ranks() };
+            export(Replayed { trace, placement: &self.setting.placement, outcome: &outcome, journal })?;
+        }
         Ok(Prediction { outcome, view, explanation, unused: self.setting.unused() })
     }
 
-    fn view(&self, recording: Recording) -> NetworkView {
-        let Recording { outcome, timeline, path } = recording;
+    fn view(&self, outcome: Outcome, journal: &Journal<'_>, path: Option<CriticalPath>) -> NetworkView {
         let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = self.setting.parameters;
         let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
         let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
@@ -150,7 +144,7 @@ impl<'a> PreparedSchedule<'a> {
             title: network.map_or("with LogGOPSim's rules".to_owned(), |network| network.title.clone()),
             parameters: format!("L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"),
             outcome,
-            timeline,
+            timeline: journal.timeline(),
             limits: path.as_ref().map(Limits::from).unwrap_or_default(),
         }
     }

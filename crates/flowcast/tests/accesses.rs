@@ -14,7 +14,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::{Rate, Time};
 use proptest::prelude::*;
-use random_programs::{as_program, read_bytes, read_text};
+use random_programs::{as_program, explained, read_bytes, read_text, recorded};
 
 /// 1 us of latency, a nanosecond a byte; files: 10 us, 2 ns a byte, so many requests at once.
 fn network(rule: Rule, requests: u32) -> Network {
@@ -50,13 +50,13 @@ fn text(ranks: &[&str]) -> String {
 
 fn ends(program: &Program, network: &Network) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    ends_by(&Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap())
+    ends_by(program, &Engine::new(program, network, placement, Rendezvous::AsRecorded).unwrap())
 }
 
 /// Where messages and transfers share the network.
 fn ends_sharing(program: &Program, network: &Network, model: Model) -> Vec<f64> {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-    ends_by(&Engine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap())
+    ends_by(program, &Engine::sharing(program, network, placement, Rendezvous::AsRecorded, model).unwrap())
 }
 
 /// With so many links into each node and out of it, and processors.
@@ -66,14 +66,14 @@ fn limited(mut network: Network, links: u32, cpus: u32) -> Network {
     network
 }
 
-fn ends_by(engine: &Engine<'_>) -> Vec<f64> {
-    let (outcome, explanation) = engine.explain().unwrap();
+fn ends_by(program: &Program, engine: &Engine<'_>) -> Vec<f64> {
+    let (outcome, explanation) = explained(engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
         assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         assert!((expected + times.compute.as_nanos() - times.end.as_nanos()).abs() < 1e-6);
     }
-    assert_eq!(engine.record().unwrap().0, outcome);
+    assert_eq!(recorded(program, |journal| engine.observed(journal)).0, outcome);
     outcome.ranks.iter().map(|rank| rank.end.as_nanos()).collect()
 }
 
@@ -155,7 +155,7 @@ fn waiting_for_others_is_told_from_the_request_itself() {
     let network = network(Rule::Hockney, 1);
     let placement = Placement::new(&network.machine, None, 2).unwrap();
     let engine = Engine::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
-    let (_, explanation) = engine.explain().unwrap();
+    let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[1].of(cost).as_nanos();
     assert_eq!([of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)], [20_000.0, 10_000.0, 10_000.0]);
     let names: Vec<_> = explanation.sites.iter().map(|(site, _)| flowcast::report::sites::site_name(site)).collect();
@@ -239,7 +239,7 @@ fn what_links_and_others_cost_a_transfer_is_told_as_conflict() {
     let limits = limited(network, 1, 1);
     let placement = Placement::new(&limits.machine, None, 3).unwrap();
     let engine = Engine::new(&program, &limits, placement, Rendezvous::AsRecorded).unwrap();
-    let (_, explanation) = engine.explain().unwrap();
+    let (_, explanation) = explained(&engine);
     let of = |cost| explanation.ranks[2].of(cost).as_nanos();
     assert_eq!([of(Cost::Conflict), of(Cost::Latency), of(Cost::Bandwidth)], [5000.0, 1000.0, 5000.0]);
 }

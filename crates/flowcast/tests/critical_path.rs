@@ -11,7 +11,7 @@ use flowcast::units::{Rank, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
+use random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 
 /// Latency 20 ns, a tenth of a nanosecond for each byte, overhead 5 ns, gap 7 ns, one rank on a node.
 const NUMBERS: Numbers = Numbers {
@@ -33,8 +33,8 @@ fn path_of(ranks: &[&str], numbers: Numbers) -> CriticalPath {
     let program = format!("#DIMEMAS:\"t\":0:{}({threads}),1\nd:1:1:2:0:1\n{body}", ranks.len());
     let program = as_program(read_text(program).unwrap());
     let replay = numbers.replay(&program);
-    let (_, recorder) = replay.record().unwrap();
-    replay.critical_path(&recorder)
+    let (_, journal) = recorded(&program, |journal| replay.observed(journal));
+    replay.critical_path(&journal)
 }
 
 fn shares(path: &CriticalPath) -> Vec<(&'static str, f64)> {
@@ -129,8 +129,8 @@ fn the_random_programs_reach_every_limit() {
             let numbers = any_numbers().new_tree(&mut runner).unwrap().current();
             let program = records.program();
             let replay = numbers.replay(&program);
-            let (_, recorder) = replay.record().unwrap();
-            replay.critical_path(&recorder).shares().into_iter().map(|share| share.limit).collect::<Vec<_>>()
+            let (_, journal) = recorded(&program, |journal| replay.observed(journal));
+            replay.critical_path(&journal).shares().into_iter().map(|share| share.limit).collect::<Vec<_>>()
         })
         .collect();
     // Without limited links nothing queues.
@@ -154,8 +154,8 @@ proptest! {
     fn the_steps_fill_the_makespan_and_none_is_without_cause(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let replay = numbers.replay(&program);
-        let (outcome, recorder) = replay.record().unwrap();
-        let path = replay.critical_path(&recorder);
+        let (outcome, journal) = recorded(&program, |journal| replay.observed(journal));
+        let path = replay.critical_path(&journal);
         prop_assert_eq!(path.makespan, outcome.makespan());
         let mut at = Time::ZERO;
         for step in &path.steps {
@@ -178,8 +178,8 @@ proptest! {
     fn whatever_the_path_is_spent_on_cannot_cost_more_without_delay(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let replay = numbers.replay(&program);
-        let (outcome, recorder) = replay.record().unwrap();
-        let path = replay.critical_path(&recorder);
+        let (outcome, journal) = recorded(&program, |journal| replay.observed(journal));
+        let path = replay.critical_path(&journal);
         let before = outcome.makespan().as_nanos();
         let part = |limit| share(&path, limit);
         let slower = 1.25;

@@ -22,7 +22,7 @@ fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Out
         Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
         None => Engine::new(program, network, placement, rendezvous).unwrap(),
     };
-    engine.explain().unwrap()
+    random_programs::explained(&engine)
 }
 
 fn is_equal(found: f64, expected: f64) -> bool {

@@ -46,7 +46,7 @@ struct Written {
 fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Written {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = Journal::new(program, Keeps::ALL);
+    let mut journal = Journal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     assert_eq!(outcome, engine.run().unwrap(), "watching must not change what happens");
     let replayed =
@@ -61,8 +61,8 @@ fn write(program: &Program, network: &Network, rendezvous: Rendezvous) -> Writte
     written
 }
 
-const TABLES: Keeps = Keeps { stretches: false, calls: false, receipts: false };
-const CHROME: Keeps = Keeps { stretches: true, ..TABLES };
+const TABLES: Keeps = Keeps { slices: false, calls: false, receipts: false, causes: false };
+const CHROME: Keeps = Keeps { slices: true, ..TABLES };
 
 /// A journal that keeps less says the same where it says something.
 fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
@@ -75,7 +75,7 @@ fn compare_lean(written: &Written, lean: Replayed<'_>, keeps: Keeps) {
     assert_eq!(text(&|out| tables::messages(lean, &provenance, out)), written.messages);
     assert_eq!(text(&|out| tables::ranks(lean, &provenance, out)), written.ranks);
     assert_eq!(text(&|out| tables::pairs(lean, &provenance, out)), written.pairs);
-    if keeps.stretches {
+    if keeps.slices {
         assert_eq!(text(&|out| chrome::json(lean, out)), written.json);
     }
 }
@@ -88,11 +88,11 @@ fn write_schedule(schedule: &Schedule, parameters: Loggops) -> Written {
     let placement = Placement::new(&Machine::default(), None, schedule.ranks()).unwrap();
     let sends = Sends::of(schedule);
     let replay = |keeps| {
-        let mut journal = Journal::of_schedule(&sends, keeps);
+        let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
         let outcome = loggops::observed(schedule, parameters, &mut journal).unwrap();
         (journal, outcome)
     };
-    let (journal, outcome) = replay(Keeps::ALL);
+    let (journal, outcome) = replay(Keeps::FILES);
     assert_eq!(outcome, loggops::run(schedule, parameters).unwrap(), "watching must not change what happens");
     let replayed = Replayed { trace: schedule.into(), placement: &placement, outcome: &outcome, journal: &journal };
     let written = written(replayed);

@@ -20,7 +20,7 @@ use flowcast::trace::expand::{Immediate, expand};
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
-use random_programs::{any_records, as_program, read_bytes, read_text};
+use random_programs::{any_records, as_program, explained, read_bytes, read_text, recorded};
 
 /// A program of these communicators; each rank's records, without the rank.
 fn program(communicators: &[&[u32]], ranks: &[String]) -> Program {
@@ -223,24 +223,24 @@ fn what_is_shown_is_of_ranks() {
     let messages = messages_of(&staggered(op, 4, IMMEDIATE, 20), &by(op, "ring"));
     for network in [network(Rule::Loggops), limited(Rule::Dimemas)] {
         let engine = engine(&messages, &network);
-        let (outcome, recorder) = engine.record().unwrap();
-        let timeline = recorder.timeline(&messages);
+        let (outcome, journal) = recorded(&messages, |journal| engine.observed(journal));
+        let timeline = journal.timeline();
         assert_eq!((timeline.ranks.len(), timeline.messages.len()), (4, messages.messages() as usize));
         assert!(timeline.messages.iter().all(|message| message.src.0 < 4 && message.dst.0 < 4));
-        let path = engine.critical_path(&recorder);
+        let path = engine.critical_path(&journal);
         assert_eq!(path.makespan, outcome.makespan());
         assert!(path.steps.iter().all(|step| step.rank.0 < 4));
         let sum: Time = path.steps.iter().map(|step| step.end - step.start).sum();
         assert!(close(sum.as_nanos(), path.makespan.as_nanos()));
         let is_known = |limit| limit != flowcast::replay::critical_path::Limit::Other;
         assert!(path.shares().iter().all(|share| is_known(share.limit)), "{:?}", path.shares());
-        let mut journal = Journal::new(&messages, Keeps::ALL);
+        let mut journal = Journal::new(&messages, Keeps::FILES);
         engine.observed(&mut journal).unwrap();
         let ranks = (0..4).map(Rank);
         let sent: Vec<_> = ranks.clone().flat_map(|rank| journal.sent(rank).map(|(slot, _)| slot)).collect();
         let received: Vec<_> = ranks.flat_map(|rank| journal.received(rank).map(|(slot, _)| slot)).collect();
         assert_eq!((sent.len(), received.len()), (messages.messages() as usize, messages.messages() as usize));
-        let (explained, explanation) = engine.explain().unwrap();
+        let (explained, explanation) = explained(&engine);
         assert_eq!(explanation.ranks.len(), 4);
         for (rank, sums) in explained.ranks.iter().zip(&explanation.ranks) {
             assert!(close(sums.total().as_nanos(), (rank.blocked + rank.overhead).as_nanos()));

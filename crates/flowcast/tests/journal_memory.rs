@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-const TABLES: Keeps = Keeps { stretches: false, calls: false, receipts: false };
+const TABLES: Keeps = Keeps { slices: false, calls: false, receipts: false, causes: false };
 
 /// A halo of 16 ranks with 128,000 messages.
 fn halo(write: fn(Shape, &mut dyn Write) -> std::io::Result<()>) -> Trace {
@@ -74,12 +74,12 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
     let sends = form.sends();
     let of_schedule = |keeps| {
         bytes_a_message(sends.count(), || {
-            let mut journal = Journal::of_schedule(&sends, keeps);
+            let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
             form.observed(costs, &mut journal).unwrap().unwrap();
             journal
         })
     };
-    let (tables, all) = (of_schedule(TABLES), of_schedule(Keeps::ALL));
+    let (tables, all) = (of_schedule(TABLES), of_schedule(Keeps::FILES));
     assert!((32.0..38.0).contains(&tables) && (48.0..90.0).contains(&all), "{tables} {all}");
 
     let Trace::Program(program) = halo(write::dim) else { panic!("expected a program") };
@@ -93,6 +93,6 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
             journal
         })
     };
-    let (tables, all) = (of_program(TABLES), of_program(Keeps::ALL));
+    let (tables, all) = (of_program(TABLES), of_program(Keeps::FILES));
     assert!((40.0..46.0).contains(&tables) && (56.0..98.0).contains(&all), "{tables} {all}");
 }

@@ -8,7 +8,7 @@ use flowcast::replay::explain::{Cost, Explanation};
 use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::ways::Costs;
-use flowcast::replay::loggops::{self, Form, Loggops, Prepared, explain::explain, plain, queues};
+use flowcast::replay::loggops::{self, Form, Loggops, Prepared, explain::Explainer, plain, queues};
 use flowcast::replay::record::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
@@ -119,10 +119,10 @@ proptest! {
         if let Ok(outcome) = fast {
             prop_assert_eq!(told, told_plainly);
             let costs = Costs { parameters, placed: None };
-            let run = |explainer: &mut _| loggops::placed(&schedule, costs, explainer);
             let sends = Sends::of(&schedule);
-            let (explained, explanation) = explain(&sends, costs, run).unwrap();
-            prop_assert_eq!(&explained, &outcome);
+            let mut explainer = Explainer::new(&sends, costs);
+            prop_assert_eq!(&loggops::placed(&schedule, costs, &mut explainer).unwrap(), &outcome);
+            let explanation = explainer.finish();
             compare_forms((&schedule, &sends), costs, &explanation)?;
             for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
                 let accounted = sums.total().as_nanos();
@@ -208,26 +208,25 @@ fn compare_forms(
             number += 1;
         }
     }
-    let (_, again) = explain(&lean, costs, |explainer| form.observed(costs, explainer).map(Option::unwrap)).unwrap();
-    prop_assert_eq!(&again, explanation);
+    let keeps = Keeps { causes: true, ..Keeps::FILES };
+    let overhead = costs.parameters.overhead;
+    let mut explainer = Explainer::new(&lean, costs);
     let (mut journal, mut plain_journal) =
-        (Journal::of_schedule(&lean, Keeps::ALL), Journal::of_schedule(sends, Keeps::ALL));
-    form.observed(costs, &mut journal).unwrap().unwrap();
+        (Journal::of_schedule(&lean, overhead, keeps), Journal::of_schedule(sends, overhead, keeps));
+    form.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
+    prop_assert_eq!(&explainer.finish(), explanation);
     plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
     for rank in (0..sends.ranks() as u32).map(Rank) {
         prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
     }
-    let recorded =
-        loggops::record(&lean, costs, |recorder| form.observed(costs, recorder).map(Option::unwrap)).unwrap();
-    let plainly = |recorder: &mut _| plain::observed(schedule, costs.parameters, recorder);
-    let recorded_plainly = loggops::record(sends, costs, plainly).unwrap();
-    prop_assert_eq!((recorded.timeline, recorded.path), (recorded_plainly.timeline, recorded_plainly.path));
+    prop_assert_eq!(journal.timeline(), plain_journal.timeline());
+    prop_assert_eq!(lean.critical_path(costs, &journal), sends.critical_path(costs, &plain_journal));
     Ok(())
 }
 
 /// All that a journal says of a rank.
 fn of_rank(journal: &Journal<'_>, rank: Rank) -> String {
-    let list = (journal.stretches(rank).collect::<Vec<_>>(), journal.calls(rank).collect::<Vec<_>>());
+    let list = (journal.slices(rank).collect::<Vec<_>>(), journal.calls(rank).collect::<Vec<_>>());
     let messages = (journal.sent(rank).collect::<Vec<_>>(), journal.received(rank).collect::<Vec<_>>());
     let sums = (journal.times(rank), journal.traffic_sent(rank), journal.traffic_received(rank));
     assert_eq!(journal.traffic_sent(rank).messages, messages.0.len() as u64);

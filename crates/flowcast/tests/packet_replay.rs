@@ -15,7 +15,7 @@ use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Node, Time};
-use random_programs::{as_program, read_text};
+use random_programs::{as_program, explained, read_text, recorded};
 
 const WIRE: f64 = 1e6;
 /// A full packet.
@@ -59,12 +59,12 @@ fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec
     let program = program(streams);
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let engine = Engine::sharing(&program, network, placement, rendezvous, Model::Packet).unwrap();
-    let (outcome, explanation) = engine.explain().unwrap();
+    let (outcome, explanation) = explained(&engine);
     for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
         let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
         assert!((found - expected).abs() < 1e-3, "{found} {expected}");
     }
-    assert_eq!(engine.record().unwrap().0, outcome);
+    assert_eq!(recorded(&program, |journal| engine.observed(journal)).0, outcome);
     outcome.ranks.iter().map(|rank| rank.end.as_seconds()).collect()
 }
 

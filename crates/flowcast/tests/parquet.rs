@@ -158,7 +158,7 @@ fn written(program: &Program, network: &flowcast::model::network::Network) -> (S
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
     let rendezvous = flowcast::replay::costs::Rendezvous::of(network, None);
     let engine = Engine::new(program, network, placement.clone(), rendezvous).unwrap();
-    let mut journal = Journal::new(program, Keeps::ALL);
+    let mut journal = Journal::new(program, Keeps::FILES);
     let outcome = engine.observed(&mut journal).unwrap();
     let replayed =
         Replayed { trace: TraceRef::Program(program), placement: &placement, outcome: &outcome, journal: &journal };

@@ -8,11 +8,12 @@ use flowcast::model::sharing::model::Model;
 use flowcast::replay::critical_path::Limit;
 use flowcast::replay::explain::Cost;
 use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::loggops::explain::explain;
+use flowcast::replay::loggops::explain::Explainer;
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::ways::{Costs, Placed};
 use flowcast::replay::loggops::{self, Loggops};
 use flowcast::replay::placement::Placement;
+use flowcast::replay::record::Unobserved;
 use flowcast::replay::timeline::{Activity, Segment};
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{ReadOptions, SharedBytes, Trace, compiled, read};
@@ -56,7 +57,7 @@ fn nodes(list: &[u32]) -> Placement {
 }
 
 fn micros(schedule: &Schedule, costs: Costs<'_>) -> Vec<f64> {
-    let outcome = loggops::placed(schedule, costs, &mut flowcast::replay::record::Unobserved).unwrap();
+    let outcome = loggops::placed(schedule, costs, &mut Unobserved).unwrap();
     outcome.ranks.iter().map(|rank| rank.end.as_micros()).collect()
 }
 
@@ -131,18 +132,18 @@ fn what_is_recorded_and_explained_adds_up() {
         parameters.gap = Time::from_micros(4.0);
         let costs = Costs { parameters, placed: Some(Placed { placement, sharing }) };
         let sends = Sends::of(&schedule);
-        let recording = loggops::record(&sends, costs, |recorder| loggops::placed(&schedule, costs, recorder)).unwrap();
-        let path = recording.path.unwrap();
-        assert_eq!(path.makespan, recording.outcome.makespan());
+        let mut journal = Journal::of_schedule(&sends, parameters.overhead, Keeps { causes: true, ..Keeps::FILES });
+        let mut explainer = Explainer::new(&sends, costs);
+        let outcome = loggops::placed(&schedule, costs, &mut (&mut journal, &mut explainer)).unwrap();
+        assert_eq!(outcome, loggops::placed(&schedule, costs, &mut Unobserved).unwrap());
+        let path = sends.critical_path(costs, &journal).unwrap();
+        assert_eq!(path.makespan, outcome.makespan());
         assert!(path.shares().iter().all(|share| share.limit != Limit::Other), "{model:?} {:?}", path.shares());
         let sum: Time = path.shares().iter().map(|share| share.time).sum();
         assert!(near(&[sum.as_micros()], &[path.makespan.as_micros()]));
-        assert_eq!(recording.timeline.messages.len(), 3);
-        let mut journal = Journal::of_schedule(&sends, Keeps::ALL);
-        assert_eq!(loggops::placed(&schedule, costs, &mut journal).unwrap(), recording.outcome);
+        assert_eq!(journal.timeline().messages.len(), 3);
         assert_eq!((0..3).map(|rank| journal.received(Rank(rank)).count()).collect::<Vec<_>>(), [0, 1, 2]);
-        let run = |explainer: &mut _| loggops::placed(&schedule, costs, explainer);
-        let (outcome, explanation) = explain(&sends, costs, run).unwrap();
+        let explanation = explainer.finish();
         for (rank, sums) in outcome.ranks.iter().zip(&explanation.ranks) {
             assert!(
                 near(&[sums.total().as_micros()], &[(rank.blocked + rank.overhead).as_micros()]),
@@ -161,10 +162,12 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     let schedule = schedule(text);
     let (sends, costs) = (Sends::of(&schedule), Costs { parameters: parameters(), placed: None });
     assert_eq!(sends.cpus(), 2);
-    let recording = loggops::record(&sends, costs, |recorder| loggops::placed(&schedule, costs, recorder)).unwrap();
+    let mut journal = Journal::of_schedule(&sends, costs.parameters.overhead, Keeps::CAUSES);
+    loggops::placed(&schedule, costs, &mut journal).unwrap();
+    let timeline = journal.timeline();
     let drawn = |rank: usize| {
         let segment = |segment: &Segment| (segment.start.as_micros(), segment.end.as_micros(), segment.activity);
-        recording.timeline.ranks[rank].iter().map(segment).collect::<Vec<_>>()
+        timeline.ranks[rank].iter().map(segment).collect::<Vec<_>>()
     };
     // The send's overhead, from 5 to 7, is hidden by the other processor's computation up to 8.
     assert_eq!(drawn(0), [(0.0, 8.0, Activity::Compute)]);
@@ -173,8 +176,8 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     assert_eq!(drawn(1)[..1], [(0.0, 4.0, Activity::Compute)]);
     assert_eq!(drawn(1)[1..4], rest);
     assert_eq!(drawn(1)[4..], [(19.0, 20.0, Activity::Compute)]);
-    assert!(recording.path.is_none());
-    assert_eq!(recording.timeline.messages.len(), 1);
+    assert!(sends.critical_path(costs, &journal).is_none());
+    assert_eq!(timeline.messages.len(), 1);
 }
 
 #[test]

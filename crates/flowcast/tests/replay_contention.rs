@@ -13,15 +13,16 @@ use flowcast::model::network::{Network, Rule};
 use flowcast::replay::contention::{self, Contention};
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::critical_path::Limit;
+use flowcast::replay::flights::Flight;
+use flowcast::replay::journal::Journal;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
-use flowcast::replay::record::Flight;
 use flowcast::replay::timeline::Activity;
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::{Program, ReadOptions, read};
 use flowcast::units::{Bytes, Node, Rank};
 use proptest::prelude::*;
-use random_programs::{Numbers, any_numbers, any_records, as_program};
+use random_programs::{Numbers, any_numbers, any_records, as_program, recorded};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data").join(name)
@@ -107,9 +108,9 @@ fn contention<'a>(program: &'a Program, network: &Network, numbers: &Numbers) ->
     Contention::new(program, network, placement, numbers.rendezvous()).unwrap()
 }
 
-/// How many of these stretches there are at once at most; what ends at a time makes room for what begins then.
-fn overlap(stretches: &[(f64, f64)]) -> u32 {
-    let mut edges: Vec<(f64, i32)> = stretches.iter().flat_map(|(start, end)| [(*start, 1), (*end, -1)]).collect();
+/// How many of these intervals there are at once at most; what ends at a time makes room for what begins then.
+fn overlap(intervals: &[(f64, f64)]) -> u32 {
+    let mut edges: Vec<(f64, i32)> = intervals.iter().flat_map(|(start, end)| [(*start, 1), (*end, -1)]).collect();
     edges.sort_by(|a, b| a.partial_cmp(b).unwrap());
     let counts = edges.iter().scan(0, |running, (_, edge)| {
         *running += edge;
@@ -118,18 +119,19 @@ fn overlap(stretches: &[(f64, f64)]) -> u32 {
     counts.max().unwrap_or(0) as u32
 }
 
-/// The stretches in which messages of a kind are on links or buses.
-fn moving<'a>(
-    flights: &'a [Flight],
-    bytes: impl Fn(&Flight) -> f64 + 'a,
-    chosen: impl Fn(u32, u32) -> bool + 'a,
-    receiver: impl Fn(u32) -> u32 + 'a,
+/// The intervals in which messages of a kind are on links or buses.
+fn moving(
+    program: &Program,
+    journal: &Journal<'_>,
+    bytes: impl Fn(&Flight) -> f64,
+    chosen: impl Fn(Rank, Rank) -> bool,
 ) -> Vec<(f64, f64)> {
-    let chosen = |(slot, flight): (usize, &Flight)| {
-        let moves = bytes(flight) > 0.0 && chosen(flight.from, receiver(slot as u32));
-        moves.then(|| (flight.start, flight.start + bytes(flight)))
+    let chosen = |slot: u32| {
+        let flight = journal.flight(slot);
+        let moves = bytes(&flight) > 0.0 && chosen(flight.from, program.receiver(slot));
+        moves.then(|| (flight.start, flight.start + bytes(&flight)))
     };
-    flights.iter().enumerate().filter_map(chosen).collect()
+    (0..program.messages()).filter_map(chosen).collect()
 }
 
 proptest! {
@@ -139,10 +141,10 @@ proptest! {
     fn without_limits_the_events_give_exactly_what_the_walk_gives(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let network = UNLIMITED.on(&numbers, program.ranks());
-        let (walked, recorded) = numbers.replay(&program).record().unwrap();
-        let (outcome, recorder) = contention(&program, &network, &numbers).record().unwrap();
+        let (walked, expected) = recorded(&program, |journal| numbers.replay(&program).observed(journal));
+        let (outcome, journal) = recorded(&program, |journal| contention(&program, &network, &numbers).observed(journal));
         prop_assert_eq!(&outcome, &walked);
-        prop_assert_eq!(recorder.timeline(&program), recorded.timeline(&program));
+        prop_assert_eq!(journal.timeline(), expected.timeline());
     }
 
     #[test]
@@ -152,9 +154,8 @@ proptest! {
         let program = records.program();
         let network = limits.on(&numbers, program.ranks());
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-        let (outcome, recorder) = contention(&program, &network, &numbers).record().unwrap();
-        let node = |rank: u32| placement.node(Rank(rank));
-        let receiver = |slot: u32| program.receiver(slot).0;
+        let (outcome, journal) = recorded(&program, |journal| contention(&program, &network, &numbers).observed(journal));
+        let node = |rank: Rank| placement.node(rank);
         let size = |flight: &Flight| program.classes()[flight.class as usize].size.0;
         // LogGOPS counts a byte less.
         let counted = |flight: &Flight| match numbers.rule {
@@ -162,20 +163,20 @@ proptest! {
             _ => size(flight) as f64,
         };
         let bytes = |flight: &Flight| counted(flight) * numbers.per_byte * (1.0 - 1e-9);
-        let all = moving(&recorder.flights, bytes, |from, to| node(from) != node(to), receiver);
+        let all = moving(&program, &journal, bytes, |from, to| node(from) != node(to));
         if limits.buses > 0 {
             prop_assert!(overlap(&all) <= limits.buses);
         }
         for number in (0..placement.nodes() as u32).map(Node) {
-            let out = moving(&recorder.flights, bytes, |from, to| node(from) == number && node(to) != number, receiver);
-            let into = moving(&recorder.flights, bytes, |from, to| node(to) == number && node(from) != number, receiver);
+            let out = moving(&program, &journal, bytes, |from, to| node(from) == number && node(to) != number);
+            let into = moving(&program, &journal, bytes, |from, to| node(to) == number && node(from) != number);
             match limits.links {
                 (0, 0) => {}
                 (0, links) | (links, 0) => prop_assert!(overlap(&[out, into].concat()) <= links),
                 (in_links, out_links) => {
                     prop_assert!(overlap(&into) <= in_links && overlap(&out) <= out_links);
                     let received = |flight: &Flight| if flight.received.is_nan() { 0.0 } else { bytes(flight) };
-                    let into = moving(&recorder.flights, received, |from, to| node(to) == number && node(from) != number, receiver);
+                    let into = moving(&program, &journal, received, |from, to| node(to) == number && node(from) != number);
                     let busy: f64 = into.iter().map(|(start, end)| end - start).sum();
                     prop_assert!(outcome.makespan().as_nanos() >= busy / f64::from(in_links) * (1.0 - 1e-9));
                 }
@@ -190,13 +191,14 @@ proptest! {
         let program = records.program();
         let network = limits.on(&numbers, program.ranks());
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
-        let (_, recorder) = contention(&program, &network, &numbers).record().unwrap();
+        let (_, journal) = recorded(&program, |journal| contention(&program, &network, &numbers).observed(journal));
         for number in (0..placement.nodes() as u32).map(Node) {
             let busy: Vec<(f64, f64)> = (0..program.ranks() as u32)
-                .filter(|rank| placement.node(Rank(*rank)) == number)
-                .flat_map(|rank| &recorder.ranks[rank as usize])
-                .filter(|stretch| stretch.segment.activity == Activity::Compute)
-                .map(|stretch| (stretch.segment.start.as_nanos(), stretch.segment.end.as_nanos()))
+                .map(Rank)
+                .filter(|rank| placement.node(*rank) == number)
+                .flat_map(|rank| journal.intervals(rank))
+                .filter(|interval| interval.segment.activity == Activity::Compute)
+                .map(|interval| (interval.segment.start.as_nanos(), interval.segment.end.as_nanos()))
                 .collect();
             prop_assert!(overlap(&busy) <= network.machine.nodes[0].cpus);
         }
@@ -209,10 +211,10 @@ proptest! {
         let program = records.program();
         let network = limits.on(&numbers, program.ranks());
         let engine = contention(&program, &network, &numbers);
-        let (first, recorder) = engine.record().unwrap();
+        let (first, journal) = recorded(&program, |journal| engine.observed(journal));
         prop_assert_eq!(&engine.run().unwrap(), &first);
         if limits.cpus.is_none() {
-            let path = engine.free().critical_path(&recorder);
+            let path = engine.free().critical_path(&journal);
             prop_assert_eq!(path.makespan, first.makespan());
             prop_assert_eq!(path.shares().iter().filter(|share| share.limit == Limit::Other).count(), 0, "{:?}", path);
         }

@@ -12,8 +12,11 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
+use flowcast::units::Rank;
 use proptest::prelude::*;
-use random_programs::{Numbers, Offsets, Records, any_numbers, any_records, as_program, read_bytes, read_text};
+use random_programs::{
+    Numbers, Offsets, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
+};
 
 fn outcome(numbers: &Numbers, program: &Program) -> Outcome {
     numbers.replay(program).run().unwrap()
@@ -93,13 +96,14 @@ proptest! {
     fn watching_a_replay_changes_nothing(records in any_records(), numbers in any_numbers()) {
         let program = records.program();
         let replay = numbers.replay(&program);
-        let (watched, recorder) = replay.record().unwrap();
+        let (watched, journal) = recorded(&program, |journal| replay.observed(journal));
         prop_assert_eq!(&watched, &replay.run().unwrap());
-        for (rank, stretches) in recorder.ranks.iter().enumerate() {
-            let pairs = stretches.iter().zip(stretches.iter().skip(1));
-            prop_assert!(pairs.into_iter().all(|(a, b)| a.segment.end == b.segment.start), "rank {rank}: {stretches:?}");
-            let end = stretches.last().map_or(Default::default(), |last| last.segment.end);
-            prop_assert_eq!(end, watched.ranks[rank].end);
+        for rank in (0..program.ranks() as u32).map(Rank) {
+            let intervals = journal.intervals(rank);
+            let pairs = intervals.iter().zip(intervals.iter().skip(1));
+            prop_assert!(pairs.into_iter().all(|(a, b)| a.segment.end == b.segment.start), "rank {rank}: {intervals:?}");
+            let end = intervals.last().map_or(Default::default(), |last| last.segment.end);
+            prop_assert_eq!(end, watched.ranks[rank.index()].end);
         }
     }
 

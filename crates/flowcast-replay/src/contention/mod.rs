@@ -29,7 +29,7 @@ use super::SimulateError;
 use super::costs::Rendezvous;
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::record::{Observer, Recorder, Unobserved};
+use super::record::{Observer, Unobserved};
 use crate::walk::Replay;
 use engine::Engine;
 use flowcast_model::machine::NodeGroup;
@@ -93,15 +93,5 @@ impl<'a> Contention<'a> {
     /// As [`Contention::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
         Engine::new(&self.replay, self.links.clone(), observer).run()
-    }
-
-    /// Runs and keeps what happened.
-    ///
-    /// # Errors
-    /// As [`Contention::run`].
-    pub fn record(&self) -> Result<(Outcome, Recorder), SimulateError> {
-        let mut recorder = Recorder::new(self.replay.program);
-        let outcome = self.observed(&mut recorder)?;
-        Ok((outcome, recorder))
     }
 }

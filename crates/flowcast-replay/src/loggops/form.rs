@@ -1,4 +1,4 @@
-//! A schedule in the form in which it is replayed: the other one is given up, so that the memory of one is enough.
+//! A schedule in the format in which it is replayed; the other one is dropped, so that only one takes memory.
 
 use super::prepared::Prepared;
 use super::sends::Sends;
@@ -9,18 +9,18 @@ use crate::outcome::Outcome;
 use crate::record::Observer;
 use flowcast_trace::schedule::Schedule;
 
-/// A schedule in one of its two forms.
+/// A schedule in one of its two formats.
 // There is one of them at a time.
 #[allow(clippy::large_enum_variant)]
 pub enum Form {
     /// Laid out for the fast engine.
     Prepared(Prepared),
-    /// As it was read, for what that engine leaves out.
+    /// As it was read, for schedules that the fast engine cannot replay.
     Graphs(Schedule),
 }
 
 impl Form {
-    /// The form that messages of such costs call for.
+    /// The format that messages of these costs need.
     pub fn of(schedule: Schedule, costs: Costs<'_>) -> Form {
         if !costs.are_plain() {
             return Form::Graphs(schedule);
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// What those who watch have to know of it.
+    /// Its messages, which observers have to know.
     pub fn sends(&self) -> Sends<'_> {
         match self {
             Form::Prepared(prepared) => Sends::of_prepared(prepared),
@@ -39,8 +39,8 @@ impl Form {
         }
     }
 
-    /// Runs and tells an observer what happens, as [`super::placed`] does; `None` if what was given up would be needed to
-    /// say why it does not come to its end.
+    /// Replays and notifies an observer, as [`super::placed`] does; `None` if the replay does not come to its end and the
+    /// dropped format would be needed to say why.
     ///
     /// # Errors
     /// As [`super::placed`].

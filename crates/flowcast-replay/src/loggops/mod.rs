@@ -23,7 +23,6 @@ mod order;
 pub mod plain;
 mod prepared;
 pub mod queues;
-mod recording;
 pub mod sends;
 mod tournament;
 pub mod ways;
@@ -37,7 +36,6 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 
 pub use form::Form;
 pub use prepared::Prepared;
-pub use recording::{Recording, record};
 use ways::{Costs, Ways};
 
 /// The parameters of the model.

@@ -1,11 +1,10 @@
-//! The messages of a schedule, by the numbers that observers are told: that of the send among all operations.
+//! The messages of a schedule. Observers know a message by the number of its send among all operations.
 
 use super::prepared::{Kind, Prepared};
-use crate::record::{Flight, Messages};
 use flowcast_trace::schedule::{Operation, Schedule};
 use flowcast_units::{Bytes, Rank};
 
-/// What those who watch a replay have to know of the schedule.
+/// The messages of a schedule, as its observers have to know them.
 pub struct Sends<'a> {
     source: Source<'a>,
     /// The first operation of each rank, and the end.
@@ -65,11 +64,6 @@ impl<'a> Sends<'a> {
         self.count as usize
     }
 
-    /// How many operations there are.
-    pub(super) fn operations(&self) -> usize {
-        self.bases[self.ranks()] as usize
-    }
-
     /// The number of ranks.
     pub fn ranks(&self) -> usize {
         self.bases.len() - 1
@@ -106,20 +100,5 @@ impl<'a> Sends<'a> {
             Source::Prepared(_) => 1,
             Source::Graphs(schedule) => schedule.cpus(),
         }
-    }
-}
-
-impl Messages for Sends<'_> {
-    fn ranks(&self) -> usize {
-        Sends::ranks(self)
-    }
-
-    fn owner(&self, stream: Rank) -> Rank {
-        stream
-    }
-
-    fn message(&self, slot: u32, flight: &Flight) -> (Rank, Bytes, i32) {
-        let Message { to, size, tag } = self.sent(Rank(flight.from), slot);
-        (to, size, tag)
     }
 }

@@ -1,6 +1,6 @@
 //! The JSON form of Chrome's tracing, which Perfetto's page opens as well.
 //!
-//! A node is a process, a rank a thread, a stretch a complete slice (`X`); a message is an arrow (`s` to `f`) from the
+//! A node is a process, a rank a thread, what it does a complete slice (`X`); a message is an arrow (`s` to `f`) from the
 //! call that sends it to the end of the call that receives it. Times are microseconds with three decimals, so whole
 //! nanoseconds are kept.
 
@@ -8,7 +8,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::{Replayed, nanos, slice_name};
-use flowcast_replay::journal::{Passage, Stretch};
+use flowcast_replay::journal::{MessageTimes, Slice};
 use flowcast_units::{Node, Rank};
 
 /// Writes the trace.
@@ -23,11 +23,11 @@ pub fn json(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
     write_names(replayed, &mut list)?;
     for rank in replayed.ranks() {
         let thread = Thread { node: replayed.placement.node(rank), rank };
-        for stretch in replayed.journal.stretches(rank) {
-            write_slice(thread, stretch, &mut list)?;
+        for slice in replayed.journal.slices(rank) {
+            write_slice(thread, slice, &mut list)?;
         }
-        for (number, passage) in replayed.journal.sent(rank) {
-            write_arrow(replayed, number, passage, &mut list)?;
+        for (number, times) in replayed.journal.sent(rank) {
+            write_arrow(replayed, number, times, &mut list)?;
         }
     }
     writeln!(list.out, "\n]}}")
@@ -92,12 +92,9 @@ fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn write_slice(thread: Thread, stretch: Stretch, list: &mut List<'_>) -> io::Result<()> {
-    let (start, end) = (nanos(stretch.segment.start), nanos(stretch.segment.end));
-    if start == end {
-        return Ok(());
-    }
-    let name = slice_name(stretch.segment.activity, stretch.sends);
+fn write_slice(thread: Thread, slice: Slice, list: &mut List<'_>) -> io::Result<()> {
+    let (start, end) = (nanos(slice.segment.start), nanos(slice.segment.end));
+    let name = slice_name(slice);
     list.item(format_args!(
         r#"{{"ph":"X","cat":"rank","name":"{name}",{thread},"ts":{},"dur":{}}}"#,
         Micros(start),
@@ -105,8 +102,8 @@ fn write_slice(thread: Thread, stretch: Stretch, list: &mut List<'_>) -> io::Res
     ))
 }
 
-fn write_arrow(replayed: Replayed<'_>, number: u32, passage: Passage, list: &mut List<'_>) -> io::Result<()> {
-    let span = passage.span;
+fn write_arrow(replayed: Replayed<'_>, number: u32, times: MessageTimes, list: &mut List<'_>) -> io::Result<()> {
+    let span = times.span;
     let head = format!(r#""cat":"message","name":"message","id":{number}"#);
     let ends = [span.src, span.dst].map(|rank| Thread { node: replayed.placement.node(rank), rank });
     let sent = nanos(span.sent);

@@ -1,4 +1,4 @@
-//! A replay in the forms of other programs: Paraver, Perfetto and Chrome, tables as CSV.
+//! A replay in the formats of other programs: Paraver, Perfetto and Chrome, tables as CSV and Parquet.
 //!
 //! All writers stream: they hold no more than the journal that they read. Equal replays give equal bytes; dates come
 //! from the caller.
@@ -9,7 +9,7 @@ pub mod parquet;
 pub mod perfetto;
 pub mod tables;
 
-use flowcast_replay::journal::Journal;
+use flowcast_replay::journal::{Journal, Slice};
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
 use flowcast_replay::timeline::Activity;
@@ -40,10 +40,10 @@ fn nanos(time: Time) -> u64 {
     time.as_nanos().round() as u64
 }
 
-/// What a stretch is called where slices have names.
-fn slice_name(activity: Activity, sends: bool) -> &'static str {
-    match (activity, sends) {
-        (Activity::Transfer, true) => "own transfer",
-        (activity, _) => activity.name(),
+/// What a slice is called where slices have names.
+fn slice_name(slice: Slice) -> &'static str {
+    match slice.segment.activity {
+        Activity::Transfer if slice.is_sender => "own transfer",
+        activity => activity.name(),
     }
 }

@@ -14,7 +14,7 @@
 use std::io::{self, Write};
 
 use super::{Replayed, nanos, slice_name};
-use flowcast_replay::journal::Passage;
+use flowcast_replay::journal::MessageTimes;
 use flowcast_units::{Node, Rank, Time};
 
 /// Writes the trace.
@@ -54,18 +54,15 @@ fn describe_rank(track: &mut Message, rank: Rank, node: Node) {
 }
 
 fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
-    for stretch in replayed.journal.stretches(rank) {
-        let (start, end) = (stretch.segment.start, stretch.segment.end);
-        if start == end {
-            continue;
-        }
+    for slice in replayed.journal.slices(rank) {
+        let (start, end) = (slice.segment.start, slice.segment.end);
         write_event(out, (rank, start), BEGIN, |event| {
             event.text(22, "rank");
-            event.text(23, slice_name(stretch.segment.activity, stretch.sends));
+            event.text(23, slice_name(slice));
         })?;
         write_event(out, (rank, end), END, |_| ())?;
     }
-    for (number, Passage { span, .. }) in replayed.journal.sent(rank) {
+    for (number, MessageTimes { span, .. }) in replayed.journal.sent(rank) {
         write_event(out, (rank, span.sent), INSTANT, |event| {
             event.text(22, "message");
             event.text(23, "send");
@@ -75,7 +72,7 @@ fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Re
             event.fixed64(47, flow(number));
         })?;
     }
-    for (number, Passage { span, .. }) in replayed.journal.received(rank) {
+    for (number, MessageTimes { span, .. }) in replayed.journal.received(rank) {
         write_event(out, (rank, span.received), INSTANT, |event| {
             event.text(22, "message");
             event.text(23, "receive");

@@ -19,8 +19,8 @@ pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn W
     write_head("flowcast/messages/1", provenance, out)?;
     writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
     for rank in replayed.ranks() {
-        for (_, passage) in replayed.journal.sent(rank) {
-            let MessageSpan { src, dst, size, tag, sent, arrived, received } = passage.span;
+        for (_, times) in replayed.journal.sent(rank) {
+            let MessageSpan { src, dst, size, tag, sent, arrived, received } = times.span;
             let [sent, arrived, received] = [sent, arrived, received].map(Time::as_seconds);
             writeln!(out, "{src},{dst},{},{tag},{sent},{arrived},{received}", size.0)?;
         }
@@ -61,8 +61,8 @@ pub fn pairs(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Writ
     writeln!(out, "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s")?;
     for rank in replayed.ranks() {
         let mut pairs: BTreeMap<Rank, Pair> = BTreeMap::new();
-        for (_, passage) in replayed.journal.sent(rank) {
-            pairs.entry(passage.span.dst).or_default().add(&passage.span);
+        for (_, times) in replayed.journal.sent(rank) {
+            pairs.entry(times.span.dst).or_default().add(&times.span);
         }
         for (dst, Pair { messages, bytes, flight, longest, first_sent, last_arrived }) in pairs {
             let first_sent = first_sent.unwrap_or(Time::ZERO);

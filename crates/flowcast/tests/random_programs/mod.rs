@@ -13,11 +13,33 @@ use std::sync::Arc;
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::{Network, Rule};
 use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::explain::{Explainer, Explanation};
+use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
+use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::{Program, ReadOptions, Trace, TraceError, read};
 use flowcast::units::{CollectiveOp, Rate, Time, TimePerByte};
 use proptest::prelude::*;
+
+/// The replay that `run` carries out, with its intervals and their causes.
+pub fn recorded<'a>(
+    program: &'a Program,
+    run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome, SimulateError>,
+) -> (Outcome, Journal<'a>) {
+    let mut journal = Journal::new(program, Keeps::CAUSES);
+    let outcome = run(&mut journal).unwrap();
+    (outcome, journal)
+}
+
+/// A replay and what its communication was spent on.
+pub fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
+    let mut explainer = Explainer::new(engine);
+    let outcome = engine.observed(&mut explainer).unwrap();
+    let explanation = explainer.finish(&outcome);
+    (outcome, explanation)
+}
 
 /// One record of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

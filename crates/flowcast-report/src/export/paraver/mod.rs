@@ -27,7 +27,7 @@ use std::iter::Peekable;
 
 use super::{Replayed, nanos};
 use details::Details;
-use flowcast_replay::journal::{Call, Function, MPI_EVENTS, Mark, Passage, Stretch};
+use flowcast_replay::journal::{Call, Function, MPI_EVENTS, Mark, MessageTimes, Slice};
 use flowcast_replay::timeline::Activity;
 use flowcast_units::{CollectiveOp, Rank};
 use layout::Layout;
@@ -84,10 +84,10 @@ type Sequence<'a, T> = Peekable<Box<dyn Iterator<Item = T> + 'a>>;
 /// The records of one rank that are still to be written.
 struct Line<'a> {
     rank: Rank,
-    states: Sequence<'a, Stretch>,
+    states: Sequence<'a, Slice>,
     calls: Sequence<'a, CallEvent<'a>>,
     marks: Sequence<'a, Mark>,
-    messages: Sequence<'a, (u32, Passage)>,
+    messages: Sequence<'a, (u32, MessageTimes)>,
 }
 
 /// The begin or the end of a call.
@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
         };
         Line {
             rank,
-            states: sequence(journal.stretches(rank).filter(|stretch| stretch.segment.end > stretch.segment.start)),
+            states: sequence(journal.slices(rank)),
             calls: sequence(journal.calls(rank).flat_map(events)),
             marks: sequence(journal.marks(rank)),
             messages: sequence(journal.sent(rank)),
@@ -122,10 +122,10 @@ impl<'a> Line<'a> {
     /// When the next record of a kind begins.
     fn next(&mut self, kind: Kind) -> Option<u64> {
         match kind {
-            Kind::State => self.states.peek().map(|stretch| nanos(stretch.segment.start)),
+            Kind::State => self.states.peek().map(|slice| nanos(slice.segment.start)),
             Kind::Call => self.calls.peek().map(|event| event.time),
             Kind::Mark => self.marks.peek().map(|mark| nanos(mark.time)),
-            Kind::Message => self.messages.peek().map(|(_, passage)| nanos(passage.span.sent)),
+            Kind::Message => self.messages.peek().map(|(_, times)| nanos(times.span.sent)),
         }
     }
 
@@ -133,8 +133,8 @@ impl<'a> Line<'a> {
         let place = layout.place(self.rank);
         match kind {
             Kind::State => {
-                let Some(Stretch { segment, sends }) = self.states.next() else { return Ok(()) };
-                let state = state(segment.activity, sends);
+                let Some(slice @ Slice { segment, .. }) = self.states.next() else { return Ok(()) };
+                let state = state(slice);
                 writeln!(out, "1:{place}:{}:{}:{state}", nanos(segment.start), nanos(segment.end))
             }
             Kind::Call => {
@@ -153,7 +153,7 @@ impl<'a> Line<'a> {
                 writeln!(out)
             }
             Kind::Message => {
-                let Some((_, Passage { span, moved, posted })) = self.messages.next() else { return Ok(()) };
+                let Some((_, MessageTimes { span, moved, posted })) = self.messages.next() else { return Ok(()) };
                 let there = layout.place(span.dst);
                 let times = [span.sent, moved, posted, span.arrived].map(nanos);
                 let [logical_send, physical_send, logical_receive, physical_receive] = times;
@@ -164,11 +164,11 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The state of an activity.
-fn state(activity: Activity, sends: bool) -> u32 {
-    match activity {
+/// The number of a slice's state.
+fn state(slice: Slice) -> u32 {
+    match slice.segment.activity {
         Activity::Compute => 1,
-        Activity::Transfer if sends => 4,
+        Activity::Transfer if slice.is_sender => 4,
         Activity::LateSender | Activity::Transfer => 3,
         Activity::LateReceiver => 4,
         Activity::CollectiveWait | Activity::Collective => 13,

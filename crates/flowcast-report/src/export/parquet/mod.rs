@@ -52,8 +52,8 @@ pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn W
     let mut file = File { out, at: MAGIC.len() as i64, groups: Vec::new(), rows: 0 };
     let mut group = Group::default();
     for rank in replayed.ranks() {
-        for (_, passage) in replayed.journal.sent(rank) {
-            group.push(&passage.span);
+        for (_, times) in replayed.journal.sent(rank) {
+            group.push(&times.span);
             if group.rows == ROWS {
                 file.write(&mut group)?;
             }

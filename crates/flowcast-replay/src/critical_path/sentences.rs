@@ -1,4 +1,4 @@
-//! A critical path in words, for tables and for people in a hurry.
+//! A critical path in one sentence, for tables and for readers in a hurry.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,0 +1,229 @@
+//! When each message of a replay was sent, moved and arrived, as its observers remember it.
+//!
+//! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
+//! needs ([`Columns`]); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
+
+use crate::loggops::sends::{Message, Sends};
+use crate::record::{Observer, Received, Sent};
+use flowcast_trace::program::Program;
+use flowcast_units::Rank;
+
+/// What was replayed: it says what the numbers of ranks and messages stand for.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    Program(&'a Program),
+    Schedule(&'a Sends<'a>),
+}
+
+impl<'a> Source<'a> {
+    /// How many ranks there are, without the streams of non-blocking collectives.
+    pub fn ranks(self) -> usize {
+        match self {
+            Source::Program(program) => program.ranks(),
+            Source::Schedule(sends) => sends.ranks(),
+        }
+    }
+
+    /// How many ranks and streams of non-blocking collectives there are.
+    pub fn streams(self) -> usize {
+        match self {
+            Source::Program(program) => program.streams(),
+            Source::Schedule(sends) => sends.ranks(),
+        }
+    }
+
+    /// The rank that a stream belongs to.
+    pub fn owner(self, stream: Rank) -> Rank {
+        match self {
+            Source::Program(program) => program.owner(stream),
+            Source::Schedule(_) => stream,
+        }
+    }
+
+    /// The number of a message among all. The replay of a program calls it by that, the replay of a schedule by its send's
+    /// number among all operations.
+    pub fn number(self, slot: u32) -> u32 {
+        match self {
+            Source::Program(_) => slot,
+            Source::Schedule(sends) => sends.number(slot),
+        }
+    }
+
+    fn messages(self) -> usize {
+        match self {
+            Source::Program(program) => program.messages() as usize,
+            Source::Schedule(sends) => sends.count(),
+        }
+    }
+}
+
+/// One message's times, in nanoseconds; what is not known yet is not a number.
+#[derive(Debug, Clone, Copy)]
+pub struct Flight {
+    /// Sending rank, or the stream of a non-blocking collective.
+    pub from: Rank,
+    /// Message class of a program.
+    pub class: u32,
+    /// When the program called the send.
+    pub call: f64,
+    /// When the sender's overhead began.
+    pub begun: f64,
+    /// When the sender's overhead ended.
+    pub ready: f64,
+    /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
+    pub asked: f64,
+    /// When it began to move: later than that if it waited for links or buses.
+    pub start: f64,
+    /// When the last byte arrived.
+    pub arrival: f64,
+    /// When its receive was posted.
+    pub posted: f64,
+    /// When the receiver's call returned.
+    pub received: f64,
+}
+
+/// The times that an observer keeps beside those that all keep (call, asked, arrival, received).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Columns {
+    /// When messages began to move and when their receives were posted.
+    pub moves: bool,
+    /// When the sender's overhead began and ended.
+    pub overheads: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    call: f64,
+    asked: f64,
+    arrival: f64,
+    received: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Origin {
+    from: u32,
+    class: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Move {
+    start: f64,
+    posted: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Overhead {
+    begun: f64,
+    ready: f64,
+}
+
+const NAN: f64 = f64::NAN;
+
+/// The times of all messages.
+pub(crate) struct Flights<'a> {
+    pub source: Source<'a>,
+    times: Vec<Times>,
+    /// Empty for schedules, where the numbers of messages say it.
+    origins: Vec<Origin>,
+    moves: Vec<Move>,
+    overheads: Vec<Overhead>,
+}
+
+impl<'a> Flights<'a> {
+    /// Of a replay that has not begun.
+    pub fn new(source: Source<'a>, columns: Columns) -> Flights<'a> {
+        let rows = |is_kept: bool| if is_kept { source.messages() } else { 0 };
+        Flights {
+            source,
+            times: vec![Times { call: NAN, asked: NAN, arrival: NAN, received: NAN }; source.messages()],
+            origins: vec![Origin::default(); rows(matches!(source, Source::Program(_)))],
+            moves: vec![Move { start: NAN, posted: NAN }; rows(columns.moves)],
+            overheads: vec![Overhead { begun: NAN, ready: NAN }; rows(columns.overheads)],
+        }
+    }
+
+    /// What is known of a message.
+    pub fn flight(&self, slot: u32) -> Flight {
+        let number = self.source.number(slot) as usize;
+        let Times { call, asked, arrival, received } = self.times[number];
+        let Origin { from, class } = match self.source {
+            Source::Program(_) => self.origins[number],
+            Source::Schedule(sends) => Origin { from: sends.sender(slot).0, class: 0 },
+        };
+        let Move { start, posted } = self.moves.get(number).copied().unwrap_or(Move { start: NAN, posted: NAN });
+        let unknown = Overhead { begun: NAN, ready: NAN };
+        let Overhead { begun, ready } = self.overheads.get(number).copied().unwrap_or(unknown);
+        Flight { from: Rank(from), class, call, begun, ready, asked, start, arrival, posted, received }
+    }
+
+    /// Receiving rank or stream, size and tag of a message that `from` has sent.
+    pub fn message(&self, from: Rank, slot: u32) -> Message {
+        match self.source {
+            Source::Program(program) => {
+                let class = &program.classes()[self.origins[slot as usize].class as usize];
+                Message { to: program.receiver(slot), size: class.size, tag: class.tag }
+            }
+            Source::Schedule(sends) => sends.sent(from, slot),
+        }
+    }
+
+    /// Whether it was sent.
+    pub fn is_sent(&self, slot: u32) -> bool {
+        !self.times[self.source.number(slot) as usize].call.is_nan()
+    }
+
+    /// When it could have begun to move.
+    pub fn asked(&self, slot: u32) -> f64 {
+        self.times[self.source.number(slot) as usize].asked
+    }
+
+    /// Whether its receive was posted by a call of its own; false without the column of moves.
+    pub fn is_posted(&self, slot: u32) -> bool {
+        self.moves.get(self.source.number(slot) as usize).is_some_and(|times| !times.posted.is_nan())
+    }
+
+    /// When each message that has arrived did so.
+    pub fn arrivals(&self) -> impl Iterator<Item = f64> + '_ {
+        self.times.iter().map(|times| times.arrival).filter(|arrival| arrival.is_finite())
+    }
+}
+
+impl Observer for Flights<'_> {
+    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+        let Sent { class, call, start, end, arrival } = sent;
+        let number = self.source.number(slot) as usize;
+        let times = &mut self.times[number];
+        *times = Times { call, asked: end, arrival, received: times.received };
+        self.origins.get_mut(number).into_iter().for_each(|origin| *origin = Origin { from: rank, class });
+        self.moves.get_mut(number).into_iter().for_each(|times| times.start = end);
+        self.overheads.get_mut(number).into_iter().for_each(|times| *times = Overhead { begun: start, ready: end });
+    }
+
+    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+        let number = self.source.number(slot) as usize;
+        let times = &mut self.times[number];
+        (times.asked, times.arrival) = (start, arrival);
+        self.moves.get_mut(number).into_iter().for_each(|times| times.start = start);
+    }
+
+    fn queued(&mut self, slot: u32, asked: f64) {
+        self.times[self.source.number(slot) as usize].asked = asked;
+    }
+
+    fn posted(&mut self, slot: u32, time: f64) {
+        let number = self.source.number(slot) as usize;
+        self.moves.get_mut(number).into_iter().for_each(|times| times.posted = time);
+        // In a schedule a receive may come after the message has been taken from the network.
+        let received = &mut self.times[number].received;
+        if time > *received {
+            *received = time;
+        }
+    }
+
+    fn received(&mut self, _rank: u32, slot: u32, received: Received) {
+        let number = self.source.number(slot) as usize;
+        self.times[number].received = received.end;
+        let posted = self.moves.get_mut(number).map(|times| &mut times.posted);
+        posted.filter(|posted| posted.is_nan()).into_iter().for_each(|posted| *posted = received.call);
+    }
+}
