@@ -13,56 +13,30 @@ use super::flights::Flight;
 use super::journal::Journal;
 use super::loggops::sends::Sends;
 use super::loggops::ways::{Costs, Travel};
+use super::named::named;
 use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What a part of the critical path is spent on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Limit {
-    /// The program's own computation.
-    Compute,
-    /// Processor time for messages (`o` of LogGP, the start-up of Dimemas).
-    Overhead,
-    /// The rest that an interface takes between two messages (`g` of LogGP).
-    Gap,
-    /// The part of a message's time in flight that no bandwidth would shorten.
-    Latency,
-    /// The part of a message's time in flight that grows with its size.
-    Bandwidth,
-    /// Waiting of messages for links or buses that others occupy.
-    Contention,
-    /// Collective operations after all have come.
-    Collective,
-    /// Anything else; a complete record leaves nothing here.
-    Other,
-}
-
-impl Limit {
-    /// All of them, in the order in which equal shares are shown.
-    pub const ALL: [Limit; 8] = [
-        Limit::Compute,
-        Limit::Overhead,
-        Limit::Gap,
-        Limit::Latency,
-        Limit::Bandwidth,
-        Limit::Contention,
-        Limit::Collective,
-        Limit::Other,
-    ];
-
-    /// Name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Limit::Compute => "compute",
-            Limit::Overhead => "overhead",
-            Limit::Gap => "gap",
-            Limit::Latency => "latency",
-            Limit::Bandwidth => "bandwidth",
-            Limit::Contention => "contention",
-            Limit::Collective => "collective",
-            Limit::Other => "other",
-        }
+named! {
+    /// What a part of the critical path is spent on.
+    pub enum Limit {
+        /// The program's own computation.
+        Compute = "compute",
+        /// Processor time for messages (`o` of LogGP, the start-up of Dimemas).
+        Overhead = "overhead",
+        /// The rest that an interface takes between two messages (`g` of LogGP).
+        Gap = "gap",
+        /// The part of a message's time in flight that no bandwidth would shorten.
+        Latency = "latency",
+        /// The part of a message's time in flight that grows with its size.
+        Bandwidth = "bandwidth",
+        /// Waiting of messages for links or buses that others occupy.
+        Contention = "contention",
+        /// Collective operations after all have come.
+        Collective = "collective",
+        /// Anything else; a complete record leaves nothing here.
+        Other = "other",
     }
 }
 

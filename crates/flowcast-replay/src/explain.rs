@@ -23,6 +23,7 @@ use super::Engine;
 use super::costs::PathCosts;
 use super::flights::{Columns, Flights, Source};
 use super::journal::{Function, MPI_EVENTS, ops_of_instances};
+use super::named::named;
 use super::outcome::Outcome;
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use crate::walk::Replay;
@@ -30,56 +31,27 @@ use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::Program;
 use flowcast_units::{CollectiveOp, Rank, Time};
 
-/// Why a rank does not compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cost {
-    /// Processor time on messages.
-    Overhead,
-    /// Time that no bandwidth would shorten.
-    Latency,
-    /// Time of the bytes, alone on the network.
-    Bandwidth,
-    /// Time lost to other messages.
-    Conflict,
-    /// A message was not sent yet.
-    LateSender,
-    /// A receiver had not asked yet.
-    LateReceiver,
-    /// Others had not come to a collective yet.
-    CollectiveWait,
-    /// A collective that costs what a formula says.
-    Collective,
-    /// Others had the processor.
-    Processor,
-}
-
-impl Cost {
-    /// All of them, in the order of tables.
-    pub const ALL: [Cost; 9] = [
-        Cost::Overhead,
-        Cost::Latency,
-        Cost::Bandwidth,
-        Cost::Conflict,
-        Cost::LateSender,
-        Cost::LateReceiver,
-        Cost::CollectiveWait,
-        Cost::Collective,
-        Cost::Processor,
-    ];
-
-    /// Name in tables; with `_` for spaces and `_s` behind it the field in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cost::Overhead => "overhead",
-            Cost::Latency => "latency",
-            Cost::Bandwidth => "bandwidth",
-            Cost::Conflict => "conflict",
-            Cost::LateSender => "late sender",
-            Cost::LateReceiver => "late receiver",
-            Cost::CollectiveWait => "collective wait",
-            Cost::Collective => "collective",
-            Cost::Processor => "processor",
-        }
+named! {
+    /// Why a rank does not compute.
+    pub enum Cost {
+        /// Processor time on messages.
+        Overhead = "overhead",
+        /// Time that no bandwidth would shorten.
+        Latency = "latency",
+        /// Time of the bytes, alone on the network.
+        Bandwidth = "bandwidth",
+        /// Time lost to other messages.
+        Conflict = "conflict",
+        /// A message was not sent yet.
+        LateSender = "late sender",
+        /// A receiver had not asked yet.
+        LateReceiver = "late receiver",
+        /// Others had not come to a collective yet.
+        CollectiveWait = "collective wait",
+        /// A collective that costs what a formula says.
+        Collective = "collective",
+        /// Others had the processor.
+        Processor = "processor",
     }
 }
 

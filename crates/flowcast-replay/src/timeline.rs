@@ -1,49 +1,25 @@
 //! What each rank did when, and which message was where: the form in which a replay is drawn and explained.
 
+use super::named::named;
 use flowcast_units::{Bytes, Rank, Time};
 
-/// What a rank is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Activity {
-    /// The program's own computation.
-    Compute,
-    /// Processor time spent on sending or receiving (`o` of LogGP, the start-up latency of Dimemas).
-    Overhead,
-    /// Waiting for a message that has not been sent yet.
-    LateSender,
-    /// Waiting for a message in flight.
-    Transfer,
-    /// Waiting for a receiver that has not asked for the message yet (rendezvous).
-    LateReceiver,
-    /// Waiting for the other ranks of a collective operation.
-    CollectiveWait,
-    /// In a collective operation that all have reached.
-    Collective,
-}
-
-impl Activity {
-    /// All of them, in the order in which legends show them.
-    pub const ALL: [Activity; 7] = [
-        Activity::Compute,
-        Activity::Overhead,
-        Activity::LateSender,
-        Activity::Transfer,
-        Activity::LateReceiver,
-        Activity::CollectiveWait,
-        Activity::Collective,
-    ];
-
-    /// Name in tables and legends.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Activity::Compute => "compute",
-            Activity::Overhead => "overhead",
-            Activity::LateSender => "late sender",
-            Activity::Transfer => "transfer",
-            Activity::LateReceiver => "late receiver",
-            Activity::CollectiveWait => "collective wait",
-            Activity::Collective => "collective",
-        }
+named! {
+    /// What a rank is doing.
+    pub enum Activity {
+        /// The program's own computation.
+        Compute = "compute",
+        /// Processor time spent on sending or receiving (`o` of LogGP, the start-up latency of Dimemas).
+        Overhead = "overhead",
+        /// Waiting for a message that has not been sent yet.
+        LateSender = "late sender",
+        /// Waiting for a message in flight.
+        Transfer = "transfer",
+        /// Waiting for a receiver that has not asked for the message yet (rendezvous).
+        LateReceiver = "late receiver",
+        /// Waiting for the other ranks of a collective operation.
+        CollectiveWait = "collective wait",
+        /// In a collective operation that all have reached.
+        Collective = "collective",
     }
 }
 

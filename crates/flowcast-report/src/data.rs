@@ -1,7 +1,7 @@
 //! The page's data as JSON (`flowcast/report/1`), small enough to embed.
 //!
-//! Times are whole nanoseconds. A rank is a string of activity codes, one digit for each stretch, beside the list of
-//! the stretches' durations; digit 7 is idle. Messages are four columns: an index into `kinds` (source, destination,
+//! Times are whole nanoseconds. A rank is a string of activity codes, one digit for each interval, beside the list of
+//! the intervals' durations; digit 7 is idle. Messages are four columns: an index into `kinds` (source, destination,
 //! bytes, tag), the time of sending as the difference to the message before, the time from sending to arrival, and
 //! the time from arrival to the return of the receiver's call.
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::thin::{self, MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS, Stretch};
+use super::thin::{self, Interval, MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS};
 use super::{NetworkView, Page};
 use flowcast_replay::critical_path::{Limit, Step};
 use flowcast_replay::timeline::{Activity, MessageSpan, Timeline};
@@ -107,13 +107,13 @@ struct LeftOut {
 
 fn network_data(network: &NetworkView) -> NetworkData<'_> {
     let timeline = &network.timeline;
-    let all: Vec<_> = timeline.ranks.iter().map(|rank| thin::stretches(rank)).collect();
+    let all: Vec<_> = timeline.ranks.iter().map(|rank| thin::intervals(rank)).collect();
     let (ranks, joined_below_ns) = thin::join_short(&all, MAX_SEGMENTS);
     let kept = thin::longest_messages(timeline, MAX_MESSAGES);
     let (kinds, messages) = message_data(&kept);
     let steps = network.limits.path.as_slice();
     let drawn = if steps.len() > MAX_STEPS { &[] } else { steps };
-    let count = |ranks: &[Vec<Stretch>]| ranks.iter().map(Vec::len).sum();
+    let count = |ranks: &[Vec<Interval>]| ranks.iter().map(Vec::len).sum();
     NetworkData {
         name: &network.name,
         title: &network.title,
@@ -135,10 +135,10 @@ fn network_data(network: &NetworkView) -> NetworkData<'_> {
     }
 }
 
-fn rank_data(stretches: &[Stretch]) -> RankData {
+fn rank_data(intervals: &[Interval]) -> RankData {
     RankData {
-        codes: stretches.iter().map(|stretch| char::from(b'0' + stretch.code)).collect(),
-        nanos: stretches.iter().map(|stretch| stretch.nanos).collect(),
+        codes: intervals.iter().map(|interval| char::from(b'0' + interval.code)).collect(),
+        nanos: intervals.iter().map(|interval| interval.nanos).collect(),
     }
 }
 

@@ -155,7 +155,8 @@ fn number_and_unit(time: Time) -> (String, String) {
     (number.to_owned(), unit.replace("us", "µs"))
 }
 
-fn escape(text: &str) -> String {
+/// Text for HTML and SVG.
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

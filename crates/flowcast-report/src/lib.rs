@@ -1,9 +1,24 @@
-//! What people look at: one self-contained HTML page of a trace replayed on one or more networks.
+//! What people look at: one self-contained HTML page of a trace replayed on one or more networks, drawings of patterns,
+//! pages of validations, and the files of other programs ([`export`]).
 //!
 //! [`Page::to_html`] turns plain results into a page that loads nothing from anywhere: styles, program and data stand
 //! in the one file. Equal input gives equal bytes; a date comes in through the provenance or not at all. Headline,
 //! table and bars are plain HTML and need no script; the script draws timelines and messages from a JSON block
 //! (`flowcast/report/1`, see `docs/report.md`).
+//!
+//! ```
+//! use flowcast_replay::outcome::{Outcome, RankOutcome};
+//! use flowcast_report::{NetworkView, Page};
+//! use flowcast_units::{Rank, Time};
+//!
+//! // What `NetworkView::of` makes of a replay; here of two ranks and without a timeline.
+//! let end = |end| RankOutcome { end: Time::from_micros(end), ..RankOutcome::default() };
+//! let outcome = Outcome { ranks: vec![end(800.0), end(1600.0)], ..Outcome::default() };
+//! let view = NetworkView { name: "gige-tcp".into(), outcome, ..NetworkView::default() };
+//! assert_eq!(view.slowest_rank(), Some(Rank(1)));
+//! let page = Page { title: "A pair".into(), networks: vec![view], ..Page::default() };
+//! assert!(page.to_html().contains("1.600<span> ms</span>"));
+//! ```
 
 mod data;
 pub mod export;

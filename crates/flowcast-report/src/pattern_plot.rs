@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::html::escape;
 use flowcast_flows::concurrent::Prediction;
 use flowcast_units::{Rounded, Time};
 
@@ -24,7 +25,7 @@ pub fn svg(prediction: &Prediction, title: &str) -> String {
          height=\"{height:.0}\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#222\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
          <text x=\"16\" y=\"26\" font-size=\"16\" font-weight=\"600\">{}</text>\n",
-        escaped(title)
+        escape(title)
     );
     draw_legend(&mut out);
     draw_axis(&mut out, &scale, height);
@@ -40,7 +41,7 @@ pub fn html(prediction: &Prediction, title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
          <body style=\"margin:24px\">\n{}</body>\n</html>\n",
-        escaped(title),
+        escape(title),
         svg(prediction, title)
     )
 }
@@ -91,7 +92,7 @@ fn draw_flow(out: &mut String, prediction: &Prediction, scale: &Scale, index: us
             flow.id,
             Rounded(interval.from),
             Rounded(interval.to),
-            escaped(&prediction.reason(interval.limit)),
+            escape(&prediction.reason(interval.limit)),
         );
     }
     let (from, to) = (scale.x(flow.start), scale.x(flow.start + predicted.alone));
@@ -121,7 +122,7 @@ fn draw_axis(out: &mut String, scale: &Scale, height: f64) {
 
 fn draw_legend(out: &mut String) {
     let left = LEFT;
-    let _ = writeln!(out, "<text x=\"16\" y=\"53\">share of its lone rate</text>");
+    let _ = writeln!(out, "<text x=\"16\" y=\"53\">share of its uncontended rate</text>");
     for step in 1..=10 {
         let share = f64::from(step) / 10.0;
         let (x, height) = (left + 20.0 * f64::from(step), 14.0 * share);
@@ -172,8 +173,4 @@ fn tick_text(time: Time) -> String {
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
     let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
     format!("{number} {unit}")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -2,7 +2,7 @@
 //!
 //! Segments are never dropped: runs of neighbours that are each shorter than some duration are joined, and a joined
 //! run is shown as the activity that holds most of its time. The duration is the smallest power of two of nanoseconds
-//! that brings the network under [`MAX_SEGMENTS`]. Of the messages the ones longest under way stay. Totals, the
+//! that brings the network under [`MAX_SEGMENTS`]. Of the messages the ones longest in flight stay. Totals, the
 //! matrix and the histogram are always taken from everything.
 
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use flowcast_replay::timeline::{MessageSpan, Segment, Timeline};
 /// Segments drawn for one network; beyond it short neighbours are joined.
 pub const MAX_SEGMENTS: usize = 500_000;
 
-/// Messages drawn for one network; beyond it the longest under way stay.
+/// Messages drawn for one network; beyond it the longest in flight stay.
 pub const MAX_MESSAGES: usize = 200_000;
 
 /// Steps of the critical path drawn for one network; beyond it the path is left out.
@@ -21,31 +21,31 @@ pub const MAX_STEPS: usize = 200_000;
 /// What a rank does when no segment says so: one more than the codes of `Activity::ALL`.
 pub const IDLE: u8 = 7;
 
-/// A stretch of whole nanoseconds.
+/// An interval of whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Interval {
     pub nanos: u64,
     pub code: u8,
 }
 
-/// A rank's time from 0 on without holes, in stretches that are never empty.
-pub fn stretches(segments: &[Segment]) -> Vec<Stretch> {
+/// A rank's time from 0 on without holes, in intervals that are never empty.
+pub fn intervals(segments: &[Segment]) -> Vec<Interval> {
     let mut found = Vec::with_capacity(segments.len());
     let mut reached = 0;
     for segment in segments {
         let (start, end) = (whole_nanos(segment.start.as_nanos()), whole_nanos(segment.end.as_nanos()));
-        push(&mut found, Stretch { nanos: start.saturating_sub(reached), code: IDLE });
+        push(&mut found, Interval { nanos: start.saturating_sub(reached), code: IDLE });
         reached = reached.max(start);
-        push(&mut found, Stretch { nanos: end.saturating_sub(reached), code: segment.activity as u8 });
+        push(&mut found, Interval { nanos: end.saturating_sub(reached), code: segment.activity as u8 });
         reached = reached.max(end);
     }
     found
 }
 
-/// Joins short neighbours until at most `limit` stretches are left (or one for each rank), and says below which
+/// Joins short neighbours until at most `limit` intervals are left (or one for each rank), and says below which
 /// duration in nanoseconds that was done.
-pub fn join_short(ranks: &[Vec<Stretch>], limit: usize) -> (Vec<Vec<Stretch>>, Option<u64>) {
-    let total = |ranks: &[Vec<Stretch>]| ranks.iter().map(Vec::len).sum::<usize>();
+pub fn join_short(ranks: &[Vec<Interval>], limit: usize) -> (Vec<Vec<Interval>>, Option<u64>) {
+    let total = |ranks: &[Vec<Interval>]| ranks.iter().map(Vec::len).sum::<usize>();
     if total(ranks) <= limit {
         return (ranks.to_vec(), None);
     }
@@ -63,8 +63,8 @@ pub fn join_short(ranks: &[Vec<Stretch>], limit: usize) -> (Vec<Vec<Stretch>>, O
 pub fn longest_messages(timeline: &Timeline, limit: usize) -> Vec<MessageSpan> {
     let mut order: Vec<usize> = (0..timeline.messages.len()).collect();
     if order.len() > limit {
-        let under_way = |&i: &usize| timeline.messages[i].received - timeline.messages[i].sent;
-        order.sort_by_key(|i| (Reverse(under_way(i)), *i));
+        let in_flight = |&i: &usize| timeline.messages[i].received - timeline.messages[i].sent;
+        order.sort_by_key(|i| (Reverse(in_flight(i)), *i));
         order.truncate(limit);
     }
     let mut kept: Vec<MessageSpan> = order.into_iter().map(|i| timeline.messages[i]).collect();
@@ -77,22 +77,22 @@ pub fn whole_nanos(nanos: f64) -> u64 {
     nanos.round() as u64
 }
 
-fn push(found: &mut Vec<Stretch>, stretch: Stretch) {
-    if stretch.nanos > 0 {
-        found.push(stretch);
+fn push(found: &mut Vec<Interval>, interval: Interval) {
+    if interval.nanos > 0 {
+        found.push(interval);
     }
 }
 
-fn join_rank(stretches: &[Stretch], below: u64) -> Vec<Stretch> {
+fn join_rank(intervals: &[Interval], below: u64) -> Vec<Interval> {
     let mut joined = Vec::new();
     let mut run = Run::default();
-    for stretch in stretches {
-        if stretch.nanos >= below {
+    for interval in intervals {
+        if interval.nanos >= below {
             run.finish(&mut joined);
-            joined.push(*stretch);
+            joined.push(*interval);
             continue;
         }
-        run.held[stretch.code as usize] += stretch.nanos;
+        run.held[interval.code as usize] += interval.nanos;
         if run.nanos() >= below {
             run.finish(&mut joined);
         }
@@ -112,10 +112,10 @@ impl Run {
         self.held.iter().sum()
     }
 
-    fn finish(&mut self, joined: &mut Vec<Stretch>) {
+    fn finish(&mut self, joined: &mut Vec<Interval>) {
         let most = (0..=IDLE).max_by_key(|code| (self.held[*code as usize], Reverse(*code)));
         let code = most.expect("there are eight codes");
-        push(joined, Stretch { nanos: self.nanos(), code });
+        push(joined, Interval { nanos: self.nanos(), code });
         *self = Run::default();
     }
 }
@@ -138,33 +138,34 @@ mod tests {
             segment(3.0, 3.0, Activity::Overhead),
             segment(5.0, 6.4, Activity::Transfer),
         ];
-        let expected = [Stretch { nanos: 3, code: 0 }, Stretch { nanos: 2, code: IDLE }, Stretch { nanos: 1, code: 3 }];
-        assert_eq!(stretches(&rank), expected);
+        let expected =
+            [Interval { nanos: 3, code: 0 }, Interval { nanos: 2, code: IDLE }, Interval { nanos: 1, code: 3 }];
+        assert_eq!(intervals(&rank), expected);
     }
 
     #[test]
     fn rounding_does_not_add_up() {
         let rank: Vec<_> =
             (0..1000).map(|i| segment(f64::from(i) * 1.4, f64::from(i + 1) * 1.4, Activity::Compute)).collect();
-        assert_eq!(stretches(&rank).iter().map(|s| s.nanos).sum::<u64>(), 1400);
+        assert_eq!(intervals(&rank).iter().map(|s| s.nanos).sum::<u64>(), 1400);
     }
 
     #[test]
     fn a_joined_run_shows_the_activity_that_holds_most_of_it() {
         let rank = vec![
-            Stretch { nanos: 100, code: 0 },
-            Stretch { nanos: 1, code: 1 },
-            Stretch { nanos: 2, code: 3 },
-            Stretch { nanos: 100, code: 0 },
+            Interval { nanos: 100, code: 0 },
+            Interval { nanos: 1, code: 1 },
+            Interval { nanos: 2, code: 3 },
+            Interval { nanos: 100, code: 0 },
         ];
         let (joined, below) = join_short(&[rank], 3);
         assert_eq!(below, Some(4));
-        assert_eq!(joined[0][1], Stretch { nanos: 3, code: 3 });
+        assert_eq!(joined[0][1], Interval { nanos: 3, code: 3 });
         assert_eq!(joined[0].len(), 3);
     }
 
     #[test]
-    fn the_messages_longest_under_way_stay_and_are_in_order() {
+    fn the_messages_longest_in_flight_stay_and_are_in_order() {
         let message = |sent: f64, received: f64| MessageSpan {
             src: Rank(0),
             dst: Rank(1),
@@ -186,8 +187,8 @@ mod tests {
             durations in prop::collection::vec((1u64..1000, 0u8..8), 1..400),
             limit in 1usize..400,
         ) {
-            let rank: Vec<_> = durations.iter().map(|(nanos, code)| Stretch { nanos: *nanos, code: *code }).collect();
-            let time = |rank: &[Stretch]| rank.iter().map(|s| s.nanos).sum::<u64>();
+            let rank: Vec<_> = durations.iter().map(|(nanos, code)| Interval { nanos: *nanos, code: *code }).collect();
+            let time = |rank: &[Interval]| rank.iter().map(|s| s.nanos).sum::<u64>();
             let (joined, _) = join_short(std::slice::from_ref(&rank), limit);
             prop_assert_eq!(time(&joined[0]), time(&rank));
             prop_assert!(joined[0].len() <= limit);

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::{Replayed, nanos, slice_name};
+use super::{Replayed, nanos, pid, slice_name, tid};
 use flowcast_replay::journal::{MessageTimes, Slice};
 use flowcast_units::{Node, Rank};
 
@@ -56,13 +56,8 @@ struct Thread {
 
 impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"pid\":{},\"tid\":{}", pid(self.node), u64::from(self.rank.0) + 1)
+        write!(f, "\"pid\":{},\"tid\":{}", pid(self.node), tid(self.rank))
     }
-}
-
-/// Numbers begin at 1: process and thread 0 are the idle ones of an operating system.
-fn pid(node: Node) -> u64 {
-    u64::from(node.0) + 1
 }
 
 /// Nanoseconds as microseconds.
@@ -75,10 +70,7 @@ impl fmt::Display for Micros {
 }
 
 fn write_names(replayed: Replayed<'_>, list: &mut List<'_>) -> io::Result<()> {
-    let mut nodes: Vec<Node> = replayed.ranks().map(|rank| replayed.placement.node(rank)).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    for node in nodes {
+    for node in replayed.nodes() {
         list.item(format_args!(
             r#"{{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":"node {node}"}}}}"#,
             pid(node)

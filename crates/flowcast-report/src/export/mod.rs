@@ -9,12 +9,14 @@ pub mod parquet;
 pub mod perfetto;
 pub mod tables;
 
+use std::collections::BTreeSet;
+
 use flowcast_replay::journal::{Journal, Slice};
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
 use flowcast_replay::timeline::Activity;
 use flowcast_trace::TraceRef;
-use flowcast_units::{Rank, Time};
+use flowcast_units::{Node, Rank, Time};
 
 /// A replay, to be written.
 #[derive(Clone, Copy)]
@@ -33,6 +35,21 @@ impl Replayed<'_> {
     fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..self.trace.ranks() as u32).map(Rank)
     }
+
+    /// The nodes on which ranks ran, each once.
+    fn nodes(&self) -> BTreeSet<Node> {
+        self.ranks().map(|rank| self.placement.node(rank)).collect()
+    }
+}
+
+/// A node's process. Numbers begin at 1: process and thread 0 are the idle ones of an operating system.
+fn pid(node: Node) -> u64 {
+    u64::from(node.0) + 1
+}
+
+/// A rank's thread.
+fn tid(rank: Rank) -> u64 {
+    u64::from(rank.0) + 1
 }
 
 /// Whole nanoseconds.

@@ -1,4 +1,5 @@
-//! Perfetto's own form: a sequence of protobuf messages, written field by field.
+//! Perfetto's own format: a sequence of protobuf messages, written field by field. Declaring the seven messages for a
+//! protobuf crate would take as many lines as writing them.
 //!
 //! ```text
 //! Trace           1: TracePacket, repeated
@@ -13,7 +14,7 @@
 
 use std::io::{self, Write};
 
-use super::{Replayed, nanos, slice_name};
+use super::{Replayed, nanos, pid, slice_name, tid};
 use flowcast_replay::journal::MessageTimes;
 use flowcast_units::{Node, Rank, Time};
 
@@ -22,10 +23,7 @@ use flowcast_units::{Node, Rank, Time};
 /// # Errors
 /// Those of `out`.
 pub fn pftrace(replayed: Replayed<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut nodes: Vec<Node> = replayed.ranks().map(|rank| replayed.placement.node(rank)).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    for node in nodes {
+    for node in replayed.nodes() {
         write_packet(out, |packet| packet.message(60, |track| describe_node(track, node)))?;
     }
     for rank in replayed.ranks() {
@@ -48,7 +46,7 @@ fn describe_rank(track: &mut Message, rank: Rank, node: Node) {
     track.varint(5, node_track(node));
     track.message(4, |thread| {
         thread.varint(1, pid(node));
-        thread.varint(2, u64::from(rank.0) + 1);
+        thread.varint(2, tid(rank));
         thread.text(5, &format!("rank {rank}"));
     });
 }
@@ -110,11 +108,6 @@ fn write_packet(out: &mut dyn Write, fill: impl FnOnce(&mut Message)) -> io::Res
         fill(packet);
     });
     out.write_all(&trace.bytes)
-}
-
-/// Numbers of processes begin at 1; the number 0 is the idle process of an operating system.
-fn pid(node: Node) -> u64 {
-    u64::from(node.0) + 1
 }
 
 fn node_track(node: Node) -> u64 {

@@ -1,12 +1,11 @@
 //! A program's validation as one HTML page that loads nothing from anywhere.
 
-use std::fmt::Write;
-
 use super::app::{AppValidation, Fared, Quantity, Row};
-use super::page::{begun, escaped, percent, push_provenance, signed};
+use super::page::{head, key, percent, provenance, signed, table};
 use super::plot;
+use crate::html::escape;
 use flowcast_model::stats::StatsError;
-use flowcast_units::Rounded;
+use flowcast_units::{Rounded, Time};
 
 /// More bars than this are not told apart.
 const MOST_GROUPS: usize = 40;
@@ -17,15 +16,13 @@ const MOST_GROUPS: usize = 40;
 /// No run.
 pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
     let (rows, fared) = (validation.rows()?, validation.fared()?);
-    let mut out = begun(&validation.title);
-    let _ = writeln!(
-        out,
-        "<p>{} runs, {} ranks. Errors are (predicted - measured) / measured; intervals are 95 %.</p>",
-        validation.runs.len(),
-        validation.worked.len()
+    let (runs, ranks) = (validation.runs.len(), validation.worked.len());
+    let mut out = head(&validation.title);
+    out += &format!(
+        "<p>{runs} runs, {ranks} ranks. Errors are (predicted - measured) / measured; intervals are 95 %.</p>\n"
     );
-    push_fared(&mut out, validation, &fared);
-    push_chart(&mut out, validation, &rows);
+    out += &predictors(validation, &fared);
+    out += &chart(validation, &rows);
     for (quantity, heading) in [
         (Quantity::Total, "The whole run"),
         (Quantity::Region, "Regions, on the rank that was longest in each"),
@@ -34,72 +31,51 @@ pub fn app_html(validation: &AppValidation) -> Result<String, StatsError> {
     ] {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.quantity == quantity).collect();
         if !rows.is_empty() {
-            let _ = writeln!(out, "<h2>{heading}</h2>");
-            push_rows(&mut out, &validation.predictors, &rows);
+            out += &format!("<h2>{heading}</h2>\n{}", quantities(&validation.predictors, &rows));
         }
     }
-    push_provenance(&mut out, &validation.provenance);
+    out += &provenance(&validation.provenance);
     Ok(out + "</html>\n")
 }
 
-fn push_fared(out: &mut String, validation: &AppValidation, fared: &[Fared]) {
-    out.push_str(
-        "<table><tr><th>prediction</th><th>total</th><th>communication</th><th>regions</th><th>within 10 %</th>\
-         <th>mean absolute</th><th>worst region</th></tr>\n",
-    );
-    for (at, (name, fared)) in validation.predictors.iter().zip(fared).enumerate() {
-        let _ = write!(
-            out,
-            "<tr><td><span class=\"key\" style=\"background:{}\"></span>{}</td><td>{}</td><td>{}</td>",
-            plot::colour(at),
-            escaped(name),
-            signed(fared.total),
-            signed(fared.communication)
-        );
-        match &fared.regions {
-            Some(regions) => {
-                let _ = writeln!(
-                    out,
-                    "<td>{}</td><td>{}</td><td>{}</td><td>{} ({})</td></tr>",
-                    regions.count,
-                    percent(regions.within_ten_percent),
-                    percent(regions.mean_absolute),
-                    signed(regions.worst.1),
-                    escaped(&regions.worst.0)
-                );
-            }
-            None => out.push_str("<td>0</td><td></td><td></td><td></td></tr>\n"),
-        }
-    }
-    out.push_str("</table>\n");
+fn predictors(validation: &AppValidation, fared: &[Fared]) -> String {
+    let head = ["prediction", "total", "communication", "regions", "within 10 %", "mean absolute", "worst region"];
+    let row = |(at, (name, fared)): (usize, (&String, &Fared))| {
+        let regions =
+            fared.regions.as_ref().map_or(["0".into(), String::new(), String::new(), String::new()], |regions| {
+                let (worst, error) = &regions.worst;
+                let worst = format!("{} ({})", signed(*error), escape(worst));
+                [regions.count.to_string(), percent(regions.within_ten_percent), percent(regions.mean_absolute), worst]
+            });
+        [key(at, name), signed(fared.total), signed(fared.communication)].into_iter().chain(regions).collect()
+    };
+    table(&head, validation.predictors.iter().zip(fared).enumerate().map(row))
 }
 
-fn push_chart(out: &mut String, validation: &AppValidation, rows: &[Row]) {
+fn chart(validation: &AppValidation, rows: &[Row]) -> String {
     let shown = rows.iter().filter(|row| matches!(row.quantity, Quantity::Total | Quantity::Region));
     let groups: Vec<(String, Vec<f64>)> =
         shown.filter_map(|row| Some((row.name.clone(), row.errors.clone()?))).collect();
-    for part in groups.chunks(MOST_GROUPS) {
-        out.push_str(&plot::error_bars("Errors", part, &validation.predictors));
-    }
+    let parts = groups.chunks(MOST_GROUPS);
+    parts.map(|part| plot::error_bars("Errors", part, &validation.predictors)).collect()
 }
 
-fn push_rows(out: &mut String, predictors: &[String], rows: &[&Row]) {
-    out.push_str("<table><tr><th></th><th>measured</th><th>interval</th>");
-    predictors.iter().for_each(|name| out.push_str(&format!("<th colspan=\"2\">{}</th>", escaped(name))));
-    out.push_str("</tr>\n");
-    for row in rows {
-        let interval =
-            row.interval.map_or(String::new(), |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)));
-        let _ = write!(out, "<tr><td>{}</td><td>{}</td><td>{interval}</td>", escaped(&row.name), Rounded(row.measured));
-        for (at, predicted) in row.predicted.iter().enumerate() {
-            let error = row.errors.as_ref().map_or(String::new(), |errors| signed(errors[at]));
-            let range = row.ranges[at]
-                .map_or(String::new(), |(low, high)| format!(" title=\"{} .. {}\"", Rounded(low), Rounded(high)));
-            let _ = write!(out, "<td{range}>{}</td><td>{error}</td>", Rounded(*predicted));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</table>\n");
+fn quantities(predictors: &[String], rows: &[&Row]) -> String {
+    let names = predictors.iter().flat_map(|name| [escape(name), "error".to_owned()]);
+    let head: Vec<String> = ["", "measured", "interval"].map(str::to_owned).into_iter().chain(names).collect();
+    let range = |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high));
+    let row = |row: &&Row| {
+        let prediction = |(at, predicted): (usize, &Time)| {
+            let time = match row.ranges[at] {
+                Some(times) => format!("<span title=\"{}\">{}</span>", range(times), Rounded(*predicted)),
+                None => Rounded(*predicted).to_string(),
+            };
+            [time, row.errors.as_ref().map_or(String::new(), |errors| signed(errors[at]))]
+        };
+        let first = [escape(&row.name), Rounded(row.measured).to_string(), row.interval.map_or(String::new(), range)];
+        first.into_iter().chain(row.predicted.iter().enumerate().flat_map(prediction)).collect()
+    };
+    table(&head, rows.iter().map(row))
 }
 
 #[cfg(test)]

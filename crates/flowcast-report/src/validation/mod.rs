@@ -135,8 +135,8 @@ impl Validation {
     }
 
     fn errors_of(&self, model: usize) -> Result<ModelErrors, StatsError> {
-        let mut sum = ErrorSum::default();
-        let mut by_configuration: Vec<(String, usize, ErrorSum)> = Vec::new();
+        let mut all = Vec::new();
+        let mut by_configuration: Vec<(String, usize, Vec<f64>)> = Vec::new();
         let (mut means, mut globals, mut bests, mut worsts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for case in &self.cases {
             let (predicted, measured) = (seconds(&case.predicted[model]), case.medians()?);
@@ -153,23 +153,23 @@ impl Validation {
             worsts.push(flow(summary.worst));
             let known = by_configuration.iter().position(|(name, ..)| *name == case.configuration);
             let at = known.unwrap_or_else(|| {
-                by_configuration.push((case.configuration.clone(), 0, ErrorSum::default()));
+                by_configuration.push((case.configuration.clone(), 0, Vec::new()));
                 by_configuration.len() - 1
             });
             by_configuration[at].1 += 1;
-            by_configuration[at].2.add(&signed);
-            sum.add(&signed);
+            by_configuration[at].2.extend_from_slice(&signed);
+            all.extend(signed);
         }
         let none = StatsError::TooFew { statistic: "errors of a model", found: 0, expected: 1 };
         Ok(ModelErrors {
-            mean_absolute: sum.mean_absolute(),
+            mean_absolute: mean_absolute(&all),
             mean_range: range(&means),
             global_range: range(&globals),
             best: bests.into_iter().min_by(|a, b| a.error.total_cmp(&b.error)).ok_or(none.clone())?,
             worst: worsts.into_iter().max_by(|a, b| a.error.total_cmp(&b.error)).ok_or(none)?,
-            signed_range: range(&sum.signed),
+            signed_range: range(&all),
             by_configuration: by_configuration.into_iter().map(ConfigurationErrors::from).collect(),
-            signed: sum.signed,
+            signed: all,
             coverage: self.coverage_of(model),
         })
     }
@@ -193,38 +193,25 @@ impl ModelErrors {
     }
 }
 
-impl From<(String, usize, ErrorSum)> for ConfigurationErrors {
-    fn from((configuration, patterns, sum): (String, usize, ErrorSum)) -> ConfigurationErrors {
+impl From<(String, usize, Vec<f64>)> for ConfigurationErrors {
+    fn from((configuration, patterns, signed): (String, usize, Vec<f64>)) -> ConfigurationErrors {
         ConfigurationErrors {
             configuration,
             patterns,
-            flows: sum.signed.len(),
-            mean_absolute: sum.mean_absolute(),
-            signed_range: range(&sum.signed),
+            flows: signed.len(),
+            mean_absolute: mean_absolute(&signed),
+            signed_range: range(&signed),
         }
     }
 }
 
-#[derive(Default)]
-struct ErrorSum {
-    signed: Vec<f64>,
-}
-
-impl ErrorSum {
-    fn add(&mut self, signed: &[f64]) {
-        self.signed.extend_from_slice(signed);
-    }
-
-    fn mean_absolute(&self) -> f64 {
-        self.signed.iter().map(|error| error.abs()).sum::<f64>() / self.signed.len().max(1) as f64
-    }
+fn mean_absolute(signed: &[f64]) -> f64 {
+    signed.iter().map(|error| error.abs()).sum::<f64>() / signed.len().max(1) as f64
 }
 
 fn range(values: &[f64]) -> (f64, f64) {
-    let (low, high) = values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
-    (low, high)
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    values.iter().fold(ends, |(low, high), value| (low.min(*value), high.max(*value)))
 }
 
 fn seconds(times: &[Time]) -> Vec<f64> {

@@ -1,132 +1,121 @@
 //! A validation as one HTML page that loads nothing from anywhere.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use super::{ModelErrors, Validation, plot};
+use super::{ConfigurationErrors, FlowError, ModelErrors, Validation, plot};
+use crate::html::escape;
 
-/// Drawings of more patterns than this would make a page that no browser likes; the histograms show all of them.
+/// Drawings of more patterns than this slow browsers down; the histograms show all of them.
 const MOST_DRAWINGS: usize = 24;
 
 const STYLE: &str = "body{margin:24px auto;max-width:1040px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
 table{border-collapse:collapse;margin:12px 0}th,td{padding:3px 12px;text-align:right;border-bottom:1px solid #ddd}\
 th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}.key{display:inline-block;width:10px;\
-height:10px;border-radius:5px;margin-right:6px}";
+height:10px;border-radius:5px;margin-right:6px}.text{display:block;text-align:left;white-space:pre-wrap}";
 
 /// The page.
 pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
-    let mut out = begun(&validation.title);
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
-    let _ = writeln!(
-        out,
-        "<p>{} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>",
-        validation.cases.len()
-    );
-    push_models(&mut out, validation, errors);
-    push_configurations(&mut out, validation, errors);
-    push_drawings(&mut out, validation, errors);
-    push_provenance(&mut out, &validation.provenance);
-    out + "</html>\n"
+    let patterns = validation.cases.len();
+    [
+        head(&validation.title),
+        format!("<p>{patterns} patterns, {flows} flows. Errors are (predicted - measured) / measured.</p>\n"),
+        models(validation, errors),
+        configurations(validation, errors),
+        drawings(validation, errors),
+        provenance(&validation.provenance),
+        "</html>\n".to_owned(),
+    ]
+    .concat()
 }
 
 /// The page down to its heading.
-pub(super) fn begun(title: &str) -> String {
-    let title = escaped(title);
+pub(super) fn head(title: &str) -> String {
+    let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
          <h1>{title}</h1>\n"
     )
 }
 
-fn push_models(out: &mut String, validation: &Validation, errors: &[ModelErrors]) {
-    out.push_str(
-        "<table><tr><th>model</th><th>mean absolute</th><th>of a pattern, min / max</th><th>global, min / max</th>\
-         <th>best flow</th><th>worst flow</th><th>signed</th><th>runs inside 90 %</th></tr>\n",
-    );
-    for (model, (name, errors)) in validation.models.iter().zip(errors).enumerate() {
-        let _ = writeln!(
-            out,
-            "<tr><td><span class=\"key\" style=\"background:{}\"></span>{}</td><td>{}</td><td>{} / {}</td>\
-             <td>{} / {}</td><td>{} ({}, flow {})</td><td>{} ({}, flow {})</td><td>{} .. {}</td><td>{}</td></tr>",
-            plot::colour(model),
-            escaped(name),
+/// A table; cells are HTML.
+pub(super) fn table<S: AsRef<str>>(head: &[S], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let head: String = head.iter().map(|cell| format!("<th>{}</th>", cell.as_ref())).collect();
+    let row = |cells: Vec<String>| cells.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
+    let rows: String = rows.into_iter().map(|cells| format!("<tr>{}</tr>\n", row(cells))).collect();
+    format!("<table><tr>{head}</tr>\n{rows}</table>\n")
+}
+
+/// A name behind a spot of the colour in which drawings show it.
+pub(super) fn key(number: usize, name: &str) -> String {
+    format!("<span class=\"key\" style=\"background:{}\"></span>{}", plot::colour(number), escape(name))
+}
+
+fn models(validation: &Validation, errors: &[ModelErrors]) -> String {
+    let head = [
+        "model",
+        "mean absolute",
+        "of a pattern, min / max",
+        "global, min / max",
+        "best flow",
+        "worst flow",
+        "signed",
+        "runs inside 90 %",
+    ];
+    let range = |(low, high)| format!("{} / {}", percent(low), percent(high));
+    let flow = |of: &FlowError| format!("{} ({}, flow {})", percent(of.error), escape(&of.case), of.flow);
+    let row = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
+        vec![
+            key(model, name),
             percent(errors.mean_absolute),
-            percent(errors.mean_range.0),
-            percent(errors.mean_range.1),
-            percent(errors.global_range.0),
-            percent(errors.global_range.1),
-            percent(errors.best.error),
-            escaped(&errors.best.case),
-            errors.best.flow,
-            percent(errors.worst.error),
-            escaped(&errors.worst.case),
-            errors.worst.flow,
-            signed(errors.signed_range.0),
-            signed(errors.signed_range.1),
+            range(errors.mean_range),
+            range(errors.global_range),
+            flow(&errors.best),
+            flow(&errors.worst),
+            signed_range(errors.signed_range),
             errors.coverage.map_or_else(|| "-".into(), |of| format!("{} of {}", percent(of.share()), of.repetitions)),
-        );
-    }
-    out.push_str("</table>\n");
+        ]
+    };
+    table(&head, validation.models.iter().zip(errors).enumerate().map(row))
 }
 
-fn push_configurations(out: &mut String, validation: &Validation, errors: &[ModelErrors]) {
-    let Some(first) = errors.first() else { return };
-    out.push_str("<h2>Mean absolute error by configuration</h2>\n<table><tr><th>configuration</th><th>patterns</th><th>flows</th>");
-    validation.models.iter().for_each(|name| out.push_str(&format!("<th>{}</th>", escaped(name))));
-    out.push_str("</tr>\n");
-    for (at, configuration) in first.by_configuration.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td>",
-            escaped(&configuration.configuration),
-            configuration.patterns,
-            configuration.flows
-        );
-        errors.iter().for_each(|model| {
-            let of_model = &model.by_configuration[at];
-            let (low, high) = of_model.signed_range;
-            let _ = write!(
-                out,
-                "<td title=\"{} .. {}\">{}</td>",
-                signed(low),
-                signed(high),
-                percent(of_model.mean_absolute)
-            );
-        });
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</table>\n");
+fn configurations(validation: &Validation, errors: &[ModelErrors]) -> String {
+    let Some(first) = errors.first() else { return String::new() };
+    let names = validation.models.iter().map(|name| escape(name));
+    let head: Vec<String> =
+        ["configuration", "patterns", "flows"].map(str::to_owned).into_iter().chain(names).collect();
+    let row = |(at, of): (usize, &ConfigurationErrors)| {
+        let model = |errors: &ModelErrors| {
+            let ConfigurationErrors { signed_range: range, mean_absolute, .. } = errors.by_configuration[at];
+            format!("<span title=\"{}\">{}</span>", signed_range(range), percent(mean_absolute))
+        };
+        let first = [escape(&of.configuration), of.patterns.to_string(), of.flows.to_string()];
+        first.into_iter().chain(errors.iter().map(model)).collect()
+    };
+    let heading = "<h2>Mean absolute error by configuration</h2>\n";
+    heading.to_owned() + &table(&head, first.by_configuration.iter().enumerate().map(row))
 }
 
-fn push_drawings(out: &mut String, validation: &Validation, errors: &[ModelErrors]) {
+fn drawings(validation: &Validation, errors: &[ModelErrors]) -> String {
     let widest = errors.iter().flat_map(|errors| [errors.signed_range.0.abs(), errors.signed_range.1.abs()]);
     let half_range = ((widest.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
-    out.push_str("<h2>Errors of all flows</h2>\n");
+    let mut out = "<h2>Errors of all flows</h2>\n".to_owned();
     for (model, (name, errors)) in validation.models.iter().zip(errors).enumerate() {
-        out.push_str(&plot::histogram(name, errors, half_range, plot::colour(model)));
+        out += &plot::histogram(name, errors, half_range, plot::colour(model));
     }
-    out.push_str(
-        "<h2>Durations</h2>\n<p>Black: groups of measured durations with their median. Circles: predictions.</p>\n",
-    );
-    for case in validation.cases.iter().take(MOST_DRAWINGS) {
-        out.push_str(&plot::durations(case, &validation.models));
-    }
+    out += "<h2>Durations</h2>\n<p>Black: groups of measured durations with their median. Circles: predictions.</p>\n";
+    let cases = validation.cases.iter().take(MOST_DRAWINGS);
+    out.extend(cases.map(|case| plot::durations(case, &validation.models)));
     if let Some(more @ 1..) = validation.cases.len().checked_sub(MOST_DRAWINGS) {
-        let _ = writeln!(out, "<p>{more} more patterns are in the JSON file.</p>");
+        out += &format!("<p>{more} more patterns are in the JSON file.</p>\n");
     }
+    out
 }
 
-pub(super) fn push_provenance(out: &mut String, provenance: &BTreeMap<String, String>) {
-    out.push_str("<h2>Provenance</h2>\n<table>\n");
-    for (key, value) in provenance {
-        let _ = writeln!(
-            out,
-            "<tr><td>{}</td><td style=\"text-align:left;white-space:pre-wrap\">{}</td></tr>",
-            escaped(key),
-            escaped(value)
-        );
-    }
-    out.push_str("</table>\n");
+pub(super) fn provenance(provenance: &BTreeMap<String, String>) -> String {
+    let value = |value: &str| format!("<span class=\"text\">{}</span>", escape(value));
+    let rows = provenance.iter().map(|(name, text)| vec![escape(name), value(text)]);
+    "<h2>Provenance</h2>\n".to_owned() + &table::<&str>(&[], rows)
 }
 
 pub(super) fn percent(share: f64) -> String {
@@ -137,7 +126,6 @@ pub(super) fn signed(share: f64) -> String {
     format!("{:+.1} %", share * 100.0)
 }
 
-/// Text for HTML and SVG.
-pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+fn signed_range((low, high): (f64, f64)) -> String {
+    format!("{} .. {}", signed(low), signed(high))
 }

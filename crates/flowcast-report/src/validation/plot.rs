@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::{Case, ModelErrors, seconds};
+use crate::html::escape;
 use flowcast_model::stats::grouping::{GroupingRule, interval_clusters};
 use flowcast_units::{Rounded, Time};
 
@@ -56,7 +57,7 @@ pub fn durations(case: &Case, models: &[String]) -> String {
                  flow {}, {}</title></circle>",
                 y(value),
                 colour(model),
-                super::page::escaped(&models[model]),
+                escape(&models[model]),
                 flow.id,
                 Rounded(predicted[index])
             );
@@ -128,14 +129,14 @@ pub fn error_bars(title: &str, groups: &[(String, Vec<f64>)], models: &[String])
                 bar.max(1.0),
                 shown.abs().max(0.5),
                 colour(model),
-                super::page::escaped(name),
-                super::page::escaped(&models[model]),
+                escape(name),
+                escape(&models[model]),
                 100.0 * error
             );
         }
         if groups.len() <= MOST_NAMES {
             let (x, y) = (LEFT + column * (at as f64 + 0.5), HEIGHT - BOTTOM + 14.0);
-            let name = super::page::escaped(name);
+            let name = escape(name);
             let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>");
         }
     }
@@ -153,7 +154,7 @@ fn draw_key(out: &mut String, models: &[String]) {
             colour(model),
             x + 14.0,
             y + 9.0,
-            super::page::escaped(name)
+            escape(name)
         );
         x += 30.0 + 7.0 * name.len() as f64;
     }
@@ -163,7 +164,7 @@ fn opened(title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"system-ui, sans-serif\" \
          font-size=\"12\" fill=\"#222\">\n<text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"600\">{}</text>\n",
-        super::page::escaped(title)
+        escape(title)
     )
 }
 
