@@ -185,7 +185,7 @@ proptest! {
             for (changed, allocation) in changes {
                 rates[changed as usize] = rates[changed as usize].map(|_| allocation.share.0);
             }
-            check_kept(&fabric, &rates, model.kept_delays(), 5e-3)?;
+            check_kept(&fabric, &rates, model.delays(), 5e-3)?;
         }
     }
 }

@@ -29,6 +29,7 @@ pub struct Crowd {
     seen_flows: Vec<u32>,
     seen_links: Vec<u32>,
     search: u32,
+    count: usize,
 }
 
 impl Crowd {
@@ -63,6 +64,11 @@ impl Crowd {
         &self.started
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// A flow comes.
     pub fn insert(&mut self, flow: u32, path: &Path) {
         if self.seen_flows.len() <= flow as usize {
@@ -71,11 +77,13 @@ impl Crowd {
         path.data().iter().for_each(|link| self.members[link.index()].push(flow));
         path.acknowledgements().iter().for_each(|link| self.answering[link.index()].push(flow));
         self.started.push(flow);
+        self.count += 1;
         self.touch(path);
     }
 
     /// A flow goes.
     pub fn remove(&mut self, flow: u32, path: &Path) {
+        self.count -= 1;
         path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));
         path.acknowledgements().iter().for_each(|link| remove_from(&mut self.answering[link.index()], flow));
         self.touch(path);

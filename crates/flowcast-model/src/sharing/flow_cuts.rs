@@ -42,7 +42,7 @@ pub enum Strictness {
 }
 
 /// The model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct FlowCuts {
     cuts: Cuts,
     strictness: Strictness,

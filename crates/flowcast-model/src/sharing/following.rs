@@ -20,12 +20,14 @@
 use super::closed_loop::Feedback;
 use super::crowd::Crowd;
 use super::fabric::{Fabric, LinkId, Path};
-use super::filling::{filling_delay, of_pair, power, rate};
+use super::queues::Queues;
 
 /// Turns in which the links of a change are filled.
 const TURNS: u32 = 2;
 /// The last relative step of Newton's method for a link that is filled; it doubles the digits with each.
 const LAST_STEP: f64 = 1e-6;
+/// Largest alpha at which the delays, which grow with the power alpha of the inverse rates, can follow in such steps.
+pub(super) const STEEPEST: f64 = 8.0;
 /// A delay that no flow falls below.
 const SHORTEST: f64 = 1e-6;
 /// Links whose delays are off by no more than this are at rest.
@@ -34,14 +36,7 @@ const REST: f64 = 1e-10;
 /// The queues, and what the flows feel of them.
 #[derive(Debug, Clone)]
 pub struct Following {
-    feedback: Feedback,
-    /// By link.
-    capacities: Vec<f64>,
-    /// By link: whether its opposite carries the acknowledgements of all its data.
-    is_paired: Vec<bool>,
-    delays: Vec<f64>,
-    /// By link: what data over it wait there, with their acknowledgements on the opposite if these come that way.
-    felt: Vec<f64>,
+    queues: Queues,
     /// By flow.
     ways: Vec<Way>,
     /// By link: the sum of the rates, and of each over the flow's delay.
@@ -61,13 +56,8 @@ struct Way {
 impl Following {
     /// Empty queues.
     pub fn new(fabric: &Fabric, feedback: Feedback) -> Following {
-        let links = || (0..fabric.link_count() as u32).map(LinkId);
         Following {
-            feedback,
-            capacities: links().map(|link| fabric.capacity(link).0).collect(),
-            is_paired: links().map(|link| feedback.kappa > 0.0 && fabric.answers_come_back(link)).collect(),
-            delays: vec![0.0; fabric.link_count()],
-            felt: vec![0.0; fabric.link_count()],
+            queues: Queues::new(fabric, feedback),
             ways: Vec::new(),
             loads: vec![(0.0, 0.0); fabric.link_count()],
             loaded: Vec::new(),
@@ -86,14 +76,14 @@ impl Following {
 
     /// What a flow gets now, and no more than alone.
     pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
-        let share = rate(self.delay(fabric, flow), self.feedback);
+        let share = self.queues.rate(self.delay(fabric, flow));
         let is_longer = self.ways[flow as usize].is_longer;
         share.min(if is_longer { fabric.lone_share(&fabric.paths[flow as usize]).0 } else { 1.0 })
     }
 
     /// The delay of each link.
     pub fn delays(&self) -> &[f64] {
-        &self.delays
+        self.queues.delays()
     }
 
     /// Fills the links that the crowd's changes have touched.
@@ -124,20 +114,13 @@ impl Following {
 
     fn delay(&self, fabric: &Fabric, flow: u32) -> f64 {
         let way = self.ways[flow as usize];
-        let ends = self.felt[way.out as usize] + self.felt[way.into as usize];
-        if way.is_longer { ends + self.inner_delay(&fabric.paths[flow as usize]) } else { ends }
-    }
-
-    /// Between the two nodes' own links.
-    fn inner_delay(&self, path: &Path) -> f64 {
-        let data: f64 = path.data()[2..].iter().map(|link| self.felt[link.index()]).sum();
-        let answers = path.acknowledgements()[2..].iter().filter(|link| !self.is_paired[link.index()]);
-        data + self.feedback.kappa * answers.map(|link| self.felt[link.index()]).sum::<f64>()
+        let ends = self.queues.seen(LinkId(way.out)) + self.queues.seen(LinkId(way.into));
+        if way.is_longer { ends + self.queues.inner_delay(&fabric.paths[flow as usize]) } else { ends }
     }
 
     fn weigh(&mut self, fabric: &Fabric, flow: u32) {
         let delay = self.delay(fabric, flow).max(SHORTEST);
-        let rate = rate(delay, self.feedback);
+        let rate = self.queues.rate(delay);
         let (way, slope) = (self.ways[flow as usize], rate / delay);
         self.add(LinkId(way.out), rate, slope);
         self.add(LinkId(way.into), rate, slope);
@@ -159,64 +142,47 @@ impl Following {
     /// A step of one link, or of both directions with the first of them; how far it was from its balance.
     fn go(&mut self, fabric: &Fabric, link: LinkId, part: f64) -> f64 {
         let other = fabric.opposite(link);
-        if !self.is_paired[link.index()] {
-            let before = self.delays[link.index()];
-            let apart = self.balance(link, before) - before;
-            self.set(link, before + part * apart);
+        if !self.queues.is_paired(link) {
+            let before = self.queues.delay(link);
+            let apart = self.balance(link) - before;
+            self.queues.set(link, before + part * apart);
             return apart.abs();
         }
         if other < link && self.loads[other.index()].0 > 0.0 {
             return 0.0;
         }
         let (out, into) = (link.min(other), link.max(other));
-        let goal = [out, into].map(|link| self.balance(link, self.felt[link.index()]));
-        let goal = of_pair(goal[0], goal[1], self.feedback.kappa);
-        let before = (self.delays[out.index()], self.delays[into.index()]);
+        let goal = self.queues.split((self.balance(out), self.balance(into)));
+        let before = self.queues.pair(out);
         let apart = (goal.0 - before.0, goal.1 - before.1);
-        self.set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
-        // What is felt: at kappa = 1 nobody notices which of the two holds the queue.
-        let kappa = self.feedback.kappa;
+        self.queues.set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
+        // Of what data see: at kappa = 1 the rates do not depend on which of the two links holds the queue.
+        let kappa = self.queues.feedback.kappa;
         (apart.0 + kappa * apart.1).abs().max((apart.1 + kappa * apart.0).abs())
     }
 
-    /// One step of Newton's method, from `own`, to the delay that fills the link.
-    fn balance(&self, link: LinkId, own: f64) -> f64 {
-        let (load, slope) = self.loads[link.index()];
-        if load == 0.0 {
-            return 0.0;
-        }
-        let excess = power(load / self.capacities[link.index()], self.feedback.alpha) - 1.0;
-        (own + excess * load / slope).max(0.0)
+    /// One step of Newton's method to the delay that fills the link.
+    fn balance(&self, link: LinkId) -> f64 {
+        let load = self.loads[link.index()];
+        if load.0 == 0.0 { 0.0 } else { self.queues.newton_step(link, load) }
     }
 
     fn fill(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) {
-        if !self.is_paired[link.index()] {
-            let delay = self.filling(fabric, crowd, link, self.delays[link.index()]);
-            return self.set(link, delay);
+        if !self.queues.is_paired(link) {
+            let delay = self.filling(fabric, crowd, link);
+            return self.queues.set(link, delay);
         }
         let (out, into) = (LinkId(link.0 & !1), LinkId(link.0 | 1));
-        let delays = [out, into].map(|link| self.filling(fabric, crowd, link, self.felt[link.index()]));
-        self.set_pair(out, of_pair(delays[0], delays[1], self.feedback.kappa));
+        let seen = (self.filling(fabric, crowd, out), self.filling(fabric, crowd, into));
+        self.queues.set_pair(out, self.queues.split(seen));
     }
 
-    fn filling(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId, own: f64) -> f64 {
-        let mut elsewhere = std::mem::take(&mut self.elsewhere);
+    fn filling(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) -> f64 {
+        let (mut elsewhere, seen) = (std::mem::take(&mut self.elsewhere), self.queues.seen(link));
         elsewhere.clear();
-        elsewhere.extend(crowd.members(link).iter().map(|flow| (self.delay(fabric, *flow) - own).max(0.0)));
-        let capacity = self.capacities[link.index()];
-        let delay = filling_delay(elsewhere.iter().copied(), capacity, self.feedback, (own, LAST_STEP));
+        elsewhere.extend(crowd.members(link).iter().map(|flow| (self.delay(fabric, *flow) - seen).max(0.0)));
+        let delay = self.queues.filling_delay(link, elsewhere.iter().copied(), LAST_STEP);
         self.elsewhere = elsewhere;
         delay
-    }
-
-    fn set(&mut self, link: LinkId, delay: f64) {
-        self.delays[link.index()] = delay;
-        self.felt[link.index()] = delay;
-    }
-
-    fn set_pair(&mut self, out: LinkId, (delay, other): (f64, f64)) {
-        let (out, into, kappa) = (out.index(), out.index() + 1, self.feedback.kappa);
-        (self.delays[out], self.delays[into]) = (delay, other);
-        (self.felt[out], self.felt[into]) = (delay + kappa * other, other + kappa * delay);
     }
 }

@@ -9,15 +9,14 @@ pub mod closed_loop;
 pub mod crowd;
 pub mod fabric;
 pub mod fair;
-mod filling;
 pub mod flow_cuts;
 pub mod following;
 pub mod ib_penalty;
 pub mod independent;
 pub mod model;
-mod newton;
 pub mod passage;
 pub mod protocol;
+mod queues;
 mod relaxation;
 
 use serde::{Deserialize, Serialize};
@@ -131,13 +130,13 @@ pub enum SharingError {
     RacksInTopology,
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
-        "closed-loop found no steady rates for {flows} flows: the residual is {residual:.1e}, expected at most 1e-6 \
+        "closed-loop found no steady rates for {flows} flows: a link is {residual:.1e} of its capacity off its balance \
          (try another sharing.alpha or sharing.kappa)"
     )]
     Unsettled {
         /// Flows in the part that did not settle.
         flows: usize,
-        /// Largest violation of the complementarity conditions.
+        /// Largest part of a link's capacity by which its load misses the complementarity conditions.
         residual: f64,
     },
 }

@@ -1,10 +1,11 @@
 //! The sharing models by name, made from a network file.
 
 use super::asymmetric::{Asymmetric, DegreeFair, Saturation};
-use super::closed_loop::{ClosedLoop, Feedback, STEEPEST};
+use super::closed_loop::{ClosedLoop, Feedback};
 use super::fabric::Share;
 use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
+use super::following::STEEPEST;
 use super::ib_penalty::IbPenalty;
 use super::independent::Independent;
 use super::protocol::{Protocol, Windows};

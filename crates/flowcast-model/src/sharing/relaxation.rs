@@ -1,20 +1,24 @@
-//! The closed loop kept up while flows come and go: the equations of the links are solved one after the other.
+//! The steady rates of the closed loop, found link by link (nonlinear Gauss-Seidel relaxation).
 //!
-//! A change puts the links of one flow out of balance. The delay of each is set to what fills it, or to none, with all
-//! others as they are; that moves the rates of its flows, and with them the loads of other links, by less and less the
-//! further they are away (nonlinear Gauss-Seidel iteration). Only links whose balance is off by more than a tolerance
-//! are visited: a small one for the first links of a change, which grows with the number of visits ([`Patience`]), so that
-//! what one flow does to the far side of a large group costs nothing until it adds up.
+//! The delay of one link is set to what fills it, or to 0 if its flows cannot fill it, while all other delays stay as they
+//! are. That changes the rates of its flows, and with them the loads of other links, which are visited next, until no
+//! link is further from its balance than a tolerance ([`Patience`]). For kappa = 0 each visit maximises the dual of the
+//! network utility `sum of r^(1-alpha)/(1-alpha)` along one coordinate (Kelly, Maulloo and Tan, 1998; Mo and Walrand,
+//! 2000), so the visits converge for every alpha. For kappa > 0 there is no such function: rings in which each link moves
+//! the next may oscillate, and a link goes only a part of the way once there have been many visits.
 //!
-//! Where all flows of a link have come through the same earlier link that is no wider, they wait there.
+//! When a flow starts or ends, the solution before is the start, and only the links of its path are visited at first: the
+//! cost depends on how far the change is felt and not on the number of flows.
+//!
+//! A link whose flows have all come through the same earlier link that is no wider has no queue.
 
 use std::collections::VecDeque;
 
+use super::Changes;
 use super::closed_loop::Feedback;
 use super::crowd::Crowd;
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
-use super::filling::{filling_delay, of_pair, rate};
-use super::{Changes, fabric::Path};
+use super::fabric::{Allocation, Fabric, Limit, LinkId, Path, Share};
+use super::queues::Queues;
 
 /// How closely links are balanced.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,12 +34,12 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// For patterns.
+    /// For flows whose rates are solved from scratch.
+    pub const EXACT: Patience = Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0 };
+    /// For patterns of many flows.
     pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0 };
     /// For programs, whose messages come and go by the million.
     pub const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0 };
-    /// For a start that is near.
-    pub const ENDLESS: Patience = Patience { close: 1e-7, far: 1e-7, visits: u32::MAX, tenfold: 1.0 };
 
     fn tolerance_after(self, visits: u32) -> f64 {
         let beyond = f64::from(visits.saturating_sub(self.visits)) / self.tenfold;
@@ -43,17 +47,21 @@ impl Patience {
     }
 }
 
-/// Visits after which there is no hope.
+/// Visits after which the relaxation gives up.
 const MOST_VISITS: u32 = 50_000;
 /// What is left after so many visits is accepted up to this multiple of the tolerance.
 const ROUGH: f64 = 10.0;
-/// How far a link goes toward its balance from so many visits on: rings in which each link pushes the next would swing
-/// for ever without damping.
+/// With kappa > 0, which part of the way to its balance a link goes from so many visits on.
 const DAMPING: [(u32, f64); 4] = [(64, 0.75), (2_000, 0.5), (8_000, 0.25), (20_000, 0.1)];
+/// Rates that differ by this part are the same.
+const SAME: f64 = 1e-9;
 /// Relative step, in units of the tolerance, that is the last: Newton's method doubles the digits with each.
 const LAST_STEP: f64 = 1e-2;
+/// No flow is faster than its node's interface once links are balanced. Larger rates on the way there would cost the sums
+/// of rates their digits.
+const FASTEST: f64 = 2.0;
 
-/// The iteration does not come to rest.
+/// The relaxation does not converge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Restless {
     /// The largest part of its capacity by which a link is off its balance.
@@ -61,10 +69,10 @@ pub(super) struct Restless {
 }
 
 /// Delays, loads and rates, and which links are out of balance.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Relaxation {
-    /// By link: how long data wait.
-    delays: Vec<f64>,
+    queues: Queues,
+    /// By link: the sum of its flows' rates.
     loads: Vec<f64>,
     is_waiting: Vec<bool>,
     /// Links that are visited even if they are in balance.
@@ -83,7 +91,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// From a delay towards another; what is next to nothing is nothing.
+    /// From a delay towards another; a damped delay that vanishes becomes 0 in the end.
     fn toward(self, before: f64, after: f64) -> f64 {
         let delay = if self.step == 1.0 { after } else { before + self.step * (after - before) };
         if after == 0.0 && delay < 1e-4 { 0.0 } else { delay }
@@ -94,84 +102,83 @@ impl Pace {
 struct State {
     delay: f64,
     rate: f64,
-    /// The rate that was told last.
-    told: f64,
+    /// The rate in the last changes.
+    notified: f64,
     has_moved: bool,
 }
 
 impl Relaxation {
-    /// The queueing delay of each link.
-    pub(super) fn delays(&self) -> &[f64] {
-        &self.delays
-    }
-
-    /// Sets delays found in another way; [`Relaxation::update`] goes on from there.
-    pub(super) fn set_delays(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, delays: &[(LinkId, f64)]) {
-        for (link, delay) in delays {
-            self.delays[link.index()] = *delay;
-        }
-        for (link, _) in delays {
-            for flow in crowd.members(*link).iter().chain(crowd.answering(*link)) {
-                self.move_flow(fabric, feedback, *flow, f64::INFINITY);
-            }
+    /// Empty queues.
+    pub(super) fn new(fabric: &Fabric, feedback: Feedback) -> Relaxation {
+        let links = fabric.link_count();
+        Relaxation {
+            queues: Queues::new(fabric, feedback),
+            loads: vec![0.0; links],
+            is_waiting: vec![false; links],
+            is_asked_for: vec![false; links],
+            waiting: VecDeque::new(),
+            states: Vec::new(),
+            moved: Vec::new(),
         }
     }
 
-    /// Brings the links that the crowd's changes have touched, and all that feel it, into balance.
+    pub(super) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    pub(super) fn queues_mut(&mut self) -> &mut Queues {
+        &mut self.queues
+    }
+
+    /// Balances the links that the flows' changes have touched, and all links that these affect; adds the flows whose
+    /// rates have changed to `changes`.
     pub(super) fn update(
         &mut self,
         fabric: &Fabric,
         crowd: &Crowd,
-        feedback: Feedback,
         patience: Patience,
         changes: &mut Changes,
     ) -> Result<(), Restless> {
-        self.take_in(fabric, crowd, feedback);
+        self.take_in(fabric, crowd);
         let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
-            if !self.needs_visit(fabric, feedback, link, tolerance) {
+            if !self.needs_visit(fabric, link, tolerance) {
                 continue;
             }
-            let pace = Pace { tolerance, step: step_after(visits) };
-            self.visit(fabric, crowd, feedback, link, pace);
+            self.visit(fabric, crowd, link, Pace { tolerance, step: self.step_after(visits) });
             visits += 1;
             tolerance = patience.tolerance_after(visits);
             if visits > MOST_VISITS {
-                let imbalance = self.waiting.iter().map(|link| self.imbalance(fabric, *link)).fold(0.0, f64::max);
+                let imbalance = self.waiting.iter().map(|link| self.imbalance(*link)).fold(0.0, f64::max);
                 self.waiting.drain(..).for_each(|link| self.is_waiting[link.index()] = false);
                 if imbalance > patience.far * ROUGH {
                     return Err(Restless { imbalance });
                 }
             }
         }
-        self.tell(fabric, feedback, tolerance, changes);
+        self.collect_changes(fabric, tolerance, changes);
         Ok(())
     }
 
-    /// Who has come and gone.
-    fn take_in(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback) {
-        if self.delays.len() < fabric.link_count() {
-            self.delays.resize(fabric.link_count(), 0.0);
-            self.loads.resize(fabric.link_count(), 0.0);
-            self.is_waiting.resize(fabric.link_count(), false);
-            self.is_asked_for.resize(fabric.link_count(), false);
-        }
+    /// Which flows have started and ended.
+    fn take_in(&mut self, fabric: &Fabric, crowd: &Crowd) {
         for flow in crowd.started() {
             let size = self.states.len().max(*flow as usize + 1);
             self.states.resize(size, State::default());
-            // Never told, whatever the last flow of this number got.
+            // Indices are used again: the last flow of this one counts no more.
             self.states[*flow as usize] = State::default();
             self.note(*flow);
         }
         for link in crowd.touched() {
             self.loads[link.index()] = crowd.members(*link).iter().map(|flow| self.states[*flow as usize].rate).sum();
-            self.ask_for(*link);
+            self.is_asked_for[link.index()] = true;
+            self.wait(*link);
         }
         for flow in crowd.started() {
             let path = &fabric.paths[*flow as usize];
             if crowd.members(path.out()).contains(flow) {
-                self.move_flow(fabric, feedback, *flow, f64::INFINITY);
+                self.move_flow(fabric, *flow, f64::INFINITY);
             }
         }
     }
@@ -182,16 +189,16 @@ impl Relaxation {
         }
     }
 
-    fn ask_for(&mut self, link: LinkId) {
-        self.is_asked_for[link.index()] = true;
-        self.wait(link);
+    /// Whether a link that waited is still out of balance, or the opposite that is visited with it.
+    fn needs_visit(&mut self, fabric: &Fabric, link: LinkId, tolerance: f64) -> bool {
+        std::mem::take(&mut self.is_asked_for[link.index()])
+            || self.imbalance(link) > tolerance
+            || self.queues.feedback.kappa > 0.0 && self.imbalance(fabric.opposite(link)) > tolerance
     }
 
-    /// Whether a link that waited is still out of balance, or the other direction that is visited with it.
-    fn needs_visit(&mut self, fabric: &Fabric, feedback: Feedback, link: LinkId, tolerance: f64) -> bool {
-        std::mem::take(&mut self.is_asked_for[link.index()])
-            || self.imbalance(fabric, link) > tolerance
-            || feedback.kappa > 0.0 && self.imbalance(fabric, fabric.opposite(link)) > tolerance
+    fn step_after(&self, visits: u32) -> f64 {
+        let is_damped = |(from, _): &&(u32, f64)| self.queues.feedback.kappa > 0.0 && visits >= *from;
+        DAMPING.iter().rev().find(is_damped).map_or(1.0, |(_, step)| *step)
     }
 
     fn note(&mut self, flow: u32) {
@@ -200,65 +207,51 @@ impl Relaxation {
         }
     }
 
-    fn visit(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, link: LinkId, pace: Pace) {
-        if feedback.kappa > 0.0 && fabric.answers_come_back(link) {
-            return self.visit_pair(fabric, crowd, feedback, LinkId(link.0 & !1), pace);
+    fn visit(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId, pace: Pace) {
+        if self.queues.is_paired(link) {
+            return self.visit_pair(fabric, crowd, LinkId(link.0 & !1), pace);
         }
-        let own = self.delays[link.index()];
-        let delay = pace.toward(own, self.filling_delay(fabric, crowd, feedback, link, (own, pace)));
-        if std::mem::replace(&mut self.delays[link.index()], delay) == delay {
+        let before = self.queues.delay(link);
+        let delay = pace.toward(before, self.filling_delay(fabric, crowd, link, pace));
+        if delay == before {
             return;
         }
-        for flow in crowd.members(link) {
-            self.move_flow(fabric, feedback, *flow, pace.tolerance);
+        self.queues.set(link, delay);
+        let acknowledged: &[u32] = if self.queues.feedback.kappa > 0.0 { crowd.answering(link) } else { &[] };
+        for flow in crowd.members(link).iter().chain(acknowledged) {
+            self.move_flow(fabric, *flow, pace.tolerance);
         }
-        if feedback.kappa > 0.0 {
-            for flow in crowd.answering(link) {
-                self.move_flow(fabric, feedback, *flow, pace.tolerance);
-            }
+        self.come_again(link, pace);
+    }
+
+    fn visit_pair(&mut self, fabric: &Fabric, crowd: &Crowd, out: LinkId, pace: Pace) {
+        let (into, before) = (fabric.opposite(out), self.queues.pair(out));
+        let filling = [out, into].map(|link| self.filling_delay(fabric, crowd, link, pace));
+        let delays = self.queues.split(filling.into());
+        let delays = (pace.toward(before.0, delays.0), pace.toward(before.1, delays.1));
+        if delays == before {
+            return;
         }
-        self.come_again(fabric, link, pace);
+        self.queues.set_pair(out, delays);
+        for flow in crowd.members(out).iter().chain(crowd.members(into)) {
+            self.move_flow(fabric, *flow, pace.tolerance);
+        }
+        self.come_again(out, pace);
+        self.come_again(into, pace);
     }
 
     /// After a damped visit a link may be out of balance although no rate has moved.
-    fn come_again(&mut self, fabric: &Fabric, link: LinkId, pace: Pace) {
-        if self.imbalance(fabric, link) > pace.tolerance {
+    fn come_again(&mut self, link: LinkId, pace: Pace) {
+        if self.imbalance(link) > pace.tolerance {
             self.wait(link);
         }
     }
 
-    /// Both directions of a node, or of a rack, at once: what goes out is answered by what comes in, so that flows out feel
-    /// `x = q_out + kappa * q_in` and flows in `y = q_in + kappa * q_out`. One after the other they would push each
-    /// other away in ever so many steps.
-    fn visit_pair(&mut self, fabric: &Fabric, crowd: &Crowd, feedback: Feedback, out: LinkId, pace: Pace) {
-        let (into, kappa) = (fabric.opposite(out), feedback.kappa);
-        let before = (self.delays[out.index()], self.delays[into.index()]);
-        let x = self.filling_delay(fabric, crowd, feedback, out, (before.0 + kappa * before.1, pace));
-        let y = self.filling_delay(fabric, crowd, feedback, into, (before.1 + kappa * before.0, pace));
-        let delays = of_pair(x, y, kappa);
-        let delays = (pace.toward(before.0, delays.0), pace.toward(before.1, delays.1));
-        (self.delays[out.index()], self.delays[into.index()]) = delays;
-        if delays == before {
-            return;
-        }
-        for flow in crowd.members(out).iter().chain(crowd.members(into)) {
-            self.move_flow(fabric, feedback, *flow, pace.tolerance);
-        }
-        self.come_again(fabric, out, pace);
-        self.come_again(fabric, into, pace);
-    }
-
-    /// A flow's rate from the delays as they are; links that get out of balance have to wait.
-    fn move_flow(&mut self, fabric: &Fabric, feedback: Feedback, flow: u32, tolerance: f64) {
+    /// Sets a flow's rate to what the delays say; links that get out of balance are visited later.
+    fn move_flow(&mut self, fabric: &Fabric, flow: u32, tolerance: f64) {
         let path = &fabric.paths[flow as usize];
-        let delay = self.delay_of(path, feedback);
-        let rate = rate(delay, feedback);
-        let has_rate = rate.is_finite();
-        if !has_rate {
-            // It weighs nothing until one of its links has a delay for it.
-            path.data().iter().for_each(|link| self.ask_for(*link));
-        }
-        let rate = if has_rate { rate } else { 0.0 };
+        let delay = self.queues.delay_of(path);
+        let rate = self.queues.rate(delay).min(FASTEST);
         let state = &mut self.states[flow as usize];
         let change = rate - state.rate;
         (state.delay, state.rate) = (delay, rate);
@@ -268,86 +261,72 @@ impl Relaxation {
         self.note(flow);
         for link in path.data() {
             self.loads[link.index()] += change;
-            if self.imbalance(fabric, *link) > tolerance {
+            if self.imbalance(*link) > tolerance {
                 self.wait(*link);
             }
         }
     }
 
-    fn delay_of(&self, path: &Path, feedback: Feedback) -> f64 {
-        let sum = |links: &[LinkId]| links.iter().map(|link| self.delays[link.index()]).sum::<f64>();
-        let data = sum(path.data());
-        if feedback.kappa > 0.0 { data + feedback.kappa * sum(path.acknowledgements()) } else { data }
+    fn imbalance(&self, link: LinkId) -> f64 {
+        let excess = self.loads[link.index()] / self.queues.capacity(link) - 1.0;
+        if self.queues.delay(link) > 0.0 { excess.abs() } else { excess }
     }
 
-    fn imbalance(&self, fabric: &Fabric, link: LinkId) -> f64 {
-        let excess = self.loads[link.index()] / fabric.capacity(link).0 - 1.0;
-        if self.delays[link.index()] > 0.0 { excess.abs() } else { excess }
-    }
-
-    /// The delay that fills a link while all others stay as they are; none if its flows cannot fill it, or wait before.
-    /// Of the delays of its flows `own` is the part in question.
-    fn filling_delay(
-        &self,
-        fabric: &Fabric,
-        crowd: &Crowd,
-        feedback: Feedback,
-        link: LinkId,
-        (own, pace): (f64, Pace),
-    ) -> f64 {
-        let (capacity, members) = (fabric.capacity(link).0, crowd.members(link));
-        if capacity == f64::INFINITY || is_served_before(fabric, crowd, link) {
+    /// The delay that fills a link while all others stay as they are.
+    fn filling_delay(&self, fabric: &Fabric, crowd: &Crowd, link: LinkId, pace: Pace) -> f64 {
+        if self.queues.capacity(link) == f64::INFINITY || self.is_served_before(fabric, crowd, link) {
             return 0.0;
         }
-        let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - own).max(0.0);
-        filling_delay(members.iter().map(elsewhere), capacity, feedback, (own, LAST_STEP * pace.tolerance))
+        let seen = self.queues.seen(link);
+        let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - seen).max(0.0);
+        self.queues.filling_delay(link, crowd.members(link).iter().map(elsewhere), LAST_STEP * pace.tolerance)
     }
 
-    /// Tells the rates that are not what they were.
-    fn tell(&mut self, fabric: &Fabric, feedback: Feedback, tolerance: f64, changes: &mut Changes) {
+    /// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.
+    fn is_served_before(&self, fabric: &Fabric, crowd: &Crowd, link: LinkId) -> bool {
+        let [first, others @ ..] = crowd.members(link) else { return true };
+        let path = |flow: &u32| &fabric.paths[*flow as usize];
+        let mut earlier = path(first).data_in_order().take_while(|earlier| *earlier != link);
+        earlier.any(|earlier| {
+            self.queues.capacity(earlier) <= self.queues.capacity(link)
+                && others.iter().all(|flow| path(flow).data().contains(&earlier))
+        })
+    }
+
+    /// The rates that differ from those in earlier changes.
+    fn collect_changes(&mut self, fabric: &Fabric, tolerance: f64, changes: &mut Changes) {
         while let Some(flow) = self.moved.pop() {
             let state = &mut self.states[flow as usize];
             state.has_moved = false;
-            if (state.rate - state.told).abs() > tolerance * state.rate {
-                state.told = state.rate;
-                changes.push((flow, self.allocation(fabric, feedback, flow as usize, tolerance)));
+            if (state.rate - state.notified).abs() > tolerance * state.rate {
+                state.notified = state.rate;
+                changes.push((flow, self.allocation(fabric, flow as usize, tolerance)));
             }
         }
     }
 
-    fn allocation(&self, fabric: &Fabric, feedback: Feedback, flow: usize, tolerance: f64) -> Allocation {
+    fn allocation(&self, fabric: &Fabric, flow: usize, tolerance: f64) -> Allocation {
         let path = &fabric.paths[flow];
         let (share, alone) = (self.states[flow].rate, fabric.lone_share(path));
-        if share >= alone.0 * (1.0 - tolerance) {
+        if share >= alone.0 * (1.0 - tolerance.max(SAME)) {
             return Allocation { share: alone, limit: Limit::Alone };
         }
-        let mut longest = (0.0, Limit::Alone);
-        let mut weigh = |links: &[LinkId], weight: f64, limit: fn(LinkId) -> Limit| {
-            for link in links {
-                let delay = weight * self.delays[link.index()];
-                // Of delays that differ by rounding the first is named.
-                if delay > longest.0 * (1.0 + 1e-6) {
-                    longest = (delay, limit(*link));
-                }
-            }
-        };
-        weigh(path.data(), 1.0, Limit::Link);
-        weigh(path.acknowledgements(), feedback.kappa, Limit::Acknowledgements);
-        Allocation { share: Share(share), limit: longest.1 }
+        Allocation { share: Share(share), limit: self.limit(path) }
     }
-}
 
-fn step_after(visits: u32) -> f64 {
-    DAMPING.iter().rev().find(|(from, _)| visits >= *from).map_or(1.0, |(_, step)| *step)
-}
-
-/// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.
-fn is_served_before(fabric: &Fabric, crowd: &Crowd, link: LinkId) -> bool {
-    let [first, others @ ..] = crowd.members(link) else { return true };
-    let path = |flow: &u32| &fabric.paths[*flow as usize];
-    let mut earlier = path(first).data_in_order().take_while(|earlier| *earlier != link);
-    earlier.any(|earlier| {
-        fabric.capacity(earlier) <= fabric.capacity(link)
-            && others.iter().all(|flow| path(flow).data().contains(&earlier))
-    })
+    /// The longest queue on the way of the data or of their ACKs.
+    fn limit(&self, path: &Path) -> Limit {
+        let mut longest = (0.0, Limit::Alone);
+        let data = path.data().iter().map(|link| (self.queues.delay(*link), Limit::Link(*link)));
+        let kappa = self.queues.feedback.kappa;
+        let acks = path.acknowledgements().iter();
+        let acks = acks.map(|link| (kappa * self.queues.delay(*link), Limit::Acknowledgements(*link)));
+        for (delay, limit) in data.chain(acks) {
+            // Of delays that differ by rounding the first is named.
+            if delay > longest.0 * (1.0 + 1e-6) {
+                longest = (delay, limit);
+            }
+        }
+        longest.1
+    }
 }
