@@ -77,7 +77,8 @@ impl ClosedLoop {
             relaxation.queues_mut().lean(fabric, 0.0);
         }
         let mut changes = Changes::new();
-        relaxation.update(fabric, crowd, Patience::EXACT, &mut changes)?;
+        let solved = relaxation.update(fabric, crowd, Patience::EXACT, &mut changes);
+        solved.or_else(|_| relaxation.update(fabric, crowd, Patience::CAUTIOUS, &mut changes))?;
         self.delays.clear();
         self.delays.extend(relaxation.queues().delays());
         Ok(changes)

@@ -152,7 +152,7 @@ impl Following {
             return 0.0;
         }
         let (out, into) = (link.min(other), link.max(other));
-        let goal = self.queues.split((self.balance(out), self.balance(into)));
+        let goal = self.queues.split(out, (self.balance(out), self.balance(into)));
         let before = self.queues.pair(out);
         let apart = (goal.0 - before.0, goal.1 - before.1);
         self.queues.set_pair(out, (before.0 + part * apart.0, before.1 + part * apart.1));
@@ -174,7 +174,7 @@ impl Following {
         }
         let (out, into) = (LinkId(link.0 & !1), LinkId(link.0 | 1));
         let seen = (self.filling(fabric, crowd, out), self.filling(fabric, crowd, into));
-        self.queues.set_pair(out, self.queues.split(seen));
+        self.queues.set_pair(out, self.queues.split(out, seen));
     }
 
     fn filling(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) -> f64 {

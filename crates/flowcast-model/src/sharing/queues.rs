@@ -110,10 +110,12 @@ impl Queues {
         (self.seen[out], self.seen[into]) = (delay + kappa * other, other + kappa * delay);
     }
 
-    /// The delays of both directions whose data would each fill their link with these delays seen.
-    pub fn split(&self, (out, into): (f64, f64)) -> (f64, f64) {
-        let kappa = self.feedback.kappa;
-        if kappa * out >= into {
+    /// The delays of a paired link that points outward and of its opposite whose data would each fill their link with
+    /// these delays seen. For kappa > 1 either of the two may hold the queue; it stays where it is.
+    pub fn split(&self, link: LinkId, (out, into): (f64, f64)) -> (f64, f64) {
+        let (kappa, before) = (self.feedback.kappa, self.pair(link));
+        let stays_in = before.1 > before.0 && kappa * into >= out;
+        if kappa * out >= into && !stays_in {
             (out, 0.0)
         } else if kappa * into >= out {
             (0.0, into)

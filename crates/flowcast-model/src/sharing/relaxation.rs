@@ -4,8 +4,9 @@
 //! are. That changes the rates of its flows, and with them the loads of other links, which are visited next, until no
 //! link is further from its balance than a tolerance ([`Patience`]). For kappa = 0 each visit maximises the dual of the
 //! network utility `sum of r^(1-alpha)/(1-alpha)` along one coordinate (Kelly, Maulloo and Tan, 1998; Mo and Walrand,
-//! 2000), so the visits converge for every alpha. For kappa > 0 there is no such function: rings in which each link moves
-//! the next may oscillate, and a link goes only a part of the way once there have been many visits.
+//! 2000), so the visits converge for every alpha. For kappa > 0 there is no such function, and rings in which each link
+//! moves the next may oscillate. So after some visits each link adapts its step: shorter where its delay swings to and fro,
+//! longer than the way to its balance (over-relaxation) where it creeps.
 //!
 //! When a flow starts or ends, the solution before is the start, and only the links of its path are visited at first: the
 //! cost depends on how far the change is felt and not on the number of flows.
@@ -31,19 +32,27 @@ pub(super) struct Patience {
     pub visits: u32,
     /// Visits that make it ten times as large.
     pub tenfold: f64,
+    /// The longest step of a link, as a part of the way to its balance.
+    pub boldness: f64,
 }
 
 impl Patience {
     /// For flows whose rates are solved from scratch.
-    pub const EXACT: Patience = Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0 };
+    pub const EXACT: Patience = Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0, boldness: 1.5 };
+    /// The same where that does not converge.
+    pub const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.5, ..Patience::EXACT };
     /// For patterns of many flows.
-    pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0 };
+    pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0, boldness: 1.5 };
     /// For programs, whose messages come and go by the million.
-    pub const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0 };
+    pub const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0, boldness: 1.5 };
 
     fn tolerance_after(self, visits: u32) -> f64 {
         let beyond = f64::from(visits.saturating_sub(self.visits)) / self.tenfold;
         if beyond < 8.0 { (self.close * 10f64.powf(beyond)).min(self.far) } else { self.far }
+    }
+
+    fn pace(self, visits: u32, tolerance: f64) -> Pace {
+        Pace { tolerance, boldness: (visits >= ADAPT_FROM).then_some(self.boldness) }
     }
 }
 
@@ -51,8 +60,13 @@ impl Patience {
 const MOST_VISITS: u32 = 50_000;
 /// What is left after so many visits is accepted up to this multiple of the tolerance.
 const ROUGH: f64 = 10.0;
-/// With kappa > 0, which part of the way to its balance a link goes from so many visits on.
-const DAMPING: [(u32, f64); 4] = [(64, 0.75), (2_000, 0.5), (8_000, 0.25), (20_000, 0.1)];
+/// Visits from which on links adapt their steps.
+const ADAPT_FROM: u32 = 64;
+/// A step after one in the opposite direction, and after one in the same, as a multiple of the one before.
+const SHORTER: f64 = 0.7;
+const LONGER: f64 = 1.05;
+/// The least step, as a part of the way to the balance.
+const LEAST_STEP: f64 = 0.02;
 /// Rates that differ by this part are the same.
 const SAME: f64 = 1e-9;
 /// Relative step, in units of the tolerance, that is the last: Newton's method doubles the digits with each.
@@ -78,22 +92,41 @@ pub(super) struct Relaxation {
     /// Links that are visited even if they are in balance.
     is_asked_for: Vec<bool>,
     waiting: VecDeque<LinkId>,
+    /// By link, or by the first of a pair.
+    steps: Vec<Step>,
+    /// Links whose steps are not those at the start.
+    adapted: Vec<LinkId>,
     /// By flow.
     states: Vec<State>,
     moved: Vec<u32>,
 }
 
-/// How closely and how boldly a link is visited.
+/// How closely a link is balanced, and its longest step once steps adapt.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     tolerance: f64,
-    step: f64,
+    boldness: Option<f64>,
 }
 
-impl Pace {
-    /// From a delay towards another; a damped delay that vanishes becomes 0 in the end.
+/// Which part of the way to its balance a link goes, and where the last step went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    part: f64,
+    last: (f64, f64),
+}
+
+impl Step {
+    const START: Step = Step { part: 1.0, last: (0.0, 0.0) };
+
+    fn adapt(&mut self, apart: (f64, f64), boldness: f64) {
+        let has_turned = apart.0 * self.last.0 + apart.1 * self.last.1 < 0.0;
+        let part = self.part * if has_turned { SHORTER } else { LONGER };
+        *self = Step { part: part.clamp(LEAST_STEP, boldness), last: apart };
+    }
+
+    /// From a delay towards another; a delay that vanishes step by step becomes 0 in the end.
     fn toward(self, before: f64, after: f64) -> f64 {
-        let delay = if self.step == 1.0 { after } else { before + self.step * (after - before) };
+        let delay = if self.part == 1.0 { after } else { (before + self.part * (after - before)).max(0.0) };
         if after == 0.0 && delay < 1e-4 { 0.0 } else { delay }
     }
 }
@@ -117,6 +150,8 @@ impl Relaxation {
             is_waiting: vec![false; links],
             is_asked_for: vec![false; links],
             waiting: VecDeque::new(),
+            steps: vec![Step::START; links],
+            adapted: Vec::new(),
             states: Vec::new(),
             moved: Vec::new(),
         }
@@ -140,13 +175,14 @@ impl Relaxation {
         changes: &mut Changes,
     ) -> Result<(), Restless> {
         self.take_in(fabric, crowd);
+        self.adapted.drain(..).for_each(|link| self.steps[link.index()] = Step::START);
         let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
             self.is_waiting[link.index()] = false;
             if !self.needs_visit(fabric, link, tolerance) {
                 continue;
             }
-            self.visit(fabric, crowd, link, Pace { tolerance, step: self.step_after(visits) });
+            self.visit(fabric, crowd, link, patience.pace(visits, tolerance));
             visits += 1;
             tolerance = patience.tolerance_after(visits);
             if visits > MOST_VISITS {
@@ -196,11 +232,6 @@ impl Relaxation {
             || self.queues.feedback.kappa > 0.0 && self.imbalance(fabric.opposite(link)) > tolerance
     }
 
-    fn step_after(&self, visits: u32) -> f64 {
-        let is_damped = |(from, _): &&(u32, f64)| self.queues.feedback.kappa > 0.0 && visits >= *from;
-        DAMPING.iter().rev().find(is_damped).map_or(1.0, |(_, step)| *step)
-    }
-
     fn note(&mut self, flow: u32) {
         if !std::mem::replace(&mut self.states[flow as usize].has_moved, true) {
             self.moved.push(flow);
@@ -212,7 +243,8 @@ impl Relaxation {
             return self.visit_pair(fabric, crowd, LinkId(link.0 & !1), pace);
         }
         let before = self.queues.delay(link);
-        let delay = pace.toward(before, self.filling_delay(fabric, crowd, link, pace));
+        let filling = self.filling_delay(fabric, crowd, link, pace);
+        let delay = self.step(link, (filling - before, 0.0), pace).toward(before, filling);
         if delay == before {
             return;
         }
@@ -227,8 +259,9 @@ impl Relaxation {
     fn visit_pair(&mut self, fabric: &Fabric, crowd: &Crowd, out: LinkId, pace: Pace) {
         let (into, before) = (fabric.opposite(out), self.queues.pair(out));
         let filling = [out, into].map(|link| self.filling_delay(fabric, crowd, link, pace));
-        let delays = self.queues.split(filling.into());
-        let delays = (pace.toward(before.0, delays.0), pace.toward(before.1, delays.1));
+        let delays = self.queues.split(out, filling.into());
+        let step = self.step(out, (delays.0 - before.0, delays.1 - before.1), pace);
+        let delays = (step.toward(before.0, delays.0), step.toward(before.1, delays.1));
         if delays == before {
             return;
         }
@@ -240,7 +273,19 @@ impl Relaxation {
         self.come_again(into, pace);
     }
 
-    /// After a damped visit a link may be out of balance although no rate has moved.
+    /// The step of a link that is so far from its balance.
+    fn step(&mut self, link: LinkId, apart: (f64, f64), pace: Pace) -> Step {
+        let step = &mut self.steps[link.index()];
+        if let Some(boldness) = pace.boldness {
+            if *step == Step::START {
+                self.adapted.push(link);
+            }
+            step.adapt(apart, boldness);
+        }
+        *step
+    }
+
+    /// After a shorter step a link may be out of balance although no rate has moved.
     fn come_again(&mut self, link: LinkId, pace: Pace) {
         if self.imbalance(link) > pace.tolerance {
             self.wait(link);
