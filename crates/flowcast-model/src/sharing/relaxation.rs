@@ -40,7 +40,7 @@ impl Patience {
     /// For flows whose rates are solved from scratch.
     pub const EXACT: Patience = Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0, boldness: 1.5 };
     /// The same where that does not converge.
-    pub const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.5, ..Patience::EXACT };
+    pub const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.3, ..Patience::EXACT };
     /// For patterns of many flows.
     pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0, boldness: 1.5 };
     /// For programs, whose messages come and go by the million.
