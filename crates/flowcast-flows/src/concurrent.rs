@@ -11,10 +11,10 @@ use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::pattern::Pattern;
 use flowcast_model::cluster::racks::Racks;
 use flowcast_model::network::Network;
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Fabric, Limit, Share};
 use flowcast_model::sharing::flow_cuts::Strictness;
 use flowcast_model::sharing::model::{Model, finite_rate, rate_model, transient_windows};
-use flowcast_model::sharing::passage::{Interval, Passage};
 use flowcast_model::sharing::protocol::{Protocol, Windows};
 use flowcast_model::sharing::{RateModel, SharingError};
 use flowcast_packet::seeds::{self, Runs, Spread};
@@ -128,21 +128,22 @@ pub fn predict_flows(
 
 fn settle(flows: &[Flow], network: &Network, fabric: Fabric, windows: Windows) -> Result<Prediction, PredictError> {
     let settled = transient::simulate(flows, &fabric, windows, finite_rate(network)?);
-    let passages = settled.passages.into_iter();
-    let flows = flows.iter().zip(&fabric.paths).zip(passages);
-    let flows =
-        flows.map(|((flow, path), passage)| prediction(flow, fabric.lone_share(path), network, passage)).collect();
+    let completions = settled.completions.into_iter();
+    let flows = flows.iter().zip(&fabric.paths).zip(completions);
+    let flows = flows
+        .map(|((flow, path), completion)| prediction(flow, fabric.uncontended_share(path), network, completion))
+        .collect();
     let intervals = Intervals { of_flow: settled.intervals, ..Intervals::default() };
     Ok(Prediction { flows, intervals, fabric })
 }
 
 /// `L + m*x` alone, and so much later than its data were through.
-fn prediction(flow: &Flow, lone: Share, network: &Network, passage: Passage) -> FlowPrediction {
+fn prediction(flow: &Flow, lone: Share, network: &Network, completion: FlowCompletion) -> FlowPrediction {
     let latency = network.nic.latency;
     FlowPrediction {
         flow: *flow,
-        end: passage.end + latency,
-        duration: passage.duration + latency,
+        end: completion.end + latency,
+        duration: completion.duration + latency,
         alone: network.nic.time_for(flow.size) * (1.0 / lone.0) + latency,
     }
 }
@@ -156,16 +157,17 @@ fn step_flows(
     let demand = |flow: &Flow| Demand { start: flow.start, work: network.nic.time_for(flow.size) };
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
-    let passages = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
-    let flows = flows.iter().zip(&fabric.paths).zip(passages);
-    let flows = flows.map(|((flow, path), passage)| prediction(flow, fabric.lone_share(path), network, passage));
+    let completions = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
+    let flows = flows.iter().zip(&fabric.paths).zip(completions);
+    let flows =
+        flows.map(|((flow, path), completion)| prediction(flow, fabric.uncontended_share(path), network, completion));
     Ok(Prediction { flows: flows.collect(), intervals, fabric })
 }
 
 fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Prediction, PredictError> {
     let wire = undisturbed(wire(network)?);
     let carried = flowcast_packet::simulate(&messages(flows), &fabric, &wire)?;
-    let flows = predictions(flows, &fabric, &wire, &carried.passages)?;
+    let flows = predictions(flows, &fabric, &wire, &carried.completions)?;
     let intervals = Intervals { of_flow: carried.intervals, ..Intervals::default() };
     Ok(Prediction { flows, intervals, fabric })
 }
@@ -228,19 +230,20 @@ fn predictions(
     flows: &[Flow],
     fabric: &Fabric,
     wire: &Wire,
-    passages: &[Passage],
+    completions: &[FlowCompletion],
 ) -> Result<Vec<FlowPrediction>, PredictError> {
     let mut lone_times = BTreeMap::new();
     let mut predicted = Vec::with_capacity(flows.len());
-    for ((flow, path), passage) in flows.iter().zip(&fabric.paths).zip(passages) {
+    for ((flow, path), completion) in flows.iter().zip(&fabric.paths).zip(completions) {
         let alone = match lone_times.entry((flow.size, path.data().len())) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
                 let message = Message { start: Time::ZERO, size: flow.size };
-                *unknown.insert(flowcast_packet::simulate(&[message], &fabric.only(path), wire)?.passages[0].duration)
+                *unknown
+                    .insert(flowcast_packet::simulate(&[message], &fabric.only(path), wire)?.completions[0].duration)
             }
         };
-        predicted.push(FlowPrediction { flow: *flow, end: passage.end, duration: passage.duration, alone });
+        predicted.push(FlowPrediction { flow: *flow, end: completion.end, duration: completion.duration, alone });
     }
     Ok(predicted)
 }

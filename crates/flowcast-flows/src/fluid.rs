@@ -8,9 +8,9 @@
 //! A flow that meets nobody takes `L + m*x` to the last bit, whatever goes on elsewhere. [`stepwise`] is the slow
 //! twin: it asks the model for the shares of all flows at each event.
 
-use super::under_way::{Change, UnderWay};
+use super::in_flight::{Change, FlowsInFlight};
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Allocation, Fabric};
-use flowcast_model::sharing::passage::{Interval, Passage};
 use flowcast_model::sharing::{RateModel, SharingError};
 use flowcast_units::Time;
 
@@ -45,21 +45,21 @@ pub fn simulate(
     fabric: &Fabric,
     model: &mut dyn RateModel,
     watcher: &mut impl Watcher,
-) -> Result<Vec<Passage>, SharingError> {
+) -> Result<Vec<FlowCompletion>, SharingError> {
     let mut engine = Engine::new(demands, fabric);
     loop {
         engine.end_flows(watcher);
         engine.start_flows();
-        if engine.under_way.count() == 0 {
+        if engine.in_flight.count() == 0 {
             // What has ended has to be told even if nobody is left.
-            engine.share_out(model, watcher)?;
+            engine.update_rates(model, watcher)?;
             match engine.next_start() {
                 Some(start) => engine.now = start,
-                None => return Ok(engine.passages),
+                None => return Ok(engine.completions),
             }
             continue;
         }
-        engine.share_out(model, watcher)?;
+        engine.update_rates(model, watcher)?;
         engine.advance(watcher);
     }
 }
@@ -120,8 +120,8 @@ struct Engine<'a> {
     /// Flows by start, the latest first.
     waiting: Vec<usize>,
     now: Time,
-    under_way: UnderWay,
-    passages: Vec<Passage>,
+    in_flight: FlowsInFlight,
+    completions: Vec<FlowCompletion>,
 }
 
 impl<'a> Engine<'a> {
@@ -133,8 +133,8 @@ impl<'a> Engine<'a> {
             fabric,
             waiting,
             now: Time::ZERO,
-            under_way: UnderWay::new(fabric),
-            passages: vec![Passage::default(); demands.len()],
+            in_flight: FlowsInFlight::new(fabric),
+            completions: vec![FlowCompletion::default(); demands.len()],
         }
     }
 
@@ -148,11 +148,11 @@ impl<'a> Engine<'a> {
     }
 
     fn end_flows(&mut self, watcher: &mut impl Watcher) {
-        while let Some((flow, passage)) = self.under_way.end_next(self.fabric, self.about_now()) {
+        while let Some((flow, completion)) = self.in_flight.end_next(self.fabric, self.about_now()) {
             let flow = flow as usize;
             watcher.ended(flow, self.now);
-            let duration = passage.duration;
-            self.passages[flow] = Passage { end: self.demands[flow].start + duration, duration };
+            let duration = completion.duration;
+            self.completions[flow] = FlowCompletion { end: self.demands[flow].start + duration, duration };
         }
     }
 
@@ -161,25 +161,25 @@ impl<'a> Engine<'a> {
         while let Some(flow) = self.waiting.pop_if(|flow| self.demands[*flow].start <= limit) {
             let Demand { start, work } = self.demands[flow];
             if work == Time::ZERO {
-                self.passages[flow] = Passage { end: start, duration: Time::ZERO };
+                self.completions[flow] = FlowCompletion { end: start, duration: Time::ZERO };
             } else {
-                self.under_way.start(self.fabric, flow as u32, start, work);
+                self.in_flight.start(self.fabric, flow as u32, start, work);
             }
         }
     }
 
-    fn share_out(&mut self, model: &mut dyn RateModel, watcher: &mut impl Watcher) -> Result<(), SharingError> {
+    fn update_rates(&mut self, model: &mut dyn RateModel, watcher: &mut impl Watcher) -> Result<(), SharingError> {
         let now = self.now;
         let tell = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
-        self.under_way.share_out(self.fabric, model, now, tell)
+        self.in_flight.update_rates(self.fabric, model, now, tell)
     }
 
     /// To the next end or start, whichever is first.
     fn advance(&mut self, watcher: &mut impl Watcher) {
-        let next = self.under_way.next_end().into_iter().chain(self.next_start()).min();
+        let next = self.in_flight.next_end().into_iter().chain(self.next_start()).min();
         let next = next.expect("each flow under way has an end");
         if next > self.now {
-            watcher.stepped(self.under_way.count());
+            watcher.stepped(self.in_flight.count());
             self.now = next;
         }
     }
@@ -189,9 +189,13 @@ impl<'a> Engine<'a> {
 ///
 /// # Errors
 /// Those of the model.
-pub fn stepwise(demands: &[Demand], fabric: &Fabric, model: &mut dyn RateModel) -> Result<Vec<Passage>, SharingError> {
-    let mut passages: Vec<Passage> =
-        demands.iter().map(|flow| Passage { end: flow.start, ..Passage::default() }).collect();
+pub fn stepwise(
+    demands: &[Demand],
+    fabric: &Fabric,
+    model: &mut dyn RateModel,
+) -> Result<Vec<FlowCompletion>, SharingError> {
+    let mut completions: Vec<FlowCompletion> =
+        demands.iter().map(|flow| FlowCompletion { end: flow.start, ..FlowCompletion::default() }).collect();
     let mut left: Vec<Time> = demands.iter().map(|flow| flow.work).collect();
     let mut now = Time::ZERO;
     loop {
@@ -203,12 +207,12 @@ pub fn stepwise(demands: &[Demand], fabric: &Fabric, model: &mut dyn RateModel) 
         let shares = model.shares(fabric, &active)?;
         let end_of = |(flow, allocation): (&usize, &Allocation)| now + left[*flow] * (1.0 / allocation.share.0);
         let ends: Vec<Time> = active.iter().zip(&shares).map(end_of).collect();
-        let Some(next) = ends.iter().copied().chain(start).min() else { return Ok(passages) };
+        let Some(next) = ends.iter().copied().chain(start).min() else { return Ok(completions) };
         let limit = next * (1.0 + 64.0 * f64::EPSILON);
         for ((flow, allocation), end) in active.iter().zip(&shares).zip(ends) {
             left[*flow] = if end <= limit { Time::ZERO } else { left[*flow] - (next - now) * allocation.share.0 };
             if end <= limit {
-                passages[*flow] = Passage { end, duration: end - demands[*flow].start };
+                completions[*flow] = FlowCompletion { end, duration: end - demands[*flow].start };
             }
         }
         now = next;

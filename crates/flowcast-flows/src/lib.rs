@@ -5,7 +5,7 @@
 pub mod concurrent;
 mod end_queue;
 pub mod fluid;
-pub mod moving;
+pub mod in_flight;
+pub mod quasi_dynamic;
 pub mod traffic;
 pub mod transient;
-pub mod under_way;

@@ -16,8 +16,8 @@
 //! `rate = window / sum of (B/C) over the whole way`. Explicit steps of `tau / 4`, shorter before a start.
 
 use flowcast_model::cluster::flow::Flow;
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Fabric, Limit, LinkId, Path, Share};
-use flowcast_model::sharing::passage::{Interval, Passage};
 use flowcast_model::sharing::protocol::Windows;
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -34,7 +34,7 @@ const NOTES: f64 = 32.0;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
     /// By flow.
-    pub passages: Vec<Passage>,
+    pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each flow, with the longest queue at its end.
     pub intervals: Vec<Vec<Interval>>,
 }
@@ -47,28 +47,28 @@ pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -
     waiting.sort_by_key(|flow| std::cmp::Reverse((flows[*flow].start, *flow)));
     let mut queues = Queues::new(fabric, windows.segment, rate);
     let mut settled = Settled {
-        passages: flows.iter().map(|flow| Passage { end: flow.start, duration: Time::ZERO }).collect(),
+        completions: flows.iter().map(|flow| FlowCompletion { end: flow.start, duration: Time::ZERO }).collect(),
         intervals: vec![Vec::new(); flows.len()],
     };
-    let mut under_way: Vec<Loop> = Vec::new();
+    let mut in_flight: Vec<Loop> = Vec::new();
     let mut now = 0.0;
     loop {
         let next_start = waiting.last().map(|flow| flows[*flow].start.as_nanos() * 1e-9);
-        if under_way.is_empty() {
+        if in_flight.is_empty() {
             match next_start {
                 Some(start) => now = start,
                 None => return settled,
             }
         }
         while let Some(flow) = waiting.pop_if(|flow| flows[*flow].start.as_nanos() * 1e-9 <= now) {
-            under_way.push(Loop::new(flow, &flows[flow], &fabric.paths[flow], windows, now));
+            in_flight.push(Loop::new(flow, &flows[flow], &fabric.paths[flow], windows, now));
         }
         let until_start = waiting.last().map_or(f64::INFINITY, |flow| flows[*flow].start.as_nanos() * 1e-9 - now);
         let step = queues.step.min(until_start);
-        queues.fill(&under_way);
-        under_way.iter_mut().for_each(|one| one.advance(&queues, now, step));
+        queues.fill(&in_flight);
+        in_flight.iter_mut().for_each(|one| one.advance(&queues, now, step));
         now += step;
-        under_way.retain_mut(|one| {
+        in_flight.retain_mut(|one| {
             one.tell(&queues, now, &mut settled);
             !one.has_left()
         });
@@ -103,9 +103,9 @@ impl Queues {
         }
     }
 
-    fn fill(&mut self, under_way: &[Loop]) {
+    fn fill(&mut self, in_flight: &[Loop]) {
         self.contents.fill(0.0);
-        for stage in under_way.iter().flat_map(|one| &one.stages) {
+        for stage in in_flight.iter().flat_map(|one| &one.stages) {
             self.contents[stage.link.index()] += stage.weight * stage.content;
         }
     }
@@ -212,7 +212,7 @@ impl Loop {
         let intervals = &mut settled.intervals[self.flow];
         if let Some(last) = self.last.take_if(|last| last.stage == self.data) {
             let end = time(last.leaves).max(self.start);
-            settled.passages[self.flow] = Passage { end, duration: end - self.start };
+            settled.completions[self.flow] = FlowCompletion { end, duration: end - self.start };
             intervals.extend(self.interval(queues, last.leaves, self.size));
         } else if !self.has_ended && self.delivered - self.noted.1 >= self.size / NOTES {
             intervals.extend(self.interval(queues, now, self.delivered));

@@ -21,7 +21,7 @@ pub(super) struct Connection {
     sender: Sender,
     receiver: Receiver,
     host: HostQueue,
-    /// By transmission: answers of the other direction that are under way with the data of this one.
+    /// By transmission: ACKs of the other direction that are under way with the data of this one.
     riding: VecDeque<(u32, u32)>,
 }
 
@@ -127,7 +127,7 @@ impl Connection {
         waited
     }
 
-    /// A packet comes to the receiver; whether that has to answer now.
+    /// A packet comes to the receiver; whether that has to acknowledge now.
     #[inline]
     pub(super) fn receive(&mut self, now: Picos, frame: Frame) -> bool {
         let packet = self.sender.packet_of(frame.number());
@@ -137,46 +137,46 @@ impl Connection {
         is_due
     }
 
-    /// The receiver's answer, in a frame of its own.
+    /// The receiver's ACK, in a frame of its own.
     #[inline]
-    pub(super) fn answer(&mut self) -> Frame {
-        Frame::answer(self.number, self.receiver.answer())
+    pub(super) fn ack(&mut self) -> Frame {
+        Frame::ack(self.number, self.receiver.ack())
     }
 
-    /// What the receiver answers with data that it sends on the other direction of this connection.
+    /// What the receiver ACKs with data that it sends on the other direction of this connection.
     #[inline]
     pub(super) fn ride(&mut self, now: Picos) -> u32 {
         self.receiver.ride(now)
     }
 
-    /// An answer of the other direction goes with a frame of data.
+    /// An ACK of the other direction goes with a frame of data.
     #[inline]
-    pub(super) fn carry(&mut self, frame: Frame, answer: u32) {
-        self.riding.push_back((frame.number(), answer));
+    pub(super) fn carry(&mut self, frame: Frame, ack: u32) {
+        self.riding.push_back((frame.number(), ack));
     }
 
-    /// What came with a frame of data, as a frame of answer of the connection `other`.
+    /// What came with a frame of data, as a frame of ACK of the connection `other`.
     #[inline]
     pub(super) fn carried(&mut self, frame: Frame, other: u32) -> Option<Frame> {
         // Frames come in the order of their sending: those before it are lost.
-        while let Some((transmission, answer)) = self.riding.front().copied().filter(|(of, _)| *of <= frame.number()) {
+        while let Some((transmission, ack)) = self.riding.front().copied().filter(|(of, _)| *of <= frame.number()) {
             self.riding.pop_front();
             if transmission == frame.number() {
-                return Some(Frame::answer(other, answer));
+                return Some(Frame::ack(other, ack));
             }
         }
         None
     }
 
-    /// An answer comes to the sender.
+    /// An ACK comes to the sender.
     #[inline]
-    pub(super) fn hear(&mut self, now: Picos, answer: Frame) {
+    pub(super) fn hear(&mut self, now: Picos, ack: Frame) {
         if self.sender.is_lossless() {
-            let packets = self.receiver.hear_count(answer.number());
+            let packets = self.receiver.hear_count(ack.number());
             self.sender.advance(packets);
             return self.forget();
         }
-        while let Some(transmission) = self.receiver.hear(answer.number()) {
+        while let Some(transmission) = self.receiver.hear(ack.number()) {
             self.sender.hear(now, transmission);
         }
         self.sender.conclude(now);
@@ -196,16 +196,16 @@ impl Connection {
     /// When [`Connection::expire`] has something to do.
     #[inline]
     pub(super) fn deadline(&self) -> Picos {
-        self.sender.deadline().min(self.receiver.answer_by()).min(self.stream.next_write())
+        self.sender.deadline().min(self.receiver.ack_by()).min(self.stream.next_write())
     }
 
-    /// Deals with what is due: a message that is written, an answer held back, a timer of the sender. A packet and an
-    /// answer that go out.
+    /// Deals with what is due: a message that is written, an ACK held back, a timer of the sender. A packet and an
+    /// ACK that go out.
     pub(super) fn expire(&mut self, now: Picos) -> (Option<Frame>, Option<Frame>) {
         self.stream.write(now);
         let sent = self.sender.expire(now, self.stream.available());
-        let is_due = self.receiver.answer_by() <= now;
-        let answer = is_due.then(|| Frame::answer(self.number, self.receiver.answer_late()));
-        (sent.map(|(transmission, packet)| self.frame(transmission, packet)), answer)
+        let is_due = self.receiver.ack_by() <= now;
+        let ack = is_due.then(|| Frame::ack(self.number, self.receiver.ack_late()));
+        (sent.map(|(transmission, packet)| self.frame(transmission, packet)), ack)
     }
 }

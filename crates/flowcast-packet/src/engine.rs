@@ -13,8 +13,8 @@ use super::jitter::Jitter;
 use super::link::Link;
 use super::picos::Picos;
 use super::tournament::Tournament;
+use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::MOST_HOPS;
-use flowcast_model::sharing::passage::Passage;
 use flowcast_units::Bytes;
 
 /// No link: the end of a way.
@@ -26,10 +26,10 @@ pub(super) type Route = [u32; MOST_HOPS];
 /// The network with its connections.
 pub(super) struct Engine {
     pub(super) links: Vec<Link>,
-    /// For each connection the way of its data and that of its answers.
+    /// For each connection the way of its data and that of its ACKs.
     routes: Vec<Route>,
     pub(super) connections: Vec<Connection>,
-    /// For each connection its other direction, if there is one whose data carry its answers; else itself.
+    /// For each connection its other direction, if there is one whose data carry its ACKs; else itself.
     others: Vec<u32>,
     events: Tournament,
     timers: BinaryHeap<Reverse<(Picos, u32)>>,
@@ -40,7 +40,7 @@ pub(super) struct Engine {
     /// Whether senders ask what has left their own interface.
     has_small_queues: bool,
     /// Messages that have come, with their numbers.
-    pub(super) arrived: VecDeque<(usize, Passage)>,
+    pub(super) arrived: VecDeque<(usize, FlowCompletion)>,
     /// Messages of which the sender's system holds the rest, and since when.
     pub(super) held: VecDeque<(usize, Picos)>,
     pub(super) packet_hops: u64,
@@ -110,7 +110,7 @@ impl Engine {
         self.scheduled.push(Picos::NEVER);
     }
 
-    /// Two connections are the two directions of one: data of each carry answers of the other.
+    /// Two connections are the two directions of one: data of each carry ACKs of the other.
     pub(super) fn pair(&mut self, there: usize, back: usize) {
         (self.others[there], self.others[back]) = (back as u32, there as u32);
     }
@@ -135,7 +135,7 @@ impl Engine {
         }
         self.join(now, link, frame.on_next_hop());
         let connection = frame.connection() as usize;
-        if self.has_small_queues && hop == 1 && !frame.is_answer() && self.connections[connection].leave_host() {
+        if self.has_small_queues && hop == 1 && !frame.is_ack() && self.connections[connection].leave_host() {
             self.send(now, connection);
             self.schedule(connection);
         }
@@ -145,8 +145,8 @@ impl Engine {
     fn join(&mut self, now: Picos, link: u32, frame: Frame) {
         let connection = &self.connections[frame.connection() as usize];
         let at = &mut self.links[link as usize];
-        let service = if frame.is_answer() {
-            at.answer()
+        let service = if frame.is_ack() {
+            at.ack()
         } else if frame.is_last() {
             at.service(connection.stream.payload(connection.packet(frame)))
         } else {
@@ -168,7 +168,7 @@ impl Engine {
     #[inline]
     fn arrive(&mut self, now: Picos, frame: Frame) {
         let connection = frame.connection() as usize;
-        if frame.is_answer() {
+        if frame.is_ack() {
             self.hear(now, connection, frame);
         } else {
             let is_due = self.connections[connection].receive(now, frame);
@@ -177,30 +177,30 @@ impl Engine {
             }
             let has_answered = self.hear_carried(now, connection, frame);
             if is_due && !has_answered {
-                let answer = self.connections[connection].answer();
-                self.start(now, answer);
+                let ack = self.connections[connection].ack();
+                self.start(now, ack);
             }
         }
         self.schedule(connection);
     }
 
     #[inline]
-    fn hear(&mut self, now: Picos, connection: usize, answer: Frame) -> bool {
-        self.connections[connection].hear(now, answer);
+    fn hear(&mut self, now: Picos, connection: usize, ack: Frame) -> bool {
+        self.connections[connection].hear(now, ack);
         let has_sent = self.send(now, connection);
         self.hold(now, connection);
         has_sent
     }
 
-    /// What the data of one direction say of the other; whether that makes the other send, and so answer.
+    /// What the data of one direction say of the other; whether that makes the other send, and so ACK.
     #[inline]
     fn hear_carried(&mut self, now: Picos, connection: usize, frame: Frame) -> bool {
         let other = self.others[connection];
         if other as usize == connection {
             return false;
         }
-        let Some(answer) = self.connections[connection].carried(frame, other) else { return false };
-        let has_sent = self.hear(now, other as usize, answer);
+        let Some(ack) = self.connections[connection].carried(frame, other) else { return false };
+        let has_sent = self.hear(now, other as usize, ack);
         self.schedule(other as usize);
         has_sent
     }
@@ -221,8 +221,8 @@ impl Engine {
         let connection = frame.connection() as usize;
         let other = self.others[connection] as usize;
         if other != connection {
-            let answer = self.connections[other].ride(now);
-            self.connections[connection].carry(frame, answer);
+            let ack = self.connections[other].ride(now);
+            self.connections[connection].carry(frame, ack);
         }
         self.start(now, frame);
     }
@@ -261,9 +261,9 @@ impl Engine {
         if self.scheduled[connection] == at {
             self.scheduled[connection] = Picos::NEVER;
             if self.connections[connection].deadline() <= now {
-                let (packet, answer) = self.connections[connection].expire(now);
+                let (packet, ack) = self.connections[connection].expire(now);
                 packet.into_iter().for_each(|frame| self.start_data(now, frame));
-                answer.into_iter().for_each(|frame| self.start(now, frame));
+                ack.into_iter().for_each(|frame| self.start(now, frame));
                 self.send(now, connection);
             }
             self.schedule(connection);

@@ -6,9 +6,9 @@
 /// |---|---|
 /// | 0 | the packet is the last of its message |
 /// | 1-3 | links behind it |
-/// | 4 | an answer, which goes back |
+/// | 4 | an ACK, which goes back |
 /// | 5-31 | connection |
-/// | 32-63 | of data: which transmission of its connection; of an answer: how many packets have come |
+/// | 32-63 | of data: which transmission of its connection; of an ACK: how many packets have come |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame(u64);
 
@@ -17,7 +17,7 @@ pub(super) const MOST_CONNECTIONS: usize = 1 << 27;
 
 const LAST: u64 = 1;
 const HOP: u64 = 1 << 1;
-const ANSWER: u64 = 1 << 4;
+const ACK: u64 = 1 << 4;
 
 impl Frame {
     /// A packet on its first link.
@@ -27,10 +27,10 @@ impl Frame {
         Frame(u64::from(number) << 32 | u64::from(connection) << 5 | last)
     }
 
-    /// An answer on its first link.
+    /// An ACK on its first link.
     #[inline]
-    pub(super) fn answer(connection: u32, number: u32) -> Frame {
-        Frame(u64::from(number) << 32 | u64::from(connection) << 5 | ANSWER)
+    pub(super) fn ack(connection: u32, number: u32) -> Frame {
+        Frame(u64::from(number) << 32 | u64::from(connection) << 5 | ACK)
     }
 
     #[inline]
@@ -43,7 +43,7 @@ impl Frame {
         (self.0 as u32) >> 5
     }
 
-    /// Row of the table of routes: two for each connection, data and answers.
+    /// Row of the table of routes: two for each connection, data and ACKs.
     #[inline]
     pub(super) fn route(self) -> usize {
         (self.0 as u32 >> 4) as usize
@@ -60,8 +60,8 @@ impl Frame {
     }
 
     #[inline]
-    pub(super) fn is_answer(self) -> bool {
-        self.0 & ANSWER != 0
+    pub(super) fn is_ack(self) -> bool {
+        self.0 & ACK != 0
     }
 
     #[inline]
@@ -92,9 +92,9 @@ mod tests {
             frame = frame.on_next_hop();
         }
         assert_eq!((frame.connection(), frame.number(), frame.hop()), (largest, u32::MAX, MOST_HOPS - 1));
-        assert!(frame.is_last() && !frame.is_answer());
-        let answer = Frame::answer(5, 7);
-        assert_eq!((answer.route(), answer.number(), answer.hop()), (11, 7, 0));
-        assert!(answer.is_answer() && !answer.is_last());
+        assert!(frame.is_last() && !frame.is_ack());
+        let ack = Frame::ack(5, 7);
+        assert_eq!((ack.route(), ack.number(), ack.hop()), (11, 7, 0));
+        assert!(ack.is_ack() && !ack.is_last());
     }
 }

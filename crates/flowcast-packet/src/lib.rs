@@ -1,14 +1,14 @@
 //! Messages packet by packet: windows, first-in-first-out links, acknowledgements, and queues that overflow.
 //!
 //! Each link (node out, node in, rack up, rack down) serves frames one after the other at its wire rate. A data frame
-//! carries up to `sharing.segment` bytes and is 90 bytes longer; an answer has 90 bytes and goes back through the same kind of queues.
+//! carries up to `sharing.segment` bytes and is 90 bytes longer; an ACK has 90 bytes and goes back through the same kind of queues.
 //! Without a limit on queues and with fixed windows this is the closed loop of which `closed_loop` is the fluid limit;
 //! with reno, cubic or bbr over queues of limited size it is TCP as today's Linux has it.
 //!
 //! | part | what | rules |
 //! |---|---|---|
 //! | `link`, `tournament`, `engine` | queues and events | departure = max(free, arrival) + bytes/rate |
-//! | `receiver` | when to answer | RFC 5681 section 4.2, RFC 2018 |
+//! | `receiver` | when to acknowledge | RFC 5681 section 4.2, RFC 2018 |
 //! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
 //! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
 //! | `jitter`, `seeds` | repetitions | Floyd and Jacobson 1992 |
@@ -43,8 +43,8 @@ use std::collections::BTreeMap;
 use connection::Connection;
 use engine::{END, Engine, Route};
 use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Fabric, LinkId, MOST_HOPS, Path};
-use flowcast_model::sharing::passage::{Interval, Passage};
 use flowcast_model::sharing::protocol::{Connections, Protocol};
 use flowcast_units::{Bytes, Rate, Time};
 use frame::MOST_CONNECTIONS;
@@ -84,7 +84,7 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Carried {
     /// By message.
-    pub passages: Vec<Passage>,
+    pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each message.
     pub intervals: Vec<Vec<Interval>>,
     /// Frames times links crossed.
@@ -131,12 +131,15 @@ fn simulate_rounds(
         return Err(SharingError::TooLong { seconds: Picos::NEVER.as_seconds(), most: LONGEST });
     }
     let mut carried = Carried {
-        passages: rounds.of(messages).map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
+        completions: rounds
+            .of(messages)
+            .map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() })
+            .collect(),
         intervals: vec![Vec::new(); rounds.count() * messages.len()],
         packet_hops: engine.packet_hops,
         dropped: engine.dropped,
     };
-    engine.arrived.into_iter().for_each(|(message, passage)| carried.passages[message] = passage);
+    engine.arrived.into_iter().for_each(|(message, completion)| carried.completions[message] = completion);
     for (message, intervals) in engine.connections.into_iter().flat_map(|c| c.stream.into_intervals()) {
         carried.intervals[message] = intervals;
     }
@@ -248,7 +251,7 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
 /// What empty frames take there and back, before anything else is under way.
 fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
-    ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| sum + links[link.0 as usize].answer())
+    ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| sum + links[link.0 as usize].ack())
 }
 
 fn there_and_back(path: &Path) -> [Route; 2] {

@@ -32,7 +32,7 @@ pub(super) struct Link {
     /// With a token bucket: the last departure.
     passed: Picos,
     full_frame: Picos,
-    answer: Picos,
+    ack: Picos,
     latency: Picos,
     longest_wait: Picos,
     /// Time in which the token bucket fills: what it holds leaves so much earlier, but not before it comes.
@@ -53,18 +53,18 @@ impl Link {
             free: Picos::ZERO,
             passed: Picos::ZERO,
             full_frame: Picos::ZERO,
-            answer: Picos::ZERO,
+            ack: Picos::ZERO,
             latency: Picos::from_time(kind.latency),
             longest_wait: Picos::NEVER,
             burst: Picos((kind.burst.0 as f64 * picos_per_byte) as u64),
             last: Picos::ZERO,
             picos_per_byte,
-            leaving: vec![(Picos::NEVER, Frame::answer(0, 0)); 16].into(),
+            leaving: vec![(Picos::NEVER, Frame::ack(0, 0)); 16].into(),
             head: 0,
             waiting: 0,
         };
         link.full_frame = link.service(kind.segment);
-        link.answer = link.service(Bytes(0));
+        link.ack = link.service(Bytes(0));
         // A frame fits into an empty queue, however its time is rounded.
         link.longest_wait = kind
             .queue
@@ -83,8 +83,8 @@ impl Link {
     }
 
     #[inline]
-    pub(super) fn answer(&self) -> Picos {
-        self.answer
+    pub(super) fn ack(&self) -> Picos {
+        self.ack
     }
 
     /// A frame comes at `now`: when it is through, latency included, or nothing if the queue is full.

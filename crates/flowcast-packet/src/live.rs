@@ -6,8 +6,8 @@ use super::jitter::Jitter;
 use super::picos::Picos;
 use super::{LONGEST, Wire, links_of, opening, there_and_back};
 use flowcast_model::sharing::SharingError;
+use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::{Fabric, Path};
-use flowcast_model::sharing::passage::Passage;
 use flowcast_units::{Bytes, Time};
 
 /// A network whose connections stay open.
@@ -88,7 +88,7 @@ impl Live {
     }
 
     /// The next message that has arrived.
-    pub fn arrived(&mut self) -> Option<(usize, Passage)> {
+    pub fn arrived(&mut self) -> Option<(usize, FlowCompletion)> {
         self.engine.arrived.pop_front()
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     use flowcast_units::{Node, Rate};
 
     /// Messages with starts that no two share, over one connection for each pair of nodes, written when their time comes.
-    fn one_by_one(messages: &[Message], fabric: &Fabric, wire: Wire) -> Vec<Passage> {
+    fn one_by_one(messages: &[Message], fabric: &Fabric, wire: Wire) -> Vec<FlowCompletion> {
         let mut live = Live::new(fabric, wire);
         let mut open = std::collections::BTreeMap::new();
         for path in &fabric.paths {
@@ -128,12 +128,12 @@ mod tests {
         while live.next_event().is_some() {
             live.step();
         }
-        let mut passages: Vec<Passage> =
-            messages.iter().map(|message| Passage { end: message.start, ..Passage::default() }).collect();
-        while let Some((place, passage)) = live.arrived() {
-            passages[place] = passage;
+        let mut completions: Vec<FlowCompletion> =
+            messages.iter().map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() }).collect();
+        while let Some((place, completion)) = live.arrived() {
+            completions[place] = completion;
         }
-        passages
+        completions
     }
 
     /// Two nodes at 1 B/ns without latency, and the connections there and back.
@@ -156,8 +156,8 @@ mod tests {
 
     fn until_arrival(live: &mut Live) -> Time {
         loop {
-            if let Some((_, passage)) = live.arrived() {
-                return passage.end;
+            if let Some((_, completion)) = live.arrived() {
+                return completion.end;
             }
             live.step();
         }
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn what_goes_back_carries_the_answer() {
-        // A frame of 100 bytes crosses two links. Each end answers the first message that comes at once, and its answer goes
-        // before its own message; the last message is answered after 40 ms.
+        // A frame of 100 bytes crosses two links. Each end ACKs the first message that comes at once, and its ACK goes
+        // before its own message; the last message is acknowledged after 40 ms.
         let (mut live, ends) = two_nodes(true);
         let now = send(&mut live, Time::ZERO, 100, |message| ends[message % 2]);
         assert!((now.as_nanos() - (100.0 * 200.0 + 2.0 * 90.0)).abs() < 1e-3, "{now:?}");
@@ -259,7 +259,7 @@ mod tests {
             for (place, message) in messages.iter_mut().enumerate() {
                 message.start += Time::from_nanos(place as f64 + 1.0);
             }
-            let expected = simulate(&messages, &fabric, &wire).unwrap().passages;
+            let expected = simulate(&messages, &fabric, &wire).unwrap().completions;
             prop_assert_eq!(one_by_one(&messages, &fabric, wire), expected);
         }
     }

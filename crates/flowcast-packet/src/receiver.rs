@@ -1,16 +1,16 @@
-//! The receiving end of a connection: what has come, and when to answer.
+//! The receiving end of a connection: what has come, and when to acknowledge.
 //!
-//! RFC 5681 section 4.2 and Linux: an answer to every second full packet, to the last of a message, to whatever comes
-//! beside a gap, else after 40 ms; a connection begins with 16 packets that are answered one by one (quick
+//! RFC 5681 section 4.2 and Linux: an ACK to every second full packet, to the last of a message, to whatever comes
+//! beside a gap, else after 40 ms; a connection begins with 16 packets that are acknowledged one by one (quick
 //! acknowledgements) unless its windows are fixed.
 //!
 //! The receiver of a connection whose other direction carries messages as well, as between ranks of a program, lets these
-//! carry its answers (`Receiver::ride`): once it has sent a message soon after one that came, it holds back the answer to a
-//! message of one packet, until the next comes, until it has itself something to send, or for 40 ms, after which it answers at
+//! carry its ACKs (`Receiver::ride`): once it has sent a message soon after one that came, it holds back the ACK to a
+//! message of one packet, until the next comes, until it has itself something to send, or for 40 ms, after which it ACKs at
 //! once again (Linux: the ping-pong mode of a socket).
 //!
-//! An answer says how many packets have come. As the connection remembers in which order they came, this tells the
-//! sender as much as selective acknowledgements (RFC 2018) without a limit on their blocks, and a lost answer is made
+//! An ACK says how many packets have come. As the connection remembers in which order they came, this tells the
+//! sender as much as selective acknowledgements (RFC 2018) without a limit on their blocks, and a lost ACK is made
 //! good by the next one.
 
 use std::collections::VecDeque;
@@ -19,14 +19,14 @@ use super::frame::Place;
 use super::order::{Arrival, Order};
 use super::picos::Picos;
 
-/// Packets that one answer covers.
-const PACKETS_PER_ANSWER: u32 = 2;
-/// How long an answer is held back at most (Linux' least delay).
+/// Packets that one ACK covers.
+const PACKETS_PER_ACK: u32 = 2;
+/// How long an ACK is held back at most (Linux' least delay).
 pub(super) const LONGEST_DELAY: Picos = Picos::from_millis(40);
-/// Packets answered one by one at the beginning.
+/// Packets acknowledged one by one at the beginning.
 const QUICK_PACKETS: u32 = 16;
 
-/// How answers begin.
+/// How ACKs begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beginning {
     /// One for each of the first packets.
@@ -52,11 +52,11 @@ pub(super) struct Receiver {
     unheard: VecDeque<u32>,
     heard: u32,
     came: u32,
-    unanswered: u32,
+    unacknowledged: u32,
     quick: u32,
-    answer_by: Picos,
+    ack_by: Picos,
     last_came: Picos,
-    /// Whether answers wait for messages that go the other way.
+    /// Whether ACKs wait for messages that go the other way.
     is_ping_pong: bool,
     memory: Memory,
 }
@@ -68,9 +68,9 @@ impl Receiver {
             unheard: VecDeque::new(),
             heard: 0,
             came: 0,
-            unanswered: 0,
+            unacknowledged: 0,
             quick: if beginning == Beginning::Quick { QUICK_PACKETS } else { 0 },
-            answer_by: Picos::NEVER,
+            ack_by: Picos::NEVER,
             last_came: Picos::ZERO,
             is_ping_pong: false,
             memory,
@@ -83,13 +83,13 @@ impl Receiver {
         self.order.next()
     }
 
-    /// When a held-back answer is due.
+    /// When a held-back ACK is due.
     #[inline]
-    pub(super) fn answer_by(&self) -> Picos {
-        self.answer_by
+    pub(super) fn ack_by(&self) -> Picos {
+        self.ack_by
     }
 
-    /// A packet comes in the given transmission; whether it is to be answered now.
+    /// A packet comes in the given transmission; whether it is to be acknowledged now.
     #[inline]
     pub(super) fn take(&mut self, now: Picos, transmission: u32, packet: u32, place: Place) -> bool {
         let gap = self.order.ahead() > 0;
@@ -98,51 +98,51 @@ impl Receiver {
             self.unheard.push_back(transmission);
         }
         self.came += 1;
-        self.unanswered += 1;
+        self.unacknowledged += 1;
         self.last_came = now;
         let is_quick = self.quick > 0;
         self.quick -= u32::from(is_quick);
         let is_eager = !self.is_ping_pong && (is_quick || place == Place::Last);
-        if gap || arrival != Arrival::InOrder || is_eager || self.unanswered >= PACKETS_PER_ANSWER {
+        if gap || arrival != Arrival::InOrder || is_eager || self.unacknowledged >= PACKETS_PER_ACK {
             return true;
         }
-        self.answer_by = now + LONGEST_DELAY;
+        self.ack_by = now + LONGEST_DELAY;
         false
     }
 
-    /// A message leaves this end; the answer that it carries.
+    /// A message leaves this end; the ACK that it carries.
     #[inline]
     pub(super) fn ride(&mut self, now: Picos) -> u32 {
         self.is_ping_pong |= self.came > 0 && now.since(self.last_came) < LONGEST_DELAY;
-        self.answer()
+        self.ack()
     }
 
-    /// An answer was held back for as long as may be.
-    pub(super) fn answer_late(&mut self) -> u32 {
+    /// An ACK was held back for as long as may be.
+    pub(super) fn ack_late(&mut self) -> u32 {
         self.is_ping_pong = false;
-        self.answer()
+        self.ack()
     }
 
-    /// The answer that tells of all that came.
+    /// The ACK that tells of all that came.
     #[inline]
-    pub(super) fn answer(&mut self) -> u32 {
-        self.unanswered = 0;
-        self.answer_by = Picos::NEVER;
+    pub(super) fn ack(&mut self) -> u32 {
+        self.unacknowledged = 0;
+        self.ack_by = Picos::NEVER;
         self.came
     }
 
-    /// How many packets an answer tells of that none before did, if all come in order.
+    /// How many packets an ACK tells of that none before did, if all come in order.
     #[inline]
-    pub(super) fn hear_count(&mut self, answer: u32) -> u32 {
-        let more = answer - self.heard;
-        self.heard = answer;
+    pub(super) fn hear_count(&mut self, ack: u32) -> u32 {
+        let more = ack - self.heard;
+        self.heard = ack;
         more
     }
 
-    /// The next transmission that an answer of this number tells of and none before did.
+    /// The next transmission that an ACK of this number tells of and none before did.
     #[inline]
-    pub(super) fn hear(&mut self, answer: u32) -> Option<u32> {
-        if self.heard >= answer {
+    pub(super) fn hear(&mut self, ack: u32) -> Option<u32> {
+        if self.heard >= ack {
             return None;
         }
         self.heard += 1;

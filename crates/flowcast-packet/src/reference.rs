@@ -7,11 +7,11 @@ use std::collections::BinaryHeap;
 use super::picos::Picos;
 use super::receiver::LONGEST_DELAY;
 use super::{Carried, FRAME_OVERHEAD, Message, Wire, travel};
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Fabric, Limit, LinkId, Path, Share};
-use flowcast_model::sharing::passage::{Interval, Passage};
 use flowcast_units::Bytes;
 
-const PACKETS_PER_ANSWER: u32 = 2;
+const PACKETS_PER_ACK: u32 = 2;
 const NOTES: u64 = 32;
 
 /// Carries all messages over the ways of the fabric.
@@ -30,11 +30,11 @@ enum Event {
         bytes: u32,
     },
     /// An acknowledgement of all bytes up to here comes to a hop.
-    Answer {
+    Ack {
         hop: u8,
         up_to: u64,
     },
-    /// A held-back answer to the packet that made so many bytes is due.
+    /// A held-back ACK to the packet that made so many bytes is due.
     Due {
         arrived: u64,
     },
@@ -42,13 +42,13 @@ enum Event {
 
 struct Connection {
     data: Vec<u32>,
-    answers: Vec<u32>,
+    acks: Vec<u32>,
     start: Picos,
     size: u64,
     sent: u64,
     acknowledged: u64,
     arrived: u64,
-    unanswered: u32,
+    unacknowledged: u32,
     window: u64,
     noted_at: Picos,
     noted: u64,
@@ -82,7 +82,10 @@ impl Reference {
             queue: BinaryHeap::new(),
             sequence: 0,
             carried: Carried {
-                passages: messages.iter().map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
+                completions: messages
+                    .iter()
+                    .map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() })
+                    .collect(),
                 intervals: vec![Vec::new(); messages.len()],
                 ..Carried::default()
             },
@@ -115,17 +118,17 @@ impl Reference {
                     }
                     None => self.receive(now, flow, u64::from(bytes)),
                 },
-                Event::Answer { hop, up_to } => match self.connections[flow].answers.get(hop as usize).copied() {
+                Event::Ack { hop, up_to } => match self.connections[flow].acks.get(hop as usize).copied() {
                     Some(link) => {
                         let done = self.serve(link, now, 0, self.is_last(flow, hop));
-                        self.push(done, link, flow, Event::Answer { hop: hop + 1, up_to });
+                        self.push(done, link, flow, Event::Ack { hop: hop + 1, up_to });
                     }
                     None => self.acknowledge(now, flow, up_to),
                 },
                 Event::Due { arrived } => {
                     let connection = &mut self.connections[flow];
-                    if connection.arrived == arrived && connection.unanswered > 0 {
-                        self.answer(now, flow);
+                    if connection.arrived == arrived && connection.unacknowledged > 0 {
+                        self.ack(now, flow);
                     }
                 }
             }
@@ -165,10 +168,10 @@ impl Reference {
     fn receive(&mut self, now: Picos, flow: usize, bytes: u64) {
         let connection = &mut self.connections[flow];
         connection.arrived += bytes;
-        connection.unanswered += 1;
+        connection.unacknowledged += 1;
         let (arrived, is_whole) = (connection.arrived, connection.arrived == connection.size);
-        if is_whole || connection.unanswered == PACKETS_PER_ANSWER {
-            self.answer(now, flow);
+        if is_whole || connection.unacknowledged == PACKETS_PER_ACK {
+            self.ack(now, flow);
         } else {
             self.set_timer(now + LONGEST_DELAY, flow, Event::Due { arrived });
         }
@@ -177,16 +180,16 @@ impl Reference {
         }
         if is_whole {
             let duration = (now - self.connections[flow].start).to_time();
-            self.carried.passages[flow] = Passage { end: now.to_time(), duration };
+            self.carried.completions[flow] = FlowCompletion { end: now.to_time(), duration };
         }
     }
 
-    fn answer(&mut self, now: Picos, flow: usize) {
+    fn ack(&mut self, now: Picos, flow: usize) {
         let connection = &mut self.connections[flow];
-        connection.unanswered = 0;
-        let (up_to, link) = (connection.arrived, connection.answers[0]);
+        connection.unacknowledged = 0;
+        let (up_to, link) = (connection.arrived, connection.acks[0]);
         let done = self.serve(link, now, 0, self.is_last(flow, 0));
-        self.push(done, link, flow, Event::Answer { hop: 1, up_to });
+        self.push(done, link, flow, Event::Ack { hop: 1, up_to });
     }
 
     fn note(&mut self, now: Picos, flow: usize) {
@@ -221,13 +224,13 @@ fn connection(message: &Message, path: &Path, wire: &Wire) -> Connection {
     let start = Picos::from_time(message.start);
     Connection {
         data: travel(path.data_in_order())[..hops].to_vec(),
-        answers: travel(path.acknowledgements_in_order())[..hops].to_vec(),
+        acks: travel(path.acknowledgements_in_order())[..hops].to_vec(),
         start,
         size: message.size.0,
         sent: 0,
         acknowledged: 0,
         arrived: 0,
-        unanswered: 0,
+        unacknowledged: 0,
         window: whole_packets(wire.protocol.first_window, wire),
         noted_at: start,
         noted: 0,

@@ -1,11 +1,11 @@
-//! How long an answer takes, and how long to wait for one (RFC 6298 with Linux' bounds; probes by RFC 8985).
+//! How long an ACK takes, and how long to wait for one (RFC 6298 with Linux' bounds; probes by RFC 8985).
 
 use super::picos::Picos;
 
 const FIRST_TIMEOUT: Picos = Picos::from_millis(1000);
 const LEAST_VARIATION: Picos = Picos::from_millis(200);
 const LONGEST_TIMEOUT: Picos = Picos::from_millis(120_000);
-/// A lone packet's answer may be held back.
+/// A lone packet's ACK may be held back.
 const HELD_BACK: Picos = Picos::from_millis(200);
 const LEAST_WAIT: Picos = Picos::from_millis(2);
 
@@ -55,13 +55,13 @@ impl RoundTrip {
         if self.least == Picos::NEVER { Picos::ZERO } else { self.least }
     }
 
-    /// How long without an answer until everything counts as lost.
+    /// How long without an ACK until everything counts as lost.
     pub(super) fn timeout(&self) -> Picos {
         let once = self.smooth.map_or(FIRST_TIMEOUT, |smooth| smooth + (self.variation * 4).max(LEAST_VARIATION));
         (once * (1 << self.doublings.min(16))).min(LONGEST_TIMEOUT)
     }
 
-    /// How long without an answer until the last packet is sent once more.
+    /// How long without an ACK until the last packet is sent once more.
     pub(super) fn probe_after(&self, in_flight: u32) -> Picos {
         let Some(smooth) = self.smooth else { return FIRST_TIMEOUT };
         smooth * 2 + if in_flight <= 1 { HELD_BACK } else { LEAST_WAIT }

@@ -2,8 +2,8 @@
 
 use super::jitter::Jitter;
 use super::{Message, SharingError, Wire, simulate_repetitions};
+use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::Fabric;
-use flowcast_model::sharing::passage::Passage;
 use flowcast_model::stats::sample::{median, quantile};
 use flowcast_units::Time;
 
@@ -15,11 +15,11 @@ const NOISE: u64 = 0x6e6f_6973_6500_0000;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Medians.
-    pub median: Passage,
+    pub median: FlowCompletion,
     /// 5 % of the runs are below.
-    pub low: Passage,
+    pub low: FlowCompletion,
     /// 5 % of the runs are above.
-    pub high: Passage,
+    pub high: FlowCompletion,
 }
 
 /// How often a pattern is carried.
@@ -43,28 +43,28 @@ impl Runs {
 /// # Errors
 /// As [`simulate_repetitions`].
 pub fn spreads(messages: &[Message], fabric: &Fabric, wire: &Wire, runs: Runs) -> Result<Vec<Spread>, SharingError> {
-    let mut all: Vec<Vec<Passage>> = Vec::new();
+    let mut all: Vec<Vec<FlowCompletion>> = Vec::new();
     for seed in (1..=runs.seeds.max(1)).map(u64::from) {
         let carried = simulate_repetitions(messages, fabric, &Wire { seed: Some(seed), ..*wire }, runs.repetitions)?;
         // Apart from that of the run, whose draws say nothing about these.
         let mut noise = Jitter::from_seed(seed ^ NOISE);
-        let noisy = |passage: &Passage| longer(*passage, noise.of_duration(wire.protocol.noise));
-        let passages: Vec<Passage> = carried.iter().flat_map(|one| &one.passages).map(noisy).collect();
-        all.extend(passages.chunks(messages.len().max(1)).map(<[Passage]>::to_vec));
+        let noisy = |completion: &FlowCompletion| longer(*completion, noise.of_duration(wire.protocol.noise));
+        let completions: Vec<FlowCompletion> = carried.iter().flat_map(|one| &one.completions).map(noisy).collect();
+        all.extend(completions.chunks(messages.len().max(1)).map(<[FlowCompletion]>::to_vec));
     }
     let spread = |message: usize| {
         let ends: Vec<f64> = all.iter().map(|run| run[message].end.as_nanos()).collect();
         let durations: Vec<f64> = all.iter().map(|run| run[message].duration.as_nanos()).collect();
-        let at = |share: f64| Passage { end: below(&ends, share), duration: below(&durations, share) };
+        let at = |share: f64| FlowCompletion { end: below(&ends, share), duration: below(&durations, share) };
         Spread { median: at(0.5), low: at((1.0 - LEVEL) / 2.0), high: at((1.0 + LEVEL) / 2.0) }
     };
     Ok((0..messages.len()).map(spread).collect())
 }
 
 /// So many times as long, from the same start.
-fn longer(passage: Passage, times: f64) -> Passage {
-    let duration = passage.duration * times;
-    Passage { end: passage.end - passage.duration + duration, duration }
+fn longer(completion: FlowCompletion, times: f64) -> FlowCompletion {
+    let duration = completion.duration * times;
+    FlowCompletion { end: completion.end - completion.duration + duration, duration }
 }
 
 fn below(values: &[f64], share: f64) -> Time {

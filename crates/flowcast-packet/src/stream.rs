@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::Message;
 use super::frame::Place;
 use super::picos::Picos;
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_model::sharing::fabric::{Limit, Share};
-use flowcast_model::sharing::passage::{Interval, Passage};
 use flowcast_units::{Bytes, Rate};
 
 /// A message's progress is noted so many times.
@@ -29,7 +29,7 @@ struct Part {
     end: u32,
     /// The sender's system holds the rest when all packets before this one are acknowledged.
     held: u32,
-    passage: Passage,
+    completion: FlowCompletion,
     intervals: Vec<Interval>,
 }
 
@@ -84,7 +84,7 @@ impl Stream {
             let first = end;
             end += message.size.0.div_ceil(segment.0) as u32;
             let written = Picos::from_time(message.start);
-            let passage = Passage { end: message.start, ..Passage::default() };
+            let completion = FlowCompletion { end: message.start, ..FlowCompletion::default() };
             Part {
                 message: *place,
                 written,
@@ -92,7 +92,7 @@ impl Stream {
                 first,
                 end,
                 held: end,
-                passage,
+                completion,
                 intervals: Vec::new(),
             }
         };
@@ -134,10 +134,10 @@ impl Stream {
         let Some(end) = u32::try_from(packets).ok().and_then(|packets| first.checked_add(packets)) else {
             return false;
         };
-        let passage = Passage { end: now.to_time(), ..Passage::default() };
+        let completion = FlowCompletion { end: now.to_time(), ..FlowCompletion::default() };
         let held = self.buffer.map_or(end, |buffer| buffer.holds(end, acknowledged));
         let intervals = Vec::new();
-        self.parts.push_back(Part { message, written: now, size: size.0, first, end, held, passage, intervals });
+        self.parts.push_back(Part { message, written: now, size: size.0, first, end, held, completion, intervals });
         self.written += 1;
         self.available = end;
         if self.done + 1 == self.parts.len() {
@@ -148,13 +148,13 @@ impl Stream {
 
     /// A message that has come and was not yet told of: its number and when it came.
     #[inline]
-    pub(super) fn tell(&mut self) -> Option<(usize, Passage)> {
+    pub(super) fn tell(&mut self) -> Option<(usize, FlowCompletion)> {
         if self.told == self.done {
             return None;
         }
         self.told += 1;
         let part = &self.parts[self.told - 1];
-        Some((part.message, part.passage))
+        Some((part.message, part.completion))
     }
 
     /// A message of which the sender's system holds all that is not acknowledged, and of which that was not yet told.
@@ -251,7 +251,7 @@ impl Stream {
                     part.first + note_after(come, part.size, self.notes).div_ceil(self.segment).max(1) as u32;
                 continue;
             }
-            part.passage = Passage { end: now.to_time(), duration: now.since(part.written).to_time() };
+            part.completion = FlowCompletion { end: now.to_time(), duration: now.since(part.written).to_time() };
             self.done += 1;
             self.begin_notes();
         }

@@ -53,8 +53,8 @@ impl Twin {
             match event {
                 Event::Leaves(frame) => self.leave(now, self.frames[frame as usize]),
                 Event::Timer if self.connections[connection].deadline() == now => {
-                    let (packet, answer) = self.connections[connection].expire(now);
-                    packet.into_iter().chain(answer).for_each(|frame| self.join(now, frame));
+                    let (packet, ack) = self.connections[connection].expire(now);
+                    packet.into_iter().chain(ack).for_each(|frame| self.join(now, frame));
                     self.send(now, connection);
                     self.set_timer(connection);
                 }
@@ -78,7 +78,7 @@ impl Twin {
 
     fn join(&mut self, now: Picos, frame: Frame) {
         let (connection, link) = (frame.connection() as usize, self.routes[frame.route()][frame.hop()] as usize);
-        let payload = match frame.is_answer() {
+        let payload = match frame.is_ack() {
             true => Bytes(0),
             false => self.connections[connection].stream.payload(self.connections[connection].packet(frame)),
         };
@@ -104,7 +104,7 @@ impl Twin {
         let next = self.routes[frame.route()].get(frame.hop() + 1).copied().unwrap_or(END);
         if next != END {
             self.join(now, frame.on_next_hop());
-            let is_first_of_data = frame.hop() == 0 && !frame.is_answer();
+            let is_first_of_data = frame.hop() == 0 && !frame.is_ack();
             let connections = &mut self.connections;
             if is_first_of_data && connections[connection].has_small_queue() && connections[connection].leave_host() {
                 self.send(now, connection);
@@ -112,12 +112,12 @@ impl Twin {
             }
             return;
         }
-        if frame.is_answer() {
+        if frame.is_ack() {
             self.connections[connection].hear(now, frame);
             self.send(now, connection);
         } else if self.connections[connection].receive(now, frame) {
-            let answer = self.connections[connection].answer();
-            self.join(now, answer);
+            let ack = self.connections[connection].ack();
+            self.join(now, ack);
         }
         self.set_timer(connection);
     }
@@ -140,14 +140,17 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
     };
     twin.run();
     let mut carried = Carried {
-        passages: messages.iter().map(|message| Passage { end: message.start, ..Passage::default() }).collect(),
+        completions: messages
+            .iter()
+            .map(|message| FlowCompletion { end: message.start, ..FlowCompletion::default() })
+            .collect(),
         intervals: vec![Vec::new(); messages.len()],
         packet_hops: twin.hops,
         dropped: twin.dropped,
     };
     for mut connection in twin.connections {
-        while let Some((message, passage)) = connection.stream.tell() {
-            carried.passages[message] = passage;
+        while let Some((message, completion)) = connection.stream.tell() {
+            carried.completions[message] = completion;
         }
         connection.stream.into_intervals().for_each(|(message, intervals)| carried.intervals[message] = intervals);
     }
@@ -240,18 +243,18 @@ proptest! {
     #[test]
     fn every_byte_arrives_once_whatever_is_lost((messages, fabric) in patterns(), wire in wires()) {
         let carried = simulate(&messages, &fabric, &wire).unwrap();
-        for (message, (passage, intervals)) in messages.iter().zip(carried.passages.iter().zip(&carried.intervals)) {
+        for (message, (completion, intervals)) in messages.iter().zip(carried.completions.iter().zip(&carried.intervals)) {
             let came: f64 =
                 intervals.iter().map(|i| (i.to - i.from).as_seconds() * i.share.0 * wire.rate.as_bytes_per_second()).sum();
             // What comes at one instant with the end of the message before it takes no time of its own.
-            let at_once = intervals.is_empty() && carried.passages.iter().filter(|p| p.end == passage.end).count() > 1;
+            let at_once = intervals.is_empty() && carried.completions.iter().filter(|p| p.end == completion.end).count() > 1;
             // Of a picosecond, in which tokens let packets through, a rate is known less exactly.
             let digits = if wire.protocol.burst == Bytes(0) { 1e-6 } else { 1e-5 };
             prop_assert!(at_once || (came - message.size.0 as f64).abs() < 1e-3 + digits * message.size.0 as f64);
-            prop_assert!(passage.end >= message.start);
+            prop_assert!(completion.end >= message.start);
             let least = wire.rate.time_for(message.size);
             let tokens = wire.rate.time_for(wire.protocol.burst) * 4.0;
-            prop_assert!((passage.duration + tokens).as_nanos() + 1.0 >= least.as_nanos());
+            prop_assert!((completion.duration + tokens).as_nanos() + 1.0 >= least.as_nanos());
         }
         prop_assert_eq!(carried, simulate(&messages, &fabric, &wire).unwrap());
     }

@@ -5,7 +5,7 @@
 //! count. Their time is not known beforehand: rounds begin ever farther apart until they fit.
 
 use super::{Carried, Message, SharingError};
-use flowcast_model::sharing::passage::{Interval, Passage};
+use flowcast_model::sharing::completion::{FlowCompletion, Interval};
 use flowcast_units::Time;
 
 /// Between the end of a round and the start of the next, at least.
@@ -43,26 +43,26 @@ impl Rounds {
 
     /// Whether each round ended before the next.
     fn fits(self, carried: &Carried) -> bool {
-        let flows = carried.passages.len() / self.count();
+        let flows = carried.completions.len() / self.count();
         let starts = (1..self.count).map(|round| self.start(round));
-        starts.zip(carried.passages.chunks(flows.max(1))).all(|(next, round)| end_of(round) + PAUSE <= next)
+        starts.zip(carried.completions.chunks(flows.max(1))).all(|(next, round)| end_of(round) + PAUSE <= next)
     }
 
     /// The rounds from `first` on, each as if it were the only one.
     fn from(self, first: u32, carried: Carried) -> Vec<Carried> {
-        let flows = (carried.passages.len() / self.count()).max(1);
-        let alone = |(round, (passages, intervals)): (u32, (&[Passage], &[Vec<Interval>]))| {
+        let flows = (carried.completions.len() / self.count()).max(1);
+        let alone = |(round, (completions, intervals)): (u32, (&[FlowCompletion], &[Vec<Interval>]))| {
             let shift = self.start(round);
             let sooner = |time: Time| if time > shift { time - shift } else { Time::ZERO };
             let earlier =
                 |interval: &Interval| Interval { from: sooner(interval.from), to: sooner(interval.to), ..*interval };
             Carried {
-                passages: passages.iter().map(|one| Passage { end: sooner(one.end), ..*one }).collect(),
+                completions: completions.iter().map(|one| FlowCompletion { end: sooner(one.end), ..*one }).collect(),
                 intervals: intervals.iter().map(|of_one| of_one.iter().map(earlier).collect()).collect(),
                 ..carried
             }
         };
-        let rounds = carried.passages.chunks(flows).zip(carried.intervals.chunks(flows));
+        let rounds = carried.completions.chunks(flows).zip(carried.intervals.chunks(flows));
         (0..).zip(rounds).skip(first as usize).map(alone).collect()
     }
 }
@@ -77,10 +77,10 @@ pub(super) fn last_rounds(
     carry: impl Fn(Rounds) -> Result<Carried, SharingError>,
 ) -> Result<Vec<Carried>, SharingError> {
     let first = carry(Rounds::once())?;
-    if warm_ups + counted == 1 || first.passages.is_empty() {
+    if warm_ups + counted == 1 || first.completions.is_empty() {
         return Ok(vec![first; counted as usize]);
     }
-    let mut rounds = Rounds { count: warm_ups + counted, period: end_of(&first.passages) + PAUSE };
+    let mut rounds = Rounds { count: warm_ups + counted, period: end_of(&first.completions) + PAUSE };
     loop {
         let carried = carry(rounds)?;
         if rounds.fits(&carried) {
@@ -90,6 +90,6 @@ pub(super) fn last_rounds(
     }
 }
 
-fn end_of(round: &[Passage]) -> Time {
-    round.iter().map(|passage| passage.end).fold(Time::ZERO, Time::max)
+fn end_of(round: &[FlowCompletion]) -> Time {
+    round.iter().map(|completion| completion.end).fold(Time::ZERO, Time::max)
 }

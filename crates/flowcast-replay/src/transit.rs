@@ -291,7 +291,7 @@ impl Transit for Shared {
             let start = self.coming.peek().map(|Reverse((time, ..))| *time);
             // Whatever starts now starts together.
             if start.is_none_or(|start| start > self.now) {
-                self.traffic.share_out(&self.fabric, self.now)?;
+                self.traffic.update_rates(&self.fabric, self.now)?;
             }
             let (end, step) = (self.traffic.next_end(), self.traffic.next_step());
             let next = start.into_iter().chain(end).chain(step).min();

@@ -2,8 +2,8 @@
 
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::racks::Racks;
+use flowcast::model::sharing::active_flows::ActiveFlows;
 use flowcast::model::sharing::closed_loop::{ClosedLoop, Feedback};
-use flowcast::model::sharing::crowd::Crowd;
 use flowcast::model::sharing::fabric::{Fabric, LinkId, Share};
 use flowcast::model::sharing::fair::Fair;
 use flowcast::model::sharing::{RateModel, SharingError};
@@ -98,7 +98,7 @@ fn check_conditions(fabric: &Fabric, active: &[usize], feedback: Feedback, model
         let sum = |links: &[LinkId]| links.iter().map(|link| delays[link.index()]).sum::<f64>();
         let delay = sum(path.data()) + feedback.kappa * sum(path.acknowledgements());
         // A flow that meets nobody has no delay to find: any that gives its lone rate will do.
-        let is_alone = allocation.share == fabric.lone_share(path);
+        let is_alone = allocation.share == fabric.uncontended_share(path);
         let rate = delay.powf(-1.0 / feedback.alpha);
         assert!(is_alone || (rate - allocation.share.0).abs() <= 1e-6 * rate, "{rate} against {allocation:?}");
     }
@@ -168,20 +168,20 @@ proptest! {
         alpha in 0.5..2.0f64, kappa in prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64], backbone in 0.5..6.0f64,
     ) {
         let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
-        let mut model = ClosedLoop::following(Feedback { alpha, kappa });
-        let mut crowd = Crowd::new(fabric.link_count());
+        let mut model = ClosedLoop::for_program(Feedback { alpha, kappa });
+        let mut active_flows = ActiveFlows::new(fabric.link_count());
         let mut rates = vec![None; pairs.len()];
         for flow in steps.into_iter().map(|step| step % pairs.len()) {
             match rates[flow].take() {
-                Some(_) => crowd.remove(flow as u32, &fabric.paths[flow]),
+                Some(_) => active_flows.remove(flow as u32, &fabric.paths[flow]),
                 None => {
-                    crowd.insert(flow as u32, &fabric.paths[flow]);
+                    active_flows.insert(flow as u32, &fabric.paths[flow]);
                     rates[flow] = Some(0.0);
                 }
             }
             let mut changes = Vec::new();
-            model.update(&fabric, &mut crowd, &mut changes).unwrap();
-            crowd.settle();
+            model.update(&fabric, &mut active_flows, &mut changes).unwrap();
+            active_flows.settle();
             for (changed, allocation) in changes {
                 rates[changed as usize] = rates[changed as usize].map(|_| allocation.share.0);
             }

@@ -110,7 +110,7 @@ proptest! {
         let prediction = settling(&flows(&wishes));
         for (place, flow) in prediction.flows.iter().enumerate() {
             let intervals = prediction.intervals_of(place);
-            let carried = |interval: &flowcast::model::sharing::passage::Interval| {
+            let carried = |interval: &flowcast::model::sharing::completion::Interval| {
                 interval.share.0 * (interval.to - interval.from).as_seconds() * GOODPUT * 1e6
             };
             let bytes: f64 = intervals.iter().map(carried).sum();

@@ -9,7 +9,7 @@ use flowcast::flows::concurrent::{FlowPrediction, Prediction};
 use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::model::sharing::passage::Interval;
+use flowcast::model::sharing::completion::Interval;
 use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::pattern_plot;
 use flowcast::units::Rounded;

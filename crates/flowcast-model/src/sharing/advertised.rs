@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use super::Changes;
-use super::crowd::Crowd;
+use super::active_flows::ActiveFlows;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::fair::max_min;
 
@@ -36,14 +36,14 @@ pub(super) struct Advertised {
 }
 
 impl Advertised {
-    /// Solves what the crowd's changes have touched.
-    pub(super) fn update(&mut self, fabric: &Fabric, crowd: &Crowd, changes: &mut Changes) {
+    /// Solves what the active_flows's changes have touched.
+    pub(super) fn update(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
         if self.rates.len() < fabric.link_count() {
             self.rates.resize(fabric.link_count(), f64::INFINITY);
             self.is_in_doubt.resize(fabric.link_count(), false);
             self.is_changed.resize(fabric.link_count(), false);
         }
-        for link in crowd.touched() {
+        for link in active_flows.touched() {
             self.doubt(*link);
             self.note_change(*link);
         }
@@ -54,24 +54,25 @@ impl Advertised {
                 continue;
             }
             patience -= 1;
-            let (before, now) = (self.rates[link.index()], self.rate(fabric, crowd, link));
+            let (before, now) = (self.rates[link.index()], self.rate(fabric, active_flows, link));
             // Not so for two infinities, whose difference is no number.
             if (now - before).abs() > ROUNDING * now.min(before) {
                 self.rates[link.index()] = now;
                 self.note_change(link);
-                self.pass_on(fabric, crowd, link, now.min(before));
+                self.pass_on(fabric, active_flows, link, now.min(before));
             }
         }
         if patience == 0 {
-            self.fill(fabric, crowd);
+            self.fill(fabric, active_flows);
         }
-        self.report(fabric, crowd, changes);
+        self.report(fabric, active_flows, changes);
     }
 
     /// All rates by water-filling: links that are just full may pass differences by rounding around for ever.
-    fn fill(&mut self, fabric: &Fabric, crowd: &Crowd) {
+    fn fill(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         let links = || (0..fabric.link_count() as u32).map(LinkId);
-        let mut active: Vec<usize> = links().flat_map(|link| crowd.members(link)).map(|flow| *flow as usize).collect();
+        let mut active: Vec<usize> =
+            links().flat_map(|link| active_flows.members(link)).map(|flow| *flow as usize).collect();
         active.sort_unstable();
         active.dedup();
         let mut shares = vec![0.0; fabric.paths.len()];
@@ -79,7 +80,7 @@ impl Advertised {
             shares[*flow] = allocation.share.0;
         }
         for link in links() {
-            let of_members = || crowd.members(link).iter().map(|flow| shares[*flow as usize]);
+            let of_members = || active_flows.members(link).iter().map(|flow| shares[*flow as usize]);
             let is_full = of_members().sum::<f64>() >= fabric.capacity(link).0 * (1.0 - 1e-9);
             let rate = if is_full { of_members().fold(0.0, f64::max) } else { f64::INFINITY };
             if rate != self.rates[link.index()] {
@@ -102,11 +103,11 @@ impl Advertised {
     }
 
     /// The rate that fills a link.
-    fn rate(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) -> f64 {
+    fn rate(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> f64 {
         let capacity = fabric.capacity(link).0;
         self.elsewhere.clear();
         let (mut wanted, mut most) = (0.0, 0.0f64);
-        for flow in crowd.members(link) {
+        for flow in active_flows.members(link) {
             let others = fabric.paths[*flow as usize].data().iter().filter(|other| **other != link);
             let rate = others.map(|other| self.rates[other.index()]).fold(f64::INFINITY, f64::min);
             self.elsewhere.push(rate);
@@ -121,8 +122,8 @@ impl Advertised {
     }
 
     /// Links whose flows have or had a rate from this link that they could feel.
-    fn pass_on(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId, least: f64) {
-        for flow in crowd.members(link) {
+    fn pass_on(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId, least: f64) {
+        for flow in active_flows.members(link) {
             for other in fabric.paths[*flow as usize].data() {
                 if *other != link && least < self.rates[other.index()] * (1.0 + ROUNDING) {
                     self.doubt(*other);
@@ -131,17 +132,17 @@ impl Advertised {
         }
     }
 
-    fn report(&mut self, fabric: &Fabric, crowd: &Crowd, changes: &mut Changes) {
+    fn report(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
         while let Some(link) = self.changed.pop() {
             self.is_changed[link.index()] = false;
-            changes.extend(crowd.members(link).iter().map(|flow| (*flow, self.allocation(fabric, *flow))));
+            changes.extend(active_flows.members(link).iter().map(|flow| (*flow, self.allocation(fabric, *flow))));
         }
     }
 
     fn allocation(&self, fabric: &Fabric, flow: u32) -> Allocation {
         let path = &fabric.paths[flow as usize];
         let share = path.data().iter().map(|link| self.rates[link.index()]).fold(f64::INFINITY, f64::min);
-        if share >= fabric.lone_share(path).0 {
+        if share >= fabric.uncontended_share(path).0 {
             return Allocation { share: Share(share), limit: Limit::Alone };
         }
         // Of links that are as much of a limit the lowest number is named, as water-filling does.
@@ -188,13 +189,13 @@ mod tests {
         };
         let flows: Vec<Flow> = (0..).zip(&ends).map(flow).collect();
         let fabric = Fabric::new(&flows, &Racks::default(), None);
-        let mut crowd = Crowd::new(fabric.link_count());
-        fabric.paths.iter().enumerate().for_each(|(flow, path)| crowd.insert(flow as u32, path));
+        let mut active_flows = ActiveFlows::new(fabric.link_count());
+        fabric.paths.iter().enumerate().for_each(|(flow, path)| active_flows.insert(flow as u32, path));
         let mut advertised = Advertised::default();
-        advertised.update(&fabric, &crowd, &mut Changes::new());
+        advertised.update(&fabric, &active_flows, &mut Changes::new());
         let agreed: Vec<Allocation> = (0..ends.len() as u32).map(|flow| advertised.allocation(&fabric, flow)).collect();
         advertised.rates.fill(0.5);
-        advertised.fill(&fabric, &crowd);
+        advertised.fill(&fabric, &active_flows);
         for (flow, agreed) in agreed.iter().enumerate() {
             let filled = advertised.allocation(&fabric, flow as u32);
             assert!((filled.share.0 - agreed.share.0).abs() < 1e-12, "{filled:?} {agreed:?}");

@@ -13,7 +13,7 @@
 //! `backbone_from` is the number of flows below which the backbone is no limit; without it the ratio of the rates
 //! decides. `backbone_share` caps a flow over a saturated backbone.
 
-use super::crowd::Crowd;
+use super::active_flows::ActiveFlows;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::{Changes, RateModel, SharingError};
 
@@ -48,10 +48,15 @@ impl RateModel for Asymmetric {
         Ok(active.iter().map(allocate).collect())
     }
 
-    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
-        let count = |link: LinkId| crowd.members(link).len() as u32;
-        for link in crowd.touched().iter().flat_map(|link| [*link, fabric.opposite(*link)]) {
-            let members = crowd.members(link).iter();
+    fn update(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &mut ActiveFlows,
+        changes: &mut Changes,
+    ) -> Result<(), SharingError> {
+        let count = |link: LinkId| active_flows.members(link).len() as u32;
+        for link in active_flows.touched().iter().flat_map(|link| [*link, fabric.opposite(*link)]) {
+            let members = active_flows.members(link).iter();
             changes.extend(members.map(|flow| (*flow, self.allocation(fabric, *flow as usize, &count))));
         }
         Ok(())
@@ -76,12 +81,17 @@ impl RateModel for DegreeFair {
         Ok(active.iter().map(allocate).collect())
     }
 
-    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
-        let count = |link: LinkId| crowd.members(link).len() as u32;
-        for link in crowd.touched() {
+    fn update(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &mut ActiveFlows,
+        changes: &mut Changes,
+    ) -> Result<(), SharingError> {
+        let count = |link: LinkId| active_flows.members(link).len() as u32;
+        for link in active_flows.touched() {
             let allocate =
                 |flow: &u32| (*flow, by_degree(fabric, *flow as usize, self.saturation, &count, |link| link));
-            changes.extend(crowd.members(*link).iter().map(allocate));
+            changes.extend(active_flows.members(*link).iter().map(allocate));
         }
         Ok(())
     }
@@ -96,7 +106,7 @@ fn by_degree(
     counted: impl Fn(LinkId) -> LinkId,
 ) -> Allocation {
     let path = &fabric.paths[flow];
-    let mut best = Allocation { share: fabric.lone_share(path), limit: Limit::Alone };
+    let mut best = Allocation { share: fabric.uncontended_share(path), limit: Limit::Alone };
     for link in path.data().iter().map(|link| counted(*link)) {
         let share = link_share(fabric, link, count(link), saturation);
         // Two levels that leave the same share up to rounding: the one nearer to the node is named.

@@ -12,7 +12,7 @@
 //! With kappa > 0 the conditions leave open which of several saturated links on a path holds the queue, and the rates of
 //! others depend on it. Data wait at the first of them, and that solution is taken.
 
-use super::crowd::{Crowd, Reach};
+use super::active_flows::{ActiveFlows, Reach};
 use super::fabric::{Allocation, Fabric, Limit, Share};
 use super::relaxation::{Patience, Relaxation, Restless};
 use super::{Changes, RateModel, SharingError};
@@ -53,7 +53,7 @@ impl ClosedLoop {
 
     /// With these parameters, for the messages of a program: solved from change to change from the first one on, and
     /// less closely.
-    pub fn following(feedback: Feedback) -> ClosedLoop {
+    pub fn for_program(feedback: Feedback) -> ClosedLoop {
         ClosedLoop { patience: Patience::LOW, is_large: Some(true), ..ClosedLoop::new(feedback) }
     }
 
@@ -65,20 +65,20 @@ impl ClosedLoop {
     /// With kappa > 0 the rates depend on which of a path's saturated links holds the queue, and the conditions leave
     /// that open. Data wait at the first: the solution is followed from capacities that grow along the path to the
     /// exact ones.
-    fn solve(&mut self, fabric: &Fabric, crowd: &Crowd) -> Result<Changes, Restless> {
+    fn solve(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) -> Result<Changes, Restless> {
         let mut relaxation = Relaxation::new(fabric, self.feedback);
-        relaxation.queues_mut().start_from(&self.delays, crowd);
+        relaxation.queues_mut().start_from(&self.delays, active_flows);
         if self.feedback.kappa > 0.0 {
             for lean in LEANS {
                 relaxation.queues_mut().lean(fabric, lean);
                 // A start for the next need not have converged.
-                let _ = relaxation.update(fabric, crowd, Patience::EXACT, &mut Changes::new());
+                let _ = relaxation.update(fabric, active_flows, Patience::EXACT, &mut Changes::new());
             }
             relaxation.queues_mut().lean(fabric, 0.0);
         }
         let mut changes = Changes::new();
-        let solved = relaxation.update(fabric, crowd, Patience::EXACT, &mut changes);
-        solved.or_else(|_| relaxation.update(fabric, crowd, Patience::CAUTIOUS, &mut changes))?;
+        let solved = relaxation.update(fabric, active_flows, Patience::EXACT, &mut changes);
+        solved.or_else(|_| relaxation.update(fabric, active_flows, Patience::CAUTIOUS, &mut changes))?;
         self.delays.clear();
         self.delays.extend(relaxation.queues().delays());
         Ok(changes)
@@ -87,9 +87,9 @@ impl ClosedLoop {
 
 impl RateModel for ClosedLoop {
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
-        let mut crowd = Crowd::new(fabric.link_count());
-        active.iter().for_each(|flow| crowd.insert(*flow as u32, &fabric.paths[*flow]));
-        let changes = self.solve(fabric, &crowd).map_err(|restless| unsettled(active.len(), restless))?;
+        let mut active_flows = ActiveFlows::new(fabric.link_count());
+        active.iter().for_each(|flow| active_flows.insert(*flow as u32, &fabric.paths[*flow]));
+        let changes = self.solve(fabric, &active_flows).map_err(|restless| unsettled(active.len(), restless))?;
         let mut shares = vec![Allocation { share: Share::WHOLE, limit: Limit::Alone }; active.len()];
         for (flow, allocation) in changes {
             let position = active.binary_search(&(flow as usize)).expect("only active flows have changed");
@@ -102,13 +102,18 @@ impl RateModel for ClosedLoop {
         Reach::Queues
     }
 
-    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
+    fn update(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &mut ActiveFlows,
+        changes: &mut Changes,
+    ) -> Result<(), SharingError> {
         if *self.is_large.get_or_insert(fabric.paths.len() > LARGE) {
             let kept = self.kept.get_or_insert_with(|| Relaxation::new(fabric, self.feedback));
-            let updated = kept.update(fabric, crowd, self.patience, changes);
-            return updated.map_err(|restless| unsettled(crowd.count(), restless));
+            let updated = kept.update(fabric, active_flows, self.patience, changes);
+            return updated.map_err(|restless| unsettled(active_flows.count(), restless));
         }
-        for group in crowd.reached(fabric, self.reach()) {
+        for group in active_flows.reached(fabric, self.reach()) {
             let allocations = self.shares(fabric, &group)?;
             changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
         }

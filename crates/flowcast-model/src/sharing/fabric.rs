@@ -270,7 +270,7 @@ impl Fabric {
     }
 
     /// What a flow gets when no other is under way.
-    pub fn lone_share(&self, path: &Path) -> Share {
+    pub fn uncontended_share(&self, path: &Path) -> Share {
         path.data()[2..]
             .iter()
             .map(|link| self.capacity(*link))
@@ -284,7 +284,7 @@ impl Fabric {
 
     /// Whether the acknowledgements of all data on a link come back over its opposite; in a tree they may take another
     /// cable.
-    pub fn answers_come_back(&self, link: LinkId) -> bool {
+    pub fn acks_return_over_opposite(&self, link: LinkId) -> bool {
         match (link.index() / 2).checked_sub(self.nodes.len()) {
             None => true,
             Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
@@ -452,8 +452,8 @@ mod tests {
         assert_eq!(names, expected);
         let places: Vec<u32> = fabric.paths[0].data_in_order().map(|link| fabric.place(link)).collect();
         assert_eq!(places, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(fabric.lone_share(&fabric.paths[0]), Share(0.5));
-        assert_eq!(fabric.lone_share(&fabric.paths[1]), Share::WHOLE);
+        assert_eq!(fabric.uncontended_share(&fabric.paths[0]), Share(0.5));
+        assert_eq!(fabric.uncontended_share(&fabric.paths[1]), Share::WHOLE);
         let outside = Fabric::in_tree(&[flow(0, 16)], &tree, vec![Share::WHOLE; 3]).unwrap_err();
         assert_eq!(outside, SharingError::NoSuchNode { node: Node(16), nodes: 16 });
     }

@@ -8,8 +8,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use super::active_flows::ActiveFlows;
 use super::advertised::Advertised;
-use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
 use super::{Changes, RateModel, SharingError};
 
@@ -25,8 +25,13 @@ impl RateModel for Fair {
         Ok(max_min(fabric, active))
     }
 
-    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
-        self.advertised.update(fabric, crowd, changes);
+    fn update(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &mut ActiveFlows,
+        changes: &mut Changes,
+    ) -> Result<(), SharingError> {
+        self.advertised.update(fabric, active_flows, changes);
         Ok(())
     }
 }
@@ -118,7 +123,7 @@ impl<'a> Filling<'a> {
 
     fn fix(&mut self, position: usize, link: LinkId, share: f64) {
         let path = &self.fabric.paths[self.active[position]];
-        let is_alone = share >= self.fabric.lone_share(path).0;
+        let is_alone = share >= self.fabric.uncontended_share(path).0;
         let limit = if is_alone { Limit::Alone } else { Limit::Link(link) };
         self.allocations[position] = Allocation { share: Share(share), limit };
         for crossed in path.data() {

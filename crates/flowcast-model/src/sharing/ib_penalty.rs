@@ -68,5 +68,5 @@ fn allocation(sender: f64, receiver: f64, fabric: &Fabric, flow: usize) -> Alloc
     let penalty = sender.max(receiver).max(1.0);
     let link = if sender >= receiver { path.out() } else { path.into() };
     let limit = if penalty > 1.0 { Limit::Link(link) } else { Limit::Alone };
-    Allocation { share: Share(fabric.lone_share(path).0 / penalty), limit }
+    Allocation { share: Share(fabric.uncontended_share(path).0 / penalty), limit }
 }

@@ -1,6 +1,6 @@
 //! No sharing at all: each flow runs as if alone. The baseline that the other models are held against.
 
-use super::crowd::Reach;
+use super::active_flows::Reach;
 use super::fabric::{Allocation, Fabric, Limit};
 use super::{RateModel, SharingError};
 
@@ -10,7 +10,8 @@ pub struct Independent;
 
 impl RateModel for Independent {
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError> {
-        let alone = |flow: &usize| Allocation { share: fabric.lone_share(&fabric.paths[*flow]), limit: Limit::Alone };
+        let alone =
+            |flow: &usize| Allocation { share: fabric.uncontended_share(&fabric.paths[*flow]), limit: Limit::Alone };
         Ok(active.iter().map(alone).collect())
     }
 

@@ -3,26 +3,26 @@
 //! A model answers one question, [`RateModel::shares`]: which share of its lone rate does each flow under way get?
 //! When flows start and end is not its business (`simulate::fluid`).
 
+pub mod active_flows;
 mod advertised;
 pub mod asymmetric;
 pub mod closed_loop;
-pub mod crowd;
+pub mod completion;
 pub mod fabric;
 pub mod fair;
 pub mod flow_cuts;
-pub mod following;
 pub mod ib_penalty;
 pub mod independent;
 pub mod model;
-pub mod passage;
 pub mod protocol;
+pub mod quasi_dynamic;
 mod queues;
 mod relaxation;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crowd::{Crowd, Reach};
+use active_flows::{ActiveFlows, Reach};
 use fabric::{Allocation, Fabric};
 use flowcast_units::{Bytes, Node, Rate, Time};
 use protocol::{Congestion, Connections};
@@ -44,13 +44,18 @@ pub trait RateModel {
         Reach::Nodes
     }
 
-    /// As [`RateModel::shares`] for all flows of the crowd, but only what may have changed since it was last settled.
-    /// All changes of a crowd have to be told to the same model, one after the other.
+    /// As [`RateModel::shares`] for all flows of the active_flows, but only what may have changed since it was last settled.
+    /// All changes of a active_flows have to be told to the same model, one after the other.
     ///
     /// # Errors
     /// As [`RateModel::shares`].
-    fn update(&mut self, fabric: &Fabric, crowd: &mut Crowd, changes: &mut Changes) -> Result<(), SharingError> {
-        for group in crowd.reached(fabric, self.reach()) {
+    fn update(
+        &mut self,
+        fabric: &Fabric,
+        active_flows: &mut ActiveFlows,
+        changes: &mut Changes,
+    ) -> Result<(), SharingError> {
+        for group in active_flows.reached(fabric, self.reach()) {
             let allocations = self.shares(fabric, &group)?;
             changes.extend(group.iter().map(|flow| *flow as u32).zip(allocations));
         }

@@ -5,10 +5,10 @@ use super::closed_loop::{ClosedLoop, Feedback};
 use super::fabric::Share;
 use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
-use super::following::STEEPEST;
 use super::ib_penalty::IbPenalty;
 use super::independent::Independent;
 use super::protocol::{Protocol, Windows};
+use super::quasi_dynamic::STEEPEST;
 use super::{RateModel, Sharing, SharingError};
 use crate::network::Network;
 use flowcast_units::Rate;
@@ -135,21 +135,21 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
 ///
 /// # Errors
 /// As [`rate_model`].
-pub fn following_model(model: Model, network: &Network) -> Result<Option<Box<dyn RateModel>>, SharingError> {
+pub fn program_model(model: Model, network: &Network) -> Result<Option<Box<dyn RateModel>>, SharingError> {
     let feedback = || feedback(&network.sharing);
     Ok(Some(match model {
-        Model::ClosedLoop => Box::new(ClosedLoop::following(feedback()?)),
-        Model::AlphaFair => Box::new(ClosedLoop::following(Feedback { kappa: 0.0, ..feedback()? })),
+        Model::ClosedLoop => Box::new(ClosedLoop::for_program(feedback()?)),
+        Model::AlphaFair => Box::new(ClosedLoop::for_program(Feedback { kappa: 0.0, ..feedback()? })),
         _ => return rate_model(model, network, Strictness::Extended),
     }))
 }
 
-/// The parameters of the loop if the messages of a program follow it ([`super::following`]): where acknowledgements wait,
+/// The parameters of the loop if the messages of a program follow it ([`super::quasi_dynamic`]): where acknowledgements wait,
 /// since without that the steady rates are the only ones, and up to an alpha that the steps can cope with.
 ///
 /// # Errors
 /// A parameter that is out of range.
-pub fn following_feedback(model: Model, network: &Network) -> Result<Option<Feedback>, SharingError> {
+pub fn quasi_dynamic_feedback(model: Model, network: &Network) -> Result<Option<Feedback>, SharingError> {
     if model != Model::ClosedLoop {
         return Ok(None);
     }

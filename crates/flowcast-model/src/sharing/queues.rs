@@ -1,12 +1,12 @@
 //! The queueing delays of the links, and the delay that fills one link while all others stay as they are. Both ways of
-//! solving the closed loop ([`relaxation`](super::relaxation), [`following`](super::following)) are made of these.
+//! solving the closed loop ([`relaxation`](super::relaxation), [`following`](super::quasi_dynamic)) are made of these.
 //!
 //! Where the ACKs of all data over a link return over its opposite, as at a node, the two directions are solved together:
 //! with queues `q_out` and `q_in`, data that leave see `x = q_out + kappa * q_in`, data that enter `y = q_in + kappa *
 //! q_out`. Solved one after the other, the two would converge very slowly for kappa near 1.
 
+use super::active_flows::ActiveFlows;
 use super::closed_loop::Feedback;
-use super::crowd::Crowd;
 use super::fabric::{Fabric, LinkId, Path};
 
 /// Steps of Newton's method for one link.
@@ -26,7 +26,7 @@ pub(super) struct Queues {
 
 impl Queues {
     pub fn new(fabric: &Fabric, feedback: Feedback) -> Queues {
-        let is_paired = |link| feedback.kappa > 0.0 && fabric.answers_come_back(link);
+        let is_paired = |link| feedback.kappa > 0.0 && fabric.acks_return_over_opposite(link);
         Queues {
             feedback,
             capacities: links(fabric).map(|link| fabric.capacity(link).0).collect(),
@@ -37,8 +37,8 @@ impl Queues {
     }
 
     /// The delays of an earlier solution, on links that carry data now.
-    pub fn start_from(&mut self, delays: &[f64], crowd: &Crowd) {
-        for (link, delay) in (0..).map(LinkId).zip(delays).filter(|(link, _)| !crowd.members(*link).is_empty()) {
+    pub fn start_from(&mut self, delays: &[f64], active_flows: &ActiveFlows) {
+        for (link, delay) in (0..).map(LinkId).zip(delays).filter(|(link, _)| !active_flows.members(*link).is_empty()) {
             self.delays[link.index()] = *delay;
         }
         for link in (0..self.delays.len() as u32).map(LinkId) {

@@ -16,8 +16,8 @@
 use std::collections::VecDeque;
 
 use super::Changes;
+use super::active_flows::ActiveFlows;
 use super::closed_loop::Feedback;
-use super::crowd::Crowd;
 use super::fabric::{Allocation, Fabric, Limit, LinkId, Path, Share};
 use super::queues::Queues;
 
@@ -170,11 +170,11 @@ impl Relaxation {
     pub(super) fn update(
         &mut self,
         fabric: &Fabric,
-        crowd: &Crowd,
+        active_flows: &ActiveFlows,
         patience: Patience,
         changes: &mut Changes,
     ) -> Result<(), Restless> {
-        self.take_in(fabric, crowd);
+        self.take_in(fabric, active_flows);
         self.adapted.drain(..).for_each(|link| self.steps[link.index()] = Step::START);
         let (mut visits, mut tolerance) = (0, patience.close);
         while let Some(link) = self.waiting.pop_front() {
@@ -182,7 +182,7 @@ impl Relaxation {
             if !self.needs_visit(fabric, link, tolerance) {
                 continue;
             }
-            self.visit(fabric, crowd, link, patience.pace(visits, tolerance));
+            self.visit(fabric, active_flows, link, patience.pace(visits, tolerance));
             visits += 1;
             tolerance = patience.tolerance_after(visits);
             if visits > MOST_VISITS {
@@ -198,22 +198,23 @@ impl Relaxation {
     }
 
     /// Which flows have started and ended.
-    fn take_in(&mut self, fabric: &Fabric, crowd: &Crowd) {
-        for flow in crowd.started() {
+    fn take_in(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
+        for flow in active_flows.started() {
             let size = self.states.len().max(*flow as usize + 1);
             self.states.resize(size, State::default());
             // Indices are used again: the last flow of this one counts no more.
             self.states[*flow as usize] = State::default();
             self.note(*flow);
         }
-        for link in crowd.touched() {
-            self.loads[link.index()] = crowd.members(*link).iter().map(|flow| self.states[*flow as usize].rate).sum();
+        for link in active_flows.touched() {
+            self.loads[link.index()] =
+                active_flows.members(*link).iter().map(|flow| self.states[*flow as usize].rate).sum();
             self.is_asked_for[link.index()] = true;
             self.wait(*link);
         }
-        for flow in crowd.started() {
+        for flow in active_flows.started() {
             let path = &fabric.paths[*flow as usize];
-            if crowd.members(path.out()).contains(flow) {
+            if active_flows.members(path.out()).contains(flow) {
                 self.move_flow(fabric, *flow, f64::INFINITY);
             }
         }
@@ -238,27 +239,28 @@ impl Relaxation {
         }
     }
 
-    fn visit(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId, pace: Pace) {
+    fn visit(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId, pace: Pace) {
         if self.queues.is_paired(link) {
-            return self.visit_pair(fabric, crowd, LinkId(link.0 & !1), pace);
+            return self.visit_pair(fabric, active_flows, LinkId(link.0 & !1), pace);
         }
         let before = self.queues.delay(link);
-        let filling = self.filling_delay(fabric, crowd, link, pace);
+        let filling = self.filling_delay(fabric, active_flows, link, pace);
         let delay = self.step(link, (filling - before, 0.0), pace).toward(before, filling);
         if delay == before {
             return;
         }
         self.queues.set(link, delay);
-        let acknowledged: &[u32] = if self.queues.feedback.kappa > 0.0 { crowd.answering(link) } else { &[] };
-        for flow in crowd.members(link).iter().chain(acknowledged) {
+        let acknowledged: &[u32] =
+            if self.queues.feedback.kappa > 0.0 { active_flows.acknowledging(link) } else { &[] };
+        for flow in active_flows.members(link).iter().chain(acknowledged) {
             self.move_flow(fabric, *flow, pace.tolerance);
         }
         self.come_again(link, pace);
     }
 
-    fn visit_pair(&mut self, fabric: &Fabric, crowd: &Crowd, out: LinkId, pace: Pace) {
+    fn visit_pair(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, out: LinkId, pace: Pace) {
         let (into, before) = (fabric.opposite(out), self.queues.pair(out));
-        let filling = [out, into].map(|link| self.filling_delay(fabric, crowd, link, pace));
+        let filling = [out, into].map(|link| self.filling_delay(fabric, active_flows, link, pace));
         let delays = self.queues.split(out, filling.into());
         let step = self.step(out, (delays.0 - before.0, delays.1 - before.1), pace);
         let delays = (step.toward(before.0, delays.0), step.toward(before.1, delays.1));
@@ -266,7 +268,7 @@ impl Relaxation {
             return;
         }
         self.queues.set_pair(out, delays);
-        for flow in crowd.members(out).iter().chain(crowd.members(into)) {
+        for flow in active_flows.members(out).iter().chain(active_flows.members(into)) {
             self.move_flow(fabric, *flow, pace.tolerance);
         }
         self.come_again(out, pace);
@@ -318,18 +320,18 @@ impl Relaxation {
     }
 
     /// The delay that fills a link while all others stay as they are.
-    fn filling_delay(&self, fabric: &Fabric, crowd: &Crowd, link: LinkId, pace: Pace) -> f64 {
-        if self.queues.capacity(link) == f64::INFINITY || self.is_served_before(fabric, crowd, link) {
+    fn filling_delay(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId, pace: Pace) -> f64 {
+        if self.queues.capacity(link) == f64::INFINITY || self.is_served_before(fabric, active_flows, link) {
             return 0.0;
         }
         let seen = self.queues.seen(link);
         let elsewhere = |flow: &u32| (self.states[*flow as usize].delay - seen).max(0.0);
-        self.queues.filling_delay(link, crowd.members(link).iter().map(elsewhere), LAST_STEP * pace.tolerance)
+        self.queues.filling_delay(link, active_flows.members(link).iter().map(elsewhere), LAST_STEP * pace.tolerance)
     }
 
     /// Whether all flows of a link have come through one earlier link that is no wider: then none of them waits here.
-    fn is_served_before(&self, fabric: &Fabric, crowd: &Crowd, link: LinkId) -> bool {
-        let [first, others @ ..] = crowd.members(link) else { return true };
+    fn is_served_before(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> bool {
+        let [first, others @ ..] = active_flows.members(link) else { return true };
         let path = |flow: &u32| &fabric.paths[*flow as usize];
         let mut earlier = path(first).data_in_order().take_while(|earlier| *earlier != link);
         earlier.any(|earlier| {
@@ -352,7 +354,7 @@ impl Relaxation {
 
     fn allocation(&self, fabric: &Fabric, flow: usize, tolerance: f64) -> Allocation {
         let path = &fabric.paths[flow];
-        let (share, alone) = (self.states[flow].rate, fabric.lone_share(path));
+        let (share, alone) = (self.states[flow].rate, fabric.uncontended_share(path));
         if share >= alone.0 * (1.0 - tolerance.max(SAME)) {
             return Allocation { share: alone, limit: Limit::Alone };
         }

@@ -89,8 +89,8 @@ impl Bbr {
         self.pace
     }
 
-    /// Takes what an answer told, and sets pace and window.
-    pub(in super::super) fn answer(&mut self, window: &mut Window, heard: &Heard) {
+    /// Takes what an ACK told, and sets pace and window.
+    pub(in super::super) fn ack(&mut self, window: &mut Window, heard: &Heard) {
         let is_new_round = self.sample(heard);
         if is_new_round {
             self.check_full();

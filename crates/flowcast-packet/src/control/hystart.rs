@@ -2,12 +2,12 @@
 //! constants are those of Linux).
 //!
 //! In each round of at least 16 packets, slow start ends when
-//! - the train of answers, each within 2 ms of the one before, is longer than half of the least round trip and the time
+//! - the train of ACKs, each within 2 ms of the one before, is longer than half of the least round trip and the time
 //!   that four bursts of 64 KiB take, at most 1 ms, or
 //! - the least of the first eight round trips is longer than the least of all by an eighth of it, at least 4 ms and at
 //!   most 16 ms.
 //!
-//! On fast local links the first of these comes at 16 packets: answers to a window that keeps the link busy are a train
+//! On fast local links the first of these comes at 16 packets: ACKs to a window that keeps the link busy are a train
 //! that is longer than any round trip without queues. This is why cubic stays below windows that reno fills.
 
 use super::super::picos::Picos;

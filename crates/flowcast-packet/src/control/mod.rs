@@ -54,7 +54,7 @@ impl Window {
     }
 }
 
-/// What an answer told.
+/// What an ACK told.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heard {
     /// When it came.
@@ -69,7 +69,7 @@ pub(super) struct Heard {
     pub newest: Option<Transmission>,
     /// Transmissions neither there nor lost.
     pub in_flight: u32,
-    /// The same before the answer.
+    /// The same before the ACK.
     pub was_in_flight: u32,
     /// Packets that came since the beginning.
     pub delivered: u32,
@@ -126,7 +126,7 @@ impl Control {
         }
     }
 
-    /// Every answer, whether the window may grow or not.
+    /// Every ACK, whether the window may grow or not.
     pub(super) fn observe(&mut self, window: &mut Window, heard: &Heard) {
         if let Control::Cubic(cubic) = self {
             cubic.observe(window, heard);

@@ -8,7 +8,7 @@
 //!   first gap, or if losses are being repaired; otherwise after a quarter of the least round trip.
 //! - Recovery: the missing packets are sent again first (RFC 6675); proportional rate reduction sets the window
 //!   (RFC 6937); it ends when all that was sent before it has come.
-//! - Tail: after two round trips without an answer the last packet is sent once more (RFC 8985 section 7).
+//! - Tail: after two round trips without an ACK the last packet is sent once more (RFC 8985 section 7).
 //! - Time-out: `srtt + max(4 rttvar, 200 ms)`, doubled each time (RFC 6298); everything
 //!   in flight counts as lost, the window falls to one packet. If a transmission from before comes after all, the
 //!   window comes back (RFC 4015).
@@ -116,7 +116,7 @@ struct Usage {
     end: u32,
 }
 
-/// What the answer under way has told so far.
+/// What the ACK under way has told so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Hearing {
     packets: u32,
@@ -324,7 +324,7 @@ impl Sender {
         self.heard.newest = Some(newest);
     }
 
-    /// All that an answer told was heard.
+    /// All that an ACK told was heard.
     #[inline]
     pub(super) fn conclude(&mut self, now: Picos) {
         let hearing = std::mem::take(&mut self.heard);
@@ -372,7 +372,7 @@ impl Sender {
         }
         let heard = Heard { repair: self.repair, ..*heard };
         if let Control::Bbr(bbr) = &mut self.control {
-            bbr.answer(&mut self.window, &heard);
+            bbr.ack(&mut self.window, &heard);
             self.pace.set(&self.control);
             return;
         }

@@ -72,8 +72,8 @@ impl Sender {
             transmission.is_lost = false;
             self.in_flight += 1;
         }
-        let under_way: BTreeSet<u32> = self.transmissions.iter().map(|transmission| transmission.packet).collect();
-        self.lost.retain(|packet| !under_way.contains(packet));
+        let in_flight: BTreeSet<u32> = self.transmissions.iter().map(|transmission| transmission.packet).collect();
+        self.lost.retain(|packet| !in_flight.contains(packet));
         if !self.lost.is_empty() {
             self.begin_recovery();
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowcast_flows::moving::Pace;
+use flowcast_flows::quasi_dynamic::Pace;
 use flowcast_model::builtin;
 use flowcast_model::sharing::closed_loop::Feedback;
 use flowcast_trace::generate::{Shape, Workload};
@@ -38,7 +38,7 @@ fn makespan(program: &Program, fineness: u32) -> f64 {
     let replay = Replay::new(program, &network, placement.clone(), Rendezvous::of(&network, None)).unwrap();
     let pace = Pace::of(&network);
     let rule =
-        Rule::Following(Feedback { alpha: 1.0, kappa: 1.0 }, Pace { fineness: fineness * pace.fineness, ..pace });
+        Rule::QuasiDynamic(Feedback { alpha: 1.0, kappa: 1.0 }, Pace { fineness: fineness * pace.fineness, ..pace });
     let mut transit = Shared::new(program, &placement, &network, rule).unwrap();
     replay.through(&mut Unobserved, &mut transit).unwrap().makespan().as_nanos()
 }

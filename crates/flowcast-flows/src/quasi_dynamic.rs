@@ -1,4 +1,4 @@
-//! Messages under way in the closed loop that is followed through time (`model::sharing::following`).
+//! Messages under way in the closed loop that is followed through time (`model::sharing::quasi_dynamic`).
 //!
 //! Delays go on in steps of a part of the time of a full packet: no queue changes faster than packets come. During a step
 //! flows move evenly, but for those over the same links as one that comes or goes. A step costs what all flows under way
@@ -7,11 +7,11 @@
 
 use super::end_queue::EndQueue;
 use flowcast_model::network::Network;
+use flowcast_model::sharing::active_flows::ActiveFlows;
 use flowcast_model::sharing::closed_loop::Feedback;
-use flowcast_model::sharing::crowd::Crowd;
 use flowcast_model::sharing::fabric::Fabric;
-use flowcast_model::sharing::following::Following;
 use flowcast_model::sharing::protocol::SEGMENT;
+use flowcast_model::sharing::quasi_dynamic::QuasiDynamicQueues;
 use flowcast_units::{Bytes, Time};
 
 /// How fast queues follow, and how finely they are stepped.
@@ -32,9 +32,9 @@ impl Pace {
 
 /// The flows under way.
 #[derive(Debug, Clone)]
-pub struct Moving {
-    crowd: Crowd,
-    following: Following,
+pub struct QuasiDynamicFlows {
+    active_flows: ActiveFlows,
+    queues: QuasiDynamicQueues,
     flows: Flows,
     /// Length of a step, in nanoseconds; infinite if queues have no time to follow.
     step: f64,
@@ -42,14 +42,14 @@ pub struct Moving {
     part: f64,
 }
 
-impl Moving {
+impl QuasiDynamicFlows {
     /// Nobody, on the links of a fabric.
-    pub fn new(fabric: &Fabric, feedback: Feedback, pace: Pace) -> Moving {
+    pub fn new(fabric: &Fabric, feedback: Feedback, pace: Pace) -> QuasiDynamicFlows {
         let steps = f64::from(fabric.most_hops() * pace.fineness);
         let lag = pace.lag.as_nanos();
-        Moving {
-            crowd: Crowd::new(fabric.link_count()),
-            following: Following::new(fabric, feedback),
+        QuasiDynamicFlows {
+            active_flows: ActiveFlows::new(fabric.link_count()),
+            queues: QuasiDynamicQueues::new(fabric, feedback),
             flows: Flows { until: f64::INFINITY, ..Flows::default() },
             step: if lag > 0.0 { lag / steps } else { f64::INFINITY },
             part: 1.0 - (-1.0 / steps).exp(),
@@ -69,8 +69,8 @@ impl Moving {
     /// A flow starts on its path in the fabric, with this much time at the share 1 to go.
     pub fn start(&mut self, fabric: &Fabric, flow: u32, work: Time) {
         let path = &fabric.paths[flow as usize];
-        self.following.enter(flow, path);
-        self.crowd.insert(flow, path);
+        self.queues.enter(flow, path);
+        self.active_flows.insert(flow, path);
         self.flows.enter(flow, work.as_nanos());
     }
 
@@ -78,34 +78,34 @@ impl Moving {
     pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
         let (_, flow) = self.flows.ends.first().filter(|(end, _)| *end <= limit)?;
         self.flows.leave(flow);
-        self.crowd.remove(flow, &fabric.paths[flow as usize]);
+        self.active_flows.remove(flow, &fabric.paths[flow as usize]);
         Some(flow)
     }
 
     /// What has come and gone is felt on the links concerned.
     pub fn adapt(&mut self, fabric: &Fabric, now: Time) {
-        if self.crowd.touched().is_empty() {
+        if self.active_flows.touched().is_empty() {
             return;
         }
-        self.following.fit(fabric, &self.crowd);
+        self.queues.fit(fabric, &self.active_flows);
         let was_at_rest = self.flows.until == f64::INFINITY;
-        if was_at_rest && !self.following.approach(fabric, &self.flows.active, 0.0) {
+        if was_at_rest && !self.queues.approach(fabric, &self.flows.active, 0.0) {
             self.flows.begin_step(now.as_nanos(), self.step);
         }
-        for link in self.crowd.touched() {
-            for flow in self.crowd.members(*link).iter().chain(self.crowd.answering(*link)) {
-                self.flows.change(*flow, self.following.share(fabric, *flow), now.as_nanos());
+        for link in self.active_flows.touched() {
+            for flow in self.active_flows.members(*link).iter().chain(self.active_flows.acknowledging(*link)) {
+                self.flows.change(*flow, self.queues.share(fabric, *flow), now.as_nanos());
             }
         }
-        self.crowd.settle();
+        self.active_flows.settle();
     }
 
     /// The step is over.
     pub fn go_on(&mut self, fabric: &Fabric) {
         let now = self.flows.until;
-        let at_rest = self.following.approach(fabric, &self.flows.active, self.part);
+        let at_rest = self.queues.approach(fabric, &self.flows.active, self.part);
         self.flows.begin_step(now, if at_rest { f64::INFINITY } else { self.step });
-        self.flows.change_all(|flow| self.following.share(fabric, flow));
+        self.flows.change_all(|flow| self.queues.share(fabric, flow));
     }
 }
 

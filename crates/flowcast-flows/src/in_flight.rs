@@ -4,9 +4,9 @@
 //! flow costs as much as it changes.
 
 use super::end_queue::EndQueue;
-use flowcast_model::sharing::crowd::Crowd;
+use flowcast_model::sharing::active_flows::ActiveFlows;
+use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::{Allocation, Fabric, Limit, Share};
-use flowcast_model::sharing::passage::Passage;
 use flowcast_model::sharing::{Changes, RateModel, SharingError};
 use flowcast_units::Time;
 
@@ -21,7 +21,7 @@ struct Progress {
     /// Time under way until then.
     before: Time,
     allocation: Allocation,
-    is_under_way: bool,
+    is_in_flight: bool,
 }
 
 impl Progress {
@@ -45,18 +45,18 @@ pub struct Change {
 
 /// The flows under way.
 #[derive(Debug, Clone, Default)]
-pub struct UnderWay {
-    crowd: Crowd,
+pub struct FlowsInFlight {
+    active_flows: ActiveFlows,
     progress: Vec<Progress>,
     ends: EndQueue,
     count: usize,
     changes: Changes,
 }
 
-impl UnderWay {
+impl FlowsInFlight {
     /// Nobody, on the links of a fabric.
-    pub fn new(fabric: &Fabric) -> UnderWay {
-        UnderWay { crowd: Crowd::new(fabric.link_count()), ..UnderWay::default() }
+    pub fn new(fabric: &Fabric) -> FlowsInFlight {
+        FlowsInFlight { active_flows: ActiveFlows::new(fabric.link_count()), ..FlowsInFlight::default() }
     }
 
     /// How many flows there are.
@@ -64,7 +64,7 @@ impl UnderWay {
         self.count
     }
 
-    /// The next end as far as is known; flows that have just started have none before [`UnderWay::share_out`].
+    /// The next end as far as is known; flows that have just started have none before [`FlowsInFlight::update_rates`].
     pub fn next_end(&self) -> Option<Time> {
         self.ends.first().map(|(end, _)| end)
     }
@@ -76,45 +76,45 @@ impl UnderWay {
             left: Time::ZERO,
             before: Time::ZERO,
             allocation: NOTHING_YET,
-            is_under_way: false,
+            is_in_flight: false,
         };
         if self.progress.len() <= flow as usize {
             self.progress.resize(flow as usize + 1, nothing);
         }
-        self.progress[flow as usize] = Progress { since: now, left: work, is_under_way: true, ..nothing };
-        self.crowd.insert(flow, &fabric.paths[flow as usize]);
+        self.progress[flow as usize] = Progress { since: now, left: work, is_in_flight: true, ..nothing };
+        self.active_flows.insert(flow, &fabric.paths[flow as usize]);
         self.count += 1;
     }
 
     /// Ends the next flow if its end is not after `limit`.
-    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, Passage)> {
+    pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<(u32, FlowCompletion)> {
         let (end, flow) = self.ends.first().filter(|(end, _)| *end <= limit)?;
         self.ends.pop();
         let progress = &mut self.progress[flow as usize];
-        progress.is_under_way = false;
+        progress.is_in_flight = false;
         let duration = progress.before + progress.remaining_time();
-        self.crowd.remove(flow, &fabric.paths[flow as usize]);
+        self.active_flows.remove(flow, &fabric.paths[flow as usize]);
         self.count -= 1;
-        Some((flow, Passage { end, duration }))
+        Some((flow, FlowCompletion { end, duration }))
     }
 
     /// Asks the model for what has changed, and tells.
-    pub fn share_out(
+    pub fn update_rates(
         &mut self,
         fabric: &Fabric,
         model: &mut dyn RateModel,
         now: Time,
         mut tell: impl FnMut(Change),
     ) -> Result<(), SharingError> {
-        if self.crowd.touched().is_empty() {
+        if self.active_flows.touched().is_empty() {
             return Ok(());
         }
         let mut changes = std::mem::take(&mut self.changes);
-        model.update(fabric, &mut self.crowd, &mut changes)?;
-        self.crowd.settle();
+        model.update(fabric, &mut self.active_flows, &mut changes)?;
+        self.active_flows.settle();
         for (flow, allocation) in changes.drain(..) {
             let progress = &mut self.progress[flow as usize];
-            if !progress.is_under_way || progress.allocation == allocation {
+            if !progress.is_in_flight || progress.allocation == allocation {
                 continue;
             }
             tell(Change { flow, allocation });

@@ -25,25 +25,25 @@ fn fabric(pairs: &[(u32, u32)], backbone: Option<f64>) -> Fabric {
 
 /// When the flows end.
 fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) -> Vec<f64> {
-    let mut moving = Moving::new(fabric, feedback, Pace { lag: Time::from_nanos(LAG), fineness });
+    let mut flows_in_flight = QuasiDynamicFlows::new(fabric, feedback, Pace { lag: Time::from_nanos(LAG), fineness });
     let mut waiting: Vec<usize> = (0..demands.len()).collect();
     waiting.sort_by(|one, other| demands[*other].0.total_cmp(&demands[*one].0));
     let mut ends = vec![0.0; demands.len()];
     loop {
         let start = waiting.last().map(|flow| Time::from_nanos(demands[*flow].0));
-        let next = start.into_iter().chain(moving.next_end()).chain(moving.next_step()).min();
+        let next = start.into_iter().chain(flows_in_flight.next_end()).chain(flows_in_flight.next_step()).min();
         let Some(now) = next else { return ends };
-        if moving.next_step() == Some(now) && moving.next_end() != Some(now) && start != Some(now) {
-            moving.go_on(fabric);
+        if flows_in_flight.next_step() == Some(now) && flows_in_flight.next_end() != Some(now) && start != Some(now) {
+            flows_in_flight.go_on(fabric);
             continue;
         }
-        while let Some(flow) = moving.end_next(fabric, now) {
+        while let Some(flow) = flows_in_flight.end_next(fabric, now) {
             ends[flow as usize] = now.as_nanos();
         }
         while let Some(flow) = waiting.pop_if(|flow| demands[*flow].0 <= now.as_nanos()) {
-            moving.start(fabric, flow as u32, Time::from_nanos(demands[flow].1));
+            flows_in_flight.start(fabric, flow as u32, Time::from_nanos(demands[flow].1));
         }
-        moving.adapt(fabric, now);
+        flows_in_flight.adapt(fabric, now);
     }
 }
 
@@ -142,7 +142,7 @@ impl Twin<'_> {
     }
 
     fn shares(&self) -> Vec<f64> {
-        let lone = |flow: usize| self.fabric.lone_share(&self.fabric.paths[flow]).0;
+        let lone = |flow: usize| self.fabric.uncontended_share(&self.fabric.paths[flow]).0;
         (0..self.left.len()).map(|flow| self.rate(self.delay(flow)).min(lone(flow))).collect()
     }
 
@@ -209,25 +209,25 @@ proptest! {
     #[test]
     fn what_stands_still_meets_the_conditions(pairs in pairs(40), alpha in 0.5..2.0f64, kappa in 0.0..=1.0f64) {
         let (fabric, feedback) = (fabric(&pairs, None), Feedback { alpha, kappa });
-        let mut moving = Moving::new(&fabric, feedback, Pace { lag: Time::from_nanos(LAG), fineness: 1 });
+        let mut flows_in_flight = QuasiDynamicFlows::new(&fabric, feedback, Pace { lag: Time::from_nanos(LAG), fineness: 1 });
         for flow in 0..pairs.len() as u32 {
-            moving.start(&fabric, flow, Time::from_nanos(1e18));
+            flows_in_flight.start(&fabric, flow, Time::from_nanos(1e18));
         }
-        moving.adapt(&fabric, Time::ZERO);
+        flows_in_flight.adapt(&fabric, Time::ZERO);
         let mut steps = 0;
-        while moving.next_step().is_some() {
-            moving.go_on(&fabric);
+        while flows_in_flight.next_step().is_some() {
+            flows_in_flight.go_on(&fabric);
             steps += 1;
             prop_assert!(steps < 100_000, "no rest");
         }
         let mut loads = vec![0.0; fabric.link_count()];
         for (flow, path) in fabric.paths.iter().enumerate() {
-            let share = moving.following.share(&fabric, flow as u32);
+            let share = flows_in_flight.queues.share(&fabric, flow as u32);
             path.data().iter().for_each(|link| loads[link.index()] += share);
         }
         for (link, load) in loads.into_iter().enumerate().filter(|(_, load)| *load > 0.0) {
             prop_assert!(load < 1.0 + 1e-8, "link {link} carries {load}");
-            prop_assert!(moving.following.delays()[link] < 1e-6 || load > 1.0 - 1e-8, "link {link} waits at {load}");
+            prop_assert!(flows_in_flight.queues.delays()[link] < 1e-6 || load > 1.0 - 1e-8, "link {link} waits at {load}");
         }
     }
 }

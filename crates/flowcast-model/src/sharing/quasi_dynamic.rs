@@ -17,8 +17,8 @@
 //! node, a change of one node's delay moves another's by its flows' part of the whole, and these parts add up to one. So
 //! neither do steps of it, and errors of the steps do not grow from delay to delay.
 
+use super::active_flows::ActiveFlows;
 use super::closed_loop::Feedback;
-use super::crowd::Crowd;
 use super::fabric::{Fabric, LinkId, Path};
 use super::queues::Queues;
 
@@ -35,7 +35,7 @@ const REST: f64 = 1e-10;
 
 /// The queues, and what the flows feel of them.
 #[derive(Debug, Clone)]
-pub struct Following {
+pub struct QuasiDynamicQueues {
     queues: Queues,
     /// By flow.
     ways: Vec<Way>,
@@ -53,10 +53,10 @@ struct Way {
     is_longer: bool,
 }
 
-impl Following {
+impl QuasiDynamicQueues {
     /// Empty queues.
-    pub fn new(fabric: &Fabric, feedback: Feedback) -> Following {
-        Following {
+    pub fn new(fabric: &Fabric, feedback: Feedback) -> QuasiDynamicQueues {
+        QuasiDynamicQueues {
             queues: Queues::new(fabric, feedback),
             ways: Vec::new(),
             loads: vec![(0.0, 0.0); fabric.link_count()],
@@ -65,7 +65,7 @@ impl Following {
         }
     }
 
-    /// A flow comes; [`Following::fit`] has to be told too.
+    /// A flow comes; [`QuasiDynamicQueues::fit`] has to be told too.
     pub fn enter(&mut self, flow: u32, path: &Path) {
         if self.ways.len() <= flow as usize {
             self.ways.resize(flow as usize + 1, Way::default());
@@ -78,7 +78,7 @@ impl Following {
     pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
         let share = self.queues.rate(self.delay(fabric, flow));
         let is_longer = self.ways[flow as usize].is_longer;
-        share.min(if is_longer { fabric.lone_share(&fabric.paths[flow as usize]).0 } else { 1.0 })
+        share.min(if is_longer { fabric.uncontended_share(&fabric.paths[flow as usize]).0 } else { 1.0 })
     }
 
     /// The delay of each link.
@@ -86,11 +86,11 @@ impl Following {
         self.queues.delays()
     }
 
-    /// Fills the links that the crowd's changes have touched.
-    pub fn fit(&mut self, fabric: &Fabric, crowd: &Crowd) {
+    /// Fills the links that the active_flows's changes have touched.
+    pub fn fit(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         for _ in 0..TURNS {
-            for link in crowd.touched() {
-                self.fill(fabric, crowd, *link);
+            for link in active_flows.touched() {
+                self.fill(fabric, active_flows, *link);
             }
         }
     }
@@ -167,20 +167,20 @@ impl Following {
         if load.0 == 0.0 { 0.0 } else { self.queues.newton_step(link, load) }
     }
 
-    fn fill(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) {
+    fn fill(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) {
         if !self.queues.is_paired(link) {
-            let delay = self.filling(fabric, crowd, link);
+            let delay = self.filling(fabric, active_flows, link);
             return self.queues.set(link, delay);
         }
         let (out, into) = (LinkId(link.0 & !1), LinkId(link.0 | 1));
-        let seen = (self.filling(fabric, crowd, out), self.filling(fabric, crowd, into));
+        let seen = (self.filling(fabric, active_flows, out), self.filling(fabric, active_flows, into));
         self.queues.set_pair(out, self.queues.split(out, seen));
     }
 
-    fn filling(&mut self, fabric: &Fabric, crowd: &Crowd, link: LinkId) -> f64 {
+    fn filling(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> f64 {
         let (mut elsewhere, seen) = (std::mem::take(&mut self.elsewhere), self.queues.seen(link));
         elsewhere.clear();
-        elsewhere.extend(crowd.members(link).iter().map(|flow| (self.delay(fabric, *flow) - seen).max(0.0)));
+        elsewhere.extend(active_flows.members(link).iter().map(|flow| (self.delay(fabric, *flow) - seen).max(0.0)));
         let delay = self.queues.filling_delay(link, elsewhere.iter().copied(), LAST_STEP);
         self.elsewhere = elsewhere;
         delay

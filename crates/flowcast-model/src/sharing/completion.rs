@@ -6,7 +6,7 @@ use super::fabric::{Limit, Share};
 
 /// When a flow's data were through.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Passage {
+pub struct FlowCompletion {
     /// The end.
     pub end: Time,
     /// Time under way.

@@ -18,11 +18,11 @@ pub enum Reach {
 
 /// The flows under way.
 #[derive(Debug, Clone, Default)]
-pub struct Crowd {
+pub struct ActiveFlows {
     /// By link, in no order that matters.
     members: Vec<Vec<u32>>,
     /// By link: the flows whose acknowledgements cross it.
-    answering: Vec<Vec<u32>>,
+    acknowledging: Vec<Vec<u32>>,
     touched: Vec<LinkId>,
     is_touched: Vec<bool>,
     started: Vec<u32>,
@@ -32,15 +32,15 @@ pub struct Crowd {
     count: usize,
 }
 
-impl Crowd {
+impl ActiveFlows {
     /// Nobody, on so many links.
-    pub fn new(links: usize) -> Crowd {
-        Crowd {
+    pub fn new(links: usize) -> ActiveFlows {
+        ActiveFlows {
             members: vec![Vec::new(); links],
-            answering: vec![Vec::new(); links],
+            acknowledging: vec![Vec::new(); links],
             is_touched: vec![false; links],
             seen_links: vec![0; links],
-            ..Crowd::default()
+            ..ActiveFlows::default()
         }
     }
 
@@ -50,8 +50,8 @@ impl Crowd {
     }
 
     /// The flows whose acknowledgements cross a link.
-    pub fn answering(&self, link: LinkId) -> &[u32] {
-        &self.answering[link.index()]
+    pub fn acknowledging(&self, link: LinkId) -> &[u32] {
+        &self.acknowledging[link.index()]
     }
 
     /// Links whose members have changed.
@@ -75,7 +75,7 @@ impl Crowd {
             self.seen_flows.resize(flow as usize + 1, 0);
         }
         path.data().iter().for_each(|link| self.members[link.index()].push(flow));
-        path.acknowledgements().iter().for_each(|link| self.answering[link.index()].push(flow));
+        path.acknowledgements().iter().for_each(|link| self.acknowledging[link.index()].push(flow));
         self.started.push(flow);
         self.count += 1;
         self.touch(path);
@@ -85,7 +85,7 @@ impl Crowd {
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
         path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));
-        path.acknowledgements().iter().for_each(|link| remove_from(&mut self.answering[link.index()], flow));
+        path.acknowledgements().iter().for_each(|link| remove_from(&mut self.acknowledging[link.index()], flow));
         self.touch(path);
     }
 
@@ -129,7 +129,7 @@ impl Crowd {
             }
             // Acknowledgements that waited on a link without data no longer wait there, or begin to.
             if reach == Reach::Queues {
-                for flow in self.answering[self.touched[place].index()].clone() {
+                for flow in self.acknowledging[self.touched[place].index()].clone() {
                     let mut group = self.connected(fabric, reach, fabric.paths[flow as usize].out());
                     if !group.is_empty() {
                         group.sort_unstable();
@@ -149,9 +149,9 @@ impl Crowd {
                 continue;
             }
             let carries_data = !self.members[link.index()].is_empty();
-            let answering: &[u32] =
-                if reach == Reach::Queues && carries_data { &self.answering[link.index()] } else { &[] };
-            for flow in self.members[link.index()].iter().chain(answering) {
+            let acknowledging: &[u32] =
+                if reach == Reach::Queues && carries_data { &self.acknowledging[link.index()] } else { &[] };
+            for flow in self.members[link.index()].iter().chain(acknowledging) {
                 if std::mem::replace(&mut self.seen_flows[*flow as usize], self.search) == self.search {
                     continue;
                 }
