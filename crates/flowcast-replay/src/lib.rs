@@ -39,7 +39,6 @@
 //! [`sweep`] replays one program under many parameters at once.
 
 mod accesses;
-mod collectives;
 pub mod contention;
 pub mod costs;
 pub mod critical_path;
@@ -57,6 +56,7 @@ pub mod placement;
 pub mod record;
 pub mod routes;
 pub mod run_times;
+mod slab;
 mod standstill;
 pub mod sweep;
 pub mod timeline;

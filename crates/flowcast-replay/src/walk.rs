@@ -6,12 +6,20 @@
 //! and the result is that of an event-driven simulation, at the cost of reading the streams once.
 
 mod accesses;
+mod collectives;
+mod lanes;
 mod rendezvous;
+mod slots;
 
 use self::accesses::Accesses;
+use self::collectives::{Collectives, Entry};
+pub(super) use self::lanes::LaneCosts;
+use self::lanes::{LaneClass, LanePath, Times, later, plus};
+use self::rendezvous::Handshakes;
+pub(super) use self::slots::awaited_sends;
+use self::slots::{Known, Slots};
 use super::SimulateError;
-use super::collectives::{Collectives, Done, Entry};
-use super::costs::{Costs, PathCosts, Rendezvous};
+use super::costs::{Costs, Rendezvous};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::{Gathered, Observer, Received, Sent, Unobserved};
@@ -78,71 +86,119 @@ impl<'a> Replay<'a> {
         observer: &mut O,
         transit: &mut T,
     ) -> Result<Outcome, SimulateError> {
-        match (self.costs.has_rendezvous(), self.ways.is_empty()) {
-            (false, true) => Engine::<O, T, false, false>::new(self, observer, transit).run(),
-            (false, false) => Engine::<O, T, false, true>::new(self, observer, transit).run(),
-            (true, true) => Engine::<O, T, true, false>::new(self, observer, transit).run(),
-            (true, false) => Engine::<O, T, true, true>::new(self, observer, transit).run(),
+        let costs = LaneCosts::<1>::new(&[&self.costs]);
+        let walk =
+            Walk { program: self.program, placement: &self.placement, costs: &costs, ways: &self.ways, awaited: &[] };
+        let ranks = walk.run(observer, transit)?;
+        Ok(Outcome::of(
+            self.program,
+            ranks.iter().map(|state| RankOutcome {
+                end: Time::from_nanos(state.time[0]),
+                compute: Time::from_nanos(state.compute[0]),
+                blocked: Time::from_nanos(state.blocked),
+                overhead: Time::from_nanos(state.overhead),
+            }),
+        ))
+    }
+}
+
+/// What a walk reads: a program and its costs on networks that differ in their numbers only.
+pub(super) struct Walk<'a, const W: usize> {
+    pub program: &'a Program,
+    pub placement: &'a Placement,
+    pub costs: &'a LaneCosts<'a, W>,
+    /// The kind of way of each message; empty if all go the same kind of way.
+    pub ways: &'a [u16],
+    /// By slot: whether the sender ever asks when it may go on; empty if that is not known.
+    pub awaited: &'a [bool],
+}
+
+impl<'a, const W: usize> Walk<'a, W> {
+    /// Walks to the end; the ranks' last states.
+    pub fn run<O: Observer, T: Transit>(
+        &'a self,
+        observer: &'a mut O,
+        transit: &'a mut T,
+    ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        match (self.costs.networks[0].has_rendezvous(), self.ways.is_empty()) {
+            (false, true) => Engine::<W, O, T, false, false>::new(self, observer, transit).run(),
+            (false, false) => Engine::<W, O, T, false, true>::new(self, observer, transit).run(),
+            (true, true) => Engine::<W, O, T, true, false>::new(self, observer, transit).run(),
+            (true, false) => Engine::<W, O, T, true, true>::new(self, observer, transit).run(),
         }
     }
 }
 
-/// A slot of a table of times: a time that is not negative, or one of these.
-mod mark {
-    /// Nothing is known yet.
-    pub const EMPTY: u64 = 1 << 63 | 0xFFFF_FFFF;
-
-    /// Rank (or pending send) number `index` waits for the time.
-    pub const fn waiting(index: u32) -> u64 {
-        1 << 63 | index as u64
-    }
-
-    /// Whether this is a time.
-    #[inline(always)]
-    pub const fn is_time(bits: u64) -> bool {
-        bits >> 63 == 0
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct RankState {
+/// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RankState<'a, const W: usize> {
+    words: &'a [u32],
     /// The next instruction.
     at: usize,
-    time: f64,
-    /// When the sending interface may start the next message.
-    interface_free: f64,
+    first_slot: u32,
     /// The slot of the next receive to post.
     next_slot: u32,
     /// Whether the instruction was begun and waits for others.
     entered: bool,
     done: bool,
-    /// When it last left a call in which it looks at what comes.
+    pub time: Times<W>,
+    pub compute: Times<W>,
+    /// When the sending interface may start the next message.
+    interface_free: Times<W>,
+    /// On the first network, when it last left a call in which it polled for messages.
     looked: f64,
-    compute: f64,
-    blocked: f64,
-    overhead: f64,
+    /// On the first network.
+    pub blocked: f64,
+    /// On the first network.
+    pub overhead: f64,
 }
 
-impl RankState {
-    /// The processor's part of a send, once the interface is free: when it was called, begun and done.
-    #[inline(always)]
-    fn begin_send(&mut self, overhead: f64, busy: f64) -> (f64, f64, f64) {
-        let call = self.time;
-        let start = if self.interface_free > call { self.interface_free } else { call };
-        let end = start + overhead;
-        self.blocked += start - call;
-        self.overhead += overhead;
-        self.interface_free = start + busy;
-        self.time = end;
-        (call, start, end)
+impl<'a, const W: usize> RankState<'a, W> {
+    fn new(program: &'a Program, rank: u32) -> RankState<'a, W> {
+        let first_slot = program.first_slot(Rank(rank));
+        let none = [0.0; W];
+        RankState {
+            words: program.words(Rank(rank)),
+            at: 0,
+            first_slot,
+            next_slot: first_slot,
+            entered: false,
+            done: false,
+            time: none,
+            compute: none,
+            interface_free: none,
+            looked: 0.0,
+            blocked: 0.0,
+            overhead: 0.0,
+        }
     }
-}
 
-/// A rendezvous send whose receiver has not come.
-#[derive(Debug, Clone, Copy)]
-struct PendingSend {
-    ready: f64,
-    class: u32,
+    /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
+    #[inline(always)]
+    fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (f64, f64, f64) {
+        let call = self.time[0];
+        let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
+        for lane in 0..W {
+            let mut start = self.time[lane];
+            if let Some(busy) = busy {
+                start = later(self.interface_free[lane], start);
+                self.interface_free[lane] = start + busy[lane];
+            }
+            self.time[lane] = start + overhead[lane];
+        }
+        self.blocked += start - call;
+        self.overhead += overhead[0];
+        (call, start, self.time[0])
+    }
+
+    #[inline(always)]
+    fn compute(&mut self, nanos: impl Fn(usize) -> f64) {
+        for lane in 0..W {
+            let nanos = nanos(lane);
+            self.time[lane] += nanos;
+            self.compute[lane] += nanos;
+        }
+    }
 }
 
 enum Step {
@@ -150,65 +206,57 @@ enum Step {
     Wait,
 }
 
-struct Engine<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
+struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
     program: &'a Program,
     placement: &'a Placement,
-    costs: &'a Costs,
+    costs: &'a LaneCosts<'a, W>,
     ways: &'a [u16],
     observer: &'a mut O,
     transit: &'a mut T,
-    ranks: Vec<RankState>,
+    /// The costs of the only way, if there is one only.
+    path: &'a LanePath<W>,
     ready: Vec<u32>,
-    /// By slot: when the message arrives.
-    arrivals: Vec<u64>,
-    /// By slot, with rendezvous only: when the receiver came; or the pending send.
-    posted: Vec<u64>,
-    /// By slot, with rendezvous that takes the network only: when the receiver had last looked, when it came.
-    looked: Vec<f64>,
-    /// By slot, with rendezvous only: when the sender may go on.
-    released: Vec<u64>,
-    pending: Vec<PendingSend>,
-    /// By rank, with rendezvous only: the slots of its sends.
-    sends: Vec<Vec<u32>>,
-    collectives: Collectives<'a>,
+    /// When messages arrive.
+    arrivals: Slots<W>,
+    handshakes: Handshakes<'a, W>,
+    collectives: Collectives<'a, W>,
     accesses: Accesses,
 }
 
-impl<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
 where
     O: Observer,
     T: Transit,
 {
-    fn new(replay: &'a Replay<'_>, observer: &'a mut O, transit: &'a mut T) -> Self {
-        let program = replay.program;
+    fn new(walk: &'a Walk<'a, W>, observer: &'a mut O, transit: &'a mut T) -> Self {
+        let Walk { program, costs, .. } = *walk;
         let slots = program.messages() as usize;
         let ranks = program.streams() as u32;
-        let state = |rank| RankState { next_slot: program.first_slot(Rank(rank)), ..RankState::default() };
-        let with_rendezvous = if RENDEZVOUS { slots } else { 0 };
         Engine {
             program,
-            placement: &replay.placement,
-            costs: &replay.costs,
-            ways: &replay.ways,
+            placement: walk.placement,
+            costs,
+            ways: walk.ways,
             observer,
             transit,
-            ranks: (0..ranks).map(state).collect(),
+            path: &costs.paths[0],
             ready: (0..ranks).rev().collect(),
-            arrivals: vec![mark::EMPTY; slots],
-            posted: vec![mark::EMPTY; with_rendezvous],
-            looked: vec![0.0; if T::HANDSHAKES { with_rendezvous } else { 0 }],
-            released: vec![mark::EMPTY; with_rendezvous],
-            pending: Vec::new(),
-            sends: vec![Vec::new(); if RENDEZVOUS { ranks as usize } else { 0 }],
-            collectives: Collectives::new(program),
+            arrivals: Slots::new(slots),
+            handshakes: match RENDEZVOUS {
+                true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
+                false => Handshakes::new(0, (0, 0), &[]),
+            },
+            collectives: Collectives::new(program, &costs.networks),
             accesses: Accesses::new(if program.accesses().is_empty() { 0 } else { ranks as usize }),
         }
     }
 
-    fn run(mut self) -> Result<Outcome, SimulateError> {
+    fn run(mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        let streams = self.program.streams() as u32;
+        let mut ranks: Vec<_> = (0..streams).map(|rank| RankState::new(self.program, rank)).collect();
         loop {
             while let Some(rank) = self.ready.pop() {
-                self.advance(rank);
+                self.advance(rank, &mut ranks[rank as usize]);
             }
             if T::SHARED
                 && let Some(progress) = self.transit.deliver(self.accesses.requests.first())?
@@ -217,170 +265,213 @@ where
                     Progress::Held { slot, since } => self.let_go(slot, since),
                     Progress::Arrived(delivery) => self.arrive(delivery),
                 }
-            } else if !self.accesses.requests.serve(self.costs.file_system(), &mut self.ready) {
+            } else if !self.accesses.requests.serve(self.costs.networks[0].file_system(), &mut self.ready) {
                 break;
             }
         }
-        if self.ranks.iter().any(|state| !state.done) {
-            return Err(self.explain_stop());
+        if ranks.iter().any(|state| !state.done) {
+            return Err(self.explain_stop(&ranks));
         }
-        Ok(Outcome::of(
-            self.program,
-            self.ranks.iter().map(|state| RankOutcome {
-                end: Time::from_nanos(state.time),
-                compute: Time::from_nanos(state.compute),
-                blocked: Time::from_nanos(state.blocked),
-                overhead: Time::from_nanos(state.overhead),
-            }),
-        ))
+        Ok(ranks)
     }
 
     /// Runs a rank until it waits or ends.
-    fn advance(&mut self, rank: u32) {
-        let program = self.program;
-        let words = program.words(Rank(rank));
-        let mut state = self.ranks[rank as usize];
+    fn advance(&mut self, rank: u32, state: &mut RankState<'a, W>) {
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
-        while let Some((op, next)) = words::decode(words, state.at) {
+        while let Some((rare, next)) = self.follow(rank, state)
+            && let Step::GoOn = self.do_rare(rank, state, rare)
+        {
+            state.at = next;
+        }
+        if T::HANDSHAKES {
+            self.transit.wait(rank, state.time[0]);
+        }
+    }
+
+    /// Follows the instructions of a rank until it waits or ends, or up to a rare one: that, and where the next begins.
+    #[inline(never)]
+    fn follow(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Option<(Op, usize)> {
+        if W > 1 {
+            return self.follow_common(rank, state);
+        }
+        // What has an address lives in memory, and each instruction would wait for what the one before has stored. The
+        // address of a copy is given to no function, so that the copy stays in registers.
+        let mut own = *state;
+        let rare = self.follow_common(rank, &mut own);
+        *state = own;
+        rare
+    }
+
+    #[inline(always)]
+    fn follow_common(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Option<(Op, usize)> {
+        while let Some((op, next)) = words::decode(state.words, state.at) {
             let step = match op {
-                Op::Compute(time) => {
-                    let speed = self.costs.speeds[rank as usize];
-                    self.compute(rank, &mut state, time.as_nanos(), speed);
-                    Step::GoOn
-                }
-                Op::Accelerator(time) => {
-                    let speed = self.costs.accelerator_speeds[rank as usize];
-                    self.compute(rank, &mut state, time.as_nanos(), speed);
-                    Step::GoOn
-                }
-                Op::Send { class, slot } => self.send(rank, &mut state, class, slot),
-                Op::Recv => {
-                    let slot = state.next_slot;
-                    let step = self.receive(rank, &mut state, slot, true);
-                    if let Step::GoOn = step {
-                        state.next_slot += 1;
+                Op::Compute(time) => self.compute(rank, state, time.as_nanos()),
+                Op::Send { class, slot } => {
+                    let path = self.path(slot);
+                    let cost = &path.classes[class as usize];
+                    if RENDEZVOUS && (cost.rendezvous || state.entered) {
+                        return Some((op, next));
                     }
+                    self.send(rank, state, (class, slot), (path, cost))
+                }
+                Op::Recv if !RENDEZVOUS => {
+                    let step = self.receive(rank, state, state.next_slot);
+                    state.next_slot += u32::from(matches!(step, Step::GoOn));
                     step
                 }
-                Op::Irecv => {
-                    if RENDEZVOUS {
-                        self.post(state.next_slot, state.time, state.looked);
-                    }
-                    self.observer.posted(state.next_slot, state.time);
+                Op::Irecv if !RENDEZVOUS => {
+                    self.observer.posted(state.next_slot, state.time[0]);
                     state.next_slot += 1;
                     Step::GoOn
                 }
-                Op::WaitRecv(own) => {
-                    let slot = program.first_slot(Rank(rank)) + own;
-                    self.receive(rank, &mut state, slot, false)
-                }
-                Op::WaitSend(ago) => self.wait_send(rank, &mut state, ago),
-                Op::Collective { call, instance } => self.collective(rank, &mut state, call, instance),
-                Op::WaitCollective(instance) => self.wait_collective(rank, &mut state, instance),
-                Op::Event(event) => {
-                    self.observer.marked(rank, event, state.time);
-                    Step::GoOn
-                }
-                Op::Access(index) => self.access(rank, &mut state, index),
+                Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own),
+                Op::WaitSend(_) if !RENDEZVOUS => Step::GoOn,
                 Op::Nothing | Op::Ignored(_) => Step::GoOn,
+                rare => return Some((rare, next)),
             };
             if let Step::Wait = step {
-                if T::HANDSHAKES {
-                    self.transit.wait(rank, state.time);
-                }
-                self.ranks[rank as usize] = state;
-                return;
+                return None;
             }
             state.at = next;
         }
-        state.done = state.at == words.len();
-        if T::HANDSHAKES {
-            self.transit.wait(rank, state.time);
+        state.done = state.at == state.words.len();
+        None
+    }
+
+    /// Does an instruction that [`Engine::follow`] leaves out.
+    #[inline(never)]
+    fn do_rare(&mut self, rank: u32, state: &mut RankState<'a, W>, op: Op) -> Step {
+        match op {
+            Op::Send { class, slot } => self.send_rendezvous(rank, state, class, slot),
+            Op::Recv => self.post_and_receive(rank, state),
+            Op::Irecv => {
+                self.post(state.next_slot, &state.time, state.looked);
+                self.observer.posted(state.next_slot, state.time[0]);
+                state.next_slot += 1;
+                Step::GoOn
+            }
+            Op::WaitSend(ago) => self.wait_send(rank, state, ago),
+            Op::Collective { call, instance } => self.collective(rank, state, call, instance),
+            Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
+            Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time.as_nanos()),
+            Op::Event(event) => {
+                self.observer.marked(rank, event, state.time[0]);
+                Step::GoOn
+            }
+            // The order in which accesses are served depends on times.
+            Op::Access(index) if W == 1 => self.access(rank, state, index),
+            _ => Step::GoOn,
         }
-        self.ranks[rank as usize] = state;
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: u32, state: &mut RankState, nanos: f64, speed: f64) {
-        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
-        let start = state.time;
-        state.time += nanos;
-        state.compute += nanos;
-        self.observer.computed(rank, start, state.time);
-    }
-
-    #[inline(always)]
-    fn path(&self, slot: u32) -> &'a PathCosts {
-        let way = if MANY_WAYS { usize::from(self.ways[slot as usize]) } else { 0 };
-        &self.costs.paths[way]
-    }
-
-    #[inline(always)]
-    fn send(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) -> Step {
-        let path = self.path(slot);
-        let cost = &path.classes[class as usize];
-        if RENDEZVOUS && (cost.rendezvous || state.entered) {
-            return self.send_rendezvous(rank, state, class, slot);
+    fn compute(&mut self, rank: u32, state: &mut RankState<'a, W>, nanos: f64) -> Step {
+        let start = state.time[0];
+        match &self.costs.speeds {
+            None => state.compute(|_| nanos),
+            Some(speeds) => {
+                let speeds = &speeds[rank as usize];
+                // A division by 1 changes nothing, so that it needs no case of its own here.
+                state.compute(|lane| nanos / speeds[lane]);
+            }
         }
-        let (call, start, end) = state.begin_send(path.send_overhead, cost.busy);
+        self.observer.computed(rank, start, state.time[0]);
+        Step::GoOn
+    }
+
+    fn compute_on_accelerator(&mut self, rank: u32, state: &mut RankState<'a, W>, nanos: f64) -> Step {
+        let start = state.time[0];
+        let networks = &self.costs.networks;
+        state.compute(|lane| nanos / networks[lane].accelerator_speeds[rank as usize]);
+        self.observer.computed(rank, start, state.time[0]);
+        Step::GoOn
+    }
+
+    /// The index of the costs of a message's way.
+    #[inline(always)]
+    fn way(&self, slot: u32) -> usize {
+        if MANY_WAYS { usize::from(self.ways[slot as usize]) } else { 0 }
+    }
+
+    #[inline(always)]
+    fn path(&self, slot: u32) -> &'a LanePath<W> {
+        if MANY_WAYS { &self.costs.paths[self.way(slot)] } else { self.path }
+    }
+
+    /// How long the interface rests after a message, if that matters.
+    #[inline(always)]
+    fn busy(&self, cost: &'a LaneClass<W>) -> Option<&'a Times<W>> {
+        self.costs.has_busy_interfaces.then_some(&cost.busy)
+    }
+
+    #[inline(always)]
+    fn send(
+        &mut self,
+        rank: u32,
+        state: &mut RankState<'a, W>,
+        (class, slot): (u32, u32),
+        (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
+    ) -> Step {
+        let (call, start, end) = state.begin_send(&path.send_overhead, self.busy(cost));
         if T::SHARED && self.is_between_nodes(slot) {
             self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
-            self.transit.depart(Departure {
-                slot,
-                start: end,
-                size: self.program.classes()[class as usize].size,
-                cost: *cost,
-                offer: None,
-                latency: path.latency,
-                ends: None,
-            });
+            self.transit.depart(self.departure(slot, class, end));
         } else {
-            let arrival = end + cost.delay;
-            self.observer.sent(rank, slot, Sent { class, call, start, end, arrival });
-            self.fill(slot, arrival);
+            self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: end + cost.delay[0] });
+            self.fill(slot, |lane| state.time[lane] + cost.delay[lane]);
         }
         if RENDEZVOUS {
-            self.released[slot as usize] = end.to_bits();
-            self.sends[rank as usize].push(slot);
+            self.handshakes.skip(rank, slot);
         }
         Step::GoOn
     }
 
     /// Notes when the message of a slot arrives; whoever waits for it may go on.
     #[inline(always)]
-    fn fill(&mut self, slot: u32, arrival: f64) {
-        let before = std::mem::replace(&mut self.arrivals[slot as usize], arrival.to_bits());
-        if before != mark::EMPTY {
-            self.ready.push(before as u32);
+    fn fill(&mut self, slot: u32, arrival: impl Fn(usize) -> f64) {
+        if let Some(rank) = self.arrivals.fill(slot, arrival) {
+            self.ready.push(rank);
         }
     }
 
-    /// A receive (which posts itself) or a wait for one posted before.
+    /// A message that leaves its sender for the network that it shares.
+    fn departure(&self, slot: u32, class: u32, start: f64) -> Departure {
+        let path = &self.costs.networks[0].paths[self.way(slot)];
+        Departure {
+            slot,
+            start,
+            size: self.program.classes()[class as usize].size,
+            cost: path.classes[class as usize],
+            offer: None,
+            latency: path.latency,
+            ends: None,
+        }
+    }
+
+    /// A receive that is posted, or a wait for it.
     #[inline(always)]
-    fn receive(&mut self, rank: u32, state: &mut RankState, slot: u32, posts: bool) -> Step {
+    fn receive(&mut self, rank: u32, state: &mut RankState<'a, W>, slot: u32) -> Step {
         let path = self.path(slot);
-        let before = state.time + path.recv_before;
-        if RENDEZVOUS && posts && !state.entered {
-            self.post(slot, before, state.looked);
-            state.entered = true;
-        }
-        let bits = self.arrivals[slot as usize];
-        if !mark::is_time(bits) {
-            self.arrivals[slot as usize] = mark::waiting(rank);
+        let Known::Time(known) = self.arrivals.look(slot) else {
+            self.arrivals.wait(slot, rank);
             return Step::Wait;
+        };
+        let arrival = self.arrivals.take(slot, known);
+        let call = state.time[0];
+        let before = call + path.recv_before[0];
+        let taken = later(arrival(0), before);
+        for lane in 0..W {
+            let before = state.time[lane] + path.recv_before[lane];
+            state.time[lane] = later(arrival(lane), before) + path.recv_after[lane];
         }
-        let arrival = f64::from_bits(bits);
-        let taken = if arrival > before { arrival } else { before };
-        let end = taken + path.recv_after;
-        self.observer.received(rank, slot, Received { call: state.time, before, taken, end });
-        state.overhead += path.recv_before + path.recv_after;
+        self.observer.received(rank, slot, Received { call, before, taken, end: state.time[0] });
+        state.overhead += path.recv_before[0] + path.recv_after[0];
         state.blocked += taken - before;
-        state.time = end;
         if RENDEZVOUS {
-            state.entered = false;
-            state.looked = end;
+            state.looked = state.time[0];
         }
         Step::GoOn
     }
@@ -392,7 +483,7 @@ where
             return self.transferred(number, delivery);
         }
         self.observer.moved(slot, start, arrival);
-        self.fill(slot, arrival);
+        self.fill(slot, |_| arrival);
         self.let_go(slot, left);
     }
 
@@ -402,81 +493,99 @@ where
         !MANY_WAYS || self.ways[slot as usize].is_multiple_of(2)
     }
 
-    fn collective(&mut self, rank: u32, state: &mut RankState, call: u32, instance: u32) -> Step {
+    fn collective(&mut self, rank: u32, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
         let made = &self.program.calls()[call as usize];
         let startup = match made.mode {
-            CollectiveMode::Blocking => 0.0,
-            _ => self.costs.collective_startup(made.communicator, Rank(rank)).trunc(),
+            CollectiveMode::Blocking => [0.0; W],
+            _ => self.collectives.costs.startup(made.communicator, rank).of_call,
         };
-        let came = state.time + startup;
+        let came = plus(&state.time, &startup);
+        let own_end = self.own_end(rank, call, &came);
         if !state.entered {
             state.entered = true;
-            let entry = Entry { rank, call, came, own_end: self.own_end(rank, call, came) };
-            self.collectives.enter(instance, entry, self.costs, &mut self.ready);
+            self.collectives.enter(instance, &Entry { rank, call, came, own_end }, &mut self.ready);
         }
-        let own = (came, rank);
-        let left = match made.mode {
-            CollectiveMode::Immediate => Some((came, own)),
-            CollectiveMode::RootSynchronous if !made.is_root => Some((self.own_end(rank, call, came), own)),
-            _ => self.collectives.finish(instance),
-        };
-        let Some((end, last)) = left else {
-            self.collectives.wait(instance, rank);
-            return Step::Wait;
+        let own = (came[0], rank);
+        let (end, last) = match made.mode {
+            CollectiveMode::Immediate => (came, own),
+            CollectiveMode::RootSynchronous if !made.is_root => (own_end, own),
+            _ => match self.collectives.finish(instance) {
+                Some((end, last)) => (*end, last),
+                None => {
+                    self.collectives.wait(instance, rank);
+                    return Step::Wait;
+                }
+            },
         };
         state.entered = false;
-        state.overhead += startup;
-        self.leave_collective(rank, state, instance, came, (end.max(came), last));
+        state.overhead += startup[0];
+        if made.mode != CollectiveMode::Immediate {
+            self.collectives.leave(instance);
+        }
+        self.leave_collective(rank, state, instance, Left { came, end, last });
         Step::GoOn
     }
 
     /// When a rank's own data has reached the root of a root-synchronous collective.
-    fn own_end(&self, rank: u32, call: u32, came: f64) -> f64 {
+    fn own_end(&self, rank: u32, call: u32, came: &Times<W>) -> Times<W> {
         let made = &self.program.calls()[call as usize];
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
-            return came;
+            return *came;
         }
         let root = made.root.unwrap_or(Rank(rank));
         let nodes = (self.placement.node(Rank(rank)), self.placement.node(root));
-        let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
-        let (bytes, flight) = self.costs.to_root(route, Rank(rank), made.send);
-        came + (bytes + flight)
+        std::array::from_fn(|lane| {
+            let costs = self.costs.networks[lane];
+            let route = route(costs.network(), self.placement, nodes, (0, made.send));
+            let (bytes, flight) = costs.to_root(route, Rank(rank), made.send);
+            came[lane] + (bytes + flight)
+        })
     }
 
-    fn leave_collective(&mut self, rank: u32, state: &mut RankState, instance: u32, came: f64, done: Done) {
-        let (end, (last, last_rank)) = done;
-        self.observer.gathered(rank, Gathered { instance, call: state.time, came, last, last_rank, end });
-        state.blocked += end - came;
-        state.time = end;
-        state.looked = end;
-    }
-
-    fn wait_collective(&mut self, rank: u32, state: &mut RankState, instance: u32) -> Step {
+    fn wait_collective(&mut self, rank: u32, state: &mut RankState<'a, W>, instance: u32) -> Step {
         let communicator = self.program.instances()[instance as usize];
-        let startup = self.costs.collective_startup(communicator, Rank(rank));
-        let came = state.time + startup;
-        let Some((finish, last)) = self.collectives.finish(instance) else {
+        let startup = self.collectives.costs.startup(communicator, rank).of_wait;
+        let came = plus(&state.time, &startup);
+        let Some((end, last)) = self.collectives.finish(instance) else {
             self.collectives.wait(instance, rank);
             return Step::Wait;
         };
-        state.overhead += startup;
-        self.leave_collective(rank, state, instance, came, (finish.max(came), last));
+        let left = Left { came, end: *end, last };
+        self.collectives.leave(instance);
+        state.overhead += startup[0];
+        self.leave_collective(rank, state, instance, left);
         Step::GoOn
     }
 
-    fn explain_stop(&self) -> SimulateError {
-        let stand = |(rank, state): (usize, &RankState)| {
-            let words = self.program.words(Rank(rank as u32));
-            let send = match words::decode(words, state.at) {
-                Some((Op::WaitSend(ago), _)) => {
-                    let sends = &self.sends[rank];
-                    Some(sends[sends.len() - 1 - ago as usize])
-                }
+    fn leave_collective(&mut self, rank: u32, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
+        let Left { came, end, last: (last, last_rank) } = left;
+        let call = state.time[0];
+        state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
+        let (came, end) = (came[0], state.time[0]);
+        self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
+        state.blocked += end - came;
+        state.looked = end;
+    }
+
+    fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
+        let stand = |(rank, state): (usize, &RankState<'a, W>)| {
+            let send = match words::decode(state.words, state.at) {
+                Some((Op::WaitSend(ago), _)) => self.handshakes.send(rank as u32, ago),
                 _ => None,
             };
             let RankState { at, next_slot, entered, done, .. } = *state;
             Stand { at, next_slot, entered, done, send }
         };
-        Standstill { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
+        Standstill { program: self.program, ranks: ranks.iter().enumerate().map(stand).collect() }.explain()
     }
+}
+
+/// A collective as a rank leaves it.
+struct Left<const W: usize> {
+    /// When the rank came.
+    came: Times<W>,
+    /// When the collective was done.
+    end: Times<W>,
+    /// Who decided that on the first network, by coming when.
+    last: (f64, u32),
 }

@@ -15,9 +15,10 @@
 
 use super::{Engine, RankState, Step, route};
 use crate::accesses::{Done, Memory, Requests, Transfers};
-use crate::costs::{ClassCost, PathCosts};
+use crate::costs::{ClassCost, Costs, PathCosts};
 use crate::record::{Accessed, Observer};
 use crate::routes::WayNumbers;
+use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_units::{Bytes, Rank};
@@ -27,9 +28,8 @@ use flowcast_units::{Bytes, Rank};
 pub struct Accesses {
     pub requests: Requests,
     transfers: Transfers,
-    /// Transfers that share the network, by number; numbers are used again.
-    flights: Vec<Flight>,
-    free: Vec<u32>,
+    /// Transfers that share the network, by number.
+    flights: Slab<Flight>,
 }
 
 /// A transfer that shares the network.
@@ -46,25 +46,14 @@ impl Accesses {
     pub fn new(ranks: usize) -> Accesses {
         Accesses { requests: Requests::new(ranks), transfers: Transfers::new(ranks), ..Accesses::default() }
     }
-
-    fn take_off(&mut self, flight: Flight) -> u32 {
-        self.transfers.start(flight.rank, flight.memory);
-        if let Some(number) = self.free.pop() {
-            self.flights[number as usize] = flight;
-            return number;
-        }
-        self.flights.push(flight);
-        self.flights.len() as u32 - 1
-    }
 }
 
-impl<'a, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
 where
     O: Observer,
     T: Transit,
 {
-    #[inline(never)]
-    pub(super) fn access(&mut self, rank: u32, state: &mut RankState, index: u32) -> Step {
+    pub(super) fn access(&mut self, rank: u32, state: &mut RankState<'a, W>, index: u32) -> Step {
         match self.program.accesses()[index as usize] {
             Access::Transfer { kind, window, target, size } => {
                 self.transfer_data(rank, state, (index, kind, size), (window, target));
@@ -74,7 +63,7 @@ where
             Access::Unlock { window, target } => {
                 let step = self.flush(rank, state, index, (window, Some(target)));
                 if let Step::GoOn = step {
-                    self.accesses.requests.unlock((window, target.0), state.time, &mut self.ready);
+                    self.accesses.requests.unlock((window, target.0), state.time[0], &mut self.ready);
                 }
                 step
             }
@@ -83,27 +72,33 @@ where
         }
     }
 
+    /// Accesses are walked on one network only.
+    fn network(&self) -> &'a Costs {
+        self.costs.networks[0]
+    }
+
     fn path_to(&self, rank: u32, target: Rank) -> &'a PathCosts {
         let (from, to) = (self.placement.node(Rank(rank)), self.placement.node(target));
         // One-sided communication has no tag by which a dedicated connection could be chosen, and no size yet.
-        let route = route(self.costs.network(), self.placement, (from, to), (0, Bytes(0)));
-        &self.costs.paths[WayNumbers::new(self.placement).number(self.placement.group_index(from), route)]
+        let route = route(self.network().network(), self.placement, (from, to), (0, Bytes(0)));
+        &self.network().paths[WayNumbers::new(self.placement).number(self.placement.group_index(from), route)]
     }
 
     fn transfer_data(
         &mut self,
         rank: u32,
-        state: &mut RankState,
+        state: &mut RankState<'a, W>,
         (index, kind, size): (u32, TransferKind, Bytes),
         (window, target): (i32, Rank),
     ) {
         let path = self.path_to(rank, target);
         let cost = path.accesses[index as usize];
-        let (call, start, came) = state.begin_send(path.send_overhead, cost.busy);
+        let (call, start, came) = state.begin_send(&[path.send_overhead; W], Some(&[cost.busy; W]));
         let memory = (window, target.0);
         let (own, other) = (self.placement.node(Rank(rank)), self.placement.node(target));
         if T::SHARED && own != other {
-            let number = self.accesses.take_off(Flight { rank, memory, cost, latency: path.latency });
+            self.accesses.transfers.start(rank, memory);
+            let number = self.accesses.flights.insert(Flight { rank, memory, cost, latency: path.latency });
             let slot = self.program.messages() + number;
             let ends = if kind == TransferKind::Get { (other, own) } else { (own, other) };
             self.transit.depart(Departure {
@@ -127,8 +122,8 @@ where
 
     /// A transfer that shared the network is done.
     pub(super) fn transferred(&mut self, number: u32, delivery: Delivery) {
-        let Flight { rank, memory, cost, latency } = self.accesses.flights[number as usize];
-        self.accesses.free.push(number);
+        let Flight { rank, memory, cost, latency } = self.accesses.flights[number];
+        self.accesses.flights.give_back(number);
         let Delivery { start, arrival, .. } = delivery;
         let done = Done { at: arrival, latency, conflict: (arrival - start - cost.delay).max(0.0) };
         if self.accesses.transfers.end(rank, memory, done) {
@@ -136,24 +131,30 @@ where
         }
     }
 
-    fn flush(&mut self, rank: u32, state: &mut RankState, index: u32, (window, target): (i32, Option<Rank>)) -> Step {
+    fn flush(
+        &mut self,
+        rank: u32,
+        state: &mut RankState<'a, W>,
+        index: u32,
+        (window, target): (i32, Option<Rank>),
+    ) -> Step {
         let Some(done) = self.accesses.transfers.flush(rank, window, target) else { return Step::Wait };
-        let accessed = done.awaited(index, state.time);
-        state.blocked += accessed.end - state.time;
-        state.time = accessed.end;
+        let accessed = done.awaited(index, state.time[0]);
+        state.blocked += accessed.end - state.time[0];
+        state.time = [accessed.end; W];
         self.observer.accessed(rank, accessed);
         Step::GoOn
     }
 
-    fn lock(&mut self, rank: u32, state: &mut RankState, (index, access): (u32, Access), target: Rank) -> Step {
+    fn lock(&mut self, rank: u32, state: &mut RankState<'a, W>, (index, access): (u32, Access), target: Rank) -> Step {
         let path = self.path_to(rank, target);
-        let (call, came) = (state.time, state.time + path.send_overhead);
+        let (call, came) = (state.time[0], state.time[0] + path.send_overhead);
         let asked = came + path.latency;
         let Some((granted, _)) = self.ask(rank, state, asked, access) else { return Step::Wait };
         let end = granted + path.latency;
         state.overhead += path.send_overhead;
         state.blocked += end - came;
-        state.time = end;
+        state.time = [end; W];
         let latency = 2.0 * path.latency;
         let accessed =
             Accessed { access: index, call, start: call, came, processor: 0.0, queued: granted - asked, latency, end };
@@ -161,12 +162,12 @@ where
         Step::GoOn
     }
 
-    fn file(&mut self, rank: u32, state: &mut RankState, index: u32, access: Access) -> Step {
-        let call = state.time;
+    fn file(&mut self, rank: u32, state: &mut RankState<'a, W>, index: u32, access: Access) -> Step {
+        let call = state.time[0];
         let Some((begun, end)) = self.ask(rank, state, call, access) else { return Step::Wait };
         state.blocked += end - call;
-        state.time = end;
-        let latency = self.costs.file_system().latency.as_nanos();
+        state.time = [end; W];
+        let latency = self.network().file_system().latency.as_nanos();
         let accessed = Accessed {
             access: index,
             call,
@@ -182,7 +183,7 @@ where
     }
 
     /// When a request is carried out; the first time it is put to the others.
-    fn ask(&mut self, rank: u32, state: &mut RankState, time: f64, access: Access) -> Option<(f64, f64)> {
+    fn ask(&mut self, rank: u32, state: &mut RankState<'a, W>, time: f64, access: Access) -> Option<(f64, f64)> {
         let served = self.accesses.requests.take(rank);
         if served.is_none() && !state.entered {
             self.accesses.requests.put(rank, time, access);

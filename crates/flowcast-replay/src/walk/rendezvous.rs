@@ -4,74 +4,143 @@
 //! each other takes the network ([`Transit::HANDSHAKES`]), the message departs when it is offered, and the transit comes
 //! to terms with both; elsewhere this costs nothing, or what the network's rule for the transfer has.
 
-use super::{Engine, PendingSend, RankState, Step, mark};
+use super::lanes::{Times, later, plus};
+use super::slots::{Known, Slots};
+use super::{Engine, RankState, Step};
 use crate::record::{Observer, Sent};
+use crate::slab::Slab;
 use crate::transit::{Departure, Offer, Transit, Wanted};
 
-impl<O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'_, O, T, RENDEZVOUS, MANY_WAYS>
+/// What senders and receivers know of each other.
+pub(super) struct Handshakes<'a, const W: usize> {
+    /// By slot: when the receiver came; or the pending send.
+    posted: Slots<W>,
+    /// By slot, if handshakes take the network: when the receiver had last polled, when it came.
+    looked: Vec<f64>,
+    /// When the senders of messages may go on.
+    released: Slots<W>,
+    /// By slot: whether the sender ever asks for that; empty if it may.
+    awaited: &'a [bool],
+    /// Sends whose receiver has not come.
+    pending: Slab<PendingSend<W>>,
+    /// By rank: the slots of its sends.
+    sends: Vec<Vec<u32>>,
+}
+
+/// A rendezvous send whose receiver has not come.
+struct PendingSend<const W: usize> {
+    ready: Times<W>,
+    class: u32,
+}
+
+impl<'a, const W: usize> Handshakes<'a, W> {
+    /// Of so many ranks with so many slots; `polls` of which it is known when the receiver last polled.
+    pub fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
+        Handshakes {
+            posted: Slots::new(slots),
+            looked: vec![0.0; polls],
+            released: Slots::new(slots),
+            awaited,
+            pending: Slab::default(),
+            sends: vec![Vec::new(); ranks],
+        }
+    }
+
+    /// A rank has sent without waiting for its receiver.
+    #[inline(always)]
+    pub fn skip(&mut self, rank: u32, slot: u32) {
+        self.posted.close(slot);
+        self.released.close(slot);
+        self.sends[rank as usize].push(slot);
+    }
+
+    /// The slot of the send of a rank that was so many sends ago.
+    pub fn send(&self, rank: u32, ago: u32) -> Option<u32> {
+        let sends = self.sends.get(rank as usize)?;
+        Some(sends[sends.len().checked_sub(ago as usize + 1)?])
+    }
+}
+
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
 where
     O: Observer,
     T: Transit,
 {
+    /// A blocking receive.
+    pub(super) fn post_and_receive(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Step {
+        let slot = state.next_slot;
+        if !state.entered {
+            self.post(slot, &plus(&state.time, &self.path(slot).recv_before), state.looked);
+        }
+        let step = self.receive(rank, state, slot);
+        state.entered = matches!(step, Step::Wait);
+        state.next_slot += u32::from(!state.entered);
+        step
+    }
+
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
-    pub(super) fn post(&mut self, slot: u32, time: f64, looked: f64) {
-        let before = std::mem::replace(&mut self.posted[slot as usize], time.to_bits());
-        if T::HANDSHAKES && self.is_between_nodes(slot) {
-            if before == mark::EMPTY {
-                self.looked[slot as usize] = looked;
-            } else {
-                self.transit.want(slot, Wanted { since: time, looked });
+    pub(super) fn post(&mut self, slot: u32, time: &Times<W>, looked: f64) {
+        let handshake = T::HANDSHAKES && self.is_between_nodes(slot);
+        match self.handshakes.posted.look(slot) {
+            Known::Time(_) => {}
+            Known::Nothing => {
+                self.handshakes.posted.fill(slot, |lane| time[lane]);
+                if handshake {
+                    self.handshakes.looked[slot as usize] = looked;
+                }
             }
-        } else if before != mark::EMPTY {
-            let PendingSend { ready, class } = self.pending[before as u32 as usize];
-            self.transfer(slot, class, ready, time);
+            Known::Awaited(_) if handshake => {
+                self.handshakes.posted.close(slot);
+                self.transit.want(slot, Wanted { since: time[0], looked });
+            }
+            Known::Awaited(number) => {
+                self.handshakes.posted.close(slot);
+                let PendingSend { ready, class } = self.handshakes.pending[number];
+                self.handshakes.pending.give_back(number);
+                self.transfer(slot, class, &ready, time);
+            }
         }
     }
 
     /// A rendezvous transfer starts: the receiver learns of its arrival, the sender of its release.
-    fn transfer(&mut self, slot: u32, class: u32, ready: f64, posted: f64) {
-        let path = self.path(slot);
-        let cost = path.classes[class as usize];
-        let start = if ready > posted { ready } else { posted };
+    fn transfer(&mut self, slot: u32, class: u32, ready: &Times<W>, posted: &Times<W>) {
+        let cost = &self.path(slot).classes[class as usize];
+        let start: Times<W> = std::array::from_fn(|lane| later(ready[lane], posted[lane]));
         if T::SHARED && self.is_between_nodes(slot) {
-            self.transit.depart(Departure {
-                slot,
-                start,
-                size: self.program.classes()[class as usize].size,
-                cost,
-                offer: None,
-                latency: path.latency,
-                ends: None,
-            });
+            self.transit.depart(self.departure(slot, class, start[0]));
             // A sender that is not held by the transfer itself need not wait for its end.
-            if cost.held == 0.0 {
-                self.release(slot, start);
+            if cost.held[0] == 0.0 {
+                self.release(slot, &start);
             }
             return;
         }
-        let arrival = start + cost.delay;
-        self.observer.moved(slot, start, arrival);
-        self.fill(slot, arrival);
-        self.release(slot, start + cost.held);
+        self.observer.moved(slot, start[0], start[0] + cost.delay[0]);
+        self.fill(slot, |lane| start[lane] + cost.delay[lane]);
+        self.release(slot, &plus(&start, &cost.held));
     }
 
     /// The sender of a rendezvous message may go on from this time.
-    fn release(&mut self, slot: u32, time: f64) {
-        let before = std::mem::replace(&mut self.released[slot as usize], time.to_bits());
-        if before != mark::EMPTY {
-            self.ready.push(before as u32);
-        }
+    fn release(&mut self, slot: u32, time: &Times<W>) {
+        let Handshakes { released, awaited, .. } = &mut self.handshakes;
+        let waits = if awaited.get(slot as usize).is_none_or(|awaited| *awaited) {
+            released.fill(slot, |lane| time[lane])
+        } else {
+            released.close(slot)
+        };
+        self.ready.extend(waits);
     }
 
     /// The sender of a message may go on, if that holds it.
     pub(super) fn let_go(&mut self, slot: u32, time: f64) {
-        if RENDEZVOUS && slot < self.program.messages() && !mark::is_time(self.released[slot as usize]) {
-            self.release(slot, time);
+        if RENDEZVOUS
+            && slot < self.program.messages()
+            && !matches!(self.handshakes.released.look(slot), Known::Time(_))
+        {
+            self.release(slot, &[time; W]);
         }
     }
 
-    #[inline(never)]
-    pub(super) fn send_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) -> Step {
+    pub(super) fn send_rendezvous(&mut self, rank: u32, state: &mut RankState<'a, W>, class: u32, slot: u32) -> Step {
         let immediate = self.program.classes()[class as usize].mode.immediate;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
@@ -85,67 +154,60 @@ where
         step
     }
 
-    fn start_rendezvous(&mut self, rank: u32, state: &mut RankState, class: u32, slot: u32) {
+    fn start_rendezvous(&mut self, rank: u32, state: &mut RankState<'a, W>, class: u32, slot: u32) {
         let path = self.path(slot);
-        let cost = path.classes[class as usize];
-        let (call, start, ready) = state.begin_send(path.send_overhead, cost.busy);
-        self.sends[rank as usize].push(slot);
-        self.observer.sent(rank, slot, Sent { class, call, start, end: ready, arrival: f64::INFINITY });
-        let posted = self.posted[slot as usize];
+        let busy = self.busy(&path.classes[class as usize]);
+        let (call, start, end) = state.begin_send(&path.send_overhead, busy);
+        self.handshakes.sends[rank as usize].push(slot);
+        self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
         if T::HANDSHAKES && self.is_between_nodes(slot) {
-            self.offer(rank, slot, class, ready);
-        } else if mark::is_time(posted) {
-            self.transfer(slot, class, ready, f64::from_bits(posted));
+            self.offer(rank, slot, class, end);
+        } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
+            let posted = std::array::from_fn(self.handshakes.posted.take(slot, number));
+            self.transfer(slot, class, &state.time, &posted);
         } else {
-            self.posted[slot as usize] = mark::waiting(self.pending.len() as u32);
-            self.pending.push(PendingSend { ready, class });
+            let number = self.handshakes.pending.insert(PendingSend { ready: state.time, class });
+            self.handshakes.posted.wait(slot, number);
         }
     }
 
     /// Sender and receiver of a rendezvous message come to terms over the network.
     fn offer(&mut self, rank: u32, slot: u32, class: u32, ready: f64) {
-        let path = self.path(slot);
-        let posted = self.posted[slot as usize];
-        let wanted =
-            mark::is_time(posted).then(|| Wanted { since: f64::from_bits(posted), looked: self.looked[slot as usize] });
-        if wanted.is_none() {
-            self.posted[slot as usize] = mark::waiting(rank);
-        }
-        self.transit.depart(Departure {
-            slot,
-            start: ready,
-            size: self.program.classes()[class as usize].size,
-            cost: path.classes[class as usize],
-            offer: Some(Offer { from: rank, to: self.program.receiver(slot).0, wanted }),
-            latency: path.latency,
-            ends: None,
-        });
+        let handshakes = &mut self.handshakes;
+        let wanted = match handshakes.posted.look(slot) {
+            Known::Time(number) => {
+                let since = handshakes.posted.take(slot, number)(0);
+                Some(Wanted { since, looked: handshakes.looked[slot as usize] })
+            }
+            _ => {
+                handshakes.posted.wait(slot, rank);
+                None
+            }
+        };
+        let offer = Offer { from: rank, to: self.program.receiver(slot).0, wanted };
+        self.transit.depart(Departure { offer: Some(offer), ..self.departure(slot, class, ready) });
     }
 
     /// Waits until the sender of a slot may go on.
-    fn until_released(&mut self, rank: u32, state: &mut RankState, slot: u32) -> Step {
-        let bits = self.released[slot as usize];
-        if !mark::is_time(bits) {
-            self.released[slot as usize] = mark::waiting(rank);
+    fn until_released(&mut self, rank: u32, state: &mut RankState<'a, W>, slot: u32) -> Step {
+        let Known::Time(number) = self.handshakes.released.look(slot) else {
+            self.handshakes.released.wait(slot, rank);
             return Step::Wait;
+        };
+        let release = self.handshakes.released.take(slot, number);
+        let call = state.time[0];
+        state.time = std::array::from_fn(|lane| later(release(lane), state.time[lane]));
+        if state.time[0] > call {
+            self.observer.held(rank, slot, call, state.time[0]);
+            state.blocked += state.time[0] - call;
         }
-        let release = f64::from_bits(bits);
-        if release > state.time {
-            self.observer.held(rank, slot, state.time, release);
-            state.blocked += release - state.time;
-            state.time = release;
-        }
-        state.looked = state.time;
+        state.looked = state.time[0];
         Step::GoOn
     }
 
-    pub(super) fn wait_send(&mut self, rank: u32, state: &mut RankState, ago: u32) -> Step {
-        if !RENDEZVOUS {
-            return Step::GoOn;
-        }
-        let sends = &self.sends[rank as usize];
-        match (sends.len() as u32).checked_sub(ago + 1) {
-            Some(index) => self.until_released(rank, state, sends[index as usize]),
+    pub(super) fn wait_send(&mut self, rank: u32, state: &mut RankState<'a, W>, ago: u32) -> Step {
+        match self.handshakes.send(rank, ago) {
+            Some(slot) => self.until_released(rank, state, slot),
             None => Step::GoOn,
         }
     }

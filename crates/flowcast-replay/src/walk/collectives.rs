@@ -1,15 +1,20 @@
-//! Who has come to which collective, lane by lane: who is last, and so whose bytes decide, may differ between lanes.
+//! Who has come to which collective, and when it is done. Who is last, and so whose bytes decide, may differ between
+//! networks.
 
-use super::lane_costs::CollectiveCosts;
-use super::times::{Times, later};
+use super::lanes::{CollectiveCosts, Times, later};
 use crate::costs::Costs;
+use crate::slab::Slab;
 use flowcast_trace::program::{CollectiveMode, Program};
 
 /// A rank's arrival at a collective.
 pub struct Entry<const W: usize> {
+    /// The rank.
     pub rank: u32,
+    /// Its call.
     pub call: u32,
+    /// When it came.
     pub came: Times<W>,
+    /// When its own part of a root-synchronous operation is done.
     pub own_end: Times<W>,
 }
 
@@ -21,16 +26,20 @@ struct Last<const W: usize> {
     call: [u32; W],
 }
 
-/// One execution of a collective on its way.
+/// One execution of a collective in progress.
 #[derive(Clone, Copy)]
-struct Gathering<const W: usize> {
+struct Execution<const W: usize> {
     last: Last<W>,
     /// The last among those that call themselves the root.
     root: Last<W>,
     has_root: bool,
     /// When the part of a root-synchronous operation that is done last is done.
     last_part: Times<W>,
+    /// When the rank of that part came on the first network, and that rank.
+    last_part_of: (f64, u32),
     finish: Times<W>,
+    /// When the rank came that decided the end on the first network, and that rank.
+    decided: (f64, u32),
 }
 
 /// What is kept of every execution.
@@ -38,60 +47,50 @@ struct Gathering<const W: usize> {
 struct Progress {
     entered: u32,
     left: u32,
-    /// Where its gathering is kept, from the first arrival to the last departure.
-    block: u32,
+    /// Its number in the slab, from the first arrival to the last departure.
+    number: u32,
     /// The rank that came to wait last; the others follow through `next_waiting`.
     waiting: u32,
 }
 
 const NOBODY: u32 = u32::MAX;
 
-/// All executions of collectives in a sweep.
+/// All executions of collectives in a walk.
 pub struct Collectives<'a, const W: usize> {
     program: &'a Program,
     /// What they cost.
     pub costs: CollectiveCosts<'a, W>,
     progress: Vec<Progress>,
     next_waiting: Vec<u32>,
-    gatherings: Vec<Gathering<W>>,
-    free: Vec<u32>,
+    executions: Slab<Execution<W>>,
 }
 
 impl<'a, const W: usize> Collectives<'a, W> {
     /// None has begun.
     pub fn new(program: &'a Program, costs: &'a [&'a Costs; W]) -> Self {
-        let progress = Progress { entered: 0, left: 0, block: NOBODY, waiting: NOBODY };
+        let progress = Progress { entered: 0, left: 0, number: NOBODY, waiting: NOBODY };
         Collectives {
             program,
             costs: CollectiveCosts::new(costs),
             progress: vec![progress; program.instances().len()],
             next_waiting: vec![NOBODY; program.streams()],
-            gatherings: Vec::new(),
-            free: Vec::new(),
+            executions: Slab::default(),
         }
     }
 
     /// A rank comes. If it is the one that all wait for, those that wait become ready.
     pub fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<u32>) {
         let at = instance as usize;
-        if self.progress[at].block == NOBODY {
-            self.progress[at].block = self.begin();
+        if self.progress[at].number == NOBODY {
+            self.progress[at].number = self.executions.insert(Execution::new());
         }
-        let call = &self.program.calls()[entry.call as usize];
-        let gathering = &mut self.gatherings[self.progress[at].block as usize];
-        gathering.last.replace_if_later(entry);
-        if call.is_root {
-            gathering.root.replace_if_later(entry);
-            gathering.has_root = true;
-        }
-        for (last, own) in gathering.last_part.0.iter_mut().zip(&entry.own_end.0) {
-            *last = later(*own, *last);
-        }
+        let is_root = self.program.calls()[entry.call as usize].is_root;
+        self.executions[self.progress[at].number].enter(entry, is_root);
         self.progress[at].entered += 1;
         if self.progress[at].entered < self.members(instance) {
             return;
         }
-        self.decide(self.progress[at].block as usize);
+        self.executions[self.progress[at].number].decide(self.program, &mut self.costs);
         let mut waiting = std::mem::replace(&mut self.progress[at].waiting, NOBODY);
         while waiting != NOBODY {
             ready.push(waiting);
@@ -99,11 +98,14 @@ impl<'a, const W: usize> Collectives<'a, W> {
         }
     }
 
-    /// When the operation is done, once all have come.
-    pub fn finish(&self, instance: u32) -> Option<&Times<W>> {
+    /// When the operation is done, and who decided that by coming when on the first network; once all have come.
+    pub fn finish(&self, instance: u32) -> Option<(&Times<W>, (f64, u32))> {
         let progress = &self.progress[instance as usize];
-        let all = progress.entered >= self.members(instance) && progress.block != NOBODY;
-        all.then(|| &self.gatherings[progress.block as usize].finish)
+        let all = progress.entered >= self.members(instance) && progress.number != NOBODY;
+        all.then(|| {
+            let execution = &self.executions[progress.number];
+            (&execution.finish, execution.decided)
+        })
     }
 
     /// The rank becomes ready when the last has come.
@@ -118,7 +120,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
         let progress = &mut self.progress[instance as usize];
         progress.left += 1;
         if progress.left == members {
-            self.free.push(std::mem::replace(&mut progress.block, NOBODY));
+            self.executions.give_back(std::mem::replace(&mut progress.number, NOBODY));
         }
     }
 
@@ -126,53 +128,71 @@ impl<'a, const W: usize> Collectives<'a, W> {
         let communicator = self.program.instances()[instance as usize];
         self.program.communicators()[communicator as usize].members.len() as u32
     }
+}
 
-    fn begin(&mut self) -> u32 {
-        let block = self.free.pop().unwrap_or_else(|| {
-            self.gatherings.push(Gathering::new());
-            self.gatherings.len() as u32 - 1
-        });
-        self.gatherings[block as usize] = Gathering::new();
-        block
+impl<const W: usize> Execution<W> {
+    fn new() -> Execution<W> {
+        // Every arrival is later: times are not negative.
+        let nobody = Last { came: [-1.0; W], rank: [0; W], call: [0; W] };
+        Execution {
+            last: nobody,
+            root: nobody,
+            has_root: false,
+            last_part: [-1.0; W],
+            last_part_of: (-1.0, 0),
+            finish: [0.0; W],
+            decided: (0.0, 0),
+        }
     }
 
-    fn decide(&mut self, block: usize) {
-        let gathering = &mut self.gatherings[block];
-        let deciding = if gathering.has_root { &gathering.root } else { &gathering.last };
-        let mut duration = Times::all(0.0);
+    fn enter(&mut self, entry: &Entry<W>, is_root: bool) {
+        self.last.replace_if_later(entry);
+        if is_root {
+            self.root.replace_if_later(entry);
+            self.has_root = true;
+        }
+        // Of equal ends the one that came later decides, of those that came together the one with the highest rank.
+        let (end, own) = (entry.own_end[0], (entry.came[0], entry.rank));
+        if (end, own) > (self.last_part[0], self.last_part_of) {
+            self.last_part_of = own;
+        }
+        for (last, own) in self.last_part.iter_mut().zip(&entry.own_end) {
+            *last = later(*own, *last);
+        }
+    }
+
+    fn decide(&mut self, program: &Program, costs: &mut CollectiveCosts<'_, W>) {
+        let deciding = if self.has_root { &self.root } else { &self.last };
+        self.decided = (self.last.came[0], self.last.rank[0]);
+        let mut duration = [0.0; W];
         let mut known = None;
         for lane in 0..W {
             let (call, rank) = (deciding.call[lane], deciding.rank[lane]);
-            let decides = &self.program.calls()[call as usize];
+            let decides = &program.calls()[call as usize];
             if decides.mode == CollectiveMode::RootSynchronous {
-                gathering.finish.0[lane] = gathering.last_part.0[lane];
+                self.finish[lane] = self.last_part[lane];
+                if lane == 0 {
+                    self.decided = self.last_part_of;
+                }
                 continue;
             }
-            let decider = Some((call, self.costs.group(rank)));
+            let decider = Some((call, costs.group(rank)));
             if known != decider {
-                duration = *self.costs.duration(call, decides, rank);
+                duration = *costs.duration(call, decides, rank);
                 known = decider;
             }
-            gathering.finish.0[lane] = gathering.last.came.0[lane] + duration.0[lane];
+            self.finish[lane] = self.last.came[lane] + duration[lane];
         }
-    }
-}
-
-impl<const W: usize> Gathering<W> {
-    fn new() -> Gathering<W> {
-        // Every arrival is later: times are not negative.
-        let nobody = Last { came: Times::all(-1.0), rank: [0; W], call: [0; W] };
-        Gathering { last: nobody, root: nobody, has_root: false, last_part: Times::all(-1.0), finish: Times::all(0.0) }
     }
 }
 
 impl<const W: usize> Last<W> {
     fn replace_if_later(&mut self, entry: &Entry<W>) {
         for lane in 0..W {
-            let (came, kept) = (entry.came.0[lane], self.came.0[lane]);
+            let (came, kept) = (entry.came[lane], self.came[lane]);
             // Without a branch, so that several lanes are done at once.
             let is_later = (came > kept) | ((came == kept) & (entry.rank > self.rank[lane]));
-            self.came.0[lane] = if is_later { came } else { kept };
+            self.came[lane] = if is_later { came } else { kept };
             self.rank[lane] = if is_later { entry.rank } else { self.rank[lane] };
             self.call[lane] = if is_later { entry.call } else { self.call[lane] };
         }

@@ -8,23 +8,19 @@
 //! walk apart. Where links, buses or processors are limited, the order does depend on times, and each network has a
 //! replay of its own.
 
-mod collectives;
-mod engine;
-mod lane_costs;
-mod slots;
-mod times;
-
 use super::contention;
 use super::costs::{Costs, Rendezvous};
 use super::outcome::Outcome;
 use super::placement::Placement;
+use super::record::Unobserved;
 use super::routes::ways_of;
+use super::transit::Undisturbed;
+use super::walk::{LaneCosts, Walk, awaited_sends};
 use super::{Engine, SimulateError};
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;
 use flowcast_units::Time;
-use lane_costs::LaneCosts;
 
 /// How many networks share a walk at most.
 pub const WIDEST: usize = WIDE;
@@ -121,41 +117,39 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
         }
         let ways = ways_of(program, &first.network, &first.placement)?;
         let waits = prepared[alike[0]].has_rendezvous();
-        let awaited = if waits { slots::awaited_sends(program) } else { Vec::new() };
-        let walked = Walked { program, placement: &first.placement, ways: &ways, awaited: &awaited };
+        let awaited = if waits { awaited_sends(program) } else { Vec::new() };
+        let same = Same { program, placement: &first.placement, ways: &ways, awaited: &awaited };
         for pass in alike.chunks(WIDE) {
             let costs: Vec<&Costs> = pass.iter().map(|index| &prepared[*index]).collect();
-            let ended = walked.walk(&costs);
-            // Whether ranks wait for each other for ever does not depend on times; a replay tells the story.
-            let Some(ended) = ended else { return Err(stopped(first.replay(program)?)) };
+            let ended = if pass.len() <= NARROW { same.walk::<NARROW>(&costs)? } else { same.walk::<WIDE>(&costs)? };
             pass.iter().zip(ended).for_each(|(index, outcome)| outcomes[*index] = outcome);
         }
     }
     Ok(outcomes)
 }
 
-fn stopped(replay: Engine<'_>) -> SimulateError {
-    replay.run().err().unwrap_or_else(|| SimulateError::Placement("found a walk that stopped".into()))
-}
-
 /// What the networks of a walk have in common.
 #[derive(Clone, Copy)]
-struct Walked<'a> {
+struct Same<'a> {
     program: &'a Program,
     placement: &'a Placement,
-    /// The kind of way of each message; empty if all go the same kind of way.
     ways: &'a [u16],
-    /// By slot, if any sender waits for its receiver: whether the sender ever asks when it may go on.
     awaited: &'a [bool],
 }
 
-impl Walked<'_> {
-    fn walk(&self, costs: &[&Costs]) -> Option<Vec<SetOutcome>> {
-        if costs.len() <= NARROW {
-            engine::walk(self, &LaneCosts::<NARROW>::new(costs))
-        } else {
-            engine::walk(self, &LaneCosts::<WIDE>::new(costs))
-        }
+impl Same<'_> {
+    fn walk<const W: usize>(&self, networks: &[&Costs]) -> Result<Vec<SetOutcome>, SimulateError> {
+        let Same { program, placement, ways, awaited } = *self;
+        let costs = LaneCosts::<W>::new(networks);
+        let walk = Walk { program, placement, costs: &costs, ways, awaited };
+        let (mut observer, mut transit) = (Unobserved, Undisturbed);
+        let ranks = walk.run(&mut observer, &mut transit)?;
+        let ranks = &ranks[..program.ranks()];
+        let of_lane = |lane: usize| SetOutcome {
+            ends: ranks.iter().map(|rank| Time::from_nanos(rank.time[lane])).collect(),
+            computes: ranks.iter().map(|rank| Time::from_nanos(rank.compute[lane])).collect(),
+        };
+        Ok((0..networks.len()).map(of_lane).collect())
     }
 }
 

@@ -1,13 +1,27 @@
-//! The costs of several networks, lane beside lane.
+//! Times and costs on several networks, lane beside lane: lane 0 is the first network.
 
 use std::collections::HashMap;
 
-use super::times::Times;
 use crate::costs::{Costs, PathCosts};
 use flowcast_trace::program::CollectiveCall;
 use flowcast_units::Rank;
 
-/// Times of one message class, as in `ClassCost`.
+/// A time in nanoseconds on each network.
+pub type Times<const W: usize> = [f64; W];
+
+/// The later of two times that are numbers.
+#[inline(always)]
+pub fn later(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// Lane by lane, the sum.
+#[inline(always)]
+pub fn plus<const W: usize>(times: &Times<W>, more: &Times<W>) -> Times<W> {
+    std::array::from_fn(|lane| times[lane] + more[lane])
+}
+
+/// Times of one message class, as in [`ClassCost`](crate::costs::ClassCost).
 pub struct LaneClass<const W: usize> {
     pub delay: Times<W>,
     pub busy: Times<W>,
@@ -15,7 +29,7 @@ pub struct LaneClass<const W: usize> {
     pub rendezvous: bool,
 }
 
-/// What a message costs on one kind of way, as in `PathCosts`.
+/// What a message costs on one kind of route, as in [`PathCosts`].
 pub struct LanePath<const W: usize> {
     pub send_overhead: Times<W>,
     pub recv_before: Times<W>,
@@ -28,10 +42,10 @@ pub struct LaneCosts<'a, const W: usize> {
     pub paths: Vec<LanePath<W>>,
     /// By rank; absent if all processors compute at the speed of the trace.
     pub speeds: Option<Vec<Times<W>>>,
+    /// Whether an interface rests after a message on any network. If not, when it is free never matters.
+    pub has_busy_interfaces: bool,
     /// By lane; the lanes behind the last network repeat it.
     pub networks: [&'a Costs; W],
-    /// Lanes in use.
-    pub lanes: usize,
 }
 
 impl<'a, const W: usize> LaneCosts<'a, W> {
@@ -39,48 +53,39 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
     pub fn new(costs: &[&'a Costs]) -> LaneCosts<'a, W> {
         let networks: [&Costs; W] = std::array::from_fn(|lane| costs[lane.min(costs.len() - 1)]);
         let first = networks[0];
-        let speeds = |rank| Times::from_lanes(|lane| networks[lane].speeds[rank]);
-        let as_traced = costs.iter().all(|costs| costs.speeds.iter().all(|speed| *speed == 1.0));
+        let speeds = |rank| std::array::from_fn(|lane| networks[lane].speeds[rank]);
+        let as_traced = costs.iter().all(|costs| costs.is_as_traced);
+        let paths = costs.iter().flat_map(|costs| &costs.paths);
         LaneCosts {
             paths: (0..first.paths.len()).map(|way| LanePath::new(|lane| &networks[lane].paths[way])).collect(),
-            speeds: if as_traced { None } else { Some((0..first.speeds.len()).map(speeds).collect()) },
+            speeds: (!as_traced).then(|| (0..first.speeds.len()).map(speeds).collect()),
+            has_busy_interfaces: paths
+                .flat_map(|path| path.classes.iter().chain(&path.accesses))
+                .any(|cost| cost.busy > 0.0),
             networks,
-            lanes: costs.len(),
         }
-    }
-
-    /// Whether any sender waits for its receiver.
-    pub fn has_rendezvous(&self) -> bool {
-        self.networks[0].has_rendezvous()
-    }
-
-    /// Whether an interface rests after a message in any lane.
-    pub fn has_busy_interfaces(&self) -> bool {
-        let mut classes = self.paths.iter().flat_map(|path| &path.classes);
-        classes.any(|class| class.busy.0.iter().any(|nanos| *nanos != 0.0))
     }
 }
 
 impl<const W: usize> LanePath<W> {
     fn new<'a>(path: impl Fn(usize) -> &'a PathCosts) -> LanePath<W> {
+        let class = |class: usize| LaneClass {
+            delay: std::array::from_fn(|lane| path(lane).classes[class].delay),
+            busy: std::array::from_fn(|lane| path(lane).classes[class].busy),
+            held: std::array::from_fn(|lane| path(lane).classes[class].held),
+            rendezvous: path(0).classes[class].rendezvous,
+        };
         LanePath {
-            send_overhead: Times::from_lanes(|lane| path(lane).send_overhead),
-            recv_before: Times::from_lanes(|lane| path(lane).recv_before),
-            recv_after: Times::from_lanes(|lane| path(lane).recv_after),
-            classes: (0..path(0).classes.len())
-                .map(|class| LaneClass {
-                    delay: Times::from_lanes(|lane| path(lane).classes[class].delay),
-                    busy: Times::from_lanes(|lane| path(lane).classes[class].busy),
-                    held: Times::from_lanes(|lane| path(lane).classes[class].held),
-                    rendezvous: path(0).classes[class].rendezvous,
-                })
-                .collect(),
+            send_overhead: std::array::from_fn(|lane| path(lane).send_overhead),
+            recv_before: std::array::from_fn(|lane| path(lane).recv_before),
+            recv_after: std::array::from_fn(|lane| path(lane).recv_after),
+            classes: (0..path(0).classes.len()).map(class).collect(),
         }
     }
 }
 
-/// What collectives cost in all lanes, each computed when it first occurs: by call or communicator, and by the group of
-/// the rank that counts.
+/// What collectives cost on all networks, each computed when it first occurs: by call or communicator, and by the group
+/// of the rank that counts.
 pub struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
     durations: HashMap<(u32, usize), Times<W>>,
@@ -104,7 +109,7 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         let of =
             |lane: usize| networks[lane].collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
         let key = (index, self.group(rank));
-        self.durations.entry(key).or_insert_with(|| Times::from_lanes(of))
+        self.durations.entry(key).or_insert_with(|| std::array::from_fn(of))
     }
 
     /// Start-up of an immediate or root-synchronous collective, and of the wait for one.
@@ -112,8 +117,9 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         let networks = self.networks;
         let key = (communicator, self.group(rank));
         self.startups.entry(key).or_insert_with(|| {
-            let of_wait = Times::from_lanes(|lane| networks[lane].collective_startup(communicator, Rank(rank)));
-            Startup { of_call: Times::from_lanes(|lane| of_wait.0[lane].trunc()), of_wait }
+            let of_wait: Times<W> =
+                std::array::from_fn(|lane| networks[lane].collective_startup(communicator, Rank(rank)));
+            Startup { of_call: of_wait.map(f64::trunc), of_wait }
         })
     }
 }

@@ -1,0 +1,122 @@
+//! What is known about the time of each slot: 64 bits a slot, however many networks the walk serves. One network's time
+//! stands there itself. Those of several lie in a slab, of which few places are in use at once, and the slot has their
+//! number.
+
+use super::lanes::Times;
+use crate::slab::Slab;
+use flowcast_trace::program::Program;
+use flowcast_trace::words::Op;
+use flowcast_units::Rank;
+
+/// What is known about the time of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing.
+    Nothing,
+    /// Nothing; a rank, or a pending send, waits for it.
+    Awaited(u32),
+    /// The time: the bits of the only network's, which is not negative, or a number in the slab.
+    Time(u64),
+}
+
+/// No time, nobody waits.
+const NOTHING: u64 = AWAITED | 0xFFFF_FFFF;
+
+/// Marks the number of who waits.
+const AWAITED: u64 = 1 << 63;
+
+/// The time was used: it is not later than that of the rank that asks. Stands for time 0 on all networks.
+const PAST: u64 = 0;
+
+/// A time for each slot, once it is known.
+pub struct Slots<const W: usize> {
+    known: Vec<u64>,
+    times: Slab<Times<W>>,
+}
+
+impl<const W: usize> Slots<W> {
+    /// So many slots, of which nothing is known.
+    pub fn new(slots: usize) -> Slots<W> {
+        let mut times = Slab::default();
+        let _past = times.insert([0.0; W]);
+        Slots { known: vec![NOTHING; slots], times }
+    }
+
+    /// What is known.
+    #[inline(always)]
+    pub fn look(&self, slot: u32) -> Known {
+        match self.known[slot as usize] {
+            known if known < AWAITED => Known::Time(known),
+            NOTHING => Known::Nothing,
+            known => Known::Awaited(known as u32),
+        }
+    }
+
+    /// The time of a slot is known now, lane by lane. Gives who waits for it.
+    #[inline(always)]
+    pub fn fill(&mut self, slot: u32, time: impl Fn(usize) -> f64) -> Option<u32> {
+        let known = if W == 1 {
+            time(0).to_bits()
+        } else {
+            let number = self.times.take(|| [0.0; W]);
+            let times = &mut self.times[number];
+            (0..W).for_each(|lane| times[lane] = time(lane));
+            u64::from(number)
+        };
+        let before = std::mem::replace(&mut self.known[slot as usize], known);
+        (before != NOTHING).then_some(before as u32)
+    }
+
+    /// Uses the time of a slot, which needs it no more: the time of each lane.
+    #[inline(always)]
+    pub fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> f64 {
+        if W > 1 && known != PAST {
+            self.known[slot as usize] = PAST;
+            self.times.give_back(known as u32);
+        }
+        let times = if W > 1 { &self.times[known as u32] } else { &[0.0; W] };
+        move |lane| if W == 1 { f64::from_bits(known) } else { times[lane] }
+    }
+
+    /// Nobody will ask for more than whether the time is over. Gives who waits.
+    #[inline(always)]
+    pub fn close(&mut self, slot: u32) -> Option<u32> {
+        let before = self.look(slot);
+        self.known[slot as usize] = PAST;
+        match before {
+            Known::Awaited(who) => return Some(who),
+            Known::Time(number) if W > 1 && number != PAST => self.times.give_back(number as u32),
+            _ => {}
+        }
+        None
+    }
+
+    /// Somebody waits for the time of a slot.
+    #[inline(always)]
+    pub fn wait(&mut self, slot: u32, who: u32) {
+        self.known[slot as usize] = AWAITED | u64::from(who);
+    }
+}
+
+/// By slot: whether its sender ever asks when it may go on. If not, the time of that need not be kept.
+pub fn awaited_sends(program: &Program) -> Vec<bool> {
+    let mut awaited = vec![false; program.messages() as usize];
+    let mut sends = Vec::new();
+    for rank in 0..program.streams() as u32 {
+        sends.clear();
+        for (_, op) in program.ops(Rank(rank)) {
+            match op {
+                Op::Send { class, slot } => {
+                    awaited[slot as usize] = !program.classes()[class as usize].mode.immediate;
+                    sends.push(slot);
+                }
+                Op::WaitSend(ago) => {
+                    let asked = sends.len().checked_sub(ago as usize + 1);
+                    asked.into_iter().for_each(|index| awaited[sends[index] as usize] = true);
+                }
+                _ => {}
+            }
+        }
+    }
+    awaited
+}
