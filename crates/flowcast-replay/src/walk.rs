@@ -206,6 +206,14 @@ enum Step {
     Wait,
 }
 
+/// Why a rank is not followed further.
+enum Pause {
+    /// It waits, or has ended.
+    Over,
+    /// Its next instruction is a rare one.
+    Rare,
+}
+
 struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
     program: &'a Program,
     placement: &'a Placement,
@@ -280,7 +288,8 @@ where
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
-        while let Some((rare, next)) = self.follow(rank, state)
+        while let Pause::Rare = self.follow(rank, state)
+            && let Some((rare, next)) = words::decode(state.words, state.at)
             && let Step::GoOn = self.do_rare(rank, state, rare)
         {
             state.at = next;
@@ -290,22 +299,22 @@ where
         }
     }
 
-    /// Follows the instructions of a rank until it waits or ends, or up to a rare one: that, and where the next begins.
+    /// Follows the instructions of a rank until it waits or ends, or up to a rare one.
     #[inline(never)]
-    fn follow(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Option<(Op, usize)> {
+    fn follow(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
         if W > 1 {
             return self.follow_common(rank, state);
         }
         // What has an address lives in memory, and each instruction would wait for what the one before has stored. The
         // address of a copy is given to no function, so that the copy stays in registers.
         let mut own = *state;
-        let rare = self.follow_common(rank, &mut own);
+        let pause = self.follow_common(rank, &mut own);
         *state = own;
-        rare
+        pause
     }
 
     #[inline(always)]
-    fn follow_common(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Option<(Op, usize)> {
+    fn follow_common(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
         while let Some((op, next)) = words::decode(state.words, state.at) {
             let step = match op {
                 Op::Compute(time) => self.compute(rank, state, time.as_nanos()),
@@ -313,7 +322,7 @@ where
                     let path = self.path(slot);
                     let cost = &path.classes[class as usize];
                     if RENDEZVOUS && (cost.rendezvous || state.entered) {
-                        return Some((op, next));
+                        return Pause::Rare;
                     }
                     self.send(rank, state, (class, slot), (path, cost))
                 }
@@ -330,15 +339,15 @@ where
                 Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own),
                 Op::WaitSend(_) if !RENDEZVOUS => Step::GoOn,
                 Op::Nothing | Op::Ignored(_) => Step::GoOn,
-                rare => return Some((rare, next)),
+                _ => return Pause::Rare,
             };
             if let Step::Wait = step {
-                return None;
+                return Pause::Over;
             }
             state.at = next;
         }
         state.done = state.at == state.words.len();
-        None
+        Pause::Over
     }
 
     /// Does an instruction that [`Engine::follow`] leaves out.
