@@ -53,6 +53,7 @@ mod named;
 pub mod outcome;
 mod packet_transit;
 pub mod placement;
+mod prefetch;
 pub mod record;
 pub mod routes;
 pub mod run_times;

@@ -22,6 +22,7 @@ use super::SimulateError;
 use super::costs::{Costs, Rendezvous};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
+use super::prefetch::prefetch_at;
 use super::record::{Gathered, Observer, Received, Sent, Unobserved};
 use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
@@ -101,6 +102,10 @@ impl<'a> Replay<'a> {
         ))
     }
 }
+
+/// So far behind the instruction at which a rank goes on those are prefetched that it will come to when it next does:
+/// mostly an iteration of the program later.
+const WORDS_AHEAD: u32 = 24;
 
 /// What a walk reads: a program and its costs on networks that differ in their numbers only.
 pub(super) struct Walk<'a, const W: usize> {
@@ -308,6 +313,7 @@ where
         // What has an address lives in memory, and each instruction would wait for what the one before has stored. The
         // address of a copy is given to no function, so that the copy stays in registers.
         let mut own = *state;
+        prefetch_at(own.words, (own.at as u32).saturating_add(WORDS_AHEAD));
         let pause = self.follow_common(rank, &mut own);
         *state = own;
         pause

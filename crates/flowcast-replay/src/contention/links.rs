@@ -14,7 +14,7 @@ use super::super::routes::Route;
 use super::buses::Buses;
 use super::messages::{Bus, Mark, Message, Messages, NONE, Queue};
 use super::pool::Pool;
-use super::prefetch::{prefetch, prefetch_at};
+use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;
 use flowcast_units::{Node, Rank};
@@ -121,20 +121,20 @@ impl Links {
 
     /// Asks for the links of a message.
     #[inline(always)]
-    pub fn ask_for(&self, message: &Message) {
+    pub fn prefetch(&self, message: &Message) {
         prefetch_at(&self.pools, message.source);
         prefetch_at(&self.pools, message.destination);
     }
 
     /// Asks for the links of a node.
     #[inline(always)]
-    pub fn ask_for_node(&self, node: u32) {
+    pub fn prefetch_node(&self, node: u32) {
         prefetch_at(&self.pools, self.of_node[node as usize]);
     }
 
     /// Asks for the messages that wait for the links of another.
     #[inline(always)]
-    pub fn ask_for_waiting(&self, message: &Message, messages: &Messages) {
+    pub fn prefetch_waiting(&self, message: &Message, messages: &Messages) {
         let first =
             |pool: u32, queue: fn(&Pool) -> &Queue| self.pools.get(pool as usize).and_then(|pool| queue(pool).first());
         let waiting =

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use super::host::{of_key, time_of};
 use super::order::{NEVER, Order};
-use crate::contention::prefetch::prefetch_at;
+use crate::prefetch::prefetch_at;
 
 /// How many buckets there are, and about how many events one gets.
 const BUCKETS: usize = 1024;
@@ -191,7 +191,7 @@ impl Order for Agenda {
     }
 
     #[inline(always)]
-    fn ask_for(&self, rank: u32) {
+    fn prefetch(&self, rank: u32) {
         prefetch_at(&self.keys, rank);
     }
 }

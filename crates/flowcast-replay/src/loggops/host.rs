@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::order::NEVER;
 use super::prepared::Kind;
-use crate::contention::prefetch::prefetch;
+use crate::prefetch::prefetch;
 
 /// Neighbouring operations, created one after the other.
 #[derive(Debug, Clone, Copy, Default)]
@@ -218,7 +218,7 @@ impl Host {
 
     /// Asks the memory for all of it.
     #[inline(always)]
-    pub fn ask_for(&self) {
+    pub fn prefetch(&self) {
         prefetch(&self.cpu);
         prefetch(&self.compute);
         prefetch(&self.arrivals[NEAR - 1]);

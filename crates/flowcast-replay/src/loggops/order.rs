@@ -19,5 +19,5 @@ pub trait Order {
     fn soon(&self) -> [u128; 4];
 
     /// Asks the memory for what is kept of a rank.
-    fn ask_for(&self, rank: u32);
+    fn prefetch(&self, rank: u32);
 }

@@ -18,8 +18,8 @@ use super::host::{Arrival, Host, Overflow, later, of_key};
 use super::order::{NEVER, Order};
 use super::prepared::{Kind, Op, Prepared};
 use super::tournament::Tournament;
-use crate::contention::prefetch::prefetch_at;
 use crate::outcome::{Outcome, RankOutcome, Waits};
+use crate::prefetch::prefetch_at;
 use crate::record::{Observer, Received, Sent, Unobserved};
 use flowcast_units::{Bytes, Time};
 
@@ -160,23 +160,23 @@ impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
         let [first, second, third, fourth] = self.order.soon();
         if first != NEVER {
             let rank = of_key(first).2;
-            self.hosts[rank as usize].ask_for();
-            self.order.ask_for(rank);
+            self.hosts[rank as usize].prefetch();
+            self.order.prefetch(rank);
         }
         if second != NEVER {
-            self.ask_for_operation(second);
+            self.prefetch_operation(second);
         }
         if third != NEVER {
-            self.ask_for_partner(third);
+            self.prefetch_partner(third);
         }
         if fourth != NEVER {
-            self.ask_for_dependents(fourth);
+            self.prefetch_dependents(fourth);
         }
     }
 
     /// The operation, or the channel of the message.
     #[inline(always)]
-    fn ask_for_operation(&self, key: u128) {
+    fn prefetch_operation(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
         let host = &self.hosts[rank as usize];
         if kind != Kind::Message || !Q::KNOWS_MORE {
@@ -193,7 +193,7 @@ impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
 
     /// Whom it goes to, what it meets, or what it releases.
     #[inline(always)]
-    fn ask_for_partner(&self, key: u128) {
+    fn prefetch_partner(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
         let host = &self.hosts[rank as usize];
         let ops = &self.prepared.ops;
@@ -207,8 +207,8 @@ impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
         prefetch_at(&self.open, op.first);
         match kind {
             Kind::Send => {
-                self.hosts[op.peer as usize].ask_for();
-                self.order.ask_for(op.peer);
+                self.hosts[op.peer as usize].prefetch();
+                self.order.prefetch(op.peer);
             }
             Kind::Recv => prefetch_at(&self.channels, op.channel()),
             _ => [0, 3, 6].into_iter().for_each(|behind| prefetch_at(ops, op.first + behind)),
@@ -217,7 +217,7 @@ impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
 
     /// What a receive that a message meets releases, or the message that a receive meets.
     #[inline(always)]
-    fn ask_for_dependents(&self, key: u128) {
+    fn prefetch_dependents(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
         let host = &self.hosts[rank as usize];
         let ops = &self.prepared.ops;

@@ -71,7 +71,7 @@ impl Order for Tournament {
     }
 
     #[inline(always)]
-    fn ask_for(&self, _: u32) {}
+    fn prefetch(&self, _: u32) {}
 }
 
 #[cfg(test)]

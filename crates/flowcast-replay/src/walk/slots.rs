@@ -3,6 +3,7 @@
 //! number.
 
 use super::lanes::Times;
+use crate::prefetch::prefetch_at;
 use crate::slab::Slab;
 use flowcast_trace::program::Program;
 use flowcast_trace::words::Op;
@@ -27,6 +28,10 @@ const AWAITED: u64 = 1 << 63;
 
 /// The time was used: it is not later than that of the rank that asks. Stands for time 0 on all networks.
 const PAST: u64 = 0;
+
+/// Slots in a cache line. What is sent to one receiver fills its slots one after the other, so that the line behind is
+/// needed soon.
+const SLOTS_AHEAD: u32 = 8;
 
 /// A time for each slot, once it is known.
 pub struct Slots<const W: usize> {
@@ -63,6 +68,7 @@ impl<const W: usize> Slots<W> {
             (0..W).for_each(|lane| times[lane] = time(lane));
             u64::from(number)
         };
+        prefetch_at(&self.known, slot.saturating_add(SLOTS_AHEAD));
         let before = std::mem::replace(&mut self.known[slot as usize], known);
         (before != NOTHING).then_some(before as u32)
     }
