@@ -66,7 +66,7 @@ pub fn with_measured(rails: &[RailModule], settings: &Settings, measured: &[Rail
     let by_name = by_name(settings)?;
     let cost = |(index, rail): (usize, &RailModule)| {
         let given = cost_of(&by_name, &rail.name);
-        // Nodes may name their interfaces differently; then the order tells.
+        // Nodes may name their interfaces differently; then the order decides.
         let measured = || cost_of(measured, &rail.name).or_else(|| measured.get(index).map(|rail| rail.cost));
         given.or_else(measured).unwrap_or_else(|| assumed(rail))
     };

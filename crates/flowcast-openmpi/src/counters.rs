@@ -13,7 +13,7 @@ pub struct Counters {
     other_bytes: AtomicU64,
 }
 
-/// The counts at one moment.
+/// The counts at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// First fragments that ob1 wanted to send over this rail.

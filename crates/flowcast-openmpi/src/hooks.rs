@@ -1,8 +1,8 @@
 //! The functions that stand in for those of the networks: the message path.
 //!
-//! ob1 asks a network for room (`btl_alloc` where it copies, `btl_prepare_src` where the network takes the data),
-//! writes its header there and calls `btl_send`. The rail is chosen with the room, and its number is kept in the top
-//! byte of the descriptor's flags, which Open MPI 4.1 does not use, until the message is sent or freed.
+//! ob1 asks a network for a descriptor (`btl_alloc` where it copies, `btl_prepare_src` where the network takes the data),
+//! writes its header into it and calls `btl_send`. The rail is chosen when the descriptor is allocated; its number is kept
+//! in the top byte of the descriptor's flags, which Open MPI 4.1 does not use, until the message is sent or freed.
 //!
 //! Only what starts a message may take another rail, MATCH and RNDV in ob1's terms. A FIN has to follow its PUT on the
 //! same connection, or the receiver takes what has not come for complete. ob1 marks what starts a message as urgent
@@ -25,7 +25,7 @@ use crate::state::{RailModule, State, state};
 const RAIL_SHIFT: u32 = 24;
 const FLAGS: u32 = (1 << RAIL_SHIFT) - 1;
 
-/// Whether `btl_alloc` with these flags makes room for the start of a message.
+/// Whether `btl_alloc` with these flags allocates the first descriptor of a message.
 #[inline]
 const fn starts_message(flags: u32) -> bool {
     flags & DES_PRIORITY != 0 && flags & (DES_SIGNAL | DES_ALWAYS_CALLBACK) == 0
@@ -153,7 +153,7 @@ unsafe extern "C" fn prepare_src(
         // SAFETY: as ob1 called it.
         return unsafe { original(module, endpoint, convertor, order, reserve, size, flags) };
     };
-    // SAFETY: ob1 tells the size there.
+    // SAFETY: ob1 passes the size there.
     let chosen = state.choose(peer, asked, reserve + unsafe { *size });
     let rail = state.rail(chosen);
     // SAFETY: a rail that reaches the peer; what comes back is null or a descriptor.
@@ -184,7 +184,7 @@ unsafe extern "C" fn send(
     };
     let rail = state.rail(chosen);
     let to = state.peers.find(endpoint).map_or(endpoint, |peer| peer.endpoint(chosen));
-    // SAFETY: the rail that the room is on, and its endpoint of the same peer.
+    // SAFETY: the rail that allocated the descriptor, and its endpoint of the same peer.
     unsafe { (rail.original.send)(rail.module, to, descriptor, tag) }
 }
 
@@ -211,7 +211,7 @@ unsafe fn length(descriptor: *const Descriptor) -> u64 {
 
 unsafe extern "C" fn free(module: *mut BtlModule, descriptor: *mut Descriptor) -> c_int {
     let (state, asked) = hooked(module);
-    // SAFETY: ob1's descriptor, given back to the network that its room is on.
+    // SAFETY: ob1's descriptor, given back to the network that allocated it.
     unsafe {
         let rail = state.rail(noted(descriptor).unwrap_or(asked));
         (rail.original.free)(rail.module, descriptor)
@@ -254,7 +254,7 @@ unsafe extern "C" fn put(
     }
 }
 
-/// `btl_sendi` packs and sends in one call, if the network can at this moment; else it hands out room.
+/// `btl_sendi` packs and sends in one call, if the network can do so now; else it returns a descriptor.
 unsafe extern "C" fn sendi(
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
@@ -277,8 +277,8 @@ unsafe extern "C" fn sendi(
         };
     };
     if !all_send_at_once(state, peer, size) {
-        // SAFETY: ob1 passes null or a place for the room.
-        return unsafe { hand_out_room(state, peer, asked, order, size, flags, descriptor) };
+        // SAFETY: ob1 passes null or a place for the descriptor.
+        return unsafe { hand_out_descriptor(state, peer, asked, order, size, flags, descriptor) };
     }
     let chosen = state.choose(peer, asked, size);
     let rail = state.rail(chosen);
@@ -303,7 +303,7 @@ fn all_send_at_once(state: &State, peer: &Peer, size: usize) -> bool {
 
 /// # Safety
 /// `descriptor` is null or a place for one.
-unsafe fn hand_out_room(
+unsafe fn hand_out_descriptor(
     state: &State,
     peer: &Peer,
     asked: RailId,

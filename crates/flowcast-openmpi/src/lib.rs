@@ -3,8 +3,8 @@
 //! Open MPI's layer between messages and networks is the BML. Its one component `r2` finds the networks (BTL modules)
 //! that reach each process; the layer above, ob1, takes them in turn. This component lets `r2` do its work and then
 //! replaces `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the networks that have
-//! a companion. Where ob1 asks a network for room for the first fragment of a message, [`hooks`] ask the scheduler which
-//! network delivers it first, and take the room from that one.
+//! a companion. Where ob1 asks a network for the descriptor of the first fragment of a message, [`hooks`] ask the
+//! scheduler which network delivers the message first, and take the descriptor from that one.
 //!
 //! The thesis puts a BTL of its own in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 looks
 //! for the BTL by which an acknowledgement came among those that reach the process; with hooks ob1 sees real ones only.
@@ -17,7 +17,7 @@
 //! | [`hooks`] | the message path |
 //! | [`state`], [`peers`], [`scheduler`], [`counters`] | what the hooks know |
 //! | [`costs`], [`store`], [`measure`] | where the parameters of the networks come from |
-//! | [`table`] | what is told at the end |
+//! | [`table`] | the report at the end |
 //!
 //! Every function that C calls is `extern "C"`: a panic ends the process there instead of unwinding into C.
 

@@ -103,7 +103,7 @@ unsafe extern "C" fn register_error(callback: Option<ErrorCallback>) -> c_int {
 unsafe extern "C" fn finalize() -> c_int {
     let state = known();
     measure::stop(&state.library);
-    table::tell(state);
+    table::report(state);
     let lost = RailSet::from_bits(state.lost.load(Ordering::Relaxed));
     for (index, rail) in state.rails.iter().enumerate() {
         if !lost.contains(flowcast_scheduler::RailId(index as u8)) {

@@ -69,7 +69,7 @@ pub struct Settings {
     pub counters: Option<PathBuf>,
     /// Whether long messages are split by the rails' bandwidths.
     pub stripe: bool,
-    /// How much is told: nothing, what rank 0 did, what every rank did.
+    /// Verbosity: nothing, what rank 0 did, what every rank did.
     pub verbose: c_int,
 }
 
@@ -113,7 +113,7 @@ pub fn register(component: *const BmlComponent) {
 
 fn variable(component: *const BmlComponent, name: &CStr, help: &CStr, kind: c_int, place: *mut std::ffi::c_void) {
     let Some(register) = library::register_variable() else { return };
-    // SAFETY: C strings; the component begins with the common part; the place has the type that `kind` tells.
+    // SAFETY: C strings; the component begins with the common part; the place has the type that `kind` names.
     unsafe {
         register(
             component.cast(),

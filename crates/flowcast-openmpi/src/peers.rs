@@ -50,7 +50,7 @@ impl Peer {
         RailSet::from_bits(self.usable.load(Ordering::Relaxed))
     }
 
-    /// No more messages over this rail. Its endpoint stays known for what is already under way.
+    /// No more messages over this rail. Its endpoint stays known for messages in flight.
     pub fn lose(&self, rail: RailId) {
         self.usable.fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
     }
@@ -96,7 +96,7 @@ impl Slots {
     #[inline]
     fn slot(&self, endpoint: *mut Endpoint) -> (&Slot, *mut Endpoint) {
         let mask = self.0.len() - 1;
-        // Fibonacci hashing; the lowest bits of an allocation's address tell nothing.
+        // Fibonacci hashing; the lowest bits of an allocation's address are always the same.
         let mut at = ((endpoint as usize >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & mask;
         loop {
             let slot = &self.0[at];

@@ -12,11 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::Accounting;
+use flowcast_scheduler::clock::{ClockArithmetic, Steps, Ticks};
 use flowcast_scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast_scheduler::moment::{Moment, Steps, Ticks};
 use flowcast_scheduler::rules::{EarliestDelivery, EarliestOverlap, Latency, Overlap, Rule, VftClock};
 use flowcast_scheduler::shared::SharedVirtualTime;
-use flowcast_scheduler::table::Accounting;
 use flowcast_scheduler::turns::Shares;
 use flowcast_scheduler::{RailId, RailSet, RailsError};
 use flowcast_units::{Bytes, Time};
@@ -52,12 +52,12 @@ impl<R: Rule + Send + Sync> Picker for SharedVirtualTime<R> {
 }
 
 /// A scheduler of one thread behind a lock.
-struct Locked<M: Moment> {
+struct Locked<M: ClockArithmetic> {
     scheduler: Mutex<BoxedScheduler<M>>,
     scale: M::Scale,
 }
 
-impl<M: Moment<Scale: Send + Sync>> Picker for Locked<M> {
+impl<M: ClockArithmetic<Scale: Send + Sync>> Picker for Locked<M> {
     fn pick(&self, now: u64, size: Bytes, usable: RailSet) -> Option<RailId> {
         let now = M::of(Time::from_nanos(now as f64), self.scale);
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner).pick(now, size, usable)

@@ -146,17 +146,17 @@ impl State {
         // SAFETY: the caller's; the endpoint is null or r2's.
         let Some(endpoint) = (unsafe { bml_endpoint(process).as_mut() }) else { return };
         // SAFETY: arrays of an endpoint that r2 has filled.
-        let ways = unsafe { self.ways(&endpoint.btl_send) };
-        if ways.len() < 2 || self.peers.find(ways[0].1).is_some() {
+        let routes = unsafe { self.routes(&endpoint.btl_send) };
+        if routes.len() < 2 || self.peers.find(routes[0].1).is_some() {
             return;
         }
-        self.peers.insert(Peer::new(&ways, endpoint));
+        self.peers.insert(Peer::new(&routes, endpoint));
         self.weigh(endpoint);
     }
 
     /// # Safety
     /// `array` is an array of an endpoint that r2 has filled.
-    unsafe fn ways(&self, array: &BtlArray) -> Vec<(RailId, *mut Endpoint)> {
+    unsafe fn routes(&self, array: &BtlArray) -> Vec<(RailId, *mut Endpoint)> {
         // SAFETY: the caller's.
         let entries = unsafe { entries(array) };
         entries.iter().filter_map(|entry| Some((self.rail_of(entry.btl)?, entry.btl_endpoint))).collect()

@@ -1,4 +1,4 @@
-//! What is told at the end: what went over each rail, what was planned, what was lost.
+//! The report at the end: what went over each rail, what was planned, what was lost.
 //!
 //! The plan is the split with which all rails would end together, each byte where it costs least in sum: shares by
 //! bandwidth. What the busiest rail worked longer than that is the time lost to it:
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 /// Prints the table where the user wants it, and writes the counts.
-pub fn tell(state: &State) {
+pub fn report(state: &State) {
     // SAFETY: this process, which the library knows until it ends.
     let rank = unsafe { (*(state.library.local_process)()).proc_name.vpid };
     let rows: Vec<Row> = (state.rails.iter().zip(state.scheduler.costs()))

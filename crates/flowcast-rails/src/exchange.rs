@@ -1,6 +1,6 @@
 //! The many-messages test of section 5.8.1: send N messages, receive N messages, and divide the time by two.
 //!
-//! The measuring end tells the answering end with an ordered message what comes next; the answer uses the same
+//! The measuring end announces each experiment to the answering end with an ordered message; the answer uses the same
 //! scheduler and the same rails.
 
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ impl Course {
         }
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let how = if self.adapts { "adaptive" } else { "fixed" };
         let split = self.split.map_or("whole".into(), |rule| format!("{}/{}", rule.from.0, rule.minimal_piece.0));
         format!("{} {how} {split} {}", self.scheduler, self.rails.bits())
@@ -134,7 +134,7 @@ enum Task {
 /// The link failed, or the other end does not follow.
 pub fn exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<Vec<Time>, ExchangeError> {
     let Exchange { messages, size, repetitions } = exchange;
-    tell(link, &format!("exchange {} {messages} {} {repetitions}", course.told(), size.0))?;
+    notify(link, &format!("exchange {} {messages} {} {repetitions}", course.text(), size.0))?;
     link.steer(course.steering(), course.rails)?;
     let message = vec![0x5a; size.0 as usize];
     let one = |_| -> Result<Time, ExchangeError> {
@@ -157,7 +157,7 @@ pub fn count(
     size: Bytes,
     observe: &mut dyn FnMut(&mut Link, u64),
 ) -> Result<Audit, ExchangeError> {
-    tell(link, &format!("count {} {messages}", course.told()))?;
+    notify(link, &format!("count {} {messages}", course.text()))?;
     link.steer(course.steering(), course.rails)?;
     let mut message = vec![0; (size.0 as usize).max(8)];
     for number in 0..messages {
@@ -236,7 +236,7 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     let counts = link.counts();
     audit.repeated = counts.repeated - before.repeated;
     audit.rails_lost = counts.rails_lost - before.rails_lost;
-    Ok(link.send(audit.told().as_bytes(), Delivery::Ordered)?)
+    Ok(link.send(audit.text().as_bytes(), Delivery::Ordered)?)
 }
 
 impl Task {
@@ -256,7 +256,7 @@ impl Task {
 }
 
 impl Audit {
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let Audit { received, out_of_order, spoilt, repeated, rails_lost } = self;
         format!("audit {received} {out_of_order} {spoilt} {repeated} {rails_lost}")
     }
@@ -278,7 +278,7 @@ fn is_filled(message: &[u8], number: u64) -> bool {
     message.get(8..).is_some_and(|rest| rest.iter().all(|byte| *byte == number as u8))
 }
 
-fn tell(link: &mut Link, text: &str) -> Result<(), LinkError> {
+fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
     link.send(text.as_bytes(), Delivery::Ordered)?;
     // The task is not timed with the first messages.
     link.flush(PATIENCE)

@@ -153,7 +153,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// Room for more bytes, at least `least`.
+    /// A buffer for more bytes, at least `least`.
     pub fn space(&mut self, least: usize) -> &mut [u8] {
         if self.read == self.filled {
             (self.read, self.filled) = (0, 0);
@@ -168,7 +168,7 @@ impl FrameReader {
         &mut self.buffer[self.filled..]
     }
 
-    /// So many bytes of the room were filled.
+    /// The first `bytes` of that buffer were filled.
     pub fn filled(&mut self, bytes: usize) {
         self.filled += bytes;
     }

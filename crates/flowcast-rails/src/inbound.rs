@@ -6,7 +6,7 @@ use crate::frame::{Fault, Header, Piece, UNORDERED};
 
 /// What has been received of one direction.
 #[derive(Debug)]
-pub struct Inbound {
+pub(crate) struct Inbound {
     window: u64,
     /// Every sequence number below has been received.
     floor: u64,
@@ -38,7 +38,7 @@ struct Whole {
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub(crate) enum Arrival {
     /// It is new.
     First,
     /// It had arrived before, over a rail that failed.
@@ -47,7 +47,7 @@ pub enum Arrival {
 
 impl Inbound {
     /// Nothing received; at most `window` messages are held, a multiple of 64.
-    pub fn new(window: u64) -> Inbound {
+    pub(crate) fn new(window: u64) -> Inbound {
         let words = window.div_ceil(64).max(1);
         Inbound {
             window: words * 64,
@@ -63,7 +63,7 @@ impl Inbound {
 
     /// Sequence numbers below this may be used by the sender: no more messages than the window are then received and
     /// not consumed, or received before one that is missing.
-    pub fn credit(&self) -> u64 {
+    pub(crate) fn credit(&self) -> u64 {
         self.floor.min(self.consumed) + self.window
     }
 
@@ -71,7 +71,7 @@ impl Inbound {
     ///
     /// # Errors
     /// A sequence number or an order beyond what was granted, or a piece that does not fit the others of its message.
-    pub fn take(&mut self, header: &Header, message: &[u8]) -> Result<Arrival, Fault> {
+    pub(crate) fn take(&mut self, header: &Header, message: &[u8]) -> Result<Arrival, Fault> {
         let Header { sequence, order, piece, .. } = *header;
         if sequence < self.floor || self.has(sequence) {
             return Ok(Arrival::Repeated);
@@ -94,14 +94,14 @@ impl Inbound {
     }
 
     /// The next message for the application.
-    pub fn consume(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn consume(&mut self) -> Option<Vec<u8>> {
         let Whole { message, numbers } = self.ready.pop_front()?;
         self.consumed += numbers;
         Some(message)
     }
 
     /// Whether a message waits for the application.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 

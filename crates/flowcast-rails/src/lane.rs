@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use flowcast_scheduler::moment::Ticks;
+use flowcast_scheduler::clock::Ticks;
 use flowcast_units::Bytes;
 
 use crate::frame::{Fault, FrameReader, HEADER, Header, Piece};
 
 /// The most frames that one system call writes.
-pub const AT_ONCE: usize = 32;
+pub(crate) const AT_ONCE: usize = 32;
 
-/// A frame on its way.
+/// A frame in flight.
 #[derive(Debug)]
-pub struct Parcel {
+pub(crate) struct Parcel {
     /// The frame.
     pub bytes: Vec<u8>,
     /// Its message, if it carries one or a piece of one.
@@ -22,7 +22,7 @@ pub struct Parcel {
 
 /// What identifies a message or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carried {
+pub(crate) struct Carried {
     /// Its number among all.
     pub sequence: u64,
     /// How much it is of its message.
@@ -35,19 +35,19 @@ pub struct Carried {
 
 impl Parcel {
     /// Bytes on the wire.
-    pub fn size(&self) -> Bytes {
+    pub(crate) fn size(&self) -> Bytes {
         Bytes(self.bytes.len() as u64)
     }
 
     /// The message alone.
-    pub fn payload(&self) -> &[u8] {
+    pub(crate) fn payload(&self) -> &[u8] {
         &self.bytes[HEADER..]
     }
 }
 
 /// A connection.
 #[derive(Debug, Default)]
-pub struct Lane {
+pub(crate) struct Lane {
     /// Frames in the order of writing; those with messages stay until they are acknowledged.
     frames: VecDeque<Parcel>,
     /// The first that is not wholly written, and how much of it is.
@@ -61,37 +61,37 @@ pub struct Lane {
     /// Messages received on this connection, and when the last of them was.
     pub received: u64,
     pub arrived: u64,
-    /// What the other end has not been told yet.
-    pub untold: u64,
-    pub untold_bytes: u64,
-    pub untold_since: Ticks,
+    /// Messages received and not yet acknowledged, their bytes, and when the first of them arrived.
+    pub unacknowledged: u64,
+    pub unacknowledged_bytes: u64,
+    pub unacknowledged_since: Ticks,
 }
 
 impl Lane {
     /// Adds a frame to be written.
-    pub fn push(&mut self, parcel: Parcel) {
+    pub(crate) fn push(&mut self, parcel: Parcel) {
         self.sent += u64::from(parcel.message.is_some());
         self.frames.push_back(parcel);
     }
 
-    /// What the other end has to be told, which it now will be.
-    pub fn tell(&mut self) -> (u64, u64) {
-        (self.untold, self.untold_bytes) = (0, 0);
+    /// Number and arrival of the last message received, for a frame that is about to acknowledge them.
+    pub(crate) fn acknowledgement(&mut self) -> (u64, u64) {
+        (self.unacknowledged, self.unacknowledged_bytes) = (0, 0);
         (self.received, self.arrived)
     }
 
     /// Whether frames wait to be written.
-    pub fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         self.writing < self.frames.len()
     }
 
     /// Messages that are not acknowledged.
-    pub fn outstanding(&self) -> u64 {
+    pub(crate) fn outstanding(&self) -> u64 {
         self.sent - self.acknowledged
     }
 
     /// What is to be written next.
-    pub fn output<'a>(&'a self, slices: &mut [IoSlice<'a>; AT_ONCE]) -> usize {
+    pub(crate) fn output<'a>(&'a self, slices: &mut [IoSlice<'a>; AT_ONCE]) -> usize {
         let mut count = 0;
         for (slice, parcel) in slices.iter_mut().zip(self.frames.range(self.writing..)) {
             let from = if count == 0 { self.offset } else { 0 };
@@ -102,7 +102,7 @@ impl Lane {
     }
 
     /// So many bytes were written.
-    pub fn wrote(&mut self, mut bytes: usize) {
+    pub(crate) fn wrote(&mut self, mut bytes: usize) {
         while bytes > 0 {
             let left = self.frames[self.writing].bytes.len() - self.offset;
             if bytes < left {
@@ -120,7 +120,7 @@ impl Lane {
     }
 
     /// The messages that the other end has now acknowledged.
-    pub fn acknowledge(&mut self, header: &Header) -> Result<Vec<Parcel>, Fault> {
+    pub(crate) fn acknowledge(&mut self, header: &Header) -> Result<Vec<Parcel>, Fault> {
         let total = header.acknowledged;
         // Written frames without a message are gone already: what stands before `writing` are messages.
         let written = self.acknowledged + self.writing as u64;
@@ -137,21 +137,21 @@ impl Lane {
     }
 
     /// Everything that is not acknowledged; the connection is lost.
-    pub fn give_up(&mut self) -> Vec<Parcel> {
+    pub(crate) fn give_up(&mut self) -> Vec<Parcel> {
         let all = std::mem::take(self).frames;
         all.into_iter().filter(|parcel| parcel.message.is_some()).collect()
     }
 
     /// Messages of which nothing has been written yet.
-    pub fn take_back(&mut self) -> Vec<Parcel> {
+    pub(crate) fn take_back(&mut self) -> Vec<Parcel> {
         let begun = self.writing + usize::from(self.offset > 0);
         let tail = self.frames.split_off(begun.min(self.frames.len()));
         let (messages, others): (Vec<Parcel>, Vec<Parcel>) =
             tail.into_iter().partition(|parcel| parcel.message.is_some());
         self.frames.extend(others);
         self.sent -= messages.len() as u64;
-        // What they would have told of this connection has to be told otherwise.
-        self.untold = self.untold.max(u64::from(!messages.is_empty()));
+        // They would have carried an acknowledgement; a frame of its own has to carry it now.
+        self.unacknowledged = self.unacknowledged.max(u64::from(!messages.is_empty()));
         messages
     }
 }

@@ -1,10 +1,17 @@
 //! A message transport over several networks at once: one TCP connection for each rail.
 //!
-//! [`session::Session`] is the protocol without sockets and clock: frames, credits, sequence numbers, what is sent again
-//! when a rail fails. [`link::Link`] gives it sockets and time. Everything runs in the caller's thread: a message of one
-//! byte is written to its socket by the call that sends it, and no thread has to be woken on either side.
+//! Messages are delivered in the order in which they were sent, whichever rails they take. A rail may fail or be
+//! withdrawn at any time: the sender repeats over the others what the receiver has not acknowledged.
 //!
-//! [`exchange`] is the many-messages test of section 5.8.1 of Lichei's thesis over a link.
+//! - [`link::Link`] connects two processes and sends and receives messages. Everything runs in the caller's thread: the
+//!   call that sends a short message writes it to its socket.
+//! - [`session::Session`] is the protocol behind it, without sockets and clock: frames, credits, sequence numbers,
+//!   retransmission.
+//! - [`policy`] chooses the rail of each message with a scheduler of `flowcast-scheduler`.
+//! - [`exchange`] is the many-messages benchmark of section 5.8.1 of Lichei's thesis.
+
+#![deny(unsafe_code)]
+#![deny(unreachable_pub)]
 
 pub mod exchange;
 pub mod frame;

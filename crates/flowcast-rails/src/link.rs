@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use flowcast_model::loggp::LogGp;
-use flowcast_scheduler::moment::Ticks;
+use flowcast_scheduler::clock::Ticks;
 use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
 use flowcast_units::{Time, TimePerByte};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -55,7 +55,7 @@ pub enum LinkError {
     },
 }
 
-/// A rail and its way.
+/// A rail and its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RailPath {
     /// What messages cost on it.
@@ -104,7 +104,7 @@ pub struct Link {
 
 struct Wire {
     stream: TcpStream,
-    /// The system takes no more at the moment.
+    /// The socket buffer is full for now.
     full: bool,
 }
 
@@ -250,13 +250,13 @@ impl Link {
         let (kind, piece) = (Kind::Hello, Piece::WHOLE);
         let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
         encode(&mut frame, &header, &hello.write());
-        // A fresh connection has room for a hundred bytes.
+        // The socket buffer of a new connection holds at least a hundred bytes.
         stream.write_all(&frame).map_err(|error| failed(doing(), error))?;
         self.attach(rail, stream, to.cost)?;
         Ok(())
     }
 
-    /// Sends a message; waits while the receiver has no room.
+    /// Sends a message; blocks while the receiver grants no credit.
     ///
     /// # Errors
     /// A message that is too long, or no rail left.
@@ -319,7 +319,7 @@ impl Link {
         self.progress(false)
     }
 
-    /// Chooses rails in another way, and only among `allowed`.
+    /// Chooses rails by `steering`, and only among `allowed`.
     ///
     /// # Errors
     /// Never for the rails of a session; the type says more than holds.
@@ -464,8 +464,8 @@ impl Link {
     /// Whether anything arrived.
     fn read(&mut self, rail: RailId) -> bool {
         let Some(wire) = self.wires[rail.index()].as_mut() else { return false };
-        let room = self.session.room(rail);
-        match wire.stream.read(room) {
+        let buffer = self.session.receive_buffer(rail);
+        match wire.stream.read(buffer) {
             Ok(0) => self.lose(rail, Fault::Closed),
             Ok(bytes) => return self.digest(rail, bytes),
             Err(error) if is_not_ready(&error) || error.kind() == ErrorKind::Interrupted => {}
@@ -490,7 +490,7 @@ impl Link {
         }
     }
 
-    /// Until something arrives, a full rail has room again, or a millisecond has passed.
+    /// Until something arrives, a full socket buffer has drained, or a millisecond has passed.
     fn sleep(&mut self) -> Result<(), LinkError> {
         let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(MAX_RAILS);
         for (rail, wire) in (0..).zip(&self.wires) {

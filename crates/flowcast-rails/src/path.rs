@@ -13,7 +13,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// What the system takes beyond what is on the wire: the rest stays here, where it can still take another rail.
 const UNSENT: u32 = 128 * 1024;
 
-/// The way of one rail.
+/// The path of one rail: addresses and interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     /// Where the other end listens.

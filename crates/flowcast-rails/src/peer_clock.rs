@@ -1,18 +1,18 @@
 //! The other end's clock in terms of ours.
 //!
-//! Acknowledgements tell when a message arrived on the receiver's clock. It arrived after it was given and before its
+//! Acknowledgements carry the time at which a message arrived on the receiver's clock. It arrived after it was given and before its
 //! acknowledgement came, both on our clock: the offset of the clocks lies between the largest `arrived - acknowledged`
 //! and the smallest `arrived - given`, and is taken for their mean. No parameter of a rail enters. Both bounds give way
 //! by 100 us in a second, more than quartzes differ.
 
-use flowcast_scheduler::moment::{Moment, Ticks};
+use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 
 /// A nanosecond in so many.
 const DRIFT: i64 = 10_000;
 
 /// The offset of the other end's clock.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PeerClock {
+pub(crate) struct PeerClock {
     bounds: Option<Bounds>,
 }
 
@@ -26,7 +26,7 @@ struct Bounds {
 
 /// What is known of a message that has arrived.
 #[derive(Debug, Clone, Copy)]
-pub struct Receipt {
+pub(crate) struct Receipt {
     /// When it was given to its rail, on our clock.
     pub given: Ticks,
     /// When it arrived, nanoseconds on the other clock.
@@ -37,7 +37,7 @@ pub struct Receipt {
 
 impl PeerClock {
     /// When the message arrived, on our clock: neither before it was given nor after it was acknowledged.
-    pub fn seen(&mut self, receipt: Receipt) -> Ticks {
+    pub(crate) fn seen(&mut self, receipt: Receipt) -> Ticks {
         let nanos = |at: Ticks| at.time(()).as_nanos() as i64;
         let (given, acknowledged) = (nanos(receipt.given), nanos(receipt.acknowledged));
         let arrived = receipt.arrived as i64;
@@ -74,7 +74,7 @@ mod tests {
         let mut clock = PeerClock::default();
         let micros = |micros: u64| Ticks::from_nanos(micros * 1000);
         assert_eq!(seen(&mut clock, 100, 50_120, 140), micros(120), "offset 50 ms, known to 20 us");
-        assert_eq!(seen(&mut clock, 200, 50_900, 3000), micros(900), "700 us under way, its acknowledgement 2.1 ms");
+        assert_eq!(seen(&mut clock, 200, 50_900, 3000), micros(900), "700 us in flight, its acknowledgement 2.1 ms");
         let at = seen(&mut clock, 1000, 51_001, 1500);
         assert!(at > micros(1010) && at < micros(1011), "the offset is now below 50.001 ms: {at:?}");
     }

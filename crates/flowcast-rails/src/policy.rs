@@ -2,8 +2,8 @@
 
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
+use flowcast_scheduler::clock::Ticks;
 use flowcast_scheduler::discipline::{BoxedScheduler, SchedulerName};
-use flowcast_scheduler::moment::Ticks;
 use flowcast_scheduler::split::{Split, SplitRule, Splitter};
 use flowcast_scheduler::turns::Shares;
 use flowcast_scheduler::{RailId, RailScheduler, RailSet, RailsError};
@@ -91,7 +91,7 @@ impl Policy {
         }
     }
 
-    /// What is believed of a rail: how many times slower than measured, and how often that has changed.
+    /// How many times slower than measured a rail is believed to be, and how often it was found to have changed.
     pub fn slowdown(&self, rail: RailId) -> (f64, u64) {
         match self {
             Policy::Fixed(_) | Policy::Dividing(_) => (1.0, 0),

@@ -16,7 +16,7 @@ use std::io::IoSlice;
 
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::adaptive::Completion;
-use flowcast_scheduler::moment::{Moment, Ticks};
+use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast_scheduler::split::Split;
 use flowcast_scheduler::{MAX_RAILS, RailId, RailSet, RailsError};
 use flowcast_units::{Bytes, Time};
@@ -53,7 +53,7 @@ pub enum Delivery {
 /// Why a message was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// The receiver has no room; it grants more as it consumes.
+    /// The receiver holds as many messages as it can; it grants more credit as it consumes them.
     #[error("no credit left: the receiver holds as many messages as it can")]
     NoCredit,
     /// Too long.
@@ -100,8 +100,8 @@ pub struct Session {
     next_sequence: u64,
     next_order: u64,
     credit: u64,
-    told_credit: u64,
-    /// Messages that no rail can take at the moment.
+    advertised_credit: u64,
+    /// Messages for which no rail is usable now.
     stranded: VecDeque<Parcel>,
     peer: PeerClock,
     counts: Counts,
@@ -129,7 +129,7 @@ impl Session {
             next_sequence: 0,
             next_order: 0,
             credit,
-            told_credit: credit,
+            advertised_credit: credit,
             stranded: VecDeque::new(),
             peer: PeerClock::default(),
             counts: Counts::default(),
@@ -157,7 +157,7 @@ impl Session {
         Ok(())
     }
 
-    /// Chooses rails in another way from now on, and only among `allowed`.
+    /// Chooses rails by `steering` from now on, and only among `allowed`.
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -194,7 +194,7 @@ impl Session {
         Ok(self.dispatch(whole, message, now).map_or(RailSet::NONE, |rail| RailSet::NONE.with(rail)))
     }
 
-    /// Bytes arrived on `rail` and lie in the room that [`Session::room`] gave. Gives whether a message is ready.
+    /// Bytes arrived on `rail` and lie in the buffer of [`Session::receive_buffer`]. Returns whether a message is ready.
     ///
     /// # Errors
     /// What does not follow the protocol: the rail is then to be given up with [`Session::lost`].
@@ -209,11 +209,11 @@ impl Session {
                     Arrival::First => self.counts.received += 1,
                     Arrival::Repeated => self.counts.repeated += 1,
                 }
-                if lane.untold == 0 {
-                    lane.untold_since = now;
+                if lane.unacknowledged == 0 {
+                    lane.unacknowledged_since = now;
                 }
-                lane.untold += 1;
-                lane.untold_bytes += message.len() as u64;
+                lane.unacknowledged += 1;
+                lane.unacknowledged_bytes += message.len() as u64;
                 lane.received += 1;
                 lane.arrived = nanos;
             }
@@ -224,8 +224,8 @@ impl Session {
         Ok(self.inbound.is_ready())
     }
 
-    /// Room for bytes that arrive on `rail`.
-    pub fn room(&mut self, rail: RailId) -> &mut [u8] {
+    /// The buffer into which the bytes that arrive on `rail` are read.
+    pub fn receive_buffer(&mut self, rail: RailId) -> &mut [u8] {
         self.lanes[rail.index()].reader.space(64 * 1024)
     }
 
@@ -254,7 +254,7 @@ impl Session {
         self.alive = self.alive.without(rail);
         self.counts.rails_lost += 1;
         // The last word on credit may have been on this rail.
-        self.told_credit = 0;
+        self.advertised_credit = 0;
         let parcels = self.lanes[rail.index()].give_up();
         self.send_again(rail, parcels, now);
     }
@@ -266,12 +266,12 @@ impl Session {
         let within = Ticks::of(self.rule.acknowledge_within, ());
         for rail in self.alive {
             let lane = &self.lanes[rail.index()];
-            let waited = lane.untold > 0 && within <= now.since(lane.untold_since);
-            if waited || lane.untold >= self.rule.window / 8 || lane.untold_bytes >= 256 * 1024 {
+            let waited = lane.unacknowledged > 0 && within <= now.since(lane.unacknowledged_since);
+            if waited || lane.unacknowledged >= self.rule.window / 8 || lane.unacknowledged_bytes >= 256 * 1024 {
                 self.acknowledge(rail);
             }
         }
-        if self.inbound.credit() - self.told_credit >= self.rule.window / 4
+        if self.inbound.credit() - self.advertised_credit >= self.rule.window / 4
             && let Some(rail) = self.alive.lowest()
         {
             self.acknowledge(rail);
@@ -281,7 +281,7 @@ impl Session {
     /// Acknowledges all that has been received.
     pub fn acknowledge_all(&mut self) {
         for rail in self.alive {
-            if self.lanes[rail.index()].untold > 0 {
+            if self.lanes[rail.index()].unacknowledged > 0 {
                 self.acknowledge(rail);
             }
         }
@@ -379,10 +379,10 @@ impl Session {
 
     fn give(&mut self, rail: Option<RailId>, carried: Carried, message: &[u8], now: Ticks) {
         let carried = Carried { given: now, ..carried };
-        let (acknowledged, arrived) = rail.map_or((0, 0), |rail| self.lanes[rail.index()].tell());
-        self.told_credit = self.inbound.credit();
+        let (acknowledged, arrived) = rail.map_or((0, 0), |rail| self.lanes[rail.index()].acknowledgement());
+        self.advertised_credit = self.inbound.credit();
         let Carried { sequence, piece, order, .. } = carried;
-        let (kind, credit) = (Kind::Data, self.told_credit);
+        let (kind, credit) = (Kind::Data, self.advertised_credit);
         let header = Header { kind, piece, sequence, order, acknowledged, arrived, credit };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, message);
@@ -413,10 +413,10 @@ impl Session {
     }
 
     fn acknowledge(&mut self, rail: RailId) {
-        let (acknowledged, arrived) = self.lanes[rail.index()].tell();
-        self.told_credit = self.inbound.credit();
+        let (acknowledged, arrived) = self.lanes[rail.index()].acknowledgement();
+        self.advertised_credit = self.inbound.credit();
         self.counts.bare_acknowledgements += 1;
-        let (kind, piece, credit) = (Kind::Acknowledgement, Piece::WHOLE, self.told_credit);
+        let (kind, piece, credit) = (Kind::Acknowledgement, Piece::WHOLE, self.advertised_credit);
         let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged, arrived, credit };
         let mut bytes = Vec::new();
         encode(&mut bytes, &header, &[]);
@@ -445,7 +445,7 @@ impl Session {
             self.changes[rail.index()] = changes;
             if slowdown > 1.5 && self.usable() != RailSet::NONE.with(rail) {
                 let parcels = self.lanes[rail.index()].take_back();
-                self.told_credit = 0;
+                self.advertised_credit = 0;
                 self.send_again(rail, parcels, now);
             }
         }

@@ -7,8 +7,8 @@ use flowcast_model::loggp::LogGp;
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, Refused, Session, SessionRule};
 use flowcast_scheduler::adaptive::AdaptiveRule;
+use flowcast_scheduler::clock::Ticks;
 use flowcast_scheduler::discipline::{Discipline, SchedulerName};
-use flowcast_scheduler::moment::Ticks;
 use flowcast_scheduler::split::SplitRule;
 use flowcast_scheduler::{RailId, RailSet};
 use flowcast_units::{Bytes, Time, TimePerByte};
@@ -102,7 +102,7 @@ impl Pair {
         let now = self.tick();
         for part in arriving.chunks(64 * 1024) {
             let to = &mut self.ends[1 - from];
-            to.room(rail)[..part.len()].copy_from_slice(part);
+            to.receive_buffer(rail)[..part.len()].copy_from_slice(part);
             if to.arrived(rail, part.len(), now).is_err() {
                 return self.cut(rail);
             }

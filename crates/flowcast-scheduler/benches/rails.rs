@@ -8,11 +8,11 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 
 use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::Accounting;
+use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast_scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast_scheduler::moment::{Moment, Ticks};
 use flowcast_scheduler::rules::{EarliestDelivery, Latency, Overlap, Vft};
 use flowcast_scheduler::shared::SharedVirtualTime;
-use flowcast_scheduler::table::Accounting;
 use flowcast_scheduler::turns::Shares;
 use flowcast_scheduler::virtual_time::VirtualTime;
 use flowcast_scheduler::{RailScheduler, RailSet};
@@ -90,7 +90,7 @@ fn subjects(rails: &[LogGp], messages: &[(u64, u64)]) -> Vec<Timed> {
     list
 }
 
-fn rule<R: flowcast_scheduler::rules::Rule, M: Moment<Scale = ()>>(rails: &[LogGp]) -> VirtualTime<R, M> {
+fn rule<R: flowcast_scheduler::rules::Rule, M: ClockArithmetic<Scale = ()>>(rails: &[LogGp]) -> VirtualTime<R, M> {
     VirtualTime::new(rails, Accounting::FromTheClock, ()).expect("as many rails as allowed")
 }
 
@@ -117,7 +117,11 @@ impl RailScheduler<Ticks> for Boxed {
     }
 }
 
-fn subject<M: Moment>(name: &str, mut scheduler: impl RailScheduler<M> + 'static, messages: Vec<(M, Bytes)>) -> Timed {
+fn subject<M: ClockArithmetic>(
+    name: &str,
+    mut scheduler: impl RailScheduler<M> + 'static,
+    messages: Vec<(M, Bytes)>,
+) -> Timed {
     let mut now = M::ZERO;
     let run = move || {
         let begin = Clock::now();

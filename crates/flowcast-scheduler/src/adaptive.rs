@@ -7,16 +7,15 @@
 //!   order, so a message occupied its rail from when it was given, or the one before it left, until it left itself.
 //! - [`Adaptive::drained`]: how many bytes wait in the rail's send queue. Needs no acknowledgement: what has left while
 //!   the queue was never empty gives the rate. On TCP the kernel's queue (`SIOCOUTQ`) is such a number.
-//! - [`Adaptive::late`]: the receiver saw an inversion ([`super::ordering`], section 4.5).
+//! - [`Adaptive::late`]: the receiver saw an inversion (section 4.5).
 //!
 //! Every report also corrects the virtual finish time, so that errors of single predictions do not add up (section 4.6
 //! relies on idle times for that). [`Adaptive::overdue`] counts the silence of a rail as an observation: a message that
 //! has not arrived yet took at least as long. A rail that lost its share is tried again with one short message now and
 //! then, so that its recovery is noticed. `pick` allocates nothing, divides nothing and uses no float.
 
+use super::clock::{ClockArithmetic, Ticks};
 use super::drift::{Drift, DriftRule, Verdict};
-use super::moment::{Moment, Ticks};
-use super::ordering::Inversion;
 use super::rules::EarliestDelivery;
 use super::split::{Divider, Split, SplitRule};
 use super::table::{Accounting, RailTable};
@@ -63,6 +62,20 @@ pub struct Completion {
     pub given: Ticks,
     /// When it was known to have arrived.
     pub seen: Ticks,
+}
+
+/// A message that arrived after one that was to arrive later: each message carries the instant at which its sender expects
+/// it to arrive (section 4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inversion {
+    /// The rail that is late.
+    pub rail: RailId,
+    /// The rail of the message that came first: if it is not faster than believed, the other is slower.
+    pub overtaken_by: RailId,
+    /// When the late message was expected.
+    pub stamp: Ticks,
+    /// It is late by at least so much.
+    pub by: Ticks,
 }
 
 /// Chooses the earliest delivery by what is believed of the rails now.

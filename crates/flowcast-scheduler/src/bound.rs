@@ -48,13 +48,13 @@ pub(super) struct Weights([f64; MAX_RAILS]);
 
 impl Weights {
     /// `min_r w_r·busy_r`: what a message takes of the weighted time, in nanoseconds.
-    pub fn demand(&self, rails: &[LogGp], size: Bytes) -> f64 {
+    pub(crate) fn demand(&self, rails: &[LogGp], size: Bytes) -> f64 {
         let on = |(rail, weight): (&LogGp, &f64)| rail.spacing(size).as_nanos() * weight;
         rails.iter().zip(&self.0).map(on).fold(f64::INFINITY, f64::min)
     }
 
     /// The weighted time that the rails have until `end`, each from `free` on.
-    pub fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
+    pub(crate) fn supply(&self, rails: &[LogGp], free: &[Time; MAX_RAILS], end: Time) -> f64 {
         let on =
             |((rail, weight), free): ((&LogGp, &f64), &Time)| (end - *free - tail(rail)).as_nanos().max(0.0) * weight;
         rails.iter().zip(&self.0).zip(free).map(on).sum()

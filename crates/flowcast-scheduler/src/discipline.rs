@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::moment::{BinaryPoint, Exact, Moment, Steps};
+use super::clock::{BinaryPoint, ClockArithmetic, Exact, Steps};
 use super::rules::{EarliestDelivery, EarliestOverlap, Gap, Latency, Overlap, Vft, VftClock};
 use super::table::Accounting;
 use super::turns::{RoundRobin, Shares, TakingTurns, VirtualTimeRoundRobin, WeightedFairQueuing, WeightedRoundRobin};
@@ -110,7 +110,7 @@ impl SchedulerName {
     ///
     /// # Errors
     /// No rail, too many, or shares that do not fit the rails.
-    pub fn scheduler<M: Moment>(
+    pub fn scheduler<M: ClockArithmetic>(
         self,
         rails: &[LogGp],
         shares: Shares,

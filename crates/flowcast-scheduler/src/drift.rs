@@ -34,7 +34,7 @@ const SLOWDOWNS: (f64, f64) = (0.25, 1000.0);
 
 /// The belief about one rail.
 #[derive(Debug, Clone, Copy)]
-pub struct Drift {
+pub(crate) struct Drift {
     rule: DriftRule,
     slowdown: f64,
     slower: Run,
@@ -52,7 +52,7 @@ struct Run {
 
 /// What an observation did to the belief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// As believed, or not known yet.
     Steady,
     /// The rail has changed.
@@ -61,22 +61,22 @@ pub enum Verdict {
 
 impl Drift {
     /// A rail as fast as it was measured.
-    pub fn new(rule: DriftRule) -> Drift {
+    pub(crate) fn new(rule: DriftRule) -> Drift {
         Drift { rule, slowdown: 1.0, slower: Run::default(), faster: Run::default(), changes: 0 }
     }
 
     /// The factor.
-    pub fn slowdown(&self) -> f64 {
+    pub(crate) fn slowdown(&self) -> f64 {
         self.slowdown
     }
 
     /// How often the rail has changed.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// A piece of work that was expected to take `expected` at slowdown 1 took `observed`.
-    pub fn observe(&mut self, observed: Time, expected: Time) -> Verdict {
+    pub(crate) fn observe(&mut self, observed: Time, expected: Time) -> Verdict {
         let (observed, expected) = (observed.as_nanos(), expected.as_nanos());
         let believed = self.slowdown * expected;
         let DriftRule { tolerance, evidence, memory } = self.rule;
@@ -98,7 +98,7 @@ impl Drift {
     }
 
     /// Takes `slowdown` for the truth.
-    pub fn replace(&mut self, slowdown: f64) {
+    pub(crate) fn replace(&mut self, slowdown: f64) {
         self.slowdown = bounded(slowdown);
         (self.slower, self.faster) = (Run::default(), Run::default());
         self.changes += 1;

@@ -156,7 +156,7 @@ impl Guard {
     }
 
     /// What the guard would run a block on if nothing were to be measured.
-    pub fn preferred(&self) -> Arm {
+    pub(crate) fn preferred(&self) -> Arm {
         match (self.gain(), self.best_alone()) {
             (Some(known), _) if known.gain > known.uncertainty => Arm::Together,
             (_, Some(alone)) => Arm::Alone(alone),

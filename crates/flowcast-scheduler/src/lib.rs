@@ -1,42 +1,60 @@
 //! Which of several networks carries the next message.
 //!
-//! A node that reaches another over several networks (rails) has to choose one for each message. The schedulers here
-//! follow chapter 4 of Lichei's thesis: each rail has a virtual finish time (VFT), the instant at which it will have
-//! sent all that was given to it, and a message goes where a rule over VFT and LogGP parameters is smallest.
-//! `docs/rails.md` has the equations, the readings of garbled places and the figures.
+//! A node that reaches another over several networks (rails) chooses one for each message. A [`RailScheduler`] keeps a
+//! virtual finish time (VFT) for each rail, the instant at which the rail will have sent everything given to it, and
+//! picks the rail with the smallest score, a rule over VFT and LogGP parameters (Lichei's thesis, chapter 4;
+//! `docs/rails.md` has the equations).
 //!
-//! [`RailScheduler::pick`] runs inside a message path: it does no I/O, allocates nothing and divides nothing. The clock
-//! is an argument. Everything else here (evaluation, optimum, comparison) is for people who choose a scheduler.
+//! ```
+//! use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
+//! use flowcast_scheduler::discipline::SchedulerName;
+//! use flowcast_scheduler::{Rail, RailId, RailScheduler, RailSet, turns::Shares};
+//! use flowcast_units::Bytes;
+//!
+//! let rails = [Rail::parse("ib=1.4,0.00103,1.4,2.82us")?.cost, Rail::parse("myri=3.4,0.00409,1.9,24.3us")?.cost];
+//! let name: SchedulerName = "earliest-delivery".parse()?;
+//! let mut scheduler = name.scheduler::<Ticks>(&rails, Shares::by_bandwidth(&rails)?, ())?;
+//! // The faster rail is then busy for 1 ms, so that the second message arrives earlier over the other one.
+//! assert_eq!(scheduler.pick(Ticks::ZERO, Bytes(1_000_000), RailSet::ALL), Some(RailId(0)));
+//! assert_eq!(scheduler.pick(Ticks::ZERO, Bytes(64), RailSet::ALL), Some(RailId(1)));
+//! # Ok::<(), flowcast_scheduler::RailsError>(())
+//! ```
+//!
+//! [`RailScheduler::pick`] runs inside a message path: it does no I/O, allocates nothing and divides nothing, and the
+//! clock is an argument. [`schedule`], [`optimum`], [`compare`] and [`advise`] evaluate schedulers.
+
+#![deny(unsafe_code)]
+#![deny(unreachable_pub)]
 
 pub mod adaptive;
 pub mod advise;
 pub mod bound;
+pub mod clock;
 pub mod compare;
 pub mod discipline;
-pub mod drift;
-pub mod emulated;
+mod drift;
 pub mod guard;
 pub mod messages;
-pub mod moment;
 pub mod optimum;
-pub mod ordering;
 pub mod processor;
-pub mod rail;
+mod rail;
 pub mod random_sets;
 pub mod rules;
 pub mod schedule;
 pub mod shared;
 pub mod split;
-pub mod table;
+mod table;
 pub mod turns;
 pub mod virtual_time;
 
+use clock::ClockArithmetic;
+pub use drift::DriftRule;
 use flowcast_units::Bytes;
-use moment::Moment;
 pub use rail::{MAX_RAILS, Rail, RailId, RailSet, RailsError};
+pub use table::Accounting;
 
 /// Chooses rails one message at a time.
-pub trait RailScheduler<M: Moment> {
+pub trait RailScheduler<M: ClockArithmetic> {
     /// Chooses the rail of a message of `size` that is ready at `now` and may take any rail of `usable`, and accounts
     /// for it. `None` if no rail of the scheduler is usable. `now` never decreases from call to call.
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId>;
@@ -44,6 +62,6 @@ pub trait RailScheduler<M: Moment> {
     /// When `rail` will have sent all that it was given.
     fn virtual_finish(&self, rail: RailId) -> M;
 
-    /// Moves the clock's zero forward by `elapsed`, for clocks whose range ends (see [`moment::Ticks`]).
+    /// Moves the clock's zero forward by `elapsed`, for clocks whose range ends (see [`clock::Ticks`]).
     fn restart_clock(&mut self, elapsed: M);
 }

@@ -10,8 +10,8 @@
 //!
 //! Without overhead this is rule E0 of [`super::schedule`].
 
+use super::clock::{ClockArithmetic, Exact};
 use super::discipline::{Discipline, SchedulerName};
-use super::moment::{Exact, Moment};
 use super::rail::check_count;
 use super::schedule::{self, Message, Schedule, Simulation, check_order, run};
 use super::table::{Accounting, Entry, RailTable};
@@ -48,14 +48,14 @@ impl SizedCost {
 
 /// Chooses the earliest delivery, the processor's time counted.
 #[derive(Debug, Clone)]
-pub struct ProcessorAware<M: Moment> {
+pub struct ProcessorAware<M: ClockArithmetic> {
     table: RailTable<M>,
     overhead_per_byte: [M::PerByte; MAX_RAILS],
     longest_tail: u64,
     processor_free: M,
 }
 
-impl<M: Moment> ProcessorAware<M> {
+impl<M: ClockArithmetic> ProcessorAware<M> {
     /// For rails with nothing to send and an idle processor.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl<M: Moment> ProcessorAware<M> {
     }
 }
 
-impl<M: Moment> RailScheduler<M> for ProcessorAware<M> {
+impl<M: ClockArithmetic> RailScheduler<M> for ProcessorAware<M> {
     #[inline]
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
         let tail = self.table.tail(size).min(self.longest_tail);

@@ -19,7 +19,7 @@ pub struct SetPlan {
 
 impl SetPlan {
     /// A set: any power of two is as likely as any other to be the one below a message's size.
-    pub fn draw(&self, random: &mut impl Rng) -> Vec<Message> {
+    pub(crate) fn draw(&self, random: &mut impl Rng) -> Vec<Message> {
         let octaves = u64::BITS - self.largest.0.max(1).leading_zeros();
         let mut set: Vec<Message> = (0..self.messages)
             .map(|_| {

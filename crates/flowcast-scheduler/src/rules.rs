@@ -14,17 +14,17 @@
 //! The chosen rail is then busy for `g + t` more, or for `g` in 4.4.1, which takes all messages for equal. The two cases
 //! that 4.4.5 prints before its formula have their conditions swapped; the formula and the pseudo-code are right.
 
-use super::moment::Moment;
+use super::clock::ClockArithmetic;
 use super::table::Entry;
 
 /// A score of a rail for a message of `tail + 1` bytes; the smallest wins.
 pub trait Rule: Send + 'static {
     /// The score.
-    fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M;
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M;
 
     /// How long the chosen rail is busy with the message.
     #[inline]
-    fn busy<M: Moment>(rail: &Entry<M>, tail: u64) -> M {
+    fn busy<M: ClockArithmetic>(rail: &Entry<M>, tail: u64) -> M {
         rail.gap.plus(rail.transfer(tail))
     }
 }
@@ -35,11 +35,11 @@ pub struct Gap;
 
 impl Rule for Gap {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, _: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, _: M, _: u64) -> M {
         rail.virtual_finish
     }
     #[inline]
-    fn busy<M: Moment>(rail: &Entry<M>, _: u64) -> M {
+    fn busy<M: ClockArithmetic>(rail: &Entry<M>, _: u64) -> M {
         rail.gap
     }
 }
@@ -50,7 +50,7 @@ pub struct Vft;
 
 impl Rule for Vft {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, _: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, _: M, _: u64) -> M {
         rail.virtual_finish
     }
 }
@@ -61,7 +61,7 @@ pub struct VftClock;
 
 impl Rule for VftClock {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, now: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, _: u64) -> M {
         rail.start(now)
     }
 }
@@ -72,7 +72,7 @@ pub struct Latency;
 
 impl Rule for Latency {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, now: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, _: u64) -> M {
         rail.start(now).plus(rail.end_to_end)
     }
 }
@@ -83,7 +83,7 @@ pub struct Overlap;
 
 impl Rule for Overlap {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, now: M, _: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, _: u64) -> M {
         // o - min(wait, o) is max(o - wait, 0), and o + L is 2o + L - o.
         let wait = rail.virtual_finish.since(now);
         let left = rail.overhead.since(wait);
@@ -97,7 +97,7 @@ pub struct EarliestDelivery;
 
 impl Rule for EarliestDelivery {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M {
         rail.start(now).plus(rail.end_to_end.plus(rail.transfer(tail)))
     }
 }
@@ -108,7 +108,7 @@ pub struct EarliestOverlap;
 
 impl Rule for EarliestOverlap {
     #[inline]
-    fn score<M: Moment>(rail: &Entry<M>, now: M, tail: u64) -> M {
+    fn score<M: ClockArithmetic>(rail: &Entry<M>, now: M, tail: u64) -> M {
         Overlap::score(rail, now, tail).plus(rail.transfer(tail))
     }
 }

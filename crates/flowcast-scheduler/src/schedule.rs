@@ -3,8 +3,8 @@
 //! `start = max(rail free, arrival)`, `delivered = start + 2o + L + G(s-1)`, `rail free = start + g + G(s-1)`, messages
 //! in order of arrival on each rail. Schedulers are judged by this rule, whatever they themselves believe.
 
+use super::clock::ClockArithmetic;
 use super::discipline::SchedulerName;
-use super::moment::Moment;
 use super::rail::check_count;
 use super::turns::Shares;
 use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
@@ -61,7 +61,7 @@ pub fn simulate(
 }
 
 /// Lets any scheduler choose for all messages; gives the rails and their virtual finish times.
-pub fn run<M: Moment>(
+pub fn run<M: ClockArithmetic>(
     scheduler: &mut (impl RailScheduler<M> + ?Sized),
     scale: M::Scale,
     messages: &[Message],

@@ -18,7 +18,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(all(loom, test)))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::moment::{Moment, Ticks};
+use super::clock::{ClockArithmetic, Ticks};
 use super::rules::{EarliestDelivery, Rule};
 use super::table::{Accounting, Entry, RailTable, Rated};
 use super::{MAX_RAILS, RailId, RailSet, RailsError};

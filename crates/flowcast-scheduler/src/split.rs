@@ -11,7 +11,7 @@
 //!
 //! A decision costs one integer division for each rail that takes part and no float: `1/G_r` is kept as an integer.
 
-use super::moment::{Moment, Ticks};
+use super::clock::{ClockArithmetic, Ticks};
 use super::rules::EarliestDelivery;
 use super::table::{Accounting, RailTable};
 use super::{MAX_RAILS, RailId, RailScheduler, RailSet, RailsError};
@@ -119,24 +119,24 @@ impl RailScheduler<Ticks> for Splitter {
 
 /// The closed form, for rails that somebody else accounts for.
 #[derive(Debug, Clone)]
-pub struct Divider {
+pub(crate) struct Divider {
     inverse: [u64; MAX_RAILS],
     rule: SplitRule,
 }
 
 impl Divider {
     /// For rails of these costs.
-    pub fn new(rails: &[LogGp], rule: SplitRule) -> Divider {
+    pub(crate) fn new(rails: &[LogGp], rule: SplitRule) -> Divider {
         Divider { inverse: std::array::from_fn(|index| rails.get(index).map_or(0, inverse)), rule }
     }
 
     /// Replaces the costs of a rail.
-    pub fn set_cost(&mut self, rail: RailId, cost: &LogGp) {
+    pub(crate) fn set_cost(&mut self, rail: RailId, cost: &LogGp) {
         self.inverse[rail.index()] = inverse(cost);
     }
 
     /// How a message is best divided over rails of `usable`; nothing is accounted for. `None` if none is usable.
-    pub fn plan(&self, table: &RailTable<Ticks>, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+    pub(crate) fn plan(&self, table: &RailTable<Ticks>, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         let usable = usable.and(table.all());
         let alone = usable.map(|rail| (complete(table, now, rail, size), rail)).min()?;
         let mut whole = Split { pieces: [0; MAX_RAILS], complete: alone.0 };

@@ -1,6 +1,6 @@
 //! What a scheduler knows of its rails, in the arithmetic of the message path.
 
-use super::moment::Moment;
+use super::clock::ClockArithmetic;
 use super::rail::check_count;
 use super::rules::Rule;
 use super::{MAX_RAILS, RailId, RailSet, RailsError};
@@ -9,7 +9,7 @@ use flowcast_units::Bytes;
 
 /// One rail: its virtual finish time and its costs.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<M: Moment> {
+pub struct Entry<M: ClockArithmetic> {
     /// When it will have sent all that it was given.
     pub virtual_finish: M,
     /// `2o + L`, the one sum that most rules need (section 4.4.7).
@@ -22,7 +22,7 @@ pub struct Entry<M: Moment> {
     pub per_byte: M::PerByte,
 }
 
-impl<M: Moment> Entry<M> {
+impl<M: ClockArithmetic> Entry<M> {
     /// A rail with nothing to send.
     pub fn new(cost: &LogGp, scale: M::Scale) -> Entry<M> {
         Entry {
@@ -58,18 +58,18 @@ pub enum Accounting {
 
 /// All rails of a scheduler.
 #[derive(Debug, Clone)]
-pub struct RailTable<M: Moment> {
+pub(crate) struct RailTable<M: ClockArithmetic> {
     entries: [Entry<M>; MAX_RAILS],
     count: usize,
     longest_tail: u64,
 }
 
-impl<M: Moment> RailTable<M> {
+impl<M: ClockArithmetic> RailTable<M> {
     /// Rails with nothing to send.
     ///
     /// # Errors
     /// No rail, or more than [`MAX_RAILS`].
-    pub fn new(rails: &[LogGp], scale: M::Scale) -> Result<RailTable<M>, RailsError> {
+    pub(crate) fn new(rails: &[LogGp], scale: M::Scale) -> Result<RailTable<M>, RailsError> {
         check_count(rails.len())?;
         let entry = |index: usize| Entry::new(&rails[index.min(rails.len() - 1)], scale);
         let entries = std::array::from_fn(entry);
@@ -78,25 +78,25 @@ impl<M: Moment> RailTable<M> {
 
     /// The rails.
     #[inline]
-    pub fn entries(&self) -> &[Entry<M>] {
+    pub(crate) fn entries(&self) -> &[Entry<M>] {
         &self.entries[..self.count]
     }
 
     /// Every rail.
     #[inline]
-    pub fn all(&self) -> RailSet {
+    pub(crate) fn all(&self) -> RailSet {
         RailSet::first(self.count)
     }
 
     /// One less than the size, held below what the arithmetic can multiply.
     #[inline]
-    pub fn tail(&self, size: Bytes) -> u64 {
+    pub(crate) fn tail(&self, size: Bytes) -> u64 {
         size.0.saturating_sub(1).min(self.longest_tail)
     }
 
     /// Gives a message to the usable rail with the smallest score, the first of equals.
     #[inline]
-    pub fn take<R: Rule>(&mut self, asked: Asked<M>, usable: RailSet) -> Option<RailId> {
+    pub(crate) fn take<R: Rule>(&mut self, asked: Asked<M>, usable: RailSet) -> Option<RailId> {
         let candidates = usable.and(self.all());
         let best =
             if candidates == self.all() { self.best_of_all::<R>(asked) } else { self.best_in::<R>(asked, candidates)? };
@@ -132,7 +132,7 @@ impl<M: Moment> RailTable<M> {
 
     /// What the rules need to know of a message.
     #[inline]
-    pub fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> Asked<M> {
+    pub(crate) fn asked(&self, now: M, size: Bytes, accounting: Accounting) -> Asked<M> {
         let now = now.bounded();
         let busy_from = match accounting {
             Accounting::FromTheClock => now,
@@ -143,7 +143,7 @@ impl<M: Moment> RailTable<M> {
 
     /// Gives `rail` something to send for `busy`.
     #[inline]
-    pub fn account(&mut self, rail: RailId, now: M, busy: M, accounting: Accounting) {
+    pub(crate) fn account(&mut self, rail: RailId, now: M, busy: M, accounting: Accounting) {
         let entry = &mut self.entries[rail.index()];
         let start = match accounting {
             Accounting::FromTheClock => entry.start(now),
@@ -153,39 +153,39 @@ impl<M: Moment> RailTable<M> {
     }
 
     /// Gives `rail` a message that is ready at `now`.
-    pub fn give(&mut self, rail: RailId, now: M, size: Bytes) {
+    pub(crate) fn give(&mut self, rail: RailId, now: M, size: Bytes) {
         let entry = &self.entries[rail.index()];
         let busy = entry.gap.plus(entry.transfer(self.tail(size)));
         self.account(rail, now, busy, Accounting::FromTheClock);
     }
 
     /// Replaces the costs of a rail; what it has to send stays.
-    pub fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
+    pub(crate) fn set_cost(&mut self, rail: RailId, cost: &LogGp, scale: M::Scale) {
         let entry = &mut self.entries[rail.index()];
         *entry = Entry { virtual_finish: entry.virtual_finish, ..Entry::new(cost, scale) };
         self.longest_tail = longest_tail(&self.entries);
     }
 
     /// Corrects when a rail will have sent all that it was given.
-    pub fn set_virtual_finish(&mut self, rail: RailId, until: M) {
+    pub(crate) fn set_virtual_finish(&mut self, rail: RailId, until: M) {
         self.entries[rail.index()].virtual_finish = until.bounded();
     }
 
     /// Moves the clock's zero forward.
-    pub fn restart_clock(&mut self, elapsed: M) {
+    pub(crate) fn restart_clock(&mut self, elapsed: M) {
         for entry in &mut self.entries {
             entry.virtual_finish = entry.virtual_finish.since(elapsed);
         }
     }
 }
 
-fn longest_tail<M: Moment>(entries: &[Entry<M>]) -> u64 {
+fn longest_tail<M: ClockArithmetic>(entries: &[Entry<M>]) -> u64 {
     entries.iter().map(|entry| M::longest_tail(entry.per_byte)).min().unwrap_or(0)
 }
 
 /// A message as the rules see it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<M: Moment> {
+pub(crate) struct Asked<M: ClockArithmetic> {
     now: M,
     /// A rail is busy with it from here or from its virtual finish time on, whichever is later.
     busy_from: M,
@@ -194,22 +194,22 @@ pub struct Asked<M: Moment> {
 
 /// A rail, its score, and its virtual finish time if it is chosen.
 #[derive(Clone, Copy)]
-pub(super) struct Rated<M: Moment> {
+pub(super) struct Rated<M: ClockArithmetic> {
     pub index: usize,
     score: M,
     pub until: M,
 }
 
-impl<M: Moment> Rated<M> {
+impl<M: ClockArithmetic> Rated<M> {
     #[inline]
-    pub fn new<R: Rule>(index: usize, entry: &Entry<M>, asked: Asked<M>) -> Rated<M> {
+    pub(crate) fn new<R: Rule>(index: usize, entry: &Entry<M>, asked: Asked<M>) -> Rated<M> {
         let until = entry.virtual_finish.later(asked.busy_from).plus(R::busy(entry, asked.tail));
         Rated { index, score: R::score(entry, asked.now, asked.tail), until }
     }
 
     /// Field by field and without a branch: no predictor could guess which rail wins.
     #[inline]
-    pub fn or_better(self, later: Rated<M>) -> Rated<M> {
+    pub(crate) fn or_better(self, later: Rated<M>) -> Rated<M> {
         let better = later.score.is_before(self.score);
         Rated {
             index: if better { later.index } else { self.index },
@@ -221,7 +221,7 @@ impl<M: Moment> Rated<M> {
 
 /// Four by four, and two by two within the four, so that few comparisons wait for each other; the first wins ties.
 #[inline]
-fn best_of<M: Moment>(entries: &[Entry<M>], rated: impl Fn(usize, &Entry<M>) -> Rated<M>) -> Rated<M> {
+fn best_of<M: ClockArithmetic>(entries: &[Entry<M>], rated: impl Fn(usize, &Entry<M>) -> Rated<M>) -> Rated<M> {
     let (fours, rest) = entries.as_chunks::<4>();
     let best_of_four = |first: usize, [a, b, c, d]: &[Entry<M>; 4]| {
         let (low, high) =

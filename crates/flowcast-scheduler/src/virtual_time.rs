@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use super::moment::Moment;
+use super::clock::ClockArithmetic;
 use super::rules::Rule;
 use super::table::{Accounting, RailTable};
 use super::{RailId, RailScheduler, RailSet, RailsError};
@@ -13,29 +13,23 @@ use flowcast_units::Bytes;
 
 /// Chooses the rail with the smallest score of the rule `R`.
 #[derive(Debug, Clone)]
-pub struct VirtualTime<R: Rule, M: Moment> {
+pub struct VirtualTime<R: Rule, M: ClockArithmetic> {
     table: RailTable<M>,
     accounting: Accounting,
-    scale: M::Scale,
     rule: PhantomData<R>,
 }
 
-impl<R: Rule, M: Moment> VirtualTime<R, M> {
+impl<R: Rule, M: ClockArithmetic> VirtualTime<R, M> {
     /// For rails with nothing to send.
     ///
     /// # Errors
     /// No rail, or more than [`super::MAX_RAILS`].
     pub fn new(rails: &[LogGp], accounting: Accounting, scale: M::Scale) -> Result<VirtualTime<R, M>, RailsError> {
-        Ok(VirtualTime { table: RailTable::new(rails, scale)?, accounting, scale, rule: PhantomData })
-    }
-
-    /// Replaces the parameters of a rail; what it has to send stays.
-    pub fn set_cost(&mut self, rail: RailId, cost: &LogGp) {
-        self.table.set_cost(rail, cost, self.scale);
+        Ok(VirtualTime { table: RailTable::new(rails, scale)?, accounting, rule: PhantomData })
     }
 }
 
-impl<R: Rule, M: Moment> RailScheduler<M> for VirtualTime<R, M> {
+impl<R: Rule, M: ClockArithmetic> RailScheduler<M> for VirtualTime<R, M> {
     #[inline]
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
         let asked = self.table.asked(now, size, self.accounting);

@@ -4,14 +4,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use flowcast::model::loggp::LogGp;
+use flowcast::scheduler::Accounting;
 use flowcast::scheduler::adaptive::{Adaptive, AdaptiveRule};
+use flowcast::scheduler::clock::{ClockArithmetic, Exact, Ticks};
 use flowcast::scheduler::discipline::{BoxedScheduler, Discipline, SchedulerName};
-use flowcast::scheduler::moment::{Exact, Moment, Ticks};
 use flowcast::scheduler::processor::{ProcessorAware, SizedCost};
 use flowcast::scheduler::rules::EarliestDelivery;
 use flowcast::scheduler::schedule::{Message, run, simulate};
 use flowcast::scheduler::shared::SharedVirtualTime;
-use flowcast::scheduler::table::Accounting;
 use flowcast::scheduler::turns::Shares;
 use flowcast::scheduler::{RailId, RailScheduler, RailSet};
 use flowcast::units::{Bytes, Time, TimePerByte};

@@ -4,8 +4,8 @@
 //! exact arithmetic.
 
 use flowcast::model::loggp::LogGp;
+use flowcast::scheduler::clock::{BinaryPoint, ClockArithmetic, Rounding, Steps, Ticks};
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};
-use flowcast::scheduler::moment::{BinaryPoint, Moment, Rounding, Steps, Ticks};
 use flowcast::scheduler::optimum::{Objective, optimum};
 use flowcast::scheduler::schedule::{Message, Simulation, evaluate, run, simulate};
 use flowcast::scheduler::turns::{
@@ -109,7 +109,7 @@ impl Setting {
         self.check_arithmetic::<Time>(variant, name, &found)
     }
 
-    fn check_arithmetic<M: Moment<Scale = ()>>(
+    fn check_arithmetic<M: ClockArithmetic<Scale = ()>>(
         &self,
         variant: &str,
         name: SchedulerName,

@@ -1,4 +1,4 @@
-//! Networks that start-up cannot tell apart count as equal.
+//! Networks whose measured parameters do not differ significantly count as equal.
 //!
 //! What disturbs a few round trips makes one of two equal networks seem a tenth slower than the other. Messages would be
 //! split so, and wait for the one that got too many. Split evenly over networks that do differ by so much, they lose
@@ -8,7 +8,7 @@ use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::Rail;
 use flowcast_units::{Time, TimePerByte};
 
-/// Gaps per byte within this factor are not told apart.
+/// Gaps per byte within this factor count as equal.
 const ALIKE: f64 = 1.2;
 
 /// Gives rails of about the same gap per byte the same parameters: the means.

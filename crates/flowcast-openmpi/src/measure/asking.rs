@@ -13,7 +13,7 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 
 use super::patience::Patience;
 use super::plan::plan;
-use super::wire::{self, HEADER, Header, Kind, Way};
+use super::wire::{self, HEADER, Header, Kind, Route};
 use crate::bindings::ProcessName;
 use crate::peers::Peer;
 use crate::state::State;
@@ -43,22 +43,22 @@ impl<'a> Asking<'a> {
 
     /// Invites the partner; its host's name, or nothing if it does not answer in time.
     pub fn invite(&mut self) -> Option<String> {
-        let way = self.way(self.peer.usable().lowest()?)?;
-        self.send(&way, Kind::Invite, 1, HEADER).then_some(())?;
+        let route = self.route(self.peer.usable().lowest()?)?;
+        self.send(&route, Kind::Invite, 1, HEADER).then_some(())?;
         self.answer(Kind::Ready).map(|host| String::from_utf8_lossy(&host).into_owned())
     }
 
     /// Lets the partner go.
     pub fn dismiss(&mut self) {
-        if let Some(way) = self.peer.usable().lowest().and_then(|rail| self.way(rail)) {
-            self.send(&way, Kind::Done, 1, HEADER);
+        if let Some(route) = self.peer.usable().lowest().and_then(|rail| self.route(rail)) {
+            self.send(&route, Kind::Done, 1, HEADER);
         }
     }
 
     /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
     pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
-        let way = self.way(rail)?;
-        let rough = self.rough(&way)?;
+        let route = self.route(rail)?;
+        let rough = self.rough(&route)?;
         let plan = plan(&rough, end.saturating_duration_since(Instant::now()));
         let mut shortest: BTreeMap<PrttPoint, Time> = BTreeMap::new();
         for (repetition, point) in (0..plan.repetitions).flat_map(|r| plan.points.iter().map(move |point| (r, point))) {
@@ -66,16 +66,16 @@ impl<'a> Asking<'a> {
             if repetition > 0 && Instant::now() > end {
                 break;
             }
-            let Some(time) = self.round_trip(&way, *point) else { break };
+            let Some(time) = self.round_trip(&route, *point) else { break };
             shortest.entry(*point).and_modify(|least| *least = Time::min(*least, time)).or_insert(time);
         }
         Some(conclude(&shortest, rough))
     }
 
     /// Good enough to plan with. From trains, because a traffic shaper lets the first frames through unhindered.
-    fn rough(&mut self, way: &Way) -> Option<LogGp> {
+    fn rough(&mut self, route: &Route) -> Option<LogGp> {
         let mut shortest = |point: PrttPoint| {
-            let times: Option<Vec<Time>> = (0..WARM_UP).map(|_| self.round_trip(way, point)).collect();
+            let times: Option<Vec<Time>> = (0..WARM_UP).map(|_| self.round_trip(route, point)).collect();
             times?.into_iter().min()
         };
         let small = shortest(PrttPoint::round_trip(Bytes(HEADER as u64)))?;
@@ -90,7 +90,7 @@ impl<'a> Asking<'a> {
         })
     }
 
-    fn round_trip(&mut self, way: &Way, point: PrttPoint) -> Option<Time> {
+    fn round_trip(&mut self, route: &Route, point: PrttPoint) -> Option<Time> {
         self.round += 1;
         let pause = Duration::from_nanos(point.delay.as_nanos() as u64);
         let start = Instant::now();
@@ -98,19 +98,19 @@ impl<'a> Asking<'a> {
             if message > 0 && !pause.is_zero() {
                 compute_for(pause);
             }
-            self.send(way, Kind::Ping, point.messages, point.size.0 as usize).then_some(())?;
+            self.send(route, Kind::Ping, point.messages, point.size.0 as usize).then_some(())?;
         }
         self.answer(Kind::Pong)?;
         Some(Time::from_nanos(start.elapsed().as_nanos() as f64))
     }
 
-    fn way(&self, rail: RailId) -> Option<Way> {
+    fn route(&self, rail: RailId) -> Option<Route> {
         // SAFETY: a rail and the peer's endpoint on it.
-        unsafe { Way::new(self.state.rail(rail).module, self.peer.endpoint(rail)) }
+        unsafe { Route::new(self.state.rail(rail).module, self.peer.endpoint(rail)) }
     }
 
-    fn send(&self, way: &Way, kind: Kind, of: u32, size: usize) -> bool {
-        way.send(Header { kind, from: self.own, round: self.round, of, body: 0 }, &[], size)
+    fn send(&self, route: &Route, kind: Kind, of: u32, size: usize) -> bool {
+        route.send(Header { kind, from: self.own, round: self.round, of, body: 0 }, &[], size)
     }
 
     /// The body of the answer to the present round.

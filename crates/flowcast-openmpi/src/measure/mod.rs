@@ -34,7 +34,7 @@ use crate::state::{self, State};
 use crate::store::Store;
 use asking::Asking;
 use patience::{Patience, exactly};
-use wire::{Header, Kind, Received, Way};
+use wire::{Header, Kind, Received, Route};
 
 /// Ranks that rank 0 looks at for one that it reaches over several rails.
 const MOST_CANDIDATES: u32 = 1024;
@@ -79,7 +79,7 @@ pub fn stop(library: &Library) {
     unsafe { (library.progress_unregister)(progress) };
 }
 
-/// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and tells the others.
+/// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and sends the result to the others.
 pub fn at_start(state: &State) {
     ready::announce(own_name(&state.library));
     if FINISHED.swap(true, Ordering::Relaxed) {
@@ -107,7 +107,7 @@ fn find_out(state: &State, own: ProcessName) -> Option<(Vec<Rail>, Origin)> {
 
 fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec<Rail>, Origin)> {
     let Some(to) = asking.invite() else {
-        tell(state, "no answer in time from the rank to measure with; the networks count as Open MPI assumes them");
+        log(state, "no answer in time from the rank to measure with; the networks count as Open MPI assumes them");
         return None;
     };
     let (from, version) = (host(), library::version().unwrap_or_default());
@@ -123,7 +123,7 @@ fn ask(state: &State, asking: &mut Asking<'_>, deadline: Instant) -> Option<(Vec
     });
     asking.dismiss();
     if found.is_none() {
-        tell(state, "no result in time; the networks count as Open MPI assumes them");
+        log(state, "no result in time; the networks count as Open MPI assumes them");
     }
     found
 }
@@ -139,7 +139,7 @@ fn keep(state: &State, store: &Store, results: &[Measured]) {
         if let Some(network) = network
             && let Err(error) = store.save(&rail.name, network)
         {
-            tell(state, &format!("{} is not stored: {error}", rail.name));
+            log(state, &format!("{} is not stored: {error}", rail.name));
         }
     }
 }
@@ -212,14 +212,14 @@ fn endpoint(library: &Library, r2: &BmlModule, name: ProcessName) -> Option<*mut
     }
 }
 
-/// A way to a process, over the network `by` if there is one.
-fn way(links: &Links, name: ProcessName, by: Option<*mut crate::bindings::BtlModule>) -> Option<Way> {
+/// A route to a process, over the network `by` if there is one.
+fn route(links: &Links, name: ProcessName, by: Option<*mut crate::bindings::BtlModule>) -> Option<Route> {
     let endpoint = endpoint(&links.library, &links.r2, name)?;
     // SAFETY: an endpoint that r2 has filled.
     unsafe {
         let entries = state::entries(&(*endpoint).btl_send);
         let entry = entries.iter().find(|entry| Some(entry.btl) == by).or(entries.first())?;
-        Way::new(entry.btl, entry.btl_endpoint)
+        Route::new(entry.btl, entry.btl_endpoint)
     }
 }
 
@@ -279,8 +279,8 @@ fn time_for_measuring() -> Duration {
 /// Over the network by which the question came.
 fn reply(links: &Links, received: &Received, kind: Kind, body: &[u8]) {
     let header = Header { kind, from: own_name(&links.library), body: body.len() as u32, ..received.header };
-    if let Some(way) = way(links, received.header.from, Some(received.by)) {
-        way.send(header, body, received.size);
+    if let Some(route) = route(links, received.header.from, Some(received.by)) {
+        route.send(header, body, received.size);
     }
 }
 
@@ -313,7 +313,7 @@ fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
 }
 
-fn tell(state: &State, what: &str) {
+fn log(state: &State, what: &str) {
     if state.settings.verbose > 0 {
         library::say(&format!("bml flowcast: {what}"));
     }

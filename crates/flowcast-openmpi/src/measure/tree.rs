@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::wire::{HEADER, Header, Kind};
-use super::{Links, ready, way};
+use super::{Links, ready, route};
 use crate::bindings::ProcessName;
 
 /// Those who have not got the results from this rank yet.
@@ -36,8 +36,8 @@ pub fn go_on(links: &Links) {
     let (reached, waiting): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(to, ..)| ready::may_be_reached(&links.library, *to));
     for (to, header, text) in reached {
-        if let Some(way) = way(links, to, None) {
-            way.send(header, text.as_bytes(), HEADER);
+        if let Some(route) = route(links, to, None) {
+            route.send(header, text.as_bytes(), HEADER);
         }
     }
     let mut unsent = unsent();

@@ -137,7 +137,7 @@ unsafe extern "C" fn receive(by: *mut BtlModule, _: u8, descriptor: *mut Descrip
 
 /// A network and an endpoint to send to, past the hooks.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct Route {
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     alloc: Alloc,
@@ -146,12 +146,12 @@ pub struct Way {
     longest: usize,
 }
 
-impl Way {
+impl Route {
     /// Over this network; `None` if it cannot send.
     ///
     /// # Safety
     /// `module` is an initialised BTL module and `endpoint` is its.
-    pub unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<Way> {
+    pub unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<Route> {
         // SAFETY: the caller's.
         let fields = unsafe { &*module };
         let original = state().and_then(|state| Some(state.rail(state.rail_of(module)?).original));
@@ -159,26 +159,26 @@ impl Way {
             Some(original) => (original.alloc, original.send, original.free),
             None => (fields.btl_alloc?, fields.btl_send?, fields.btl_free?),
         };
-        Some(Way { module, endpoint, alloc, send, free, longest: fields.btl_max_send_size })
+        Some(Route { module, endpoint, alloc, send, free, longest: fields.btl_max_send_size })
     }
 
-    /// Sends a message, filled up to `size`; false if the network has no room or cannot take it.
+    /// Sends a message, filled up to `size`; false if the network has no free descriptor or cannot take it.
     pub fn send(&self, header: Header, body: &[u8], size: usize) -> bool {
         let size = size.max(HEADER + body.len());
         if size > self.longest {
             return false;
         }
         let flags = DES_PRIORITY | DES_BTL_OWNERSHIP | DES_ALWAYS_CALLBACK;
-        // SAFETY: a network and its endpoint; room of `size` bytes, which are all written.
+        // SAFETY: a network and its endpoint; a segment of `size` bytes, which are all written.
         unsafe {
             let descriptor = (self.alloc)(self.module, self.endpoint, NO_ORDER, size, flags);
             if descriptor.is_null() {
                 return false;
             }
-            let room = (*(*descriptor).des_segments).seg_addr;
-            room.write_bytes(0, size);
-            room.copy_from(header.bytes().as_ptr(), HEADER);
-            room.add(HEADER).copy_from(body.as_ptr(), body.len());
+            let segment = (*(*descriptor).des_segments).seg_addr;
+            segment.write_bytes(0, size);
+            segment.copy_from(header.bytes().as_ptr(), HEADER);
+            segment.add(HEADER).copy_from(body.as_ptr(), body.len());
             (*descriptor).des_cbfunc = Some(sent);
             let done = (self.send)(self.module, self.endpoint, descriptor, TAG);
             if done < 0 && done != ERR_RESOURCE_BUSY {

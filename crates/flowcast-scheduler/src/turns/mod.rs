@@ -12,7 +12,7 @@ pub use vtrr::VirtualTimeRoundRobin;
 pub use weighted_fair_queuing::WeightedFairQueuing;
 pub use weighted_round_robin::WeightedRoundRobin;
 
-use super::moment::Moment;
+use super::clock::ClockArithmetic;
 use super::rail::check_count;
 use super::rules::{Rule, Vft};
 use super::table::{Accounting, RailTable};
@@ -77,13 +77,13 @@ impl Shares {
 
 /// Turns, with the virtual finish times of the rails beside them.
 #[derive(Debug, Clone)]
-pub struct TakingTurns<T: Turn, M: Moment> {
+pub struct TakingTurns<T: Turn, M: ClockArithmetic> {
     turn: T,
     table: RailTable<M>,
     accounting: Accounting,
 }
 
-impl<T: Turn, M: Moment> TakingTurns<T, M> {
+impl<T: Turn, M: ClockArithmetic> TakingTurns<T, M> {
     /// For rails with nothing to send; `turn` was made for as many.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<T: Turn, M: Moment> TakingTurns<T, M> {
     }
 }
 
-impl<T: Turn, M: Moment> RailScheduler<M> for TakingTurns<T, M> {
+impl<T: Turn, M: ClockArithmetic> RailScheduler<M> for TakingTurns<T, M> {
     #[inline]
     fn pick(&mut self, now: M, size: Bytes, usable: RailSet) -> Option<RailId> {
         let rail = self.turn.next(usable.and(self.table.all()))?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::moment::{Moment, Ticks};
+use flowcast::scheduler::clock::{ClockArithmetic, Ticks};
 use flowcast::scheduler::schedule::Message;
 use flowcast::scheduler::split::{Split, SplitRule, Splitter, pays_from};
 use flowcast::scheduler::{Rail, RailSet};

@@ -1,14 +1,14 @@
 //! The arithmetic of virtual finish times: 64-bit ticks for the message path, floats beside them, exact integers to
 //! hold both against, and the thesis' scaled integers (section 4.4.8).
 //!
-//! Every rule is written once over [`Moment`], so that the same text runs in each arithmetic.
+//! Every rule is written once over [`ClockArithmetic`], so that the same text runs in each arithmetic.
 
 use std::fmt::Debug;
 
 use flowcast_units::{Time, TimePerByte};
 
 /// An instant or a duration since the clock's zero.
-pub trait Moment: Copy + Debug + Send + 'static {
+pub trait ClockArithmetic: Copy + Debug + Send + 'static {
     /// How long a byte takes, in the precision that this arithmetic needs.
     type PerByte: Copy + Debug + Send;
     /// What one unit means, where that is not fixed.
@@ -30,9 +30,9 @@ pub trait Moment: Copy + Debug + Send + 'static {
     fn later(self, other: Self) -> Self;
     /// Strictly before.
     fn is_before(self, other: Self) -> bool;
-    /// The most bytes that [`Moment::transfer`] multiplies without overflow.
+    /// The most bytes that [`ClockArithmetic::transfer`] multiplies without overflow.
     fn longest_tail(per_byte: Self::PerByte) -> u64;
-    /// How long `bytes` take, which are at most [`Moment::longest_tail`].
+    /// How long `bytes` take, which are at most [`ClockArithmetic::longest_tail`].
     fn transfer(per_byte: Self::PerByte, bytes: u64) -> Self;
     /// Kept within the range in which sums cannot overflow.
     fn bounded(self) -> Self;
@@ -49,7 +49,7 @@ pub struct Ticks(u64);
 
 impl Ticks {
     /// The last instant.
-    pub const LAST: Ticks = Ticks(1 << 62);
+    pub(crate) const LAST: Ticks = Ticks(1 << 62);
     const PER_NANO: u64 = 10_000;
     const PER_BYTE_BITS: u32 = 8;
 
@@ -68,12 +68,12 @@ impl Ticks {
 
     /// From a number of ticks.
     #[inline]
-    pub const fn from_count(count: u64) -> Ticks {
+    pub(crate) const fn from_count(count: u64) -> Ticks {
         Ticks(count)
     }
 }
 
-impl Moment for Ticks {
+impl ClockArithmetic for Ticks {
     type PerByte = u64;
     type Scale = ();
     const ZERO: Ticks = Ticks(0);
@@ -118,7 +118,7 @@ impl Moment for Ticks {
 }
 
 /// Floats: nanoseconds with 53 bits.
-impl Moment for Time {
+impl ClockArithmetic for Time {
     type PerByte = f64;
     type Scale = ();
     const ZERO: Time = Time::ZERO;
@@ -165,7 +165,7 @@ impl Moment for Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exact(i128);
 
-impl Moment for Exact {
+impl ClockArithmetic for Exact {
     type PerByte = i128;
     type Scale = ();
     const ZERO: Exact = Exact(0);
@@ -223,9 +223,9 @@ pub struct BinaryPoint {
 
 impl BinaryPoint {
     /// As printed: `<< 10`.
-    pub const PRINTED: BinaryPoint = BinaryPoint { bits: 10, rounding: Rounding::Down };
+    pub(crate) const PRINTED: BinaryPoint = BinaryPoint { bits: 10, rounding: Rounding::Down };
     /// Wide enough for the thesis' parameters.
-    pub const WIDE: BinaryPoint = BinaryPoint { bits: 20, rounding: Rounding::Down };
+    pub(crate) const WIDE: BinaryPoint = BinaryPoint { bits: 20, rounding: Rounding::Down };
 
     /// Steps in `nanos` nanoseconds. By way of femtoseconds, so that a decimal that is a whole number of steps stays it.
     fn steps(self, nanos: f64) -> u64 {
@@ -252,7 +252,7 @@ impl BinaryPoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Steps(pub u64);
 
-impl Moment for Steps {
+impl ClockArithmetic for Steps {
     type PerByte = u64;
     type Scale = BinaryPoint;
     const ZERO: Steps = Steps(0);

@@ -1,17 +1,20 @@
 //! Rails that slow down to a tenth and recover, in virtual time, watched in each of the three ways.
 
+mod emulated;
+mod ordering;
+
 use std::collections::VecDeque;
 
-use flowcast::model::loggp::LogGp;
-use flowcast::scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
-use flowcast::scheduler::discipline::{Discipline, SchedulerName};
-use flowcast::scheduler::emulated::{EmulatedRail, SpeedChange, Transfer};
-use flowcast::scheduler::moment::{Moment, Ticks};
-use flowcast::scheduler::ordering::OrderWitness;
-use flowcast::scheduler::split::SplitRule;
-use flowcast::scheduler::turns::Shares;
-use flowcast::scheduler::{RailId, RailScheduler, RailSet};
-use flowcast::units::{Bytes, Time, TimePerByte};
+use emulated::{EmulatedRail, SpeedChange, Transfer};
+use flowcast_model::loggp::LogGp;
+use flowcast_scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
+use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
+use flowcast_scheduler::discipline::{Discipline, SchedulerName};
+use flowcast_scheduler::split::SplitRule;
+use flowcast_scheduler::turns::Shares;
+use flowcast_scheduler::{RailId, RailScheduler, RailSet};
+use flowcast_units::{Bytes, Time, TimePerByte};
+use ordering::OrderWitness;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 

@@ -3,27 +3,15 @@
 //! Each message carries the sum of its rail's virtual finish time and end-to-end latency, the instant at which its
 //! sender expects it to arrive. As long as the parameters are right, messages arrive in the order of these stamps. A
 //! message whose stamp is smaller than one seen before came over a rail that is slower than believed, by at least the
-//! difference, or the other rail is faster; its receiver tells the sender. The two clocks need not agree: stamps are
+//! difference, or the other rail is faster; its receiver notifies the sender. The two clocks need not agree: stamps are
 //! compared with stamps only.
 //!
 //! The thesis did not follow the idea up because inversions need messages in a row over several rails and give no
-//! parameters. Both holds. What can be done with them stands in [`super::adaptive::Adaptive::late`].
+//! parameters. Both holds. What can be done with them stands in `Adaptive::late`.
 
-use super::RailId;
-use super::moment::{Moment, Ticks};
-
-/// A message that arrived after one that was to arrive later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inversion {
-    /// The rail that is late.
-    pub rail: RailId,
-    /// The rail of the message that came first: if it is not faster than believed, the other is slower.
-    pub overtaken_by: RailId,
-    /// When the late message was expected.
-    pub stamp: Ticks,
-    /// It is late by at least so much.
-    pub by: Ticks,
-}
+use flowcast_scheduler::RailId;
+use flowcast_scheduler::adaptive::Inversion;
+use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 
 /// A receiver's memory of the stamps of one sender.
 #[derive(Debug, Clone, Copy, Default)]
