@@ -1,8 +1,16 @@
-//! The part of Flowcast that has a clock and a network: transports, and the experiments that run over them.
+//! Measurements over real networks: the part of Flowcast that has a clock and sockets.
 //!
-//! An experiment knows its network only as a [`transport::Transport`]: real TCP ([`tcp`]), or a network made of LogGP
-//! parameters with a clock of its own ([`virtual_network`]), over which measuring and fitting must give these
-//! parameters back.
+//! [`prtt`] measures parametrised round-trip times, from which `flowcast-fit` estimates LogGP parameters. It knows its
+//! network only as a [`transport::Transport`]:
+//!
+//! - [`tcp`] connects two processes, [`loopback`] two threads of one;
+//! - [`virtual_network`] is a fake made of LogGP parameters with a clock of its own: a measurement over it and the fit
+//!   return these parameters.
+//!
+//! [`mpi`] carries patterns of concurrent flows between the ranks of an installed MPI library.
+
+#![deny(unsafe_code)]
+#![deny(unreachable_pub)]
 
 pub mod loopback;
 pub mod mpi;

@@ -5,7 +5,7 @@
 //! alike. The first rounds warm the path up and choose the delay. Rounds go on until the median of every point has a
 //! narrow interval or the time is over.
 //!
-//! n is small on purpose: 16 messages of 64 KiB are a megabyte under way, which buffers take without dropping; the
+//! n is small on purpose: 16 messages of 64 KiB are a megabyte in flight, which buffers take without dropping; the
 //! method needs no saturated network, and a saturated one would show queues instead of gaps.
 
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! What the two ends of a round-trip experiment tell each other besides the messages they measure.
+//! The control messages between the two ends of a round-trip experiment.
 //!
 //! A greeting, then scripts: a list of exchanges, (messages, size) each, that both ends go through without a further
 //! word, so that no talk stands between two measurements. The answering end says one byte when it is ready for the
@@ -20,25 +20,25 @@ const GREETING: [u8; 16] = *b"flowcast-prtt/1\n";
 
 /// Messages before the answer, and the size of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     pub messages: u32,
     pub size: Bytes,
 }
 
 /// Greets and expects the same greeting.
-pub fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
+pub(crate) fn greet(transport: &mut impl Transport) -> Result<(), PrttError> {
     transport.send(&GREETING)?;
     expect_greeting(transport)
 }
 
 /// Answers a greeting.
-pub fn answer_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
+pub(crate) fn answer_greeting(transport: &mut impl Transport) -> Result<(), PrttError> {
     expect_greeting(transport)?;
     Ok(transport.send(&GREETING)?)
 }
 
 /// Sends a script and waits until the other end is ready for it.
-pub fn send_script(transport: &mut impl Transport, exchanges: &[Exchange]) -> Result<(), PrttError> {
+pub(crate) fn send_script(transport: &mut impl Transport, exchanges: &[Exchange]) -> Result<(), PrttError> {
     transport.send(&(exchanges.len() as u32).to_le_bytes())?;
     if exchanges.is_empty() {
         return Ok(());
@@ -49,7 +49,7 @@ pub fn send_script(transport: &mut impl Transport, exchanges: &[Exchange]) -> Re
 }
 
 /// Receives a script; an empty one says that the session is over.
-pub fn receive_script(transport: &mut impl Transport) -> Result<Vec<Exchange>, PrttError> {
+pub(crate) fn receive_script(transport: &mut impl Transport) -> Result<Vec<Exchange>, PrttError> {
     let mut count = [0; 4];
     transport.receive(&mut count)?;
     let count = within("exchanges", u32::from_le_bytes(count), 0..=MAX_EXCHANGES)?;

@@ -32,7 +32,7 @@ pub enum TransportError {
     },
 }
 
-/// Sends and receives messages whose size both ends know beforehand, and tells the time.
+/// Sends and receives messages whose size both ends know beforehand, and reads the clock.
 pub trait Transport {
     /// Time since some fixed moment, on the clock of this end.
     fn now(&self) -> Time;

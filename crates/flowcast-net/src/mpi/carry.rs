@@ -12,7 +12,7 @@ use flowcast_units::Time;
 use super::MpiError;
 use super::library::{GENTLY, Mpi, Request};
 
-/// Between two looks at messages under way.
+/// Pause between two polls of the messages in flight.
 const LOOK: Duration = Duration::from_micros(50);
 /// The common start is so far ahead that all ranks wait for it.
 const LEAD: Duration = Duration::from_millis(20);
@@ -36,7 +36,7 @@ pub struct Rank<'a> {
     incoming: Vec<Vec<u8>>,
 }
 
-/// Something under way that concerns this rank.
+/// A message in flight that this rank sends or receives.
 struct Leg {
     flow: usize,
     is_receive: bool,

@@ -4,23 +4,16 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::time::Duration;
 
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+
 use super::MpiError;
 
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
-const NOW: c_int = 2;
-/// The components that Open MPI loads look for its symbols among the global ones.
-const GLOBAL: c_int = 0x100;
-
-const OPEN_MPI: [&CStr; 2] = [c"libmpi.so.40", c"libmpi.so"];
-const MPICH: [&CStr; 3] = [c"libmpich.so.12", c"libmpi.so.12", c"libmpi.so"];
+const OPEN_MPI: [&str; 2] = ["libmpi.so.40", "libmpi.so"];
+const MPICH: [&str; 3] = ["libmpich.so.12", "libmpi.so.12", "libmpi.so"];
 
 type Transfer = unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, c_int, usize, *mut Request) -> c_int;
 
-/// A message or collective under way; MPICH uses half of it.
+/// A message or collective in flight; MPICH uses half of it.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request(u64);
@@ -45,9 +38,9 @@ pub struct Mpi {
     pub version: String,
 }
 
-/// How to wait: between two looks a process sleeps, because one that looks all the time takes the processor from those
-/// whose messages are measured. It must look, because the library makes progress only then.
-pub const GENTLY: Duration = Duration::from_micros(500);
+/// Pause between two polls: a process that polls all the time takes the processor from those whose messages are measured.
+/// It has to poll, because the library makes progress only then.
+pub(super) const GENTLY: Duration = Duration::from_micros(500);
 
 impl Mpi {
     /// Loads the library of the launcher that started this process, and starts it.
@@ -56,17 +49,17 @@ impl Mpi {
     /// No library, or one that lacks a function.
     pub fn start() -> Result<Mpi, MpiError> {
         let is_open_mpi = std::env::var_os("OMPI_COMM_WORLD_RANK").is_some();
-        let handle = open(if is_open_mpi { &OPEN_MPI } else { &MPICH })?;
-        let init: unsafe extern "C" fn(usize, usize) -> c_int = handle.function(c"MPI_Init")?;
+        let library = open(if is_open_mpi { &OPEN_MPI } else { &MPICH })?;
+        let init: unsafe extern "C" fn(usize, usize) -> c_int = function(library, "MPI_Init")?;
         // SAFETY: MPI 2 and later take no arguments.
         check("MPI_Init", unsafe { init(0, 0) })?;
         let (world, byte, status_ignore) = if is_open_mpi {
-            (handle.address(c"ompi_mpi_comm_world")?, handle.address(c"ompi_mpi_byte")?, 0)
+            (address(library, "ompi_mpi_comm_world")?, address(library, "ompi_mpi_byte")?, 0)
         } else {
             (0x4400_0000, 0x4c00_010d, 1)
         };
-        let ask = |name: &'static CStr| -> Result<u32, MpiError> {
-            let query: unsafe extern "C" fn(usize, *mut c_int) -> c_int = handle.function(name)?;
+        let ask = |name: &'static str| -> Result<u32, MpiError> {
+            let query: unsafe extern "C" fn(usize, *mut c_int) -> c_int = function(library, name)?;
             let mut answer = 0;
             // SAFETY: the variable is there.
             check("MPI_Comm_rank or _size", unsafe { query(world, &mut answer) })?;
@@ -76,15 +69,15 @@ impl Mpi {
             world,
             byte,
             status_ignore,
-            isend: handle.function(c"MPI_Isend")?,
-            irecv: handle.function(c"MPI_Irecv")?,
-            ibarrier: handle.function(c"MPI_Ibarrier")?,
-            ibcast: handle.function(c"MPI_Ibcast")?,
-            test: handle.function(c"MPI_Test")?,
-            finalize: handle.function(c"MPI_Finalize")?,
-            rank: ask(c"MPI_Comm_rank")?,
-            size: ask(c"MPI_Comm_size")?,
-            version: handle.version()?,
+            isend: function(library, "MPI_Isend")?,
+            irecv: function(library, "MPI_Irecv")?,
+            ibarrier: function(library, "MPI_Ibarrier")?,
+            ibcast: function(library, "MPI_Ibcast")?,
+            test: function(library, "MPI_Test")?,
+            finalize: function(library, "MPI_Finalize")?,
+            rank: ask("MPI_Comm_rank")?,
+            size: ask("MPI_Comm_size")?,
+            version: version(library)?,
         })
     }
 
@@ -131,7 +124,7 @@ impl Mpi {
         Ok(flag != 0)
     }
 
-    /// Waits, asleep for `pause` between two looks.
+    /// Waits for the request, asleep for `pause` between two polls.
     ///
     /// # Errors
     /// The transfer failed.
@@ -178,41 +171,33 @@ impl Mpi {
     }
 }
 
-struct Handle(*mut c_void);
-
-fn open(names: &[&CStr]) -> Result<Handle, MpiError> {
-    // SAFETY: names end in a zero; the library's own initialisation is what is wanted.
-    let mut handles = names.iter().map(|name| unsafe { dlopen(name.as_ptr(), NOW | GLOBAL) });
-    let found = handles.find(|handle| !handle.is_null()).map(Handle);
-    found.ok_or_else(|| {
-        MpiError::NoLibrary(names.iter().map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", "))
-    })
+/// The components that Open MPI loads look for its symbols among the global ones. The library stays loaded, because its
+/// threads and exit handlers may outlive MPI_Finalize.
+fn open(names: &[&str]) -> Result<&'static Library, MpiError> {
+    // SAFETY: the library's own initialisation is what is wanted.
+    let open = |name: &&str| unsafe { Library::open(Some(*name), RTLD_NOW | RTLD_GLOBAL) }.ok();
+    let found = names.iter().find_map(open).ok_or_else(|| MpiError::NoLibrary(names.join(", ")))?;
+    Ok(Box::leak(Box::new(found)))
 }
 
-impl Handle {
-    fn address(&self, name: &'static CStr) -> Result<usize, MpiError> {
-        // SAFETY: the library stays loaded; the name ends in a zero.
-        let found = unsafe { dlsym(self.0, name.as_ptr()) } as usize;
-        if found == 0 { Err(MpiError::NoSymbol(name.to_string_lossy().into_owned())) } else { Ok(found) }
-    }
+fn function<T: Copy>(library: &Library, name: &str) -> Result<T, MpiError> {
+    // SAFETY: the caller's type is that of the function of this name in the standard.
+    let found = unsafe { library.get::<T>(name) };
+    Ok(*found.map_err(|_| MpiError::NoSymbol(name.to_owned()))?)
+}
 
-    fn function<T: Copy>(&self, name: &'static CStr) -> Result<T, MpiError> {
-        const { assert!(size_of::<T>() == size_of::<usize>()) };
-        let address = self.address(name)?;
-        // SAFETY: the caller's type is that of the function of this name in the standard.
-        Ok(unsafe { std::mem::transmute_copy(&address) })
-    }
+fn address(library: &Library, name: &str) -> Result<usize, MpiError> {
+    function::<*const c_void>(library, name).map(|address| address as usize)
+}
 
-    fn version(&self) -> Result<String, MpiError> {
-        let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = self.function(c"MPI_Get_library_version")?;
-        let mut text = vec![0u8; 8192];
-        let mut length = 0;
-        // SAFETY: the standard's longest version fits.
-        check("MPI_Get_library_version", unsafe { ask(text.as_mut_ptr().cast(), &mut length) })?;
-        let text =
-            CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
-        Ok(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
-    }
+fn version(library: &Library) -> Result<String, MpiError> {
+    let ask: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function(library, "MPI_Get_library_version")?;
+    let mut text = vec![0u8; 8192];
+    let mut length = 0;
+    // SAFETY: the standard's longest version fits.
+    check("MPI_Get_library_version", unsafe { ask(text.as_mut_ptr().cast(), &mut length) })?;
+    let text = CStr::from_bytes_until_nul(&text).map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(text.lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn check(name: &'static str, code: c_int) -> Result<(), MpiError> {

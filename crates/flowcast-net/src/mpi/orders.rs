@@ -10,7 +10,7 @@ use super::MpiError;
 use super::carry::{MOST_FLOWS, Passage, Rank};
 use super::library::Mpi;
 
-/// Bytes of a host's name that are told.
+/// Bytes of a host's name that are exchanged.
 const HOST: usize = 256;
 
 /// What rank 0 is asked to do: carry flows between ranks.
@@ -138,7 +138,7 @@ fn tell_hosts(mpi: &Mpi, host: &str) -> Result<Vec<String>, MpiError> {
     Ok(hosts)
 }
 
-/// The next line of rank 0's input, told to all: its length, then its bytes; no length at the end.
+/// The next line of rank 0's input, broadcast to all ranks: its length, then its bytes; no length at the end.
 fn next_order(mpi: &Mpi, input: &mut dyn BufRead) -> Result<Option<Order>, MpiError> {
     let mut line = String::new();
     if mpi.rank == 0 {
