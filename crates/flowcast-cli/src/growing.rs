@@ -58,7 +58,7 @@ impl GrowingFile {
 
     /// Removes it, for a run that failed before it had anything to keep.
     pub fn abandon(self) {
-        // The error that ends the run is the one to tell.
+        // The error that ends the run is the one to report.
         let _ = fs::remove_file(&self.path);
     }
 }

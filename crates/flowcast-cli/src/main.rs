@@ -1,5 +1,7 @@
 //! The `flowcast` command.
 
+#![deny(unsafe_code)]
+
 mod carrying;
 mod collectives;
 mod commands;

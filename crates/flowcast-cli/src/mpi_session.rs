@@ -159,7 +159,7 @@ impl Drop for MpiSession {
     }
 }
 
-/// Waits for a launcher whose ranks were told to end, and kills it if it does not.
+/// Waits for a launcher whose ranks were ordered to end; kills it if it does not end.
 pub fn end(child: &mut Child) {
     let until = Instant::now() + END;
     while Instant::now() < until {

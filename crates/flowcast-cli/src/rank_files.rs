@@ -10,7 +10,7 @@ use flowcast::trace::read::is_part;
 
 use crate::trace_args::map;
 
-/// The file of a folder that a trace is told by: that of a recording, an OTF2 anchor, the first of rank files.
+/// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files.
 pub fn first_of_folder(folder: &Path) -> PathBuf {
     let recording = folder.join(RECORDING);
     if recording.exists() {
@@ -25,7 +25,7 @@ pub fn first_of_folder(folder: &Path) -> PathBuf {
     anchor.or_else(|| files.iter().find(holds_rank)).cloned().unwrap_or(recording)
 }
 
-/// The files of all ranks in their order, told by the name of one of them: those that differ in one number only. A file
+/// The files of all ranks in rank order, found by the name of one of them: those that differ in one number only. A file
 /// that is alone holds all ranks.
 pub fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
     let name = one.file_name().unwrap_or_default().to_string_lossy().into_owned();

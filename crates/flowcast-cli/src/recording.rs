@@ -99,7 +99,7 @@ pub fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
     let command = command.join(" ".as_ref());
     EnvironmentLacks(format!(
         "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, or could not start \
-         (`flowcast doctor -- COMMAND` tells more)",
+         (`flowcast doctor -- COMMAND` shows more)",
         command.to_string_lossy()
     ))
     .into()

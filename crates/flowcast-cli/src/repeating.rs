@@ -50,7 +50,7 @@ pub struct Going {
 }
 
 /// Says that one of several patterns was carried.
-pub fn tell_carried((number, of): (usize, usize), name: &str, run: &PatternRun, began: Instant) {
+pub fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, began: Instant) {
     eprintln!(
         "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s",
         run.repetitions.first().map_or(0, Vec::len),

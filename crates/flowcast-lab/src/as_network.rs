@@ -49,7 +49,7 @@ pub fn network_of(spec: &LabSpec, level: Level) -> Result<Network, NetworkError>
         "schema = \"flowcast/network/1\"\nname = \"{name}\"\ntitle = \"The lab {name}: {what}\"\n\
          source = \"the lab file; flow cuts: RR-5910 table 2, Gigabit Ethernet, LAM\"\n\
          [point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"{}\"\nbandwidth = \"{}\"\n",
-        spec.way(0, Node(0)).map_or(Time::ZERO, |way| way.delay),
+        spec.direction(0, Node(0)).map_or(Time::ZERO, |direction| direction.delay),
         scaled(spec.wire_rate(0)),
         name = spec.name,
     );
@@ -122,7 +122,7 @@ fn in_flight(window: Bytes) -> Bytes {
     Bytes((window.0 as f64 * IN_FLIGHT).round() as u64)
 }
 
-/// Whether the windows of flows from all other nodes find room before one port.
+/// Whether the windows of the flows from all other nodes fit into the queue of one port.
 fn loses_nothing(spec: &LabSpec, in_flight: Bytes) -> bool {
     u64::from(spec.cluster.nodes.saturating_sub(1)) * in_flight.0 <= spec.queues.port.0
 }

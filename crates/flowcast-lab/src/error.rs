@@ -75,7 +75,7 @@ pub enum LabError {
         /// Where it comes from.
         package: &'static str,
     },
-    /// Nobody to carry the frames of a cable.
+    /// No program to run the link emulator.
     #[error("a cable needs the program flowcast, which is neither this program nor on the path")]
     NoCableCarrier,
     /// The namespaces or the devices could not be set up.
@@ -91,12 +91,12 @@ pub enum LabError {
         /// Goodput that the rates allow.
         expected: Rate,
     },
-    /// A cable loses frames that it was not asked to lose.
+    /// A link emulator lost frames that it was not asked to lose.
     #[error(
         "machine too busy: {astray} of {sent} frames through {what} were lost without being asked for; free the machine, lower cable.rate, or go on with --no-self-test"
     )]
     FramesLost {
-        /// Which cable.
+        /// Which link emulator.
         what: String,
         /// Frames whose fate was not the one of virtual time.
         astray: u32,

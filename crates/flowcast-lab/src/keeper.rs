@@ -20,10 +20,10 @@ use crate::script::{READY, Stay};
 /// How long the building of a lab may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A keeper, told from a later process with the same number by when it started.
+/// A keeper process: its number, and its start time, by which a later process of the same number is not taken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeeperId {
+pub(crate) struct KeeperId {
     /// Process number.
     pub process: u32,
     /// Clock ticks from the system's start to the process's.
@@ -32,19 +32,19 @@ pub struct KeeperId {
 
 impl KeeperId {
     /// Whether it still runs.
-    pub fn is_alive(self) -> bool {
+    pub(crate) fn is_alive(self) -> bool {
         start_of(self.process) == Some(self.started)
     }
 
     /// A file under `/proc` that belongs to the keeper.
-    pub fn file(self, name: &str) -> PathBuf {
+    pub(crate) fn file(self, name: &str) -> PathBuf {
         Path::new("/proc").join(self.process.to_string()).join(name)
     }
 }
 
 /// A keeper that this process has started.
 #[derive(Debug)]
-pub struct Keeper {
+pub(crate) struct Keeper {
     child: Child,
     /// Held open: its end ends the lab.
     _lifeline: Option<ChildStdin>,
@@ -54,7 +54,7 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it.
-    pub fn start(folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
+    pub(crate) fn start(folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
         let log = folder.join("build.log");
         let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
         let system = |source| LabError::System { what: "starting unshare", source };
@@ -73,7 +73,7 @@ impl Keeper {
     }
 
     /// Waits until the lab is complete.
-    pub fn wait_until_ready(&mut self, folder: &Path) -> Result<(), LabError> {
+    pub(crate) fn wait_until_ready(&mut self, folder: &Path) -> Result<(), LabError> {
         let output = self.child.stdout.take().expect("the standard output was asked for");
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
@@ -89,20 +89,20 @@ impl Keeper {
     }
 
     /// Ends the lab.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         // It has ended already when these fail.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// Leaves the lab running.
-    pub fn release(self) -> KeeperId {
+    pub(crate) fn release(self) -> KeeperId {
         self.id
     }
 }
 
 /// Ends a keeper that another process has started.
-pub fn end(id: KeeperId) {
+pub(crate) fn end(id: KeeperId) {
     if !id.is_alive() {
         return;
     }

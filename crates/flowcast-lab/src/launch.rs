@@ -8,7 +8,7 @@ use crate::names;
 use crate::spec::{LabSpec, Window};
 
 /// Shell commands that write the host names, the lists of hosts and the remote shell into `$NS`.
-pub fn files(spec: &LabSpec) -> String {
+pub(crate) fn files(spec: &LabSpec) -> String {
     let mut hosts = String::from("127.0.0.1 localhost\n");
     let (mut open_mpi, mut mpich) = (String::new(), String::new());
     let slots = spec.cluster.ranks_per_node;
@@ -37,7 +37,7 @@ chmod +x "$NS/remote-shell"
 
 /// Environment variables by which `mpirun` of Open MPI and of MPICH use the lab's nodes. Options on the command line of
 /// `mpirun` go before them.
-pub fn environment(spec: &LabSpec, namespaces: &str) -> Vec<(String, String)> {
+pub(crate) fn environment(spec: &LabSpec, namespaces: &str) -> Vec<(String, String)> {
     let interfaces: Vec<String> = (0..spec.nic.bandwidth.0.len()).map(names::interface).collect();
     let interfaces = interfaces.join(",");
     let agent = format!("{namespaces}/remote-shell");

@@ -1,6 +1,9 @@
-//! A virtual cluster on one machine: nodes, racks and rails out of user, network, mount, process and host name
-//! namespaces, joined by virtual cables and bridges whose rates token buckets limit. No root is needed, nothing outside
-//! is changed, and the kernel clears everything away when the process that holds a lab ends.
+//! A testbed: a virtual cluster on one machine, without root.
+//!
+//! Each node is a set of Linux namespaces (user, network, mount, process, host name). Virtual Ethernet pairs and bridges
+//! join the nodes into racks and rails, and token buckets limit their rates; link emulators in user space add delay,
+//! jitter and loss. Nothing outside the testbed changes, and the kernel removes all of it when the process that holds it
+//! ends.
 //!
 //! ```no_run
 //! use flowcast_units::Node;
@@ -13,6 +16,9 @@
 //! let (mut sender, receiver) = lab.tcp_pair(Node(0), Node(3), 0, None)?;
 //! # Ok::<(), flowcast_lab::LabError>(())
 //! ```
+
+#![deny(unsafe_code)]
+#![deny(unreachable_pub)]
 
 mod as_network;
 mod cable;
@@ -28,12 +34,15 @@ mod registry;
 mod requirements;
 mod script;
 mod self_test;
+#[allow(unsafe_code, reason = "enters namespaces between fork and exec")]
 mod sockets;
 mod spec;
 mod timed;
 
 pub use as_network::{Level, network_of};
-pub use cable::{CableCheck, CableChecker, CableSpec, Distribution, Lateness, Way, Ways, serve_cables};
+pub use cable::{
+    CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Lateness, PerDirection, serve_cables,
+};
 pub use cable::{Fate, VirtualQueue};
 pub use error::{LabError, megabits};
 pub use flows::{Flow, Watch, steady_goodput};

@@ -15,45 +15,45 @@ pub fn interface(rail: usize) -> String {
 }
 
 /// The interface of the network that is not shaped: for launchers, not for measuring.
-pub const CONTROL: &str = "ctl0";
+pub(crate) const CONTROL: &str = "ctl0";
 
 /// The switch's port towards a node on a rail.
-pub fn port(rail: usize, node: Node) -> String {
+pub(crate) fn port(rail: usize, node: Node) -> String {
     format!("p{rail}n{node}")
 }
 
 /// The switch's port towards a node on the control network.
-pub fn control_port(node: Node) -> String {
+pub(crate) fn control_port(node: Node) -> String {
     format!("c{node}")
 }
 
 /// The bridge of a rack on a rail.
-pub fn bridge(rail: usize, rack: u32) -> String {
+pub(crate) fn bridge(rail: usize, rack: u32) -> String {
     format!("b{rail}r{rack}")
 }
 
 /// A node's address on a rail.
-pub fn address(rail: usize, node: Node) -> Ipv4Addr {
+pub(crate) fn address(rail: usize, node: Node) -> Ipv4Addr {
     in_network(77 + rail as u8, node)
 }
 
 /// A node's address on the control network.
-pub fn control_address(node: Node) -> Ipv4Addr {
+pub(crate) fn control_address(node: Node) -> Ipv4Addr {
     in_network(76, node)
 }
 
 /// The network of a rail, as routes have it.
-pub fn network(rail: usize) -> String {
+pub(crate) fn network(rail: usize) -> String {
     format!("10.{}.0.0/16", 77 + rail)
 }
 
 /// The hardware address of a node's interface on a rail.
-pub fn hardware_address(rail: usize, node: Node) -> String {
+pub(crate) fn hardware_address(rail: usize, node: Node) -> String {
     in_hardware(77 + rail, node)
 }
 
 /// The hardware address of a node's control interface.
-pub fn control_hardware_address(node: Node) -> String {
+pub(crate) fn control_hardware_address(node: Node) -> String {
     in_hardware(76, node)
 }
 

@@ -18,7 +18,7 @@ const SCHEMA: &str = "flowcast/lab-state/1";
 /// What is known of a lab that is up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LabState {
+pub(crate) struct LabState {
     schema: String,
     /// The name it was given.
     pub name: String,
@@ -30,12 +30,12 @@ pub struct LabState {
 
 impl LabState {
     /// The state of a lab that is being built.
-    pub fn new(name: &str, keeper: KeeperId, spec: &LabSpec) -> LabState {
+    pub(crate) fn new(name: &str, keeper: KeeperId, spec: &LabSpec) -> LabState {
         LabState { schema: SCHEMA.into(), name: name.into(), keeper, spec: spec.clone() }
     }
 
     /// Writes it into the lab's folder.
-    pub fn save(&self, folder: &Path) -> Result<(), LabError> {
+    pub(crate) fn save(&self, folder: &Path) -> Result<(), LabError> {
         let (path, partial) = (folder.join("lab.json"), folder.join("lab.json.new"));
         let text = serde_json::to_string_pretty(self).expect("a lab has only tables, texts and numbers");
         fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path)).map_err(at(&path))
@@ -43,7 +43,7 @@ impl LabState {
 }
 
 /// A folder for a new lab. What a lab of that name that has ended left behind goes first.
-pub fn create(name: &str) -> Result<PathBuf, LabError> {
+pub(crate) fn create(name: &str) -> Result<PathBuf, LabError> {
     check_name(name)?;
     let root = root()?;
     for (folder, state) in states(&root) {
@@ -64,7 +64,7 @@ pub fn create(name: &str) -> Result<PathBuf, LabError> {
 }
 
 /// The folder and state of a lab that is up.
-pub fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
+pub(crate) fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
     check_name(name)?;
     let folder = root()?.join(name);
     match read(&folder) {
@@ -74,7 +74,7 @@ pub fn find(name: &str) -> Result<(PathBuf, LabState), LabError> {
 }
 
 /// All labs of this user that are up, by name.
-pub fn list() -> Result<Vec<LabState>, LabError> {
+pub(crate) fn list() -> Result<Vec<LabState>, LabError> {
     let alive = states(&root()?).into_iter().filter_map(|(_, state)| state).filter(|state| state.keeper.is_alive());
     let mut all: Vec<LabState> = alive.collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -82,7 +82,7 @@ pub fn list() -> Result<Vec<LabState>, LabError> {
 }
 
 /// Removes a lab's folder; a keeper may have done so already.
-pub fn remove(folder: &Path) -> Result<(), LabError> {
+pub(crate) fn remove(folder: &Path) -> Result<(), LabError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(folder)(error)),
         _ => Ok(()),

@@ -37,7 +37,7 @@ pub fn check() -> Result<(), LabError> {
     Err(LabError::NamespacesForbidden(String::from_utf8_lossy(&trial.stderr).trim().to_owned()))
 }
 
-/// The program that carries the frames of cables: this one, or the `flowcast` on the path where this is another.
+/// The program that runs the link emulators: this one, or the `flowcast` on the path where this is another.
 pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
     let own = env::current_exe().ok().filter(|path| path.file_name().is_some_and(|name| name == CARRIER));
     let installed = || env::split_paths(&search_path()).map(|folder| folder.join(CARRIER)).find(|path| path.is_file());

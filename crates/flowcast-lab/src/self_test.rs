@@ -1,5 +1,5 @@
 //! Whether a lab delivers what its file says: on each rail one flow alone, then every node sending to the next; through
-//! a cable numbered frames.
+//! a link emulator numbered frames.
 //!
 //! A machine that is too slow or too busy for the rates falls behind; then no measurement in the lab means anything.
 //!
@@ -27,14 +27,14 @@ use crate::spec::{Duplex, LabSpec};
 /// How far a goodput may be from what the wire rates allow.
 pub const TOLERANCE: f64 = 0.02;
 
-/// Frames on their own that tell how late a cable is.
+/// Single frames from which the lateness of a link emulator is measured.
 const SINGLE_FRAMES: u32 = 200;
 
 /// Share of the shortest queue that is left to payload in flight.
 const HELD: f64 = 0.8;
 /// The system gives no socket less.
 const LEAST_BUFFER: u64 = 4 << 10;
-/// Bytes whose time tells a rate, by the packet model.
+/// Bytes over whose transfer a rate is measured; the packet model gives the expected time.
 const LONG: u64 = 4_000_000;
 
 /// A busy moment passes; a machine that is too slow is so each time.
@@ -49,7 +49,7 @@ pub struct Check {
     pub found: Rate,
     /// What the wire rates allow.
     pub expected: Rate,
-    /// How much later than in virtual time a cable delivers.
+    /// How much later than in virtual time a link emulator delivers.
     pub lateness: Option<Lateness>,
 }
 

@@ -37,7 +37,7 @@ impl Kind {
 
 /// The namespaces that a child enters.
 #[derive(Debug)]
-pub struct Door<'a> {
+pub(crate) struct Door<'a> {
     /// The lab's user namespace.
     pub user: BorrowedFd<'a>,
     /// The node's network namespace.
@@ -45,7 +45,7 @@ pub struct Door<'a> {
 }
 
 /// Makes a socket in a node.
-pub fn socket_in(door: &Door<'_>, kind: Kind) -> io::Result<OwnedFd> {
+pub(crate) fn socket_in(door: &Door<'_>, kind: Kind) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let (user, network) = (door.user.try_clone_to_owned()?, door.network.try_clone_to_owned()?);
     let mut child = Command::new("true");
@@ -86,7 +86,7 @@ fn receive(channel: &UnixStream) -> io::Result<OwnedFd> {
 }
 
 /// Connects two nodes: the first stream is at the end of `from`. A `buffer` replaces the lab's window.
-pub fn tcp_pair(
+pub(crate) fn tcp_pair(
     from: &Door<'_>,
     to: &Door<'_>,
     address: SocketAddrV4,

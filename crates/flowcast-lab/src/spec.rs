@@ -8,7 +8,7 @@ use std::fmt;
 use flowcast_units::{Bytes, Node, Rate, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::cable::{CableSpec, Way};
+use crate::cable::{CableSpec, DirectionSpec};
 use crate::error::LabError;
 
 /// The schema that this version reads and writes.
@@ -38,7 +38,7 @@ pub struct LabSpec {
     /// Where frames wait.
     #[serde(default)]
     pub queues: QueueSpec,
-    /// Joins two nodes by a cable in user space, in the place of token buckets and a switch.
+    /// Joins two nodes by a link emulator in user space, instead of token buckets and a switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cable: Option<CableSpec>,
 }
@@ -255,14 +255,14 @@ impl LabSpec {
         (self.nic.duplex == Duplex::Bus).then(|| Rate::from_bytes_per_second(all * self.nic.bus_share))
     }
 
-    /// The wire rate of a rail, that of the frames of node 0 where a cable has two.
+    /// The wire rate of a rail, that of the frames of node 0 where a link emulator has two.
     pub fn wire_rate(&self, rail: usize) -> Rate {
-        self.way(rail, Node(0)).map_or(self.nic.bandwidth.0[rail], |way| way.rate)
+        self.direction(rail, Node(0)).map_or(self.nic.bandwidth.0[rail], |direction| direction.rate)
     }
 
-    /// The direction of a rail's cable that starts at a node, if the lab has cables.
-    pub fn way(&self, rail: usize, from: Node) -> Option<Way> {
-        self.cable.as_ref().map(|cable| cable.way(rail, from.index(), self.nic.bandwidth.0[rail]))
+    /// The direction of a rail's link emulator that starts at a node, if the testbed has link emulators.
+    pub fn direction(&self, rail: usize, from: Node) -> Option<DirectionSpec> {
+        self.cable.as_ref().map(|cable| cable.direction(rail, from.index(), self.nic.bandwidth.0[rail]))
     }
 
     fn validate(&self) -> Result<(), LabError> {
@@ -385,15 +385,15 @@ fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
 mod wire_rate {
     use super::*;
 
-    pub fn text(rate: Rate) -> String {
+    pub(super) fn text(rate: Rate) -> String {
         format!("{}Mbit/s", rate.as_bytes_per_second() / 125_000.0)
     }
 
-    pub fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&text(*rate))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
         Rate::deserialize(deserializer)
     }
 }
@@ -500,14 +500,17 @@ mod tests {
     fn a_cable_has_one_value_or_one_for_each_direction() {
         let set = |key: &str, value: &str| profile("cable", &[(key.to_owned(), value.to_owned())]);
         let (delay, loss) = (set("cable.delay", "50us,80us").unwrap(), set("cable.loss", "0.1").unwrap());
-        let way = |spec: &LabSpec, from| spec.way(0, Node(from)).unwrap();
-        assert_eq!([way(&delay, 0).delay, way(&delay, 1).delay], [50.0, 80.0].map(Time::from_micros));
-        assert_eq!([way(&loss, 0).loss, way(&loss, 1).loss], [0.1, 0.1]);
+        let direction = |spec: &LabSpec, from| spec.direction(0, Node(from)).unwrap();
+        assert_eq!([direction(&delay, 0).delay, direction(&delay, 1).delay], [50.0, 80.0].map(Time::from_micros));
+        assert_eq!([direction(&loss, 0).loss, direction(&loss, 1).loss], [0.1, 0.1]);
         assert_eq!(LabSpec::from_toml(&delay.to_toml(), &[]).unwrap(), delay);
         let rates = set("cable.rate", "10Mbit/s,1Gbit/s").unwrap();
-        assert_eq!(way(&rates, 1).rate, Rate::from_bytes_per_second(1.25e8));
-        assert_eq!((rates.wire_rate(0), way(&loss, 1).rate), (way(&rates, 0).rate, loss.nic.bandwidth.0[0]));
-        assert_ne!(way(&loss, 0).seed, way(&loss, 1).seed);
+        assert_eq!(direction(&rates, 1).rate, Rate::from_bytes_per_second(1.25e8));
+        assert_eq!(
+            (rates.wire_rate(0), direction(&loss, 1).rate),
+            (direction(&rates, 0).rate, loss.nic.bandwidth.0[0])
+        );
+        assert_ne!(direction(&loss, 0).seed, direction(&loss, 1).seed);
     }
 
     #[test]

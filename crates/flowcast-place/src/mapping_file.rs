@@ -1,6 +1,6 @@
 //! Files that say where each rank runs, read and written.
 //!
-//! | form | a line | read by |
+//! | format | a line | read by |
 //! |---|---|---|
 //! | nodes | `3`: the node of the next rank | Flowcast |
 //! | rule | `fill`, `round-robin` or `2-per-node`, alone in the file | Flowcast |
@@ -8,7 +8,7 @@
 //! | host:n | `host:2`: the next two ranks | MPICH, `mpiexec -f` |
 //! | host list | `host`: the host of the next rank; commas may join several | Slurm, `srun -m arbitrary` |
 //!
-//! The form is told by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
+//! The format is recognised by content. Hosts become nodes by their place in the caller's list, or, without a list, in the
 //! order in which they first appear. Blank lines and `#` comments are left out.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const MOST_RANKS: u64 = 1 << 24;
 /// Why a mapping could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {
-    /// A line that does not fit the form of its file.
+    /// A line that does not fit the format of its file.
     #[error("{file}:{line}: found `{found}`, expected {expected}")]
     Line {
         /// The file's name.
@@ -50,7 +50,7 @@ pub enum MappingError {
         /// The highest rank with one, and one more.
         ranks: u64,
     },
-    /// Nodes that have no name in a form made of host names.
+    /// Nodes that have no name in a format of host names.
     #[error("found no host name for node {0}, expected a name for each node")]
     Nameless(Node),
     /// A name that would be read as something else.
@@ -60,7 +60,7 @@ pub enum MappingError {
 
 /// A form in which the node of each rank can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MappingForm {
+pub enum MappingFormat {
     /// One node number on a line.
     Nodes,
     /// Open MPI's rankfile.
@@ -121,8 +121,8 @@ pub fn read(file: &str, text: &str, hosts: &[String]) -> Result<MappingFile, Map
 /// Writes the node of each rank. A rankfile without `hosts` names nodes by number; slots are counted on each node.
 ///
 /// # Errors
-/// A node without a name where one is needed; a name that cannot be told from something else.
-pub fn write(form: MappingForm, nodes: &[Node], hosts: &[String]) -> Result<String, MappingError> {
+/// A node without a name where one is needed; a name that could be read as something else.
+pub fn write(form: MappingFormat, nodes: &[Node], hosts: &[String]) -> Result<String, MappingError> {
     if let Some(name) = hosts.iter().find(|name| !is_host(name)) {
         return Err(MappingError::Name(name.clone()));
     }
@@ -130,8 +130,8 @@ pub fn write(form: MappingForm, nodes: &[Node], hosts: &[String]) -> Result<Stri
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments| writeln!(text, "{line}").expect("a string takes all text");
     match form {
-        MappingForm::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
-        MappingForm::Rankfile => {
+        MappingFormat::Nodes => nodes.iter().for_each(|node| line(format_args!("{node}"))),
+        MappingFormat::Rankfile => {
             let mut slots: BTreeMap<Node, u32> = BTreeMap::new();
             for (rank, node) in nodes.iter().enumerate() {
                 let slot = slots.entry(*node).or_default();
@@ -142,12 +142,12 @@ pub fn write(form: MappingForm, nodes: &[Node], hosts: &[String]) -> Result<Stri
                 *slot += 1;
             }
         }
-        MappingForm::HostCounts => {
+        MappingFormat::HostCounts => {
             for run in nodes.chunk_by(|one, next| one == next) {
                 line(format_args!("{}:{}", host(run[0])?, run.len()));
             }
         }
-        MappingForm::HostList => {
+        MappingFormat::HostList => {
             for node in nodes {
                 line(format_args!("{}", host(*node)?));
             }
@@ -390,18 +390,18 @@ mod tests {
         let nodes = [Node(1), Node(0), Node(0), Node(1)];
         let hosts = names(&["a", "b"]);
         let written = |form, hosts: &[String]| write(form, &nodes, hosts).unwrap();
-        assert_eq!(written(MappingForm::Nodes, &[]), "1\n0\n0\n1\n");
+        assert_eq!(written(MappingFormat::Nodes, &[]), "1\n0\n0\n1\n");
         assert_eq!(
-            written(MappingForm::Rankfile, &hosts),
+            written(MappingFormat::Rankfile, &hosts),
             "rank 0=b slot=0\nrank 1=a slot=0\nrank 2=a slot=1\nrank 3=b slot=1\n"
         );
-        assert!(written(MappingForm::Rankfile, &[]).starts_with("rank 0=+n1 slot=0\n"));
-        assert_eq!(written(MappingForm::HostCounts, &hosts), "b:1\na:2\nb:1\n");
-        assert_eq!(written(MappingForm::HostList, &hosts), "b\na\na\nb\n");
-        let nameless = write(MappingForm::HostList, &nodes, &hosts[..1]).unwrap_err();
+        assert!(written(MappingFormat::Rankfile, &[]).starts_with("rank 0=+n1 slot=0\n"));
+        assert_eq!(written(MappingFormat::HostCounts, &hosts), "b:1\na:2\nb:1\n");
+        assert_eq!(written(MappingFormat::HostList, &hosts), "b\na\na\nb\n");
+        let nameless = write(MappingFormat::HostList, &nodes, &hosts[..1]).unwrap_err();
         assert_eq!(nameless, MappingError::Nameless(Node(1)));
         for name in ["", "a b", "12", "a:1", "rank", "fill"] {
-            assert_eq!(write(MappingForm::HostList, &nodes, &names(&[name])), Err(MappingError::Name(name.into())));
+            assert_eq!(write(MappingFormat::HostList, &nodes, &names(&[name])), Err(MappingError::Name(name.into())));
         }
     }
 
@@ -410,7 +410,7 @@ mod tests {
         fn what_is_written_in_any_form_reads_back_equal(nodes in prop::collection::vec(0u32..6, 1..40)) {
             let hosts = names(&["n0", "login.x", "n-2", "n_3", "4n", "h5"]);
             let typed: Vec<Node> = nodes.iter().copied().map(Node).collect();
-            for form in [MappingForm::Nodes, MappingForm::Rankfile, MappingForm::HostCounts, MappingForm::HostList] {
+            for form in [MappingFormat::Nodes, MappingFormat::Rankfile, MappingFormat::HostCounts, MappingFormat::HostList] {
                 let text = write(form, &typed, &hosts).unwrap();
                 prop_assert_eq!(read("m", &text, &hosts).unwrap().mapping, Mapping::List(nodes.clone()), "{}", text);
             }

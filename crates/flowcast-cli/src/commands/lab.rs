@@ -24,7 +24,7 @@ use crate::tables::table;
 
 /// A virtual cluster on this machine, without root
 ///
-/// Nodes are network namespaces; cables, switches and racks are shaped to the rates of a lab file. `run` builds one for
+/// Nodes are network namespaces; links, switches and racks are shaped to the rates of a lab file. `run` builds one for
 /// a single command, `up`, `exec` and `down` keep one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \

@@ -1,5 +1,5 @@
-//! `flowcast lab cable-check`: what a cable in user space really does. `flowcast lab serve-cables`: the process that a
-//! lab starts to carry the frames.
+//! `flowcast lab cable-check`: how precise a link emulator is. `flowcast lab serve-cables`: the process that a
+//! testbed starts to carry the frames.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::provenance;
 use crate::tables::table;
 
-/// Check the precision of a lab's cable: how late it delivers, its rate, its losses
+/// Check the precision of a link emulator: its lateness, its rate, its losses
 ///
 /// Builds the lab, sends numbered frames through each direction, and compares when each arrives with when it should.
-/// The median lateness is a constant that may be subtracted from what is measured over the cable.
+/// The median lateness is a constant that may be subtracted from what is measured over the link.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab cable-check\n  \
                         flowcast lab cable-check --set cable.delay=200us --set cable.loss=0.01 --frames 5000")]
@@ -56,7 +56,7 @@ impl CableCheckCommand {
     }
 }
 
-/// Carry the frames of a lab's cables
+/// Carry the frames of a testbed's link emulators
 #[derive(Debug, Args)]
 pub struct ServeCables {
     /// The lab file
@@ -73,7 +73,7 @@ impl ServeCables {
 
 fn complaint(check: &CableCheck) -> String {
     format!(
-        "the cable of rail {} from node {}: rate off by {:+.2} %, {} of {} frames astray; expected at most {} % and 0.5 %",
+        "the link emulator of rail {} from node {}: rate off by {:+.2} %, {} of {} frames astray; expected at most {} % and 0.5 %",
         check.rail,
         check.from,
         check.rate_error() * 100.0,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::machine::{Machine, NodeGroup};
-use flowcast::place::mapping_file::{self, MappingForm};
+use flowcast::place::mapping_file::{self, MappingFormat};
 use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::files::{read_text, write_whole};
 use crate::output::{Format, Shown, print_out, show};
 
-/// Say where ranks run, in the form that another program reads
+/// Say where ranks run, in the format that another program reads
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast mapping ranks.map --to rankfile -o rankfile && mpirun --rankfile rankfile ...
@@ -24,9 +24,9 @@ pub struct Mapping {
     /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
     /// Slurm's host list
     map: String,
-    /// Form to write; the nodes by number if absent
-    #[arg(long, value_name = "FORM", conflicts_with = "json")]
-    to: Option<Form>,
+    /// FileFormat to write; the nodes by number if absent
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    to: Option<FileFormat>,
     /// Names of the nodes, in node order: a list with commas, or a file with a name on each line
     #[arg(long, value_name = "HOSTS")]
     hosts: Option<String>,
@@ -46,9 +46,9 @@ pub struct Mapping {
     format: Format,
 }
 
-/// The forms by the programs that read them.
+/// Formats, by the programs that read them.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Form {
+enum FileFormat {
     /// The node of each rank, one on a line
     Nodes,
     /// Open MPI's rankfile
@@ -62,13 +62,13 @@ enum Form {
     Slurm,
 }
 
-impl From<Form> for MappingForm {
-    fn from(form: Form) -> MappingForm {
-        match form {
-            Form::Nodes => MappingForm::Nodes,
-            Form::Rankfile => MappingForm::Rankfile,
-            Form::Mpich => MappingForm::HostCounts,
-            Form::Slurm => MappingForm::HostList,
+impl From<FileFormat> for MappingFormat {
+    fn from(format: FileFormat) -> MappingFormat {
+        match format {
+            FileFormat::Nodes => MappingFormat::Nodes,
+            FileFormat::Rankfile => MappingFormat::Rankfile,
+            FileFormat::Mpich => MappingFormat::HostCounts,
+            FileFormat::Slurm => MappingFormat::HostList,
         }
     }
 }
@@ -84,7 +84,7 @@ impl Mapping {
         let nodes = self.nodes_of(&file)?;
         let text = match self.format.json {
             true => String::new(),
-            false => mapping_file::write(self.to.unwrap_or(Form::Nodes).into(), &nodes, &file.hosts)?,
+            false => mapping_file::write(self.to.unwrap_or(FileFormat::Nodes).into(), &nodes, &file.hosts)?,
         };
         match &self.output {
             Some(path) => write_whole(path, |out| Ok(out.write_all(text.as_bytes())?)),

@@ -1,9 +1,9 @@
-//! Whether a cable does what its file says, frame by frame.
+//! Whether a link emulator does what its file says, frame by frame.
 //!
-//! Numbered datagrams go through the cable; the system stamps their arrival at the other node. A [`VirtualQueue`] with
-//! the cable's seed, fed with the times of sending, says when each should have arrived and which were to be lost. What
-//! remains is the cable's own: how late it delivers (a constant, and how far it scatters) and what it loses that was not
-//! asked for. This works while nothing else has gone through the cable.
+//! Numbered datagrams go through the link emulator; the kernel stamps their arrival at the other node. A [`VirtualQueue`] with
+//! the same seed, fed with the times of sending, says when each should have arrived and which were to be lost. What
+//! remains is the emulator's own: how late it delivers (a constant, and how far it scatters) and what it loses that was not
+//! asked for. This holds while nothing else has gone through it.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname};
 
 use super::queue::{Fate, VirtualQueue, wire_time};
 use super::socket::{Batch, StampedSocket};
-use super::spec::Way;
+use super::spec::DirectionSpec;
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::nominal::FRAME_OVERHEAD;
@@ -29,7 +29,7 @@ const HEADERS: usize = 14 + 20 + 8;
 const NUMBER: usize = 4;
 /// How long the frames in a row take.
 const TRAIN: Time = Time::from_nanos(1e8);
-/// They are sent faster than the cable carries them, by this share at most.
+/// They are sent faster than the emulated rate, by this share at most.
 const HASTE: f64 = 0.25;
 /// After the last delivery that is expected.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -45,7 +45,7 @@ pub struct Lateness {
     pub p95: Time,
 }
 
-/// What one direction of a cable did.
+/// What one direction of a link emulator did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CableCheck {
     /// The rail.
@@ -82,7 +82,7 @@ impl CableCheck {
     }
 }
 
-/// Checks the cables of a lab through which nothing has gone yet.
+/// Checks the link emulators of a testbed through which nothing has gone yet.
 #[derive(Debug)]
 pub struct CableChecker<'a> {
     lab: &'a Lab,
@@ -94,7 +94,7 @@ pub struct CableChecker<'a> {
 struct Twin {
     rail: usize,
     from: Node,
-    way: Way,
+    spec: DirectionSpec,
     queue: VirtualQueue,
     start: SystemTime,
 }
@@ -112,8 +112,8 @@ impl<'a> CableChecker<'a> {
         let ends = rails.flat_map(|rail| [(rail, Node(0)), (rail, Node(1))]);
         let start = SystemTime::now();
         let twin = |(rail, from)| {
-            let way = lab.spec().way(rail, from)?;
-            Some(Twin { rail, from, way, queue: VirtualQueue::new(way), start })
+            let spec = lab.spec().direction(rail, from)?;
+            Some(Twin { rail, from, spec, queue: VirtualQueue::new(spec), start })
         };
         CableChecker { lab, directions: ends.filter_map(twin).collect() }
     }
@@ -161,11 +161,11 @@ impl Twin {
         Ok((StampedSocket::over(sender)?, StampedSocket::over(receiver)?))
     }
 
-    /// Small frames with pauses between them, then full ones a little faster than the cable is.
+    /// Small frames with pauses between them, then full ones at a little more than the emulated rate.
     fn send_all(&mut self, sender: &StampedSocket, singles: u32, mtu: usize) -> Vec<Sent> {
         let mut sent = Vec::new();
         let small = vec![0; 18];
-        let pause = wire_time(&self.way, Bytes(60)).as_seconds() * 4.0;
+        let pause = wire_time(&self.spec, Bytes(60)).as_seconds() * 4.0;
         for number in 0..singles {
             // Of unequal length, so that no beat with a timer of the system can arise.
             let uneven = 300e-6 + 10e-6 * f64::from(number * 7 % 41);
@@ -173,15 +173,15 @@ impl Twin {
             sent.push(self.send(sender, number, &small));
         }
         let frame = Bytes((mtu + 14) as u64);
-        let count = (TRAIN.as_nanos() / wire_time(&self.way, frame).as_nanos()).clamp(40.0, 3000.0) as u32;
-        let room = self.way.queue.0 as f64 / (2.0 * frame.0 as f64);
+        let count = (TRAIN.as_nanos() / wire_time(&self.spec, frame).as_nanos()).clamp(40.0, 3000.0) as u32;
+        let room = self.spec.queue.0 as f64 / (2.0 * frame.0 as f64);
         let haste = HASTE.min(room / f64::from(count));
         let together = (room as u32).clamp(1, 8);
         let full = vec![0; mtu + 14 - HEADERS];
         let began = Instant::now();
         for index in 0..count {
             if index % together == 0 {
-                let due = wire_time(&self.way, frame) * (f64::from(index) / (1.0 + haste));
+                let due = wire_time(&self.spec, frame) * (f64::from(index) / (1.0 + haste));
                 thread::sleep(Duration::from_secs_f64(due.as_seconds()).saturating_sub(began.elapsed()));
             }
             sent.push(self.send(sender, singles + index, &full));
@@ -222,10 +222,10 @@ impl Twin {
             from: self.from,
             lateness: lateness(&late),
             rate: rate(&sent[singles..], &arrived[singles..]),
-            nominal: self.way.rate,
+            nominal: self.spec.rate,
             sent: sent.len() as u32,
             lost: count(&|_, arrived| !arrived),
-            asked_loss: self.way.loss,
+            asked_loss: self.spec.loss,
             expected_lost: count(&|sent, _| !due(sent)),
             unexplained: count(&|sent, arrived| due(sent) != arrived),
         }

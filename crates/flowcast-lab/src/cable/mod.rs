@@ -1,4 +1,5 @@
-//! A cable in user space: what small messages need and token buckets cannot give.
+//! A link emulator in user space: delay, jitter, loss and a rate that is exact for single frames, which token buckets
+//! cannot give.
 //!
 //! A token bucket lets the first frames of a message through free of charge, so that a small message sees no rate at
 //! all. Here every frame is serialised, in virtual time:
@@ -15,10 +16,11 @@
 mod check;
 mod queue;
 mod serve;
+#[allow(unsafe_code, reason = "packet sockets and recvmmsg")]
 mod socket;
 mod spec;
 
 pub use check::{CableCheck, CableChecker, Lateness};
 pub use queue::{Fate, VirtualQueue};
 pub use serve::serve_cables;
-pub use spec::{CableSpec, Distribution, Way, Ways};
+pub use spec::{CableSpec, DirectionSpec, Distribution, PerDirection};

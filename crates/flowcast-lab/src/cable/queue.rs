@@ -6,7 +6,7 @@ use flowcast_units::{Bytes, Time};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use super::spec::{Distribution, Way};
+use super::spec::{DirectionSpec, Distribution};
 use crate::nominal::FRAME_OVERHEAD;
 
 /// What becomes of a frame.
@@ -20,13 +20,13 @@ pub enum Fate {
     Lost,
 }
 
-/// One direction of a cable: a queue of limited bytes before a wire of constant rate.
+/// One direction of a link emulator: a queue of limited bytes before a wire of constant rate.
 ///
 /// The k-th frame draws its jitter and its loss from the seed alone, whenever it comes and whatever became of those
 /// before it.
 #[derive(Debug)]
 pub struct VirtualQueue {
-    way: Way,
+    spec: DirectionSpec,
     random: Pcg64,
     /// Frames that have not departed: when they will, and their sizes.
     waiting: VecDeque<(Time, Bytes)>,
@@ -38,10 +38,10 @@ pub struct VirtualQueue {
 
 impl VirtualQueue {
     /// An empty queue.
-    pub fn new(way: Way) -> VirtualQueue {
+    pub fn new(spec: DirectionSpec) -> VirtualQueue {
         VirtualQueue {
-            way,
-            random: Pcg64::seed_from_u64(way.seed),
+            spec,
+            random: Pcg64::seed_from_u64(spec.seed),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             last_arrival: Time::ZERO,
@@ -55,16 +55,16 @@ impl VirtualQueue {
         let (lost, jitter) = self.draw();
         self.last_arrival = at.max(self.last_arrival);
         self.let_depart();
-        if self.waiting_bytes + size.0 > self.way.queue.0 {
+        if self.waiting_bytes + size.0 > self.spec.queue.0 {
             return Fate::Overflowed;
         }
-        self.free = self.free.max(self.last_arrival) + wire_time(&self.way, size);
+        self.free = self.free.max(self.last_arrival) + wire_time(&self.spec, size);
         self.waiting.push_back((self.free, size));
         self.waiting_bytes += size.0;
         if lost {
             return Fate::Lost;
         }
-        self.last_delivery = (self.free + self.way.delay + jitter).max(self.last_delivery);
+        self.last_delivery = (self.free + self.spec.delay + jitter).max(self.last_delivery);
         Fate::Delivered(self.last_delivery)
     }
 
@@ -79,17 +79,17 @@ impl VirtualQueue {
 
     fn draw(&mut self) -> (bool, Time) {
         let (loss, jitter): (f64, f64) = (self.random.random(), self.random.random());
-        let scale = match self.way.distribution {
+        let scale = match self.spec.distribution {
             Distribution::Uniform => jitter,
             Distribution::Exponential => -(1.0 - jitter).ln(),
         };
-        (loss < self.way.loss, self.way.jitter * scale)
+        (loss < self.spec.loss, self.spec.jitter * scale)
     }
 }
 
 /// How long a frame is on the wire, with what Ethernet adds to each.
-pub fn wire_time(way: &Way, size: Bytes) -> Time {
-    way.rate.time_for(Bytes(size.0 + FRAME_OVERHEAD))
+pub(super) fn wire_time(spec: &DirectionSpec, size: Bytes) -> Time {
+    spec.rate.time_for(Bytes(size.0 + FRAME_OVERHEAD))
 }
 
 #[cfg(test)]
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
 
     /// 1 byte each nanosecond, 1 us of delay.
-    fn plain() -> Way {
-        Way {
+    fn plain() -> DirectionSpec {
+        DirectionSpec {
             rate: Rate::from_bytes_per_second(1e9),
             delay: Time::from_micros(1.0),
             jitter: Time::ZERO,
@@ -135,8 +135,8 @@ mod tests {
     }
 
     /// One frame alone after the other: how many are lost, and their mean delay beyond that of the wire.
-    fn drawn(way: Way) -> (usize, f64) {
-        let mut queue = VirtualQueue::new(way);
+    fn drawn(spec: DirectionSpec) -> (usize, f64) {
+        let mut queue = VirtualQueue::new(spec);
         let fates: Vec<Fate> = (0..20_000).map(|k| queue.arrive(nanos(100_000 * k), Bytes(76))).collect();
         let late = fates.iter().enumerate().filter_map(|(k, fate)| match fate {
             Fate::Delivered(at) => Some((*at - nanos(100_000 * k as u32) - nanos(1100)).as_nanos()),
@@ -148,37 +148,37 @@ mod tests {
 
     #[test]
     fn losses_and_jitter_are_as_asked_and_the_same_for_the_same_seed() {
-        let uniform = Way { loss: 0.1, jitter: nanos(10_000), ..plain() };
+        let uniform = DirectionSpec { loss: 0.1, jitter: nanos(10_000), ..plain() };
         let (lost, jitter) = drawn(uniform);
         // Five standard deviations.
         assert!((1788..2212).contains(&lost), "{lost}");
         assert!((jitter - 5000.0).abs() < 5.0 * 2887.0 / 134.0, "{jitter}");
         assert_eq!(drawn(uniform), (lost, jitter));
-        assert_ne!(drawn(Way { seed: 2, ..uniform }), (lost, jitter));
-        let (_, jitter) = drawn(Way { distribution: Distribution::Exponential, ..uniform });
+        assert_ne!(drawn(DirectionSpec { seed: 2, ..uniform }), (lost, jitter));
+        let (_, jitter) = drawn(DirectionSpec { distribution: Distribution::Exponential, ..uniform });
         assert!((jitter - 10_000.0).abs() < 5.0 * 10_000.0 / 134.0, "{jitter}");
     }
 
     /// The same from the definition: each frame looks at all frames before it.
-    fn slow_twin(way: Way, frames: &[(Time, Bytes)]) -> Vec<Fate> {
-        let mut random = Pcg64::seed_from_u64(way.seed);
+    fn reference(spec: DirectionSpec, frames: &[(Time, Bytes)]) -> Vec<Fate> {
+        let mut random = Pcg64::seed_from_u64(spec.seed);
         let mut departures: Vec<(Time, Bytes)> = Vec::new();
         let mut fates: Vec<Fate> = Vec::new();
         for (at, size) in frames {
-            let lost = random.random::<f64>() < way.loss;
-            let jitter = way.jitter * random.random::<f64>();
+            let lost = random.random::<f64>() < spec.loss;
+            let jitter = spec.jitter * random.random::<f64>();
             let queued: u64 = departures.iter().filter(|(departure, _)| departure > at).map(|(_, size)| size.0).sum();
-            if queued + size.0 > way.queue.0 {
+            if queued + size.0 > spec.queue.0 {
                 fates.push(Fate::Overflowed);
                 continue;
             }
             let start = departures.iter().map(|(departure, _)| *departure).fold(*at, Time::max);
-            let departure = start + way.rate.time_for(Bytes(size.0 + 24));
+            let departure = start + spec.rate.time_for(Bytes(size.0 + 24));
             departures.push((departure, *size));
             let before =
                 fates.iter().filter_map(|fate| if let Fate::Delivered(time) = fate { Some(*time) } else { None });
             let before = before.fold(Time::ZERO, Time::max);
-            let delivery = (departure + way.delay + jitter).max(before);
+            let delivery = (departure + spec.delay + jitter).max(before);
             fates.push(if lost { Fate::Lost } else { Fate::Delivered(delivery) });
         }
         fates
@@ -196,9 +196,9 @@ mod tests {
         })
     }
 
-    fn ways() -> impl Strategy<Value = Way> {
+    fn specs() -> impl Strategy<Value = DirectionSpec> {
         (1..20u32, 0..5000u32, 0..4000u32, 3000..9000u64, 0.0..0.4, 0..9u64).prop_map(
-            |(rate, delay, jitter, queue, loss, seed)| Way {
+            |(rate, delay, jitter, queue, loss, seed)| DirectionSpec {
                 rate: Rate::from_bytes_per_second(f64::from(rate) * 1e8),
                 delay: nanos(delay),
                 jitter: nanos(jitter),
@@ -212,26 +212,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_does_what_the_definition_says(way in ways(), frames in frames()) {
-            let mut queue = VirtualQueue::new(way);
+        fn the_queue_does_what_the_definition_says(spec in specs(), frames in frames()) {
+            let mut queue = VirtualQueue::new(spec);
             let fates: Vec<Fate> = frames.iter().map(|(at, size)| queue.arrive(*at, *size)).collect();
-            prop_assert_eq!(&fates, &slow_twin(way, &frames));
+            prop_assert_eq!(&fates, &reference(spec, &frames));
         }
 
         #[test]
-        fn no_frame_overtakes_another_and_none_beats_the_rate(way in ways(), frames in frames()) {
-            let mut queue = VirtualQueue::new(way);
+        fn no_frame_overtakes_another_and_none_beats_the_rate(spec in specs(), frames in frames()) {
+            let mut queue = VirtualQueue::new(spec);
             let (mut last, mut carried) = (Time::ZERO, Time::ZERO);
             for (at, size) in &frames {
                 let fate = queue.arrive(*at, *size);
                 if fate != Fate::Overflowed {
-                    carried += wire_time(&way, *size);
+                    carried += wire_time(&spec, *size);
                 }
                 if let Fate::Delivered(delivery) = fate {
                     prop_assert!(delivery >= last);
-                    prop_assert!(delivery >= *at + wire_time(&way, *size) + way.delay);
+                    prop_assert!(delivery >= *at + wire_time(&spec, *size) + spec.delay);
                     // All that was carried since the first arrival has passed the wire one after the other.
-                    let earliest = frames[0].0 + carried + way.delay;
+                    let earliest = frames[0].0 + carried + spec.delay;
                     prop_assert!(delivery.as_nanos() >= earliest.as_nanos() - 1e-3);
                     last = delivery;
                 }

@@ -22,7 +22,7 @@ const HEADER: u64 = 18;
 /// A stamp that is older than this was made before somebody set the system's clock.
 const OLDEST: Duration = Duration::from_millis(100);
 
-/// Carries the frames of a lab's cables, in the network namespace of its switch, until the process is killed. `ready` is
+/// Carries the frames of a testbed's link emulators, in the network namespace of its switch, until the process is killed. `ready` is
 /// called when no frame can be missed any more.
 ///
 /// # Errors
@@ -60,8 +60,8 @@ impl Cables {
         for rail in 0..spec.nic.bandwidth.0.len() {
             for from in 0..2 {
                 ports.push(StampedSocket::on_interface(&names::port(rail, Node(from)))?);
-                let way = spec.way(rail, Node(from)).ok_or_else(none)?;
-                directions.push(Direction { queue: VirtualQueue::new(way), due: VecDeque::new() });
+                let direction = spec.direction(rail, Node(from)).ok_or_else(none)?;
+                directions.push(Direction { queue: VirtualQueue::new(direction), due: VecDeque::new() });
             }
         }
         let batch = Batch::new((spec.nic.mtu.0 + HEADER) as usize);

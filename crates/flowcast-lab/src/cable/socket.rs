@@ -1,4 +1,4 @@
-//! Sockets that tell when the system received what they give.
+//! Sockets whose frames carry the time at which the kernel received them.
 //!
 //! Neither the time of reception nor the address of an interface is within reach of safe crates, so the system calls are
 //! made here.
@@ -19,20 +19,20 @@ const BUFFER: usize = 8 << 20;
 
 /// A packet or datagram socket that does not wait.
 #[derive(Debug)]
-pub struct StampedSocket(OwnedFd);
+pub(super) struct StampedSocket(OwnedFd);
 
 /// One frame or datagram.
 #[derive(Debug, Default)]
-pub struct Received {
+pub(super) struct Received {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// When the system received it.
     pub at: Option<SystemTime>,
 }
 
-/// Room for what [`StampedSocket::receive`] fetches.
+/// Buffers into which [`StampedSocket::receive`] reads.
 #[derive(Debug)]
-pub struct Batch {
+pub(super) struct Batch {
     buffers: Vec<Vec<u8>>,
     largest: usize,
 }
@@ -43,13 +43,13 @@ pub struct Batch {
 struct Control([u8; 64]);
 
 impl Batch {
-    /// Room for frames up to `largest` bytes; longer ones are left out.
-    pub fn new(largest: usize) -> Batch {
+    /// Buffers for frames of up to `largest` bytes; longer frames are dropped.
+    pub(super) fn new(largest: usize) -> Batch {
         Batch { buffers: vec![vec![0; largest]; BATCH], largest }
     }
 
     /// Gives memory back for frames to come.
-    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+    pub(super) fn recycle(&mut self, mut buffer: Vec<u8>) {
         buffer.resize(self.largest, 0);
         self.buffers.push(buffer);
     }
@@ -64,7 +64,7 @@ impl Batch {
 impl StampedSocket {
     /// All frames that an interface of this process's network receives. Those that it sends are not among them as long
     /// as only this socket sends there.
-    pub fn on_interface(name: &str) -> io::Result<StampedSocket> {
+    pub(super) fn on_interface(name: &str) -> io::Result<StampedSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         let index = netdevice::name_to_index(&fd, name)?;
@@ -85,7 +85,7 @@ impl StampedSocket {
     }
 
     /// A datagram socket, from now on with times.
-    pub fn over(fd: OwnedFd) -> io::Result<StampedSocket> {
+    pub(super) fn over(fd: OwnedFd) -> io::Result<StampedSocket> {
         let yes: c_int = 1;
         let length = mem::size_of_val(&yes) as libc::socklen_t;
         let value = (&raw const yes).cast();
@@ -99,13 +99,13 @@ impl StampedSocket {
     }
 
     /// Sends one frame or datagram.
-    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+    pub(super) fn send(&self, frame: &[u8]) -> io::Result<()> {
         send(&self.0, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
         Ok(())
     }
 
     /// What has been received, in order, to a certain number; nothing if there is nothing.
-    pub fn receive(&self, batch: &mut Batch) -> io::Result<Vec<Received>> {
+    pub(super) fn receive(&self, batch: &mut Batch) -> io::Result<Vec<Received>> {
         batch.fill_up();
         let mut parts: [libc::iovec; BATCH] = array::from_fn(|index| {
             let buffer = &mut batch.buffers[index];

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::spec::Rails;
 
-/// The cable that joins the lab's two nodes, on each rail one.
+/// The link emulator between the two nodes of a testbed; one on each rail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CableSpec {
@@ -19,23 +19,23 @@ pub struct CableSpec {
     pub rate: Option<Rails>,
     /// From the last bit's departure to its arrival.
     #[serde(default)]
-    pub delay: Ways<Time>,
+    pub delay: PerDirection<Time>,
     /// What is added to the delay of each frame: the largest value if uniform, the mean if exponential.
     #[serde(default)]
-    pub jitter: Ways<Time>,
+    pub jitter: PerDirection<Time>,
     /// How the jitter is distributed.
     #[serde(default)]
     pub jitter_distribution: Distribution,
     /// Limit of the bytes that wait for their departure, those of the frame on the wire included.
     #[serde(default = "ample")]
-    pub queue: Ways<Bytes>,
+    pub queue: PerDirection<Bytes>,
     /// Probability with which a frame is lost on the wire.
     #[serde(default)]
-    pub loss: Ways<f64>,
+    pub loss: PerDirection<f64>,
     /// Seed of jitter and losses.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// How long before a delivery the cable's process wakes up and polls.
+    /// How long before a delivery the link emulator's process wakes up and polls.
     #[serde(default = "usual_spin")]
     pub spin: Time,
 }
@@ -53,11 +53,11 @@ pub enum Distribution {
 
 /// A value for the frames of node 0 and one for those of node 1; a single value in the file if they are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ways<T>(pub [T; 2]);
+pub struct PerDirection<T>(pub [T; 2]);
 
-/// One direction of a cable.
+/// One direction of a link emulator.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Way {
+pub struct DirectionSpec {
     /// Wire rate.
     pub rate: Rate,
     /// From departure to arrival.
@@ -75,10 +75,10 @@ pub struct Way {
 }
 
 impl CableSpec {
-    /// The direction of a rail's cable that starts at node `from`, 0 or 1, if the interface has `bandwidth`.
-    pub fn way(&self, rail: usize, from: usize, bandwidth: Rate) -> Way {
+    /// The direction of a rail's link emulator that starts at node `from`, 0 or 1, if the interface has `bandwidth`.
+    pub fn direction(&self, rail: usize, from: usize, bandwidth: Rate) -> DirectionSpec {
         let given = self.rate.as_ref().and_then(|rates| rates.0.get(from).or(rates.0.last()));
-        Way {
+        DirectionSpec {
             rate: given.copied().unwrap_or(bandwidth),
             delay: self.delay.0[from],
             jitter: self.jitter.0[from],
@@ -90,8 +90,8 @@ impl CableSpec {
     }
 }
 
-fn ample() -> Ways<Bytes> {
-    Ways([Bytes(3_000_000); 2])
+fn ample() -> PerDirection<Bytes> {
+    PerDirection([Bytes(3_000_000); 2])
 }
 
 fn first_seed() -> u64 {
@@ -102,15 +102,15 @@ fn usual_spin() -> Time {
     Time::from_nanos(100_000.0)
 }
 
-impl<T: Serialize + PartialEq> Serialize for Ways<T> {
+impl<T: Serialize + PartialEq> Serialize for PerDirection<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let [forward, backward] = &self.0;
         if forward == backward { forward.serialize(serializer) } else { self.0.serialize(serializer) }
     }
 }
 
-impl<'de, T: Deserialize<'de> + Copy> Deserialize<'de> for Ways<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ways<T>, D::Error> {
+impl<'de, T: Deserialize<'de> + Copy> Deserialize<'de> for PerDirection<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PerDirection<T>, D::Error> {
         deserializer.deserialize_any(OneOrTwo(PhantomData))
     }
 }
@@ -118,33 +118,33 @@ impl<'de, T: Deserialize<'de> + Copy> Deserialize<'de> for Ways<T> {
 struct OneOrTwo<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de> + Copy> de::Visitor<'de> for OneOrTwo<T> {
-    type Value = Ways<T>;
+    type Value = PerDirection<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value, or a list of two: for the frames of node 0 and for those of node 1")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Ways<T>, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PerDirection<T>, E> {
         let text: StrDeserializer<'_, E> = text.into_deserializer();
-        T::deserialize(text).map(|value| Ways([value; 2]))
+        T::deserialize(text).map(|value| PerDirection([value; 2]))
     }
 
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Ways<T>, E> {
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<PerDirection<T>, E> {
         let number: I64Deserializer<E> = number.into_deserializer();
-        T::deserialize(number).map(|value| Ways([value; 2]))
+        T::deserialize(number).map(|value| PerDirection([value; 2]))
     }
 
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Ways<T>, E> {
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<PerDirection<T>, E> {
         let number: F64Deserializer<E> = number.into_deserializer();
-        T::deserialize(number).map(|value| Ways([value; 2]))
+        T::deserialize(number).map(|value| PerDirection([value; 2]))
     }
 
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Ways<T>, A::Error> {
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<PerDirection<T>, A::Error> {
         let mut values = Vec::new();
         while let Some(value) = items.next_element()? {
             values.push(value);
         }
         let count = values.len();
-        <[T; 2]>::try_from(values).map(Ways).map_err(|_| de::Error::invalid_length(count, &self))
+        <[T; 2]>::try_from(values).map(PerDirection).map_err(|_| de::Error::invalid_length(count, &self))
     }
 }

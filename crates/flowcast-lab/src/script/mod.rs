@@ -7,7 +7,7 @@
 mod node;
 mod shaping;
 
-pub use shaping::burst;
+pub(crate) use shaping::burst;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::spec::LabSpec;
 
 /// How long a lab stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stay {
+pub(crate) enum Stay {
     /// Until the standard input of the script ends, which is when its owner ends, in whatever way.
     WithOwner,
     /// Until somebody ends it.
@@ -28,10 +28,10 @@ pub enum Stay {
 }
 
 /// What the script prints when the lab is complete.
-pub const READY: &str = "ready";
+pub(crate) const READY: &str = "ready";
 
-/// The script for a lab whose folder is `folder`. The program `carrier` carries the frames of cables, if there are any.
-pub fn script(spec: &LabSpec, folder: &str, stay: Stay, carrier: Option<&Path>) -> String {
+/// The script for a lab whose folder is `folder`. The program `carrier` runs the link emulators, if there are any.
+pub(crate) fn script(spec: &LabSpec, folder: &str, stay: Stay, carrier: Option<&Path>) -> String {
     let mut text = format!("set -eu\nFOLDER={}\nNS=\"$FOLDER/ns\"\n", quoted(folder));
     text.push_str(SURROUNDINGS);
     text.push_str(&launch::files(spec));
@@ -190,7 +190,7 @@ fn rails(spec: &LabSpec) -> std::ops::Range<usize> {
 }
 
 /// As one word of a shell.
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

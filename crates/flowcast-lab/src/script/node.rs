@@ -10,7 +10,7 @@ use crate::names;
 use crate::spec::{Duplex, LabSpec, Window};
 
 /// The commands for one node.
-pub fn script(spec: &LabSpec, node: Node) -> String {
+pub(super) fn script(spec: &LabSpec, node: Node) -> String {
     let mut text = format!("in_node {} sh -eu <<'NODE'\n", names::host(node));
     text.push_str("no_offload() { ethtool -K \"$1\" tso off gso off gro off > /dev/null 2>&1; }\n");
     text.push_str(&settings(spec));

@@ -10,7 +10,7 @@ use crate::nominal::FRAME_OVERHEAD;
 use crate::spec::{BusOrder, Duplex, LabSpec};
 
 /// `tc` commands of the switch.
-pub fn switch(spec: &LabSpec) -> String {
+pub(super) fn switch(spec: &LabSpec) -> String {
     let mut text = String::new();
     if spec.cable.is_some() {
         return text;
@@ -30,7 +30,7 @@ pub fn switch(spec: &LabSpec) -> String {
 }
 
 /// `tc` commands of a node.
-pub fn node(spec: &LabSpec, node: Node) -> String {
+pub(super) fn node(spec: &LabSpec, node: Node) -> String {
     let mut text = String::new();
     if spec.cable.is_some() {
         return text;
@@ -62,7 +62,7 @@ pub fn node(spec: &LabSpec, node: Node) -> String {
 
 /// The device that both directions of a rail pass through, if they share anything: with half duplex one for each rail,
 /// with a bus one for all.
-pub fn shared_device(spec: &LabSpec, rail: usize) -> Option<String> {
+pub(super) fn shared_device(spec: &LabSpec, rail: usize) -> Option<String> {
     match spec.nic.duplex {
         Duplex::Full => None,
         Duplex::Half => Some(format!("ifb{rail}")),
@@ -114,7 +114,7 @@ fn bus(spec: &LabSpec, node: Node) -> String {
 }
 
 /// Bytes that a shaper lets through at once: two frames, or a quarter of a millisecond if that is more: one frame loses 8 % to late timers.
-pub fn burst(spec: &LabSpec, rate: Rate) -> u64 {
+pub(crate) fn burst(spec: &LabSpec, rate: Rate) -> u64 {
     let frames = 2 * (spec.nic.mtu.0 + 14 + FRAME_OVERHEAD);
     frames.max((rate.as_bytes_per_second() / 4000.0) as u64)
 }

@@ -30,7 +30,7 @@ pub trait Carrier {
     fn carry(&mut self) -> Result<Vec<Carried>, LabError>;
 }
 
-/// When a flow was under way, from the common start on.
+/// Start and end of a flow, counted from the common start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Carried {
     /// The sender hands over the first byte.
@@ -49,7 +49,7 @@ impl Carried {
 /// Which flows share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Connections {
-    /// None: those between the same two nodes are under way at the same time.
+    /// None: those between the same two nodes are in flight at the same time.
     #[default]
     EachFlow,
     /// Those from one node to another: they go one after the other, in the order of their starts.

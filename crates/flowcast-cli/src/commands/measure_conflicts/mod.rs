@@ -25,10 +25,10 @@ use crate::exit::Finding;
 use crate::mpi_session::MpiSession;
 use crate::output::{Format, show};
 use crate::provenance;
-use crate::repeating::{Going, Over, Repeating, tell_carried};
+use crate::repeating::{Going, Over, Repeating, report_carried};
 use crate::tcp_session::TcpSession;
 
-/// Measure what messages that are under way together do to each other
+/// Measure how messages in flight at the same time slow each other down
 ///
 /// Carries the elementary conflicts between the nodes of a lab or the hosts of a launcher, over TCP or by MPI, and random
 /// patterns besides, which no fit uses. `flowcast fit` turns the file into a network and says which sharing model explains
@@ -249,7 +249,7 @@ impl Run {
             let measured = Measured { conflict: conflict.clone(), durations };
             self.journal.append(&measured, &self.racks)?;
             self.known.push(measured);
-            tell_carried((at + 1, missing.len()), &conflict.name, &run, start);
+            report_carried((at + 1, missing.len()), &conflict.name, &run, start);
         }
         Ok(())
     }

@@ -60,7 +60,7 @@ impl<'a> PointRun<'a> {
         Ok(one_way)
     }
 
-    /// Two exchanges tell how many are to be made; a guard makes its first measurements.
+    /// The time of two exchanges sets how many are made; a guard makes its first measurements.
     fn warm_up(&mut self, link: &mut Link, index: usize) -> Result<u32> {
         let subject = &self.subjects[index];
         let course = subject.chosen.course(subject.rails, self.split);

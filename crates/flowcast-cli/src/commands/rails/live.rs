@@ -18,12 +18,12 @@ use flowcast_rails::session::SessionRule;
 use crate::exit::EnvironmentLacks;
 use crate::network_args;
 
-/// A rail with its name and its way.
+/// A rail with its name and its path.
 #[derive(Debug, Clone)]
 pub struct LiveRail {
     /// For people.
     pub name: String,
-    /// Parameters and way.
+    /// Parameters and path.
     pub path: RailPath,
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_live_rail_has_a_way_and_parameters() {
+    fn a_live_rail_has_a_path_and_parameters() {
         let rail = live_rail("b=127.0.0.2:7400,from=127.0.0.1,device=eth1,loggp=1.4/0.00103/1.4/2.82us").unwrap();
         assert_eq!((rail.name.as_str(), rail.path.path.device.as_deref()), ("b", Some("eth1")));
         assert_eq!(rail.path.cost.gap, Time::from_micros(1.4));

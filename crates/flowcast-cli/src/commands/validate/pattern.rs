@@ -21,7 +21,7 @@ use crate::exit::Finding;
 use crate::network_args;
 use crate::output::show;
 use crate::provenance;
-use crate::repeating::{Going, Over, Repeating, tell_carried};
+use crate::repeating::{Going, Over, Repeating, report_carried};
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
@@ -73,8 +73,8 @@ pub struct ValidatePattern {
     /// Network for `packet`, with wire rates [default: that of the lab's rates]
     #[arg(long, value_name = "NET")]
     packet_network: Option<String>,
-    /// Model packet: so many runs of each pattern with random starts and host times, each repeated as often as was
-    /// measured; their medians are compared, and it is told how many single repetitions lie where nine of ten of theirs do
+    /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
+    /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
@@ -169,7 +169,7 @@ impl ValidatePattern {
             let one = Finished::new(named, &run, options.warm_ups);
             journal.append(&one)?;
             finished.push(one);
-            tell_carried((finished.len(), missing.len()), &named.name, &run, start);
+            report_carried((finished.len(), missing.len()), &named.name, &run, start);
         }
         Ok(finished)
     }

@@ -180,7 +180,7 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
     )
 }
 
-/// A pattern, or one in steps. Messages inside a node are left out: no cable carries them.
+/// A pattern, or one in steps. Messages inside a node are left out: no link carries them.
 fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
     let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
     let has_steps = String::from_utf8_lossy(&bytes).lines().any(|line| line.trim() == "step");

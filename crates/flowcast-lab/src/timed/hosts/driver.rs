@@ -1,4 +1,4 @@
-//! The driver: gathers the ranks, tells them what to connect and when to start, and collects the times.
+//! The driver: gathers the ranks, orders them what to connect and when to start, and collects the times.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -108,7 +108,7 @@ impl Hosts {
                 Leg { flow: number, to, size: flow.size.0, start }
             };
             let own = all().zip(0..).filter(|(flow, _)| flow.src == node || flow.dst == node);
-            link.tell(&Order::Open(own.map(leg).collect())).map_err(refused)?;
+            link.notify(&Order::Open(own.map(leg).collect())).map_err(refused)?;
         }
         for link in &mut self.links {
             match link.answer().map_err(refused)? {
@@ -149,7 +149,7 @@ impl Hosts {
         let start = origin.elapsed() + LEAD + LEAD_PER_RANK * ahead.len() as u32;
         for (at, ahead) in &ahead {
             let zero = Duration::from_secs_f64((start.as_secs_f64() + ahead).max(0.0));
-            self.links[*at].tell(&Order::Carry(zero, numbers.to_vec()))?;
+            self.links[*at].notify(&Order::Carry(zero, numbers.to_vec()))?;
         }
         let mut carried = vec![Carried { start: Time::ZERO, end: Time::ZERO }; flows.len()];
         for (at, _) in &ahead {
@@ -189,7 +189,7 @@ impl Link {
         }
     }
 
-    fn tell(&mut self, order: &Order) -> io::Result<()> {
+    fn notify(&mut self, order: &Order) -> io::Result<()> {
         self.orders.write_all(format!("{order}\n").as_bytes())
     }
 
@@ -219,7 +219,7 @@ impl Link {
         let (mut shortest, mut ahead) = (f64::INFINITY, 0.0);
         for _ in 0..EXCHANGES {
             let asked = origin.elapsed().as_secs_f64();
-            self.tell(&Order::Clock)?;
+            self.notify(&Order::Clock)?;
             let Reply::Clock(clock) = self.answer_or_failure()? else {
                 return Err(io::Error::other("found another answer, expected the time"));
             };

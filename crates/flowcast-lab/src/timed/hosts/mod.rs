@@ -1,6 +1,6 @@
 //! Patterns over TCP between real hosts: a process on each, and one that drives them all.
 //!
-//! Each rank connects to the driver and tells where it listens. The driver answers with orders, a line each:
+//! Each rank connects to the driver and sends the address at which it listens. The driver answers with orders, a line each:
 //!
 //! ```text
 //! > hello 1 4 node7 node7:40123             rank, how many, host, where its messages are to be sent

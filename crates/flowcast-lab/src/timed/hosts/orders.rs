@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// What a rank is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Order {
-    /// Tell the time.
+pub(super) enum Order {
+    /// Send the time of the clock.
     Clock,
     /// Connect these.
     Open(Vec<Leg>),
@@ -17,7 +17,7 @@ pub enum Order {
 
 /// A flow's end at a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leg {
+pub(super) struct Leg {
     /// The flow's number.
     pub flow: u32,
     /// Where to send it; nothing if it comes in.
@@ -30,7 +30,7 @@ pub struct Leg {
 
 /// What a rank answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub(super) enum Reply {
     /// Which of how many it is, where it runs and where it listens.
     Hello {
         /// Counted from 0.
@@ -78,7 +78,7 @@ impl fmt::Display for Order {
 
 impl Order {
     /// Reads a line; `None` if it is no order.
-    pub fn parse(line: &str) -> Option<Order> {
+    pub(super) fn parse(line: &str) -> Option<Order> {
         let mut words = line.split_whitespace();
         match words.next()? {
             "clock" => Some(Order::Clock),
@@ -131,7 +131,7 @@ impl fmt::Display for Reply {
 
 impl Reply {
     /// Reads a line; `None` if it is no reply.
-    pub fn parse(line: &str) -> Option<Reply> {
+    pub(super) fn parse(line: &str) -> Option<Reply> {
         let (word, rest) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
         let mut words = rest.split_whitespace();
         match word {

@@ -30,7 +30,7 @@ pub struct Introduction {
 /// Follows the driver's orders until the connection ends.
 ///
 /// # Errors
-/// The connection breaks, or no socket can be had. What goes wrong with a flow is told to the driver.
+/// The connection breaks, or no socket can be had. A flow that fails is reported to the driver.
 pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
     control.set_nodelay(true)?;
     let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
@@ -108,8 +108,8 @@ impl Rank<'_> {
             Some((host, port)) if host == self.host => format!("127.0.0.1:{port}"),
             _ => to.to_owned(),
         };
-        let told = |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
-        let mut stream = TcpStream::connect(&to).map_err(told)?;
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
+        let mut stream = TcpStream::connect(&to).map_err(failed)?;
         stream.write_all(&leg.flow.to_le_bytes())?;
         Ok(stream)
     }

@@ -38,7 +38,7 @@ pub struct ValidateChart {
 struct Report {
     schema: String,
     predictions: Vec<Prediction>,
-    rows: Vec<RowForm>,
+    rows: Vec<Row>,
 }
 
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ struct Prediction {
 }
 
 #[derive(Deserialize)]
-struct RowForm {
+struct Row {
     quantity: String,
     measured_s: f64,
     interval_s: Option<[f64; 2]>,
@@ -118,7 +118,7 @@ fn errors_of(named: &Named, predictions: &[String]) -> Result<Vec<f64>> {
     predictions.iter().map(of).collect()
 }
 
-fn total(named: &Named) -> Option<&RowForm> {
+fn total(named: &Named) -> Option<&Row> {
     named.report.rows.iter().find(|row| row.quantity == "total")
 }
 

@@ -23,7 +23,7 @@ const ROWS: usize = 24;
 /// What a run took, as files have it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TimesForm {
+pub struct RecordedTimes {
     total_s: f64,
     communication_s: Vec<f64>,
     computation_s: Vec<f64>,
@@ -31,13 +31,13 @@ pub struct TimesForm {
     regions_s: BTreeMap<String, f64>,
 }
 
-impl From<&RunTimes> for TimesForm {
-    fn from(times: &RunTimes) -> TimesForm {
+impl From<&RunTimes> for RecordedTimes {
+    fn from(times: &RunTimes) -> RecordedTimes {
         let list = |times: &[Time]| times.iter().map(|time| time.as_seconds()).collect();
         let named = |times: &BTreeMap<String, Time>| {
             times.iter().map(|(name, time)| (name.clone(), time.as_seconds())).collect()
         };
-        TimesForm {
+        RecordedTimes {
             total_s: times.total.as_seconds(),
             communication_s: list(&times.communication),
             computation_s: list(&times.computation),
@@ -47,8 +47,8 @@ impl From<&RunTimes> for TimesForm {
     }
 }
 
-impl From<TimesForm> for RunTimes {
-    fn from(form: TimesForm) -> RunTimes {
+impl From<RecordedTimes> for RunTimes {
+    fn from(form: RecordedTimes) -> RunTimes {
         let list = |seconds: Vec<f64>| seconds.into_iter().map(Time::from_seconds).collect();
         let named = |seconds: BTreeMap<String, f64>| {
             seconds.into_iter().map(|(name, seconds)| (name, Time::from_seconds(seconds))).collect()
@@ -72,7 +72,7 @@ pub struct Document {
     ranks: usize,
     predictions: Vec<PredictionEntry>,
     rows: Vec<RowEntry>,
-    runs: Vec<TimesForm>,
+    runs: Vec<RecordedTimes>,
     thread_cpu_s: Vec<Seconds>,
     provenance: BTreeMap<String, String>,
 }
@@ -123,7 +123,7 @@ impl Document {
             ranks: validation.worked.len(),
             predictions: predictions.collect(),
             rows: table.iter().map(|row| RowEntry::new(predictors, row)).collect(),
-            runs: validation.runs.iter().map(TimesForm::from).collect(),
+            runs: validation.runs.iter().map(RecordedTimes::from).collect(),
             thread_cpu_s: validation.worked.iter().copied().map(Seconds).collect(),
             provenance: validation.provenance.clone(),
             table,

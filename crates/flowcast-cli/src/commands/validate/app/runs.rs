@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::super::journal::{self, Journal, path_beside};
-use super::document::TimesForm;
+use super::document::RecordedTimes;
 use crate::commands::lab::{explained, self_tested};
 use crate::commands::record::prepare;
 use crate::exit::Finding;
@@ -64,7 +64,7 @@ enum Line {
     /// A recording that was kept: its folder, beside the journal.
     Recorded(String),
     /// What a run took.
-    Timed(TimesForm),
+    Timed(RecordedTimes),
 }
 
 /// All finished runs.
@@ -166,7 +166,7 @@ impl Plan<'_> {
         let folder = self.folder_beside()?;
         let times = self.run(place, recorder, &fs::canonicalize(folder.path())?)?;
         eprintln!("flowcast: timed run {number} of {}: {}", self.runs, Rounded(times.total));
-        Ok(Line::Timed(TimesForm::from(&times)))
+        Ok(Line::Timed(RecordedTimes::from(&times)))
     }
 
     /// A folder where ranks of a lab find it as well.
@@ -250,7 +250,7 @@ mod tests {
         times.total = Time::from_micros(1500.0);
         times.add_region("solve", Time::from_micros(3.0));
         journal.append(&Line::Recorded("cg.rec".into())).unwrap();
-        journal.append(&Line::Timed(TimesForm::from(&times))).unwrap();
+        journal.append(&Line::Timed(RecordedTimes::from(&times))).unwrap();
         let measured = Measured::read(&path).unwrap();
         assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
         assert_eq!(measured.runs, [times]);
