@@ -1,17 +1,16 @@
 //! The cable in user space carries what its file says. Where namespaces are forbidden each test says so by name and
 //! checks nothing. Tolerances are wide: the machine may have other work.
 
+mod outcome;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use flowcast_lab::check_machine;
 use serde_json::Value;
 
-fn labs_can_be_had(test: &str) -> bool {
-    check_machine().map_err(|reason| eprintln!("skipped: {test}: {reason}")).is_ok()
-}
+use outcome::{labs_can_be_had, said};
 
 fn flowcast(runtime: &Path, words: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
@@ -20,7 +19,7 @@ fn flowcast(runtime: &Path, words: &str) -> Command {
 }
 
 fn checked(output: Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", said(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -34,7 +33,7 @@ fn frames_arrive_at_the_rate_and_after_the_delay_and_are_lost_as_asked() {
                  --set cable.jitter=1ms --frames 300 --json";
     // A busy machine is a finding, exit code 1; what it found is checked here with more patience.
     let output = flowcast(runtime.path(), words).output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     for (direction, rate) in said["directions"].as_array().unwrap().iter().zip([20.0, 5.0]) {
         let number = |name: &str| direction[name].as_f64().unwrap();
@@ -92,5 +91,5 @@ fn a_cable_check_needs_a_cable() {
     let runtime = tempfile::tempdir().unwrap();
     let output = flowcast(runtime.path(), "lab cable-check fair").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("fair: found no section [cable]"));
+    assert!(said(&output).contains("fair: found no section [cable]"));
 }

@@ -1,11 +1,14 @@
 //! `flowcast measure conflicts` and `flowcast fit` on its file, in a lab over TCP and by MPI. Where namespaces are
 //! forbidden or there is no `mpirun`, a test says so by name and checks nothing.
 
+mod outcome;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
-use flowcast_lab::check_machine;
 use serde_json::Value;
+
+use outcome::{json, labs_can_be_had, said};
 
 const LAB: &str = "--lab asymmetric --lab-set nic.bandwidth=20Mbit/s --lab-set tcp.window=32KiB --no-self-test";
 const SHORT: &str = "--size 400kB --warm-ups 1 --repetitions 2 2";
@@ -13,19 +16,6 @@ const SHORT: &str = "--size 400kB --warm-ups 1 --repetitions 2 2";
 fn flowcast(folder: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
     command.args(arguments.split_whitespace()).current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", said(output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn labs_can_be_had(test: &str) -> bool {
-    check_machine().map_err(|reason| eprintln!("skipped: {test}: {reason}")).is_ok()
 }
 
 fn there_is_mpi(test: &str) -> bool {

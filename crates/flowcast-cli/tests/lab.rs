@@ -1,13 +1,11 @@
 //! `flowcast lab` keeps, uses and ends a lab. Where namespaces are forbidden each test says so by name and checks nothing.
 
+mod outcome;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
-use flowcast_lab::check_machine;
-
-fn labs_can_be_had(test: &str) -> bool {
-    check_machine().map_err(|reason| eprintln!("skipped: {test}: {reason}")).is_ok()
-}
+use outcome::labs_can_be_had;
 
 fn flowcast(runtime: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));

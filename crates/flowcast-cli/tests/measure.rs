@@ -1,11 +1,15 @@
 //! The command measures over loopback, between processes, and after an interruption.
 
+mod outcome;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+
+use outcome::{json, said};
 
 fn flowcast(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
@@ -18,11 +22,6 @@ fn flowcast(folder: &Path, arguments: &str) -> Command {
 
 fn run(folder: &Path, arguments: &str) -> Output {
     flowcast(folder, arguments).output().unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 const SHORT: &str = "--max-time 300ms --max-size 32KiB --step 8KiB";
@@ -98,7 +97,7 @@ fn ranks_that_cannot_meet_say_what_to_do() {
     let mut command = flowcast(folder.path(), "measure p2p");
     let output = command.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "2").output().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--rendezvous FILE"));
+    assert!(said(&output).contains("--rendezvous FILE"));
 }
 
 #[test]
@@ -131,7 +130,7 @@ fn nobody_listening_is_told_and_leaves_nothing_behind() {
     // Nothing listens at the reserved port 1.
     let output = run(folder.path(), "measure p2p --connect 127.0.0.1:1 -o samples.csv");
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot connect to 127.0.0.1:1"));
+    assert!(said(&output).contains("cannot connect to 127.0.0.1:1"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -140,6 +139,6 @@ fn a_wrong_plan_is_told_by_its_field() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), "measure p2p --sizes 1B -o samples.csv");
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("sizes: found 1 sizes, expected 2 to 10000"));
+    assert!(said(&output).contains("sizes: found 1 sizes, expected 2 to 10000"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

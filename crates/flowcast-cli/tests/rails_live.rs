@@ -1,10 +1,14 @@
 //! `flowcast rails serve` and `bench` over loopback, each rail with an address of its own.
 
+mod outcome;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+
+use outcome::json;
 
 struct Server {
     child: Child,
@@ -32,9 +36,8 @@ impl Server {
             command.args(["--rail", &format!("{name}={address},loggp=2/0.001/5/20us")]);
         }
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(self.child.wait().unwrap().success());
-        serde_json::from_slice(&output.stdout).unwrap()
+        json(&output)
     }
 }
 

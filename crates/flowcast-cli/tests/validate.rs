@@ -1,11 +1,15 @@
 //! `flowcast validate pattern`: from a journal of measured patterns, and in a lab. Where namespaces are forbidden the
 //! latter says so by name and checks nothing.
 
+mod outcome;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use flowcast_lab::check_machine;
 use serde_json::Value;
+
+use outcome::said;
 
 const JOURNAL: &str = include_str!("../../../tests/data/validation/chain-of-three.journal");
 const LAB: [&str; 6] = ["--lab", "asymmetric", "--lab-set", "cluster.nodes=4", "--lab-set", "tcp.window=32KiB"];
@@ -14,10 +18,6 @@ fn validate(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
     command.args(["validate", "pattern", "-o", "report.html"]).args(arguments);
     command.current_dir(folder).env("XDG_RUNTIME_DIR", folder).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn mean_error(document: &Value, model: &str) -> f64 {

@@ -2,11 +2,15 @@
 //!
 //! These need Open MPI with its compiler, so `cargo test` lists them as ignored; `cargo xtask test record` runs them.
 
+mod outcome;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flowcast_lab::check_machine;
 use serde_json::Value;
+
+use outcome::{json, said};
 
 struct Bench {
     folder: tempfile::TempDir,
@@ -45,15 +49,6 @@ impl Bench {
     }
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn document(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", said(output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 fn rows<'a>(document: &'a Value, quantity: &str) -> Vec<&'a Value> {
     document["rows"].as_array().unwrap().iter().filter(|row| row["quantity"] == quantity).collect()
 }
@@ -76,7 +71,7 @@ mod open_mpi {
         let bench = Bench::new();
         let how = ["--network", "gige-tcp", "--model", "limits,fair", "--collectives", "openmpi"];
         let first = [&how[..], &["--runs", "2"]].concat();
-        let document_of_two = document(&bench.validate(&first, &["./regions", "1024"]));
+        let document_of_two = json(&bench.validate(&first, &["./regions", "1024"]));
         assert_eq!(document_of_two["runs"].as_array().unwrap().len(), 2);
         // Fourteen operations at four sizes and the barrier; five patterns at four sizes.
         assert_eq!(rows(&document_of_two, "region").len(), 77);
@@ -93,18 +88,18 @@ mod open_mpi {
         assert_eq!(blocked.status.code(), Some(2));
         assert!(said(&blocked).contains("--resume goes on with them"), "{}", said(&blocked));
         let more = [&how[..], &["--resume", "--runs", "3"]].concat();
-        let document_of_three = document(&bench.validate(&more, &["./regions", "1024"]));
+        let document_of_three = json(&bench.validate(&more, &["./regions", "1024"]));
         assert_eq!(document_of_three["runs"].as_array().unwrap().len(), 3);
         assert_eq!(document_of_three["runs"][1], document_of_two["runs"][1]);
 
         let fitted = bench.flowcast(&["fit", "--regions", "small.rec", "-o", "fitted.toml", "--json"]);
-        let fit = document(&fitted);
+        let fit = json(&fitted);
         assert_eq!(fit["regions"].as_array().unwrap().len(), 77);
         assert!(fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(), "{fit}");
         let wire = bench.flowcast(&["lab", "network", "asymmetric", "--rates", "wire"]);
         std::fs::write(bench.path("wire.toml"), &wire.stdout).unwrap();
         let packets = ["--wire", "wire.toml", "--packet-output", "packet.toml", "--json"];
-        let with_packets = document(&bench.flowcast(&[&["fit", "--regions", "small.rec"][..], &packets].concat()));
+        let with_packets = json(&bench.flowcast(&[&["fit", "--regions", "small.rec"][..], &packets].concat()));
         let latency = with_packets["packets"]["latency_s"].as_f64().unwrap();
         assert!((0.0..=2e-3).contains(&latency), "{latency}");
         assert_eq!(with_packets["packets"]["errors"].as_object().unwrap().len(), 77);
@@ -112,7 +107,7 @@ mod open_mpi {
         let written = std::fs::read_to_string(bench.path("packet.toml")).unwrap();
         assert!(written.contains("model = \"packet\"") && written.contains("rule = \"dimemas\""), "{written}");
         let again = ["--no-run", "--network", "fitted.toml", "--model", "limits", "--collectives", "formula"];
-        let predicted = document(&bench.validate(&again, &[]));
+        let predicted = json(&bench.validate(&again, &[]));
         // The run that it was fitted to, and the others.
         assert!(median_error(&fit) < 0.5, "{fit}");
         let regions = &predicted["predictions"][0]["regions"];
@@ -145,7 +140,7 @@ mod open_mpi {
         let bench = Bench::new();
         let lab = ["--lab", "asymmetric", "--lab-set", "cluster.nodes=4", "--no-self-test"];
         let how = ["--runs", "1", "--model", "fair,limits", "--collectives", "openmpi"];
-        let document = document(&bench.validate(&[&lab[..], &how].concat(), &["./regions", "65536"]));
+        let document = json(&bench.validate(&[&lab[..], &how].concat(), &["./regions", "65536"]));
         // On a busy machine no more can be expected than that the large messages decide.
         let error = document["predictions"][0]["total_error"].as_f64().unwrap();
         assert!(error.abs() < 0.6, "{error}");
