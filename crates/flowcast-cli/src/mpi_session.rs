@@ -50,12 +50,7 @@ impl MpiSession {
 
     /// By a launcher's command line. The first host that a rank is on is node 0, and so on; or each rank is a node.
     pub fn with_launcher(words: &[String], nodes: NodeOf) -> Result<(MpiSession, Vec<String>)> {
-        let Some((program, arguments)) = words.split_first() else {
-            bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
-        };
-        let mut command = Command::new(program);
-        command.args(arguments);
-        let mut session = MpiSession::start(command)?;
+        let mut session = MpiSession::start(launched(words)?)?;
         let mut hosts: Vec<String> = Vec::new();
         for (host, rank) in session.hosts()?.into_iter().zip(0..) {
             if nodes == NodeOf::Rank || !hosts.contains(&host) {
@@ -68,9 +63,7 @@ impl MpiSession {
 
     fn start(mut command: Command) -> Result<MpiSession> {
         command.arg(env::current_exe()?).arg(RANK).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut child =
-            command.spawn().map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")))?;
+        let mut child = start(&mut command)?;
         let (sender, replies) = channel();
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
@@ -157,6 +150,22 @@ impl Drop for MpiSession {
         self.orders = None;
         end(&mut self.child);
     }
+}
+
+/// The command line of a launcher, to which this program's name and arguments are added.
+pub fn launched(words: &[String]) -> Result<Command> {
+    let Some((program, arguments)) = words.split_first() else {
+        bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// Starts a launcher.
+pub fn start(command: &mut Command) -> Result<Child> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.spawn().map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")).into())
 }
 
 /// Waits for a launcher whose ranks were ordered to end; kills it if it does not end.

@@ -4,16 +4,16 @@ use std::env;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use flowcast::model::cluster::flow::Flow;
 use flowcast_lab::{Hosts, NodeOf, PatternOptions, PatternRun, repeat};
 
 use crate::commands::lab::explained;
 use crate::exit::EnvironmentLacks;
-use crate::mpi_session::end;
+use crate::mpi_session::{end, launched, start};
 use crate::provenance;
 
 /// The subcommand that is a rank.
@@ -33,18 +33,14 @@ impl TcpSession {
     /// By a launcher's command line. Ranks connect to this host by its name; messages go to the hosts' names, or to their
     /// addresses in the network of `via`.
     pub fn with_launcher(words: &[String], nodes: NodeOf, via: Option<IpAddr>) -> Result<TcpSession> {
-        let Some((program, arguments)) = words.split_first() else {
-            bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
-        };
+        let mut command = launched(words)?;
         let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let driver = format!("{}:{}", provenance::host(), door.local_addr()?.port());
-        let mut command = Command::new(program);
-        command.args(arguments).arg(env::current_exe()?).args([RANK, &driver]);
+        command.arg(env::current_exe()?).args([RANK, &driver]);
         command.args(via.into_iter().flat_map(|via| ["--via".to_owned(), via.to_string()]));
         // The standard output is for results.
         let output = io::stderr().as_fd().try_clone_to_owned()?;
-        let child = command.stdin(Stdio::null()).stdout(Stdio::from(output)).spawn();
-        let child = child.map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")))?;
+        let child = start(command.stdin(Stdio::null()).stdout(Stdio::from(output)))?;
         let mut session = TcpSession { child, hosts: None };
         let mut has_ended = || {
             let status = session.child.try_wait().ok()??;

@@ -11,6 +11,8 @@ use flowcast_model::stats::interval::{mean_interval, median_interval};
 use flowcast_model::stats::sample::{median, quantile};
 use flowcast_trace::run_times::RunTimes;
 use flowcast_units::Time;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 const LEVEL: f64 = 0.95;
 /// The part of several predictions that a range holds.
@@ -68,29 +70,41 @@ pub struct Row {
 }
 
 /// How one predictor fared.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fared {
     /// Error of the total.
+    #[serde(rename = "total_error")]
     pub total: f64,
     /// Error of the time that all ranks together communicate.
+    #[serde(rename = "communication_error")]
     pub communication: f64,
     /// Over the regions, if there are any.
     pub regions: Option<RegionErrors>,
 }
 
 /// Errors of the regions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RegionErrors {
     /// How many.
     pub count: usize,
     /// Mean of the absolute errors.
+    #[serde(rename = "mean_absolute_error")]
     pub mean_absolute: f64,
     /// Median of the absolute errors.
+    #[serde(rename = "median_absolute_error")]
     pub median_absolute: f64,
     /// Share of them within 10 %.
     pub within_ten_percent: f64,
     /// The one predicted worst.
+    #[serde(serialize_with = "named_error")]
     pub worst: (String, f64),
+}
+
+fn named_error<S: Serializer>((region, error): &(String, f64), serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("region", region)?;
+    map.serialize_entry("error", error)?;
+    map.end()
 }
 
 impl Quantity {

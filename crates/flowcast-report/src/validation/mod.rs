@@ -15,6 +15,8 @@ use flowcast_model::stats::StatsError;
 use flowcast_model::stats::error_measures::{ErrorOfOne, error_summary, signed_errors};
 use flowcast_model::stats::sample::median;
 use flowcast_units::Time;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 pub use app_page::app_html;
 pub use page::html;
@@ -51,25 +53,32 @@ pub struct Validation {
 }
 
 /// How one model fared.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelErrors {
     /// Mean of the absolute errors of all flows.
+    #[serde(rename = "mean_absolute_error")]
     pub mean_absolute: f64,
     /// Smallest and largest mean absolute error of a pattern.
+    #[serde(rename = "pattern_mean_absolute_error", serialize_with = "extremes")]
     pub mean_range: (f64, f64),
     /// Smallest and largest absolute error of the sum of a pattern's durations.
+    #[serde(rename = "pattern_global_error", serialize_with = "extremes")]
     pub global_range: (f64, f64),
     /// The flow predicted best.
     pub best: FlowError,
     /// The flow predicted worst.
     pub worst: FlowError,
     /// Lowest and highest signed error.
+    #[serde(flatten, serialize_with = "signed_extremes")]
     pub signed_range: (f64, f64),
     /// Mean absolute error by configuration, in the order of first mention.
+    #[serde(rename = "configurations")]
     pub by_configuration: Vec<ConfigurationErrors>,
     /// Signed errors of all flows.
+    #[serde(skip)]
     pub signed: Vec<f64>,
     /// How many single repetitions its intervals hold, if it tells any.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
 }
 
@@ -89,8 +98,26 @@ impl Coverage {
     }
 }
 
+impl Serialize for Coverage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("share", &self.share())?;
+        map.serialize_entry("inside", &self.inside)?;
+        map.serialize_entry("repetitions", &self.repetitions)?;
+        map.end()
+    }
+}
+
+fn extremes<S: Serializer>((min, max): &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
+    BTreeMap::from([("min", min), ("max", max)]).serialize(serializer)
+}
+
+fn signed_extremes<S: Serializer>((lowest, highest): &(f64, f64), serializer: S) -> Result<S::Ok, S::Error> {
+    BTreeMap::from([("lowest_error", lowest), ("highest_error", highest)]).serialize(serializer)
+}
+
 /// How one model fared on the patterns of a configuration.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfigurationErrors {
     /// Its name.
     pub configuration: String,
@@ -99,19 +126,23 @@ pub struct ConfigurationErrors {
     /// Flows of all of them.
     pub flows: usize,
     /// Mean of their absolute errors.
+    #[serde(rename = "mean_absolute_error")]
     pub mean_absolute: f64,
     /// Lowest and highest signed error.
+    #[serde(flatten, serialize_with = "signed_extremes")]
     pub signed_range: (f64, f64),
 }
 
 /// The error of one flow.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlowError {
     /// Name of the pattern.
+    #[serde(rename = "pattern")]
     pub case: String,
     /// Number of the flow.
     pub flow: u32,
     /// The absolute error.
+    #[serde(rename = "absolute_error")]
     pub error: f64,
 }
 

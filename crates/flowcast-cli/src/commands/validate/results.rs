@@ -13,7 +13,7 @@ use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::model::stats::sample::median;
 use flowcast::packet::seeds::{LEVEL, Runs};
-use flowcast::report::validation::{Case, ConfigurationErrors, Coverage, FlowError, ModelErrors, Validation};
+use flowcast::report::validation::{Case, ModelErrors, Validation};
 use flowcast::units::Time;
 use serde::Serialize;
 
@@ -89,61 +89,22 @@ impl Predicted {
 
 /// What is made of a validation: the errors of each model, and every figure behind them.
 #[derive(Serialize)]
-pub struct Document {
-    title: String,
-    models: Vec<ModelEntry>,
+pub struct Document<'a> {
+    title: &'a str,
+    models: Vec<ModelEntry<'a>>,
     patterns: Vec<PatternEntry>,
-    provenance: BTreeMap<String, String>,
+    provenance: &'a BTreeMap<String, String>,
 }
 
 /// A model's errors, as shares of what was measured.
 #[derive(Serialize)]
-struct ModelEntry {
-    model: String,
-    mean_absolute_error: f64,
-    pattern_mean_absolute_error: Range,
-    pattern_global_error: Range,
-    best: FlowEntry,
-    worst: FlowEntry,
-    lowest_error: f64,
-    highest_error: f64,
+struct ModelEntry<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    errors: &'a ModelErrors,
     worst_configuration_mean_absolute_error: f64,
-    configurations: Vec<ConfigurationEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     interval_level: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    coverage: Option<CoverageEntry>,
-}
-
-#[derive(Serialize)]
-struct Range {
-    min: f64,
-    max: f64,
-}
-
-#[derive(Serialize)]
-struct FlowEntry {
-    pattern: String,
-    flow: u32,
-    absolute_error: f64,
-}
-
-#[derive(Serialize)]
-struct ConfigurationEntry {
-    configuration: String,
-    patterns: usize,
-    flows: usize,
-    mean_absolute_error: f64,
-    lowest_error: f64,
-    highest_error: f64,
-}
-
-/// How many repetitions lie inside the predicted intervals.
-#[derive(Serialize)]
-struct CoverageEntry {
-    share: f64,
-    inside: usize,
-    repetitions: usize,
 }
 
 /// A pattern: its flows, measured and predicted.
@@ -180,17 +141,23 @@ struct StepsEntry {
     predicted_s: BTreeMap<String, f64>,
 }
 
-impl Document {
+impl<'a> Document<'a> {
     /// Of a validation.
-    pub fn new(validation: &Validation, errors: &[ModelErrors], finished: &[Finished]) -> Result<Document> {
+    pub fn new(validation: &'a Validation, errors: &'a [ModelErrors], finished: &[Finished]) -> Result<Document<'a>> {
+        let model = |(model, errors): (&'a String, &'a ModelErrors)| ModelEntry {
+            model,
+            errors,
+            worst_configuration_mean_absolute_error: errors.worst_configuration(),
+            interval_level: errors.coverage.map(|_| LEVEL),
+        };
         let patterns = validation.cases.iter().zip(finished);
         Ok(Document {
-            title: validation.title.clone(),
-            models: validation.models.iter().zip(errors).map(ModelEntry::of).collect(),
+            title: &validation.title,
+            models: validation.models.iter().zip(errors).map(model).collect(),
             patterns: patterns
                 .map(|(case, own)| PatternEntry::new(&validation.models, case, own))
                 .collect::<Result<_>>()?,
-            provenance: validation.provenance.clone(),
+            provenance: &validation.provenance,
         })
     }
 
@@ -199,41 +166,6 @@ impl Document {
         let document = document(self)?;
         write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
         write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))
-    }
-}
-
-impl ModelEntry {
-    fn of((name, errors): (&String, &ModelErrors)) -> ModelEntry {
-        let range = |(min, max): (f64, f64)| Range { min, max };
-        let flow =
-            |flow: &FlowError| FlowEntry { pattern: flow.case.clone(), flow: flow.flow, absolute_error: flow.error };
-        let configuration = |of: &ConfigurationErrors| ConfigurationEntry {
-            configuration: of.configuration.clone(),
-            patterns: of.patterns,
-            flows: of.flows,
-            mean_absolute_error: of.mean_absolute,
-            lowest_error: of.signed_range.0,
-            highest_error: of.signed_range.1,
-        };
-        let coverage = |coverage: Coverage| CoverageEntry {
-            share: coverage.share(),
-            inside: coverage.inside,
-            repetitions: coverage.repetitions,
-        };
-        ModelEntry {
-            model: name.clone(),
-            mean_absolute_error: errors.mean_absolute,
-            pattern_mean_absolute_error: range(errors.mean_range),
-            pattern_global_error: range(errors.global_range),
-            best: flow(&errors.best),
-            worst: flow(&errors.worst),
-            lowest_error: errors.signed_range.0,
-            highest_error: errors.signed_range.1,
-            worst_configuration_mean_absolute_error: errors.worst_configuration(),
-            configurations: errors.by_configuration.iter().map(configuration).collect(),
-            interval_level: errors.coverage.map(|_| LEVEL),
-            coverage: errors.coverage.map(coverage),
-        }
     }
 }
 
@@ -292,19 +224,19 @@ impl StepsEntry {
     }
 }
 
-impl Shown for Document {
+impl Shown for Document<'_> {
     const SCHEMA: &'static str = "flowcast/validation/1";
 
     fn print(&self) {
         let columns =
             ["model", ">mean", ">pattern min", ">max", ">global min", ">max", ">worst flow", "which", ">signed"];
-        let has_intervals = self.models.iter().any(|entry| entry.coverage.is_some());
+        let has_intervals = self.models.iter().any(|entry| entry.errors.coverage.is_some());
         let more = [">worst configuration", ">runs inside 90 %"];
         let mut table = table(&[&columns[..], &more[..1 + usize::from(has_intervals)]].concat());
         for entry in &self.models {
             let mut row = entry.cells();
             if has_intervals {
-                row.push(entry.coverage.as_ref().map_or_else(|| "-".into(), |coverage| percent(coverage.share)));
+                row.push(entry.errors.coverage.map_or_else(|| "-".into(), |coverage| percent(coverage.share())));
             }
             table.add_row(row);
         }
@@ -315,24 +247,25 @@ impl Shown for Document {
     }
 }
 
-impl ModelEntry {
+impl ModelEntry<'_> {
     fn cells(&self) -> Vec<String> {
+        let ModelErrors { mean_absolute, mean_range, global_range, worst, signed_range, .. } = self.errors;
         vec![
-            self.model.clone(),
-            percent(self.mean_absolute_error),
-            percent(self.pattern_mean_absolute_error.min),
-            percent(self.pattern_mean_absolute_error.max),
-            percent(self.pattern_global_error.min),
-            percent(self.pattern_global_error.max),
-            percent(self.worst.absolute_error),
-            format!("{}, flow {}", self.worst.pattern, self.worst.flow),
-            format!("{:+.1}..{:+.1} %", self.lowest_error * 100.0, self.highest_error * 100.0),
+            self.model.to_owned(),
+            percent(*mean_absolute),
+            percent(mean_range.0),
+            percent(mean_range.1),
+            percent(global_range.0),
+            percent(global_range.1),
+            percent(worst.error),
+            format!("{}, flow {}", worst.case, worst.flow),
+            format!("{:+.1}..{:+.1} %", signed_range.0 * 100.0, signed_range.1 * 100.0),
             percent(self.worst_configuration_mean_absolute_error),
         ]
     }
 }
 
-impl Document {
+impl Document<'_> {
     /// The patterns that have several steps, the quickest first.
     fn print_steps(&self) {
         let with_steps = self.patterns.iter().filter_map(|entry| Some((&entry.pattern, entry.steps.as_ref()?)));
@@ -346,7 +279,7 @@ impl Document {
         let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
         for (name, StepsEntry { measured_s, predicted_s, .. }) in with_steps {
             let cell = |entry: &ModelEntry| {
-                let predicted = predicted_s[&entry.model];
+                let predicted = predicted_s[entry.model];
                 format!("{predicted:.3} s, {:+.1} %", (predicted - measured_s) / measured_s * 100.0)
             };
             let row = [name.clone(), format!("{measured_s:.3} s")].into_iter().chain(self.models.iter().map(cell));

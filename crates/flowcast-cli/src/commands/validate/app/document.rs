@@ -65,39 +65,23 @@ impl From<RecordedTimes> for RunTimes {
 
 /// A program's validation: the errors of each prediction, and every figure behind them.
 #[derive(Serialize)]
-pub struct Document {
+pub struct Document<'a> {
     #[serde(skip)]
     table: Vec<Row>,
-    program: String,
+    program: &'a str,
     ranks: usize,
-    predictions: Vec<PredictionEntry>,
+    predictions: Vec<PredictionEntry<'a>>,
     rows: Vec<RowEntry>,
     runs: Vec<RecordedTimes>,
     thread_cpu_s: Vec<Seconds>,
-    provenance: BTreeMap<String, String>,
+    provenance: &'a BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
-struct PredictionEntry {
-    prediction: String,
-    total_error: f64,
-    communication_error: f64,
-    regions: Option<RegionErrors>,
-}
-
-#[derive(Serialize)]
-struct RegionErrors {
-    count: usize,
-    mean_absolute_error: f64,
-    median_absolute_error: f64,
-    within_ten_percent: f64,
-    worst: WorstRegion,
-}
-
-#[derive(Serialize)]
-struct WorstRegion {
-    region: String,
-    error: f64,
+struct PredictionEntry<'a> {
+    prediction: &'a str,
+    #[serde(flatten)]
+    fared: &'a Fared,
 }
 
 /// One quantity, measured and by prediction.
@@ -112,20 +96,20 @@ struct RowEntry {
     errors: Option<BTreeMap<String, f64>>,
 }
 
-impl Document {
+impl<'a> Document<'a> {
     /// Of a validation.
-    pub fn new(validation: &AppValidation, fared: &[Fared]) -> Result<Document> {
+    pub fn new(validation: &'a AppValidation, fared: &'a [Fared]) -> Result<Document<'a>> {
         let table = validation.rows()?;
         let predictors = &validation.predictors;
-        let predictions = predictors.iter().zip(fared).map(|(name, fared)| PredictionEntry::new(name, fared));
+        let predictions = predictors.iter().zip(fared).map(|(prediction, fared)| PredictionEntry { prediction, fared });
         Ok(Document {
-            program: validation.title.clone(),
+            program: &validation.title,
             ranks: validation.worked.len(),
             predictions: predictions.collect(),
             rows: table.iter().map(|row| RowEntry::new(predictors, row)).collect(),
             runs: validation.runs.iter().map(RecordedTimes::from).collect(),
             thread_cpu_s: validation.worked.iter().copied().map(Seconds).collect(),
-            provenance: validation.provenance.clone(),
+            provenance: &validation.provenance,
             table,
         })
     }
@@ -135,24 +119,6 @@ impl Document {
         let (page, document) = (app_html(validation)?, document(self)?);
         write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
         write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))
-    }
-}
-
-impl PredictionEntry {
-    fn new(name: &str, fared: &Fared) -> PredictionEntry {
-        let regions = fared.regions.as_ref().map(|regions| RegionErrors {
-            count: regions.count,
-            mean_absolute_error: regions.mean_absolute,
-            median_absolute_error: regions.median_absolute,
-            within_ten_percent: regions.within_ten_percent,
-            worst: WorstRegion { region: regions.worst.0.clone(), error: regions.worst.1 },
-        });
-        PredictionEntry {
-            prediction: name.to_owned(),
-            total_error: fared.total,
-            communication_error: fared.communication,
-            regions,
-        }
     }
 }
 
@@ -172,7 +138,7 @@ impl RowEntry {
     }
 }
 
-impl Shown for Document {
+impl Shown for Document<'_> {
     const SCHEMA: &'static str = SCHEMA;
 
     fn print(&self) {
@@ -207,22 +173,22 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-fn print_regions(predictions: &[PredictionEntry]) {
-    if predictions.iter().all(|entry| entry.regions.is_none()) {
+fn print_regions(predictions: &[PredictionEntry<'_>]) {
+    if predictions.iter().all(|entry| entry.fared.regions.is_none()) {
         return;
     }
     let mut out = table(&["prediction", ">regions", ">within 10 %", ">median error", ">mean error", ">worst", "which"]);
     for entry in predictions {
-        let Some(regions) = &entry.regions else { continue };
+        let Some(regions) = &entry.fared.regions else { continue };
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         out.add_row([
-            entry.prediction.clone(),
+            entry.prediction.to_owned(),
             regions.count.to_string(),
             percent(regions.within_ten_percent),
-            percent(regions.median_absolute_error),
-            percent(regions.mean_absolute_error),
-            format!("{:+.1} %", regions.worst.error * 100.0),
-            regions.worst.region.clone(),
+            percent(regions.median_absolute),
+            percent(regions.mean_absolute),
+            format!("{:+.1} %", regions.worst.1 * 100.0),
+            regions.worst.0.clone(),
         ]);
     }
     println_out!("{out}");
