@@ -1,4 +1,5 @@
-//! Patterns carried for real, over TCP between nodes of a lab or by MPI ranks, in steps one after the other.
+//! Sends the flows of a pattern over a real network: by TCP between the nodes of a testbed or of other hosts, or by MPI
+//! ranks. A pattern of several steps starts each step when the last flow of the one before has ended.
 
 use anyhow::Result;
 use flowcast::model::cluster::flow::Flow;
@@ -9,7 +10,7 @@ use crate::mpi_session::MpiSession;
 use crate::repeating::Over;
 use crate::tcp_session::TcpSession;
 
-/// What carries.
+/// The transport of the flows.
 #[derive(Debug)]
 pub enum Means<'a> {
     /// Connections of this process.

@@ -1,4 +1,4 @@
-//! Reading inputs and writing results whole or not at all.
+//! Reads text files, and writes result files atomically: a reader sees the whole file or none.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};

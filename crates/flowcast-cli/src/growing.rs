@@ -1,5 +1,6 @@
-//! Files that grow while a long run goes on, so that what is finished survives its end: what is appended is in the system's
-//! hands when `append` returns, and a later run goes on behind the part that is whole.
+//! Files to which a long run appends each result, so that a killed run loses at most the result that it was
+//! computing: `append` hands the text to the kernel before it returns, and a later run truncates what is incomplete and
+//! continues.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::files::{read_text, write_whole};
 
-/// Such a file.
+/// A file that a run appends to.
 #[derive(Debug)]
 pub struct GrowingFile {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Options of commands that carry patterns until their times are known.
+//! Options of commands that repeat a pattern until the mean duration of each flow is known precisely enough.
 
 use std::time::{Duration, Instant};
 

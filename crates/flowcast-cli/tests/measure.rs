@@ -7,7 +7,6 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-
 use outcome::{json, said};
 
 fn flowcast(folder: &Path, arguments: &str) -> Command {

@@ -1,4 +1,4 @@
-//! What can go wrong with a lab, apart by whose it is to mend.
+//! Errors of testbeds: those of the input, and those of the machine ([`LabError::is_environment`]).
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A lab that is up.
+//! A testbed that is up.
 
 use std::env;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! The labs that come built in.
+//! The built-in testbeds.
 
 use crate::error::LabError;
 use crate::spec::LabSpec;

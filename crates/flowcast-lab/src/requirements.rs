@@ -1,4 +1,4 @@
-//! Whether this machine and this user can have a lab.
+//! Checks that this machine and this user can build a testbed.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Whether a lab delivers what its file says: on each rail one flow alone, then every node sending to the next; through
 //! a link emulator numbered frames.
 //!
-//! A machine that is too slow or too busy for the rates falls behind; then no measurement in the lab means anything.
+//! A machine that is too slow or too busy for the rates delivers less; measurements in the testbed are then meaningless.
 //!
 //! What is tested is the machine and not the lab's congestion control: the flows have fixed windows that the shortest
 //! queue holds, so that none has to give way to a loss. Where queues are so short that such windows do not keep a ring

@@ -1,4 +1,4 @@
-//! The network that every machine has: both ends in this process, over real sockets.
+//! A measurement over loopback: both ends are threads of this process with real sockets between them.
 
 use std::ops::ControlFlow;
 use std::thread;

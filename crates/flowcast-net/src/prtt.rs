@@ -25,7 +25,7 @@ pub use crate::script::{MAX_MESSAGES, MAX_SIZE};
 use crate::script::{Exchange, answer_greeting, greet, receive_script, send_script};
 use crate::transport::{Transport, TransportError};
 
-/// Rounds between two looks at the intervals.
+/// Rounds between two checks of the intervals.
 const ROUNDS_PER_LOOK: u32 = 8;
 /// A chosen delay is at least this multiple of the spacing of the smallest messages.
 const CLEAR_DELAY: f64 = 4.0;

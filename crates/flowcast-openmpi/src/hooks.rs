@@ -5,7 +5,7 @@
 //! in the top byte of the descriptor's flags, which Open MPI 4.1 does not use, until the message is sent or freed.
 //!
 //! Only what starts a message may take another rail, MATCH and RNDV in ob1's terms. A FIN has to follow its PUT on the
-//! same connection, or the receiver takes what has not come for complete. ob1 marks what starts a message as urgent
+//! same connection, or the receiver takes an incomplete message for complete. ob1 marks what starts a message as urgent
 //! (PRIORITY); acknowledgements and FINs are urgent as well, but want a callback, and those of buffered and RGET
 //! messages carry SIGNAL.
 

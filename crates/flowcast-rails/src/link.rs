@@ -1,7 +1,7 @@
 //! A session with sockets and a clock, driven by the calls of its user.
 //!
-//! Whoever sends or receives also moves whatever else can be moved. A link that nobody calls neither acknowledges nor
-//! accepts new rails.
+//! Every call that sends or receives also polls all connections: it writes pending frames, reads what arrived and accepts
+//! new rails. A link that is not called makes no progress.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,9 +1,9 @@
 //! The other end's clock in terms of ours.
 //!
-//! Acknowledgements carry the time at which a message arrived on the receiver's clock. It arrived after it was given and before its
-//! acknowledgement came, both on our clock: the offset of the clocks lies between the largest `arrived - acknowledged`
-//! and the smallest `arrived - given`, and is taken for their mean. No parameter of a rail enters. Both bounds give way
-//! by 100 us in a second, more than quartzes differ.
+//! Acknowledgements carry the time at which a message arrived, by the receiver's clock. It arrived after it was given to
+//! the rail and before its acknowledgement came, both by our clock: the offset of the clocks lies between the largest
+//! `arrived - acknowledged` and the smallest `arrived - given`, and their mean is used. No parameter of a rail enters.
+//! Both bounds are widened by 100 us in each second, more than quartz clocks drift.
 
 use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 

@@ -1,4 +1,4 @@
-//! Which rail takes the next message, and what is learnt from how it fared.
+//! The choice of the rail of each message, and what acknowledgements reveal about the speed of the rails.
 
 use flowcast_model::loggp::LogGp;
 use flowcast_scheduler::adaptive::{Adaptive, AdaptiveRule, Completion};
@@ -22,11 +22,11 @@ pub enum Steering {
 
 /// A scheduler at work.
 pub enum Policy {
-    /// Of fixed parameters.
+    /// A scheduler with fixed parameters.
     Fixed(BoxedScheduler<Ticks>),
-    /// Of fixed parameters, dividing.
+    /// Earliest delivery with fixed parameters, which divides long messages.
     Dividing(Box<Splitter>),
-    /// Of parameters that follow the rails.
+    /// Earliest delivery with parameters that follow the rails.
     Adaptive(Box<Adaptive>),
 }
 

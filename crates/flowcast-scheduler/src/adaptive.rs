@@ -1,7 +1,7 @@
 //! Earliest delivery on rails whose speed is estimated while they are used.
 //!
-//! The measured parameters say what a message should cost; a factor for each rail, its slowdown ([`super::drift`]),
-//! says what it costs now and multiplies g and G. Callers report what they see, in one of three ways for each rail:
+//! The measured parameters say what a message should cost; a factor for each rail, its slowdown, says what it
+//! costs now and multiplies g and G. Callers report what they see, in one of three ways for each rail:
 //!
 //! - [`Adaptive::completed`]: a message is known to have arrived (an acknowledgement, a completion). Rails keep their
 //!   order, so a message occupied its rail from when it was given, or the one before it left, until it left itself.
@@ -64,8 +64,8 @@ pub struct Completion {
     pub seen: Ticks,
 }
 
-/// A message that arrived after one that was to arrive later: each message carries the instant at which its sender expects
-/// it to arrive (section 4.5).
+/// A message that arrived after one that was to arrive later: each carries the instant at which its sender expects it to
+/// arrive (section 4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inversion {
     /// The rail that is late.

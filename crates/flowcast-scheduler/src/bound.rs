@@ -79,7 +79,7 @@ impl Weights {
     }
 }
 
-/// `2o + L - g`: how much later than its last byte's room on the rail a message is delivered.
+/// `2o + L - g`: how much later than the end of its slot on the rail a message is delivered.
 fn tail(rail: &LogGp) -> Time {
     rail.overhead * 2.0 + rail.latency - rail.gap
 }

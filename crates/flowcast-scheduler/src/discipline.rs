@@ -86,8 +86,8 @@ impl SchedulerName {
         disciplines.clone().map(SchedulerName::new).chain(disciplines.map(SchedulerName::printed))
     }
 
-    /// Every name once, without printed forms that choose as the meant ones do: those by turns look at no clock, and 4.4.1
-    /// and 4.4.2 know none.
+    /// The schedulers whose choices differ: all except the printed forms of those that do not read the clock (round robin
+    /// and its relatives, 4.4.1, 4.4.2), which choose like the corrected forms.
     pub fn distinct() -> impl Iterator<Item = SchedulerName> {
         SchedulerName::every().filter(|name| name.accounting == Accounting::FromTheClock || name.uses_clock())
     }

@@ -7,10 +7,12 @@
 //!
 //! `mean(best alone) - mean(together) > z' · sqrt(se²(best alone) + se²(together))`,
 //!
-//! where `z' = z·(1 + (z² + 1)/4ν)` is about Student's quantile for the ν = n1 + n2 - 2 degrees of freedom; that is, while the measured gain exceeds its own uncertainty; else the best rail alone. An arm that is not preferred
-//! is measured again after intervals that double up to a limit, unless it looks better and is only not proven to be. With gaps Δ_k in the logarithm of the cost, n blocks cost
-//! at most `Σ_k Δ_k (w + log2 n + n/limit)` more than n on the best arm, where w is the number of first measurements, plus
-//! what wrong preferences cost, which the test by z makes rare.
+//! where `z' = z·(1 + (z² + 1)/4ν)` approximates Student's quantile for ν = n1 + n2 - 2 degrees of freedom, that is while
+//! the measured gain exceeds its own uncertainty; else the best rail alone is. An arm that is not preferred is measured
+//! again after intervals that double up to a limit; one whose mean is better, but not significantly, is measured without
+//! waiting. With gaps Δ_k in the logarithm of the cost, n blocks cost at most `Σ_k Δ_k (w + log2 n + n/limit)` more than n
+//! blocks on the best arm, where w is the number of first measurements, plus the cost of wrong preferences, which the test
+//! by z makes rare.
 
 use super::{MAX_RAILS, RailId, RailSet};
 use flowcast_units::Time;

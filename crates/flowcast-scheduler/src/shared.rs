@@ -3,12 +3,12 @@
 //! Each virtual finish time is an atomic word. A thread reads them all, chooses, and replaces the word of the chosen
 //! rail if it is still what it read; else it looks again. Virtual finish times never decrease, and every score grows
 //! with them: when the replacement succeeds, the chosen rail is as it was read and the others are no better than they
-//! were. So the choice is the one that a single scheduler would have made at that moment, and all choices together
+//! were. So the choice is the one that a single scheduler would have made at that instant, and all choices together
 //! equal some order of the same calls on [`super::virtual_time::VirtualTime`]. A thread looks again only because
 //! another has made progress. Checked with loom:
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p flowcast --lib --release rails::shared
+//! RUSTFLAGS="--cfg loom" cargo test -p flowcast-scheduler --lib --release shared
 //! ```
 
 use std::marker::PhantomData;

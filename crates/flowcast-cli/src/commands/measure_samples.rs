@@ -1,4 +1,4 @@
-//! Samples on their way to a file: kept beside it until the measurement is whole.
+//! The samples taken so far, in a file beside the result, until the measurement is complete.
 
 use std::collections::BTreeMap;
 use std::io::Write;

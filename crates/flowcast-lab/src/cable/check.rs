@@ -1,9 +1,9 @@
 //! Whether a link emulator does what its file says, frame by frame.
 //!
-//! Numbered datagrams go through the link emulator; the kernel stamps their arrival at the other node. A [`VirtualQueue`] with
-//! the same seed, fed with the times of sending, says when each should have arrived and which were to be lost. What
-//! remains is the emulator's own: how late it delivers (a constant, and how far it scatters) and what it loses that was not
-//! asked for. This holds while nothing else has gone through it.
+//! Numbered datagrams go through the link emulator; the kernel stamps their arrival at the other node. A [`VirtualQueue`]
+//! with the same seed, fed with the times of sending, gives the instant at which each should have arrived and the
+//! datagrams that should have been lost. The difference is the emulator's error: its lateness (a constant and its spread)
+//! and losses that were not asked for. This holds while nothing else has gone through the emulator.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! The process that carries frames.
+//! The process that runs the link emulators of a testbed.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -22,8 +22,8 @@ const HEADER: u64 = 18;
 /// A stamp that is older than this was made before somebody set the system's clock.
 const OLDEST: Duration = Duration::from_millis(100);
 
-/// Carries the frames of a testbed's link emulators, in the network namespace of its switch, until the process is killed. `ready` is
-/// called when no frame can be missed any more.
+/// Runs a testbed's link emulators in the network namespace of its switch until the process is killed. `ready` is called
+/// when all sockets receive.
 ///
 /// # Errors
 /// An interface is missing, or the system refuses packet sockets.

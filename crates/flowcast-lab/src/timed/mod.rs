@@ -1,4 +1,4 @@
-//! Patterns that are carried for real: flows of given sizes that start at given times, with the start and end of each.
+//! Measures patterns on a real network: sends flows of given sizes at given times and notes start and end of each.
 //!
 //! All times are of one clock, counted from the common start of a repetition. A flow starts when its sender hands over
 //! the first byte and ends when its receiver has the last. Repetitions follow one another over the same connections;

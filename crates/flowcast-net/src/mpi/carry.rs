@@ -1,8 +1,8 @@
-//! A rank's part in carrying a pattern.
+//! What one rank does to carry a pattern of flows.
 //!
 //! All ranks meet at a barrier; rank 0 then names the common start by its own clock, and each rank knows by how much
 //! its clock differs from that. The difference is found by exchanges of one byte before each pattern: the one with the
-//! shortest round trip counts, and its middle is the moment at which the other clock was read.
+//! shortest round trip counts, and its middle is taken for the instant at which the other clock was read.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The few functions of MPI that carrying patterns takes, found in the installed library when the program runs, so that
-//! building needs no MPI. Open MPI and MPICH (and its relatives) differ in the width and the values of handles.
+//! The MPI functions that carry patterns, looked up in the installed library at run time, so that building needs no MPI.
+//! Open MPI and MPICH (and its relatives) differ in the width and the values of handles.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::time::Duration;

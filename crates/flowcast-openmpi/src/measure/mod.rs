@@ -36,7 +36,7 @@ use asking::Asking;
 use patience::{Patience, exactly};
 use wire::{Header, Kind, Received, Route};
 
-/// Ranks that rank 0 looks at for one that it reaches over several rails.
+/// The most ranks that rank 0 tries in search of one that it reaches over several rails.
 const MOST_CANDIDATES: u32 = 1024;
 /// The partner waits this much longer than rank 0 measures.
 const GRACE: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ static ANSWERING: AtomicBool = AtomicBool::new(false);
 /// Whether this is rank 0 at its measurement.
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
-/// Receives messages of the measurement from here on, and looks at them whenever the library makes progress.
+/// Receives messages of the measurement from here on, and handles them whenever the library makes progress.
 pub fn listen(library: &Library, r2: BmlModule) {
     if LINKS.set(Links { library: *library, r2 }).is_ok() {
         wire::listen(library);
@@ -79,7 +79,8 @@ pub fn stop(library: &Library) {
     unsafe { (library.progress_unregister)(progress) };
 }
 
-/// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and sends the result to the others.
+/// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and sends the result to the
+/// others.
 pub fn at_start(state: &State) {
     ready::announce(own_name(&state.library));
     if FINISHED.swap(true, Ordering::Relaxed) {

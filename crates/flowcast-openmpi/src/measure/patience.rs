@@ -1,8 +1,8 @@
-//! Waiting for a message without being put off the processor.
+//! Waiting for a message without being descheduled.
 //!
-//! A process that waits in the processor is put off it in the end, for milliseconds, and before that it keeps the
-//! kernel's own work for the network from it; one that yields it gives it to anybody for as long. One that sleeps is
-//! woken at once. So who waits here is busy for as long as short messages take, and sleeps for moments after that.
+//! A process that polls all the time is descheduled in the end, for milliseconds, and until then it keeps the kernel's
+//! network processing from its processor; one that yields loses the processor for as long. One that sleeps is woken at
+//! once. A waiting process therefore polls for as long as short messages take, and then sleeps briefly between polls.
 
 use std::ffi::{c_int, c_ulong};
 use std::thread;

@@ -1,4 +1,4 @@
-//! `flowcast doctor`: what about this machine would spoil a measurement or a recording, and what to do about it.
+//! `flowcast doctor`: checks of this machine for what disturbs a measurement or a recording, with advice.
 
 mod machine;
 mod network;

@@ -1,4 +1,4 @@
-//! Conflicts on their way to a file: kept beside it, each in the system's hands before the next begins.
+//! The conflicts measured so far, in a file beside the result: each is written before the next one is measured.
 
 use std::collections::BTreeMap;
 use std::io::Write;

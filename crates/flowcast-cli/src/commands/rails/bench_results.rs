@@ -1,4 +1,4 @@
-//! What `flowcast rails bench` found, kept beside its file until all is there.
+//! The samples of `flowcast rails bench`, in a file beside the result until all rounds are measured.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -128,7 +128,7 @@ impl Results {
         self.plan.points.iter().enumerate().map(point).collect()
     }
 
-    /// Adds a visit; it is in the system's hands when this returns.
+    /// Adds a visit and writes it to the file.
     pub fn append(&mut self, one_way: Vec<Time>) -> Result<()> {
         if let Some(kept) = &mut self.kept {
             kept.append(&self.plan.rows(self.visits.len(), &one_way))?;

@@ -1,4 +1,4 @@
-//! What `flowcast rails bench` measures in turn.
+//! The subjects of `flowcast rails bench`: schedulers over all rails, and each rail alone.
 
 use clap::Args;
 use flowcast::scheduler::discipline::{Discipline, SchedulerName};

@@ -1,4 +1,4 @@
-//! Rails and messages, given the same way to every command.
+//! The arguments for rails and messages that several commands share.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! The settings of message-passing libraries that come nearest to an advice.
+//! Settings of message-passing libraries that approximate an advice.
 //!
-//! None of them looks at size and load when it chooses the rail of a small message; what can be set is which rail takes
-//! all small messages, how large ones are divided, and where the one ends and the other begins.
+//! No library chooses the rail of a small message by size and load. What can be set is the rail of all small messages,
+//! the way in which large messages are divided, and the size that separates the two.
 
 use flowcast::model::loggp::LogGp;
 use flowcast::scheduler::advise::Advice;

@@ -1,6 +1,7 @@
-//! What is finished on its way to a report: a line of JSON for each, in the system's hands before the next begins.
+//! A journal of finished measurements: one line of JSON each, written before the next measurement begins.
 //!
-//! The first line says how it was made. A run that was killed leaves at most half a line, which is dropped.
+//! The first line, the header, says how the measurements were made. A killed run leaves at most half a line, which a
+//! resumed run drops.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `flowcast validate`: predictions against what really happened.
+//! `flowcast validate`: predictions against measurements.
 
 mod app;
 mod finished;

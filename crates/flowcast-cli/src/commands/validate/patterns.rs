@@ -1,4 +1,4 @@
-//! Which patterns a validation runs, and the lab that it runs them in unless another is asked for.
+//! The pattern sets of a validation, and the default testbed of each.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Predictions of finished patterns, and what is made of them: a table, a page and its JSON.
+//! Predictions of measured patterns, and their errors as a table, a page and its JSON.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -87,7 +87,7 @@ impl Predicted {
     }
 }
 
-/// What is made of a validation: the errors of each model, and every figure behind them.
+/// The results of a validation: the errors of each model, and every figure behind them.
 #[derive(Serialize)]
 pub struct Document<'a> {
     title: &'a str,

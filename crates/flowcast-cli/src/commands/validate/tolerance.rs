@@ -1,4 +1,4 @@
-//! `--tolerance NAME=MEAN[,WORST]`: what a validation may not exceed.
+//! `--tolerance NAME=MEAN[,WORST]`: the largest errors with which a validation passes.
 
 use anyhow::{Result, anyhow, bail};
 

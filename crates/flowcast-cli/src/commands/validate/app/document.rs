@@ -1,4 +1,4 @@
-//! What is made of a program's validation: a table, a page and its JSON.
+//! The results of a program's validation: a table, a page and its JSON.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! The runs of a program: each with the recorder in it, each kept in the journal when it is done.
+//! Runs a program several times with the recorder loaded, and keeps each finished run in the journal.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
