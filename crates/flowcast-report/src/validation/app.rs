@@ -304,4 +304,24 @@ pub(super) mod tests {
         validation.predicted[1].clear();
         assert!(validation.rows().is_err());
     }
+
+    #[test]
+    fn errors_are_written_by_the_names_of_the_file() {
+        let worst = ("solve".to_owned(), -0.2);
+        let regions =
+            RegionErrors { count: 1, mean_absolute: 0.2, median_absolute: 0.25, within_ten_percent: 0.5, worst };
+        let fared = Fared { total: 0.1, communication: f64::NAN, regions: Some(regions) };
+        let expected = serde_json::json!({
+            "total_error": 0.1,
+            "communication_error": null,
+            "regions": {
+                "count": 1,
+                "mean_absolute_error": 0.2,
+                "median_absolute_error": 0.25,
+                "within_ten_percent": 0.5,
+                "worst": { "region": "solve", "error": -0.2 },
+            },
+        });
+        assert_eq!(serde_json::to_value(&fared).unwrap(), expected);
+    }
 }
