@@ -93,18 +93,19 @@ pub enum RecordFault {
 }
 
 impl RecordFault {
-    /// What the user can look for.
-    pub const fn text(self) -> &'static str {
-        match self {
+    /// What stands there, and what the user can look for.
+    pub const fn found_and_expected(self) -> (&'static str, &'static str) {
+        let before = match self {
             RecordFault::WaitWithoutReceive => {
-                "found a wait, expected an immediate receive with the same source, tag and communicator before it"
+                "an immediate receive with the same source, tag and communicator before it"
             }
-            RecordFault::WaitWithoutSend => {
-                "found a wait, expected an immediate send with the same destination and tag before it"
+            RecordFault::WaitWithoutSend => "an immediate send with the same destination and tag before it",
+            RecordFault::WaitWithoutCollective => "a non-blocking collective before it",
+            RecordFault::TooMany => {
+                return ("more distinct records than a compiled trace can number (134,217,727)", "fewer");
             }
-            RecordFault::WaitWithoutCollective => "found a wait, expected an immediate collective before it",
-            RecordFault::TooMany => "found more distinct records than a compiled trace can number (134,217,727)",
-        }
+        };
+        ("a wait", before)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use self::peers::Peers;
 use super::cursor::Cursor;
+use super::fault::Fault;
 use super::known_lines::{KnownLines, Line, Repeat};
 use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
@@ -39,11 +40,8 @@ pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Prog
         starts.push(RankSource { file: 0, offset: section.start, number, is_record: is_record_of });
     }
     let source = Source { names: vec![name.to_owned()], texts: vec![Arc::clone(&bytes)], ranks: starts };
-    let communicators = peers.resolve_members(communicators, &ranks).map_err(|(found, expected)| TraceError::At {
-        place: name.to_owned(),
-        found,
-        expected,
-    })?;
+    let communicators = peers.resolve_members(communicators, &ranks);
+    let communicators = communicators.map_err(|fault| fault.at(name.to_owned(), String::new))?;
     let threads = peers.threads();
     link(Parts { name: header.name, ranks, communicators, ignored_kind, source: Some(source), threads }, options)
 }
@@ -247,21 +245,6 @@ fn is_record_of(line: &[u8], task: Rank) -> bool {
     place_of(line).is_some_and(|(found, _)| found == i64::from(task.0))
 }
 
-/// Why a line is refused.
-enum LineFault {
-    /// The line as a whole does not have the form of its record.
-    Form(&'static str),
-    /// A field has a value that it cannot have.
-    Value(String, String),
-}
-
-impl From<RecordFault> for LineFault {
-    fn from(fault: RecordFault) -> LineFault {
-        let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
-        LineFault::Value(found.trim_start_matches("found ").to_owned(), expected.to_owned())
-    }
-}
-
 impl Section {
     fn read(&mut self, input: Input<'_>, peers: &Peers) {
         let text = &input.text[..self.end];
@@ -274,11 +257,7 @@ impl Section {
                 continue;
             }
             if let Err(fault) = self.read_line(&mut cursor, &prefix, peers, &mut known) {
-                let (found, expected) = match fault {
-                    LineFault::Form(expected) => (input.shown(start), expected.to_owned()),
-                    LineFault::Value(found, expected) => (found, expected),
-                };
-                self.error = Some(input.fault(start, found, expected));
+                self.error = Some(input.refuse(start, fault));
                 return;
             }
         }
@@ -312,11 +291,11 @@ impl Section {
         prefix: &[u8],
         peers: &Peers,
         known: &mut KnownLines,
-    ) -> Result<(), LineFault> {
-        let kind = cursor.integer().ok_or(LineFault::Form("a record, which begins with its number"))?;
+    ) -> Result<(), Fault> {
+        let kind = cursor.integer().ok_or(Fault::malformed("a record, which begins with its number"))?;
         if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
             self.builder.nothing();
-            return if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form(form_of(0))) };
+            return if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(form_of(0))) };
         }
         if !cursor.eat_all(prefix) {
             return Err(self.misplaced(cursor, kind, peers));
@@ -336,14 +315,14 @@ impl Section {
             30 => self.read_one_sided(cursor, peers)?,
             31 => self.read_file(cursor)?,
             32 => {
-                let [ago] = integers(cursor).ok_or(LineFault::Form(form_of(32)))?;
+                let [ago] = integers(cursor).ok_or(Fault::malformed(form_of(32)))?;
                 let sent = self.builder.sends();
                 let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
                 self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
             }
             20 => {
                 const FORM: &str = "20:task:thread:type:value";
-                let [kind, value] = integers(cursor).ok_or(LineFault::Form(FORM))?;
+                let [kind, value] = integers(cursor).ok_or(Fault::malformed(FORM))?;
                 self.builder.event(kind, value)?;
                 if let Some(parallel) = parallel_events(kind).filter(|_| value != 0) {
                     self.builder.count(parallel);
@@ -354,21 +333,21 @@ impl Section {
                 self.builder.accelerator(time);
             }
             other => {
-                self.builder.ignored(u32::try_from(other).map_err(|_| LineFault::Form("a record number"))?);
+                self.builder.ignored(u32::try_from(other).map_err(|_| Fault::malformed("a record number"))?);
                 cursor.until(b'\n');
             }
         }
-        if cursor.eat_line_end() { Ok(()) } else { Err(LineFault::Form("the end of the record")) }
+        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed("the end of the record")) }
     }
 
     #[cold]
-    fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> LineFault {
+    fn misplaced(&self, cursor: &Cursor<'_>, kind: i64, peers: &Peers) -> Fault {
         let mut cursor = *cursor;
         let task = if cursor.eat(b':') { cursor.integer() } else { None };
         let thread = if cursor.eat(b':') { cursor.integer() } else { None };
         match (task, thread) {
             (Some(task), Some(thread)) if (task, thread) == (i64::from(self.task), i64::from(self.thread)) => {
-                LineFault::Form(form_of(kind))
+                Fault::malformed(form_of(kind))
             }
             (Some(task), Some(thread)) if task == i64::from(self.task) => {
                 let expected = match peers.threads_of(self.task) {
@@ -379,22 +358,22 @@ impl Section {
                         threads - 1
                     ),
                 };
-                LineFault::Value(format!("thread {thread}"), expected)
+                Fault::value(format!("thread {thread}"), expected)
             }
-            (Some(task), Some(_)) => LineFault::Value(
+            (Some(task), Some(_)) => Fault::value(
                 format!("a record of task {task}"),
                 format!("records of task {}: tasks from 0 up, each in one piece", self.task),
             ),
-            _ => LineFault::Form(form_of(kind)),
+            _ => Fault::malformed(form_of(kind)),
         }
     }
 
     #[inline]
-    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Repeat, LineFault> {
+    fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Repeat, Fault> {
         let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers)?;
         let mode = match message.last {
             0..=3 => SendMode { synchronous: message.last & 1 != 0, immediate: message.last & 2 != 0 },
-            other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
+            other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
         let channel = peers.receiver(self.task, &message);
         let Channel { peer, tag, communicator } = channel;
@@ -408,7 +387,7 @@ impl Section {
     }
 
     #[inline]
-    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Option<Repeat>, LineFault> {
+    fn read_recv(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Option<Repeat>, Fault> {
         let message = Message::read(cursor, "3:task:thread:source:thread:size:tag:communicator:type", peers)?;
         match message.last {
             0..=2 => {}
@@ -416,7 +395,7 @@ impl Section {
                 self.builder.ignored(RECEIVE_TYPES + other as u32);
                 return Ok(None);
             }
-            other => return Err(LineFault::Value(format!("receive type {other}"), "0, 1 or 2".to_owned())),
+            other => return Err(Fault::value(format!("receive type {other}"), "0, 1 or 2")),
         }
         let channel = self.builder.channel(peers.sender(self.task, &message));
         Ok(Some(match message.last {
@@ -435,22 +414,22 @@ impl Section {
         }))
     }
 
-    fn root_rank(&self, root: i64, thread: i64, peers: &Peers) -> Result<Rank, LineFault> {
+    fn root_rank(&self, root: i64, thread: i64, peers: &Peers) -> Result<Rank, Fault> {
         let tasks = peers.tasks();
         let task = u32::try_from(root).ok().filter(|root| *root < tasks);
         let found = task.map(|task| {
             let thread = u32::try_from(thread).ok().filter(|thread| *thread < peers.threads_of(task));
             Rank(peers.rank(task, thread.unwrap_or(0)))
         });
-        found.ok_or_else(|| LineFault::Value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
+        found.ok_or_else(|| Fault::value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
     }
 
-    fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
+    fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
         const FORM: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
-        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(LineFault::Form(FORM))?;
-        let sync = if cursor.eat(b':') { cursor.integer().ok_or(LineFault::Form(FORM))? } else { 1 };
+        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(Fault::malformed(FORM))?;
+        let sync = if cursor.eat(b':') { cursor.integer().ok_or(Fault::malformed(FORM))? } else { 1 };
         let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
-        let op_found = || LineFault::Value(format!("operation {op}"), "a collective operation, 0 to 31".to_owned());
+        let op_found = || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
         let operation = *known.ok_or_else(op_found)?;
         if communicator <= 0 {
             self.builder.ignored(NO_COMMUNICATOR);
@@ -462,7 +441,7 @@ impl Section {
             1 => CollectiveMode::Blocking,
             2 => return Ok(self.builder.wait_collective()?),
             3 => CollectiveMode::RootSynchronous,
-            other => return Err(LineFault::Value(format!("synchronism {other}"), "0 to 3".to_owned())),
+            other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
         // For a reduction, and with root synchronism, the field holds the root's task; else whether this task is the root.
         let names_task = sync == 3 || operation == CollectiveOp::Reduce;
@@ -483,13 +462,13 @@ impl Section {
 
 /// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
 impl Section {
-    fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), LineFault> {
-        let [operation, window, target, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(30)))?;
+    fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
+        let [operation, window, target, bytes] = integers(cursor).ok_or(Fault::malformed(form_of(30)))?;
         let (window, size) = (small(window, "a communicator")?, size(bytes)?);
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
         let rank = task.map(|task| Rank(peers.rank(task, 0)));
-        let wrong = || LineFault::Value(format!("target {target}"), format!("a task from 0 to {}", tasks - 1));
+        let wrong = || Fault::value(format!("target {target}"), format!("a task from 0 to {}", tasks - 1));
         let target = || rank.ok_or_else(wrong);
         let access = match operation {
             0 => Access::Transfer { kind: TransferKind::Put, window, target: target()?, size },
@@ -501,7 +480,7 @@ impl Section {
             6 => Access::Unlock { window, target: target()? },
             7 => Access::Flush { window, target: rank },
             other => {
-                return Err(LineFault::Value(format!("operation {other}"), "a one-sided operation, 0 to 7".to_owned()));
+                return Err(Fault::value(format!("operation {other}"), "a one-sided operation, 0 to 7"));
             }
         };
         self.builder.access(access, Record::Begins)?;
@@ -511,15 +490,15 @@ impl Section {
         Ok(())
     }
 
-    fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), LineFault> {
-        let [operation, file, communicator, bytes] = integers(cursor).ok_or(LineFault::Form(form_of(31)))?;
+    fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let [operation, file, communicator, bytes] = integers(cursor).ok_or(Fault::malformed(form_of(31)))?;
         let kind = match operation {
             0 => FileKind::Open,
             1 => FileKind::Close,
             2 => FileKind::Read,
             3 => FileKind::Write,
             other => {
-                return Err(LineFault::Value(format!("operation {other}"), "a file operation, 0 to 3".to_owned()));
+                return Err(Fault::value(format!("operation {other}"), "a file operation, 0 to 3"));
             }
         };
         let file = Access::File { kind, file: small(file, "a file")?, size: size(bytes)? };
@@ -532,7 +511,7 @@ impl Section {
     }
 
     /// All ranks of a communicator wait for each other, as a further part of the record.
-    fn meet(&mut self, communicator: i32) -> Result<(), LineFault> {
+    fn meet(&mut self, communicator: i32) -> Result<(), Fault> {
         let call = CallRecord {
             op: CollectiveOp::Barrier,
             communicator,
@@ -559,24 +538,24 @@ struct Message {
 
 impl Message {
     #[inline(always)]
-    fn read(cursor: &mut Cursor<'_>, form: &'static str, peers: &Peers) -> Result<Message, LineFault> {
-        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(LineFault::Form(form))?;
+    fn read(cursor: &mut Cursor<'_>, form: &'static str, peers: &Peers) -> Result<Message, Fault> {
+        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(Fault::malformed(form))?;
         // An older form has no thread behind the peer.
         let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
-            (second, third, fourth, fifth, cursor.integer().ok_or(LineFault::Form(form))?)
+            (second, third, fourth, fifth, cursor.integer().ok_or(Fault::malformed(form))?)
         } else {
             (-1, second, third, fourth, fifth)
         };
         let tasks = peers.tasks();
         if !(0..i64::from(tasks)).contains(&peer) {
-            return Err(LineFault::Value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));
+            return Err(Fault::value(format!("task {peer}"), format!("a task from 0 to {}", tasks - 1)));
         }
         if thread >= i64::from(peers.threads_of(peer as u32)) {
             let expected = match peers.threads_of(peer as u32) {
                 1 => "-1 or 0, each task having one thread".to_owned(),
                 threads => format!("-1, or a thread of task {peer} from 0 to {}", threads - 1),
             };
-            return Err(LineFault::Value(format!("thread {thread}"), expected));
+            return Err(Fault::value(format!("thread {thread}"), expected));
         }
         let tag = small(tag, "a tag")?;
         let communicator = small(communicator, "a communicator")?;
@@ -599,7 +578,7 @@ fn integers<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
 
 /// Seconds, most often written with nine decimals, which are read as whole nanoseconds.
 #[inline(always)]
-fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, LineFault> {
+fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, Fault> {
     let start = cursor.at;
     if let Some(seconds @ 0..1_000_000) = cursor.integer()
         && cursor.eat(b'.')
@@ -615,19 +594,19 @@ fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, LineFault> {
     let text = cursor.until(b':').trim_ascii_end();
     match seconds_as_nanos(text) {
         Some(nanos) => Ok(Time::from_nanos(nanos)),
-        None => Err(LineFault::Value(shown(text), "a time in seconds, at least 0".to_owned())),
+        None => Err(Fault::value(shown(text), "a time in seconds, at least 0")),
     }
 }
 
 #[inline]
-fn size(bytes: i64) -> Result<Bytes, LineFault> {
-    let negative = || LineFault::Value(format!("size {bytes}"), "a size of at least 0 bytes".to_owned());
+fn size(bytes: i64) -> Result<Bytes, Fault> {
+    let negative = || Fault::value(format!("size {bytes}"), "a size of at least 0 bytes");
     u64::try_from(bytes).map(Bytes).map_err(|_| negative())
 }
 
 #[inline]
-fn small(value: i64, what: &str) -> Result<i32, LineFault> {
-    i32::try_from(value).map_err(|_| LineFault::Value(format!("{what} of {value}"), "a number of 32 bits".to_owned()))
+fn small(value: i64, what: &str) -> Result<i32, Fault> {
+    i32::try_from(value).map_err(|_| Fault::value(format!("{what} of {value}"), "a number of 32 bits"))
 }
 
 const RECEIVE_TYPES: u32 = 1_000_000;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::fault::Fault;
 use super::scan::{Input, lines, shown};
 use crate::TraceError;
 use crate::key_map::KeyMap;
@@ -40,21 +41,15 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
 /// Reads a schedule.
 pub fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     let plain = without_comments(text);
-    let mut reader = Reader { input: Input { name, text: &plain }, graphs: Vec::new(), rank: None };
+    let input = Input { name, text: &plain };
+    let mut reader = Reader { input, graphs: Vec::new(), rank: None };
     let mut line = 0;
     let mut words = Vec::new();
     for range in lines(&plain, 0) {
         line += 1;
         split_words(&plain[range.clone()], &mut words);
         if !words.is_empty() {
-            let fault = |fault: LineFault| {
-                let (found, expected) = match fault {
-                    LineFault::Form(expected) => (shown(plain[range.clone()].trim_ascii()), expected.to_owned()),
-                    LineFault::Value(found, expected) => (found, expected),
-                };
-                TraceError::At { place: format!("{name}:{line}"), found, expected }
-            };
-            reader.read_line(&words, line).map_err(fault)?;
+            reader.read_line(&words, line).map_err(|fault| input.refuse(range.start, fault))?;
         }
     }
     reader.finish(line)
@@ -78,11 +73,6 @@ fn split_words<'a>(line: &'a [u8], words: &mut Vec<&'a [u8]>) {
         }
     }
     words.extend(start.map(|from| &line[from..]));
-}
-
-enum LineFault {
-    Form(&'static str),
-    Value(String, String),
 }
 
 struct Reader<'a> {
@@ -111,15 +101,15 @@ struct PendingDependency {
 }
 
 impl<'a> Reader<'a> {
-    fn read_line(&mut self, words: &[&'a [u8]], line: u32) -> Result<(), LineFault> {
+    fn read_line(&mut self, words: &[&'a [u8]], line: u32) -> Result<(), Fault> {
         match (words, &mut self.rank) {
             ([b"num_ranks", count], None) if self.graphs.is_empty() => {
                 let count = number(count).filter(|count| (1..=1 << 24).contains(count));
-                let count = count.ok_or(LineFault::Form("num_ranks N, N from 1 to 16,777,216"))? as usize;
+                let count = count.ok_or(Fault::malformed("num_ranks N, N from 1 to 16,777,216"))? as usize;
                 let length = self.input.text.len();
                 if count > length {
                     let found = format!("{count} ranks in a text of {length} bytes");
-                    return Err(LineFault::Value(found, "no more ranks than the text describes".to_owned()));
+                    return Err(Fault::value(found, "no more ranks than the text describes"));
                 }
                 self.graphs.resize(count, None);
                 Ok(())
@@ -128,17 +118,17 @@ impl<'a> Reader<'a> {
             ([b"{"], Some(_)) => Ok(()),
             ([b"}"], Some(_)) => self.close_rank(),
             (_, Some(open)) => open.read_statement(words, line, self.graphs.len()),
-            _ => Err(LineFault::Form("num_ranks N, then rank R { ... } for each rank")),
+            _ => Err(Fault::malformed("num_ranks N, then rank R { ... } for each rank")),
         }
     }
 
-    fn open_rank(&mut self, word: &[u8]) -> Result<(), LineFault> {
+    fn open_rank(&mut self, word: &[u8]) -> Result<(), Fault> {
         let ranks = self.graphs.len();
         let rank = number(word).map(|rank| rank as usize).filter(|rank| *rank < ranks);
-        let value = || LineFault::Value(format!("rank {}", shown(word)), format!("a rank below {ranks}"));
+        let value = || Fault::value(format!("rank {}", shown(word)), format!("a rank below {ranks}"));
         let rank = rank.ok_or_else(value)?;
         if self.graphs[rank].is_some() {
-            return Err(LineFault::Value(format!("rank {rank} again"), "each rank once".to_owned()));
+            return Err(Fault::value(format!("rank {rank} again"), "each rank once"));
         }
         self.rank = Some(RankText {
             rank,
@@ -150,7 +140,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn close_rank(&mut self) -> Result<(), LineFault> {
+    fn close_rank(&mut self) -> Result<(), Fault> {
         let open = self.rank.take().expect("only an open rank is closed");
         let rank = open.rank;
         let name = self.input.name;
@@ -174,7 +164,7 @@ impl<'a> Reader<'a> {
 const STATEMENT: &str = "[label:] send SIZEb to RANK, recv SIZEb from RANK, calc NANOSECONDS [tag T] [cpu C] [nic N], or LABEL requires|irequires LABEL";
 
 impl<'a> RankText<'a> {
-    fn read_statement(&mut self, words: &[&'a [u8]], line: u32, ranks: usize) -> Result<(), LineFault> {
+    fn read_statement(&mut self, words: &[&'a [u8]], line: u32, ranks: usize) -> Result<(), Fault> {
         if let [later, word @ (b"requires" | b"irequires"), earlier] = words {
             let after = if *word == b"requires" { After::End } else { After::Start };
             let (later, earlier) = (self.label(later), self.label(earlier));
@@ -192,7 +182,7 @@ impl<'a> RankText<'a> {
             let number = self.label(label) as usize;
             if self.named[number].replace(index).is_some() {
                 let found = format!("label {} again", shown(label));
-                return Err(LineFault::Value(found, "labels used once in a rank".into()));
+                return Err(Fault::value(found, "labels used once in a rank"));
             }
         }
         Ok(())
@@ -206,32 +196,32 @@ impl<'a> RankText<'a> {
         number
     }
 
-    fn into_graph(self, name: &str) -> Result<Graph, LineFault> {
+    fn into_graph(self, name: &str) -> Result<Graph, Fault> {
         let node = |label: u32, line: u32| {
             self.named[label as usize].ok_or_else(|| {
                 let expected = format!("a label of rank {} (in {name}:{line})", self.rank);
-                LineFault::Value(format!("label {}", shown(self.labels.key(label))), expected)
+                Fault::value(format!("label {}", shown(self.labels.key(label))), expected)
             })
         };
         let resolve = |pending: &PendingDependency| {
             let PendingDependency { later, earlier, after, line } = *pending;
             Ok(Dependency { later: node(later, line)?, earlier: node(earlier, line)?, after })
         };
-        let dependencies: Vec<Dependency> = self.dependencies.iter().map(resolve).collect::<Result<_, LineFault>>()?;
+        let dependencies: Vec<Dependency> = self.dependencies.iter().map(resolve).collect::<Result<_, Fault>>()?;
         Ok(graph(self.nodes, &dependencies))
     }
 }
 
-fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, LineFault> {
+fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Fault> {
     let (operation, options) = match words {
         [b"calc", nanos, options @ ..] => {
             let nanos = std::str::from_utf8(nanos).ok().and_then(|text| text.parse::<f64>().ok());
             let nanos = nanos.filter(|nanos| is_duration(*nanos));
-            let nanos = nanos.ok_or(LineFault::Form("calc NANOSECONDS, at least 0"))?;
+            let nanos = nanos.ok_or(Fault::malformed("calc NANOSECONDS, at least 0"))?;
             (Operation::Calc(Time::from_nanos(nanos)), options)
         }
         [b"send", size, b"to", peer, options @ ..] => {
-            let to = rank(peer, ranks)?.ok_or(LineFault::Form("a send to one rank"))?;
+            let to = rank(peer, ranks)?.ok_or(Fault::malformed("a send to one rank"))?;
             (Operation::Send { to, size: byte_size(size)?, tag: Some(0) }, options)
         }
         [b"recv", size, b"from", peer, options @ ..] => {
@@ -239,9 +229,9 @@ fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Line
         }
         [operation @ (b"put" | b"get" | b"append" | b"tappend" | b"test"), ..] => {
             let found = format!("{}, an operation of LogGOPSim 2", String::from_utf8_lossy(operation));
-            return Err(LineFault::Value(found, "send, recv or calc".to_owned()));
+            return Err(Fault::value(found, "send, recv or calc"));
         }
-        _ => return Err(LineFault::Form(STATEMENT)),
+        _ => return Err(Fault::malformed(STATEMENT)),
     };
     let mut made = node(operation, line);
     for option in options.chunks(2) {
@@ -250,18 +240,18 @@ fn read_operation(words: &[&[u8]], line: u32, ranks: usize) -> Result<Node, Line
     Ok(made)
 }
 
-fn read_option(node: &mut Node, option: &[&[u8]]) -> Result<(), LineFault> {
+fn read_option(node: &mut Node, option: &[&[u8]]) -> Result<(), Fault> {
     let small = |word: &[u8]| number(word).and_then(|value| u8::try_from(value).ok());
     match (option, &mut node.operation) {
         ([b"tag", word], Operation::Send { tag, .. } | Operation::Recv { tag, .. }) => {
             *tag = match *word {
                 b"-1" => None,
-                word => Some(number(word).ok_or(LineFault::Form("a tag from 0 to 4,294,967,295, or -1 for any"))?),
+                word => Some(number(word).ok_or(Fault::malformed("a tag from 0 to 4,294,967,295, or -1 for any"))?),
             };
         }
-        ([b"cpu", word], _) => node.cpu = small(word).ok_or(LineFault::Form("a cpu from 0 to 255"))?,
-        ([b"nic", word], _) => node.nic = small(word).ok_or(LineFault::Form("a nic from 0 to 255"))?,
-        _ => return Err(LineFault::Form(STATEMENT)),
+        ([b"cpu", word], _) => node.cpu = small(word).ok_or(Fault::malformed("a cpu from 0 to 255"))?,
+        ([b"nic", word], _) => node.nic = small(word).ok_or(Fault::malformed("a nic from 0 to 255"))?,
+        _ => return Err(Fault::malformed(STATEMENT)),
     }
     Ok(())
 }
@@ -270,18 +260,18 @@ fn number(word: &[u8]) -> Option<u32> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-fn byte_size(word: &[u8]) -> Result<Bytes, LineFault> {
+fn byte_size(word: &[u8]) -> Result<Bytes, Fault> {
     let digits = word.strip_suffix(b"b").and_then(|digits| std::str::from_utf8(digits).ok());
     let size = digits.and_then(|digits| digits.parse().ok());
-    size.map(Bytes).ok_or_else(|| LineFault::Value(shown(word), "a size such as 1024b".to_owned()))
+    size.map(Bytes).ok_or_else(|| Fault::value(shown(word), "a size such as 1024b"))
 }
 
 /// A rank, or `None` for any (-1).
-fn rank(word: &[u8], ranks: usize) -> Result<Option<Rank>, LineFault> {
+fn rank(word: &[u8], ranks: usize) -> Result<Option<Rank>, Fault> {
     if word == b"-1" {
         return Ok(None);
     }
     let rank = number(word).filter(|rank| (*rank as usize) < ranks);
-    let value = || LineFault::Value(format!("rank {}", shown(word)), format!("a rank below {ranks}"));
+    let value = || Fault::value(format!("rank {}", shown(word)), format!("a rank below {ranks}"));
     rank.map(|rank| Some(Rank(rank))).ok_or_else(value)
 }

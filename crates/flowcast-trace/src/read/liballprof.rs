@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::Part;
+use super::fault::Fault;
 use super::calls::{self, Done, Origin, RankCalls, Sizes, TracedCall};
 use super::scan::{Input, bytes_of, lines, shown};
 use crate::program::{IgnoredRecords, Program};
@@ -97,9 +98,6 @@ struct Section<'a> {
     out: RankCalls,
 }
 
-/// What is wrong in a line: what was found, and what was expected.
-type Fault = (String, String);
-
 impl<'a> Section<'a> {
     fn new(input: Input<'a>, functions: &'a BTreeMap<&'static str, Function>, ranks: usize) -> Section<'a> {
         Section {
@@ -124,14 +122,14 @@ impl<'a> Section<'a> {
             if line.is_empty() || line[0] == b'#' {
                 continue;
             }
-            self.line(line).map_err(|(found, expected)| self.input.fault(range.start, found, expected))?;
+            self.line(line).map_err(|fault| self.input.refuse(range.start, fault))?;
         }
         Ok(())
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
         const FORM: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
-        let wrong = || (shown(line), FORM.to_owned());
+        let wrong = || Fault::malformed(FORM);
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
         let name = fields[0].strip_prefix(b"MPI_").and_then(|name| std::str::from_utf8(name).ok()).ok_or_else(wrong)?;
         let [begin, .., end] = fields[1..] else { return Err(wrong()) };
@@ -243,10 +241,10 @@ impl<'a> Section<'a> {
 
     fn world(&mut self, handle: u64, (rank, size): (u64, u64)) -> Result<usize, Fault> {
         if size != self.ranks as u64 {
-            return Err((format!("rank {rank} of {size}"), format!("one of {}, as there are files", self.ranks)));
+            return Err(Fault::value(format!("rank {rank} of {size}"), format!("one of {}, as there are files", self.ranks)));
         }
         let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);
-        self.rank = Some(place.ok_or_else(|| (format!("rank {rank} of {size}"), format!("a rank below {size}")))?);
+        self.rank = Some(place.ok_or_else(|| Fault::value(format!("rank {rank} of {size}"), format!("a rank below {size}")))?);
         self.constants = Constants::of(handle);
         self.out.communicators.push(Origin::World);
         self.places.push(None);
@@ -287,7 +285,7 @@ impl<'a> Section<'a> {
     fn named_requests(&self, arguments: &Arguments<'_>) -> Result<Vec<u64>, Fault> {
         let first = arguments.address('q')?;
         let count = if arguments.function.position('l').is_some() { arguments.int('l')? } else { 1 };
-        let count = u64::try_from(count).map_err(|_| (format!("{count} requests"), "at least 0".to_owned()))?;
+        let count = u64::try_from(count).map_err(|_| Fault::value(format!("{count} requests"), "at least 0"))?;
         let end = first.saturating_add(count.saturating_mul(self.constants.request));
         Ok(self.requests.range(first..end).map(|(request, _)| *request).collect())
     }
@@ -346,7 +344,7 @@ impl<'a> Arguments<'a> {
 
     fn missing(&self) -> Fault {
         let found = format!("MPI_{} with {} fields", self.function.name, self.fields.len());
-        (found, format!("its {} arguments", self.function.arity))
+        Fault::value(found, format!("its {} arguments", self.function.arity))
     }
 
     fn place(&self, letter: char) -> Result<usize, Fault> {
@@ -355,7 +353,7 @@ impl<'a> Arguments<'a> {
 
     fn int_at(&self, place: usize) -> Result<i64, Fault> {
         let field = self.field(place)?;
-        whole(field).ok_or_else(|| (shown(field), format!("a whole number in MPI_{}", self.function.name)))
+        whole(field).ok_or_else(|| Fault::value(shown(field), format!("a whole number in MPI_{}", self.function.name)))
     }
 
     fn int(&self, letter: char) -> Result<i64, Fault> {
@@ -364,14 +362,14 @@ impl<'a> Arguments<'a> {
 
     fn address(&self, letter: char) -> Result<u64, Fault> {
         let field = self.field(self.place(letter)?)?;
-        address(field).ok_or_else(|| (shown(field), format!("an address in MPI_{}", self.function.name)))
+        address(field).ok_or_else(|| Fault::value(shown(field), format!("an address in MPI_{}", self.function.name)))
     }
 
     /// A datatype or communicator: handle and two numbers.
     fn triple(&self, letter: char) -> Result<[u64; 3], Fault> {
         let field = self.field(self.place(letter)?)?;
         let wrong =
-            || (shown(field), "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator".to_owned());
+            || Fault::value(shown(field), "HANDLE,SIZE,EXTENT of a datatype or HANDLE,RANK,SIZE of a communicator");
         let mut numbers = field.split(|byte| *byte == b',').map(address);
         let mut next = || numbers.next().flatten().ok_or_else(wrong);
         Ok([next()?, next()?, next()?])
@@ -399,7 +397,7 @@ impl<'a> Arguments<'a> {
             }
             false => self.field(place)?,
         };
-        let wrong = || (shown(field), "counts separated by commas".to_owned());
+        let wrong = || Fault::value(shown(field), "counts separated by commas");
         let list = field.strip_prefix(b"[").unwrap_or(field);
         let list = list.strip_suffix(b"]").unwrap_or(list);
         // The types of MPI_Alltoallw are an address: their sizes are not told.

@@ -5,6 +5,7 @@ mod chakra;
 mod cursor;
 mod dim;
 mod dumpi;
+mod fault;
 mod goal;
 mod known_lines;
 mod liballprof;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::fault::Fault;
 use crate::TraceError;
 use crate::program::SharedBytes;
 use crate::words::is_duration;
@@ -18,16 +19,24 @@ pub struct Input<'a> {
 impl Input<'_> {
     /// The error at the line that holds byte `at`.
     pub fn fault(&self, at: usize, found: impl Into<String>, expected: impl Into<String>) -> TraceError {
-        let at = at.min(self.text.len());
-        let line = memchr::memchr_iter(b'\n', &self.text[..at]).count() + 1;
-        TraceError::At { place: format!("{}:{line}", self.name), found: found.into(), expected: expected.into() }
+        TraceError::At { place: self.place(at), found: found.into(), expected: expected.into() }
+    }
+
+    /// The error of a fault in the line that holds byte `at`.
+    pub fn refuse(&self, at: usize, fault: Fault) -> TraceError {
+        fault.at(self.place(at), || self.shown(at))
+    }
+
+    fn place(&self, at: usize) -> String {
+        let line = memchr::memchr_iter(b'\n', &self.text[..at.min(self.text.len())]).count() + 1;
+        format!("{}:{line}", self.name)
     }
 
     /// The line that holds byte `at`, for messages.
     pub fn shown(&self, at: usize) -> String {
         let start = memchr::memrchr(b'\n', &self.text[..at.min(self.text.len())]).map_or(0, |end| end + 1);
         let rest = &self.text[start..];
-        shown(&rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())])
+        shown(rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())].trim_ascii())
     }
 }
 

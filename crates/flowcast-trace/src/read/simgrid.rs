@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Part;
+use super::fault::Fault;
 use super::parts::{self, content_lines, words_of};
 use super::scan::{Input, bytes_of, shown};
 use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
@@ -156,16 +157,8 @@ fn read_part(
         let mut words = words_of(&input.text[range.clone()]);
         words.next();
         let action = words.next().unwrap_or_default();
-        reader.read(action, &Arguments(words.collect())).map_err(|fault| {
-            let (found, expected) = match fault {
-                LineFault::Form(expected) => (input.shown(range.start), expected.to_owned()),
-                LineFault::Record(fault) => {
-                    let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
-                    (found.trim_start_matches("found ").to_owned(), expected.to_owned())
-                }
-            };
-            input.fault(range.start, found, expected)
-        })?;
+        let done = reader.read(action, &Arguments(words.collect()));
+        done.map_err(|fault| input.refuse(range.start, fault))?;
     }
     Ok(())
 }
@@ -173,17 +166,6 @@ fn read_part(
 fn is_record_of(line: &[u8], rank: Rank) -> bool {
     let word = words_of(line).next().and_then(|word| std::str::from_utf8(word).ok());
     word.and_then(|word| word.parse().ok()) == Some(rank.0)
-}
-
-enum LineFault {
-    Form(&'static str),
-    Record(RecordFault),
-}
-
-impl From<RecordFault> for LineFault {
-    fn from(fault: RecordFault) -> LineFault {
-        LineFault::Record(fault)
-    }
 }
 
 /// What stands behind the action.
@@ -233,13 +215,13 @@ impl RankReader {
         RankReader { rank, ranks, unit: 1, requests: VecDeque::new(), builder: RankBuilder::default() }
     }
 
-    fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), LineFault> {
+    fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
         match action {
             b"compute" | b"sleep" => {
                 let form = if action == b"compute" { "compute FLOPS" } else { "sleep SECONDS" };
                 let scale = if action == b"compute" { NANOS_PER_FLOP } else { 1e9 };
                 let nanos = arguments.number(0).map(|amount| amount * scale).filter(|nanos| is_duration(*nanos));
-                self.builder.compute(Time::from_nanos(nanos.ok_or(LineFault::Form(form))?));
+                self.builder.compute(Time::from_nanos(nanos.ok_or(Fault::malformed(form))?));
             }
             b"send" | b"isend" => self.read_send(action == b"isend", arguments)?,
             b"recv" | b"irecv" => self.read_recv(action == b"irecv", arguments)?,
@@ -258,23 +240,23 @@ impl RankReader {
     }
 
     /// Bytes of one element of the datatype at `index`, or of the default.
-    fn unit(&self, arguments: &Arguments<'_>, index: usize) -> Result<u64, LineFault> {
+    fn unit(&self, arguments: &Arguments<'_>, index: usize) -> Result<u64, Fault> {
         if index >= arguments.0.len() {
             return Ok(self.unit);
         }
         let known = arguments.count(index).and_then(|id| datatype_bytes(usize::try_from(id).ok()?));
-        known.ok_or(LineFault::Form("a datatype id from 0 to 50, or 57, in the last place"))
+        known.ok_or(Fault::malformed("a datatype id from 0 to 50, or 57, in the last place"))
     }
 
-    fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, LineFault> {
+    fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, Fault> {
         let rank = arguments.count(index).and_then(|rank| u32::try_from(rank).ok()).filter(|rank| *rank < self.ranks);
-        rank.ok_or(LineFault::Form(
+        rank.ok_or(Fault::malformed(
             "an action with a rank of the trace as its peer (any source, -1, cannot be matched)",
         ))
     }
 
-    fn read_send(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), LineFault> {
-        const FORM: LineFault = LineFault::Form("send DESTINATION TAG COUNT [DATATYPE]");
+    fn read_send(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
+        const FORM: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
         let peer = self.peer(arguments, 0)?;
         let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else { return Err(FORM) };
         let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
@@ -287,11 +269,11 @@ impl RankReader {
         Ok(())
     }
 
-    fn read_recv(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), LineFault> {
+    fn read_recv(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
         let peer = self.peer(arguments, 0)?;
-        let tag = arguments.tag(1).ok_or(LineFault::Form("recv SOURCE TAG COUNT [DATATYPE]"))?;
+        let tag = arguments.tag(1).ok_or(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"))?;
         if arguments.number(2).is_none() {
-            return Err(LineFault::Form("recv SOURCE TAG COUNT [DATATYPE]"));
+            return Err(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"));
         }
         self.unit(arguments, 3)?;
         let channel = self.builder.channel(Channel { peer, tag, communicator: WORLD });
@@ -305,9 +287,9 @@ impl RankReader {
     }
 
     /// `wait SOURCE DESTINATION TAG`: a receive if this rank is the destination, else a send.
-    fn read_wait(&mut self, arguments: &Arguments<'_>) -> Result<(), LineFault> {
+    fn read_wait(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
         let (source, destination) = (self.peer(arguments, 0)?, self.peer(arguments, 1)?);
-        let wanted = arguments.tag(2).ok_or(LineFault::Form("wait SOURCE DESTINATION TAG"))?;
+        let wanted = arguments.tag(2).ok_or(Fault::malformed("wait SOURCE DESTINATION TAG"))?;
         let own = self.rank;
         let found = self.requests.iter().position(|request| match *request {
             Request::Recv { peer, tag, .. } => destination == own && peer == source && tag == wanted,
@@ -320,7 +302,7 @@ impl RankReader {
         }
     }
 
-    fn wait_for(&mut self, request: &Request, record: Record) -> Result<(), LineFault> {
+    fn wait_for(&mut self, request: &Request, record: Record) -> Result<(), Fault> {
         match *request {
             Request::Recv { slot, .. } => self.builder.wait_slot(slot, record),
             Request::Send { number, .. } => self.builder.wait_send(number, record)?,
@@ -328,7 +310,7 @@ impl RankReader {
         Ok(())
     }
 
-    fn wait_all(&mut self) -> Result<(), LineFault> {
+    fn wait_all(&mut self) -> Result<(), Fault> {
         let mut record = Record::Begins;
         while let Some(request) = self.requests.pop_front() {
             self.wait_for(&request, record)?;
@@ -340,8 +322,8 @@ impl RankReader {
         Ok(())
     }
 
-    fn read_sendrecv(&mut self, arguments: &Arguments<'_>) -> Result<(), LineFault> {
-        const FORM: LineFault = LineFault::Form("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
+    fn read_sendrecv(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+        const FORM: Fault = Fault::malformed("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
         let (to, from) = (self.peer(arguments, 1)?, self.peer(arguments, 3)?);
         let count = arguments.count(0).ok_or(FORM)?;
         arguments.count(2).ok_or(FORM)?;
@@ -355,7 +337,7 @@ impl RankReader {
         Ok(self.builder.wait_send(number, Record::Continues)?)
     }
 
-    fn read_collective(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), LineFault> {
+    fn read_collective(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
         let spec = self.collective(action, arguments)?;
         let call = CallRecord {
             op: spec.op,
@@ -373,13 +355,13 @@ impl RankReader {
         Ok(())
     }
 
-    fn collective(&self, action: &[u8], arguments: &Arguments<'_>) -> Result<Spec, LineFault> {
+    fn collective(&self, action: &[u8], arguments: &Arguments<'_>) -> Result<Spec, Fault> {
         use CollectiveOp::*;
         let ranks = u64::from(self.ranks);
         let n = self.ranks as usize;
         let is_root = |root: u32| u64::from(root == self.rank);
         let spec = |op, root, send, recv, flops| Spec { op, root, send, recv, flops };
-        let form = LineFault::Form;
+        let form = Fault::malformed;
         match action {
             b"barrier" => Ok(spec(Barrier, 0, 0, 0, 0.0)),
             b"bcast" => {
@@ -478,7 +460,7 @@ impl RankReader {
     }
 
     /// The root at `index`, 0 if there is none.
-    fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, LineFault> {
+    fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, Fault> {
         if index < arguments.0.len() { self.peer(arguments, index) } else { Ok(0) }
     }
 }

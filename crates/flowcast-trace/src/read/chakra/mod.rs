@@ -12,6 +12,7 @@ mod walk;
 mod wire;
 
 use super::Part;
+use super::fault::Fault;
 use super::recorded;
 use super::scan::bytes_of;
 use crate::program::{IgnoredRecords, Program};
@@ -49,27 +50,23 @@ pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program,
 }
 
 fn read_part(name: &str, bytes: &[u8], counts: &mut node::Counts) -> Result<Vec<Node>, TraceError> {
-    let fault = |at: usize, found: &str, expected: &str| TraceError::At {
-        place: format!("{name}: byte {at}"),
-        found: found.to_owned(),
-        expected: expected.to_owned(),
-    };
+    let refuse = |at: usize, fault: Fault| fault.at(format!("{name}: byte {at}"), String::new);
     let mut at = 0;
     let first = wire::message(bytes, &mut at).filter(|message| node::is_metadata(message));
     if first.is_none() {
-        return Err(fault(0, "no metadata", "the length and the metadata of a Chakra trace"));
+        return Err(refuse(0, Fault::value("no metadata", "the length and the metadata of a Chakra trace")));
     }
     let mut nodes = Vec::new();
     while at < bytes.len() {
         let start = at;
-        let message = wire::message(bytes, &mut at)
-            .ok_or_else(|| fault(start, "a length beyond the end of the file", "the length of a node and the node"))?;
-        let node = node::read(message, counts).map_err(|(found, expected)| fault(start, &found, &expected))?;
-        nodes.push(node);
+        let cut = || Fault::value("a length beyond the end of the file", "the length of a node and the node");
+        let message = wire::message(bytes, &mut at).ok_or_else(cut);
+        let node = message.and_then(|message| node::read(message, counts));
+        nodes.push(node.map_err(|fault| refuse(start, fault))?);
     }
     nodes.sort_by_key(|node| node.id);
     match nodes.windows(2).find(|pair| pair[0].id == pair[1].id) {
-        Some(pair) => Err(fault(bytes.len(), &format!("node {} twice", pair[0].id), "each node once")),
+        Some(pair) => Err(refuse(bytes.len(), Fault::value(format!("node {} twice", pair[0].id), "each node once"))),
         None => Ok(nodes),
     }
 }

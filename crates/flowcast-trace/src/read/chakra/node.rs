@@ -1,5 +1,6 @@
 //! Metadata and nodes.
 
+use super::super::fault::Fault;
 use super::wire::{self, Value};
 use flowcast_units::CollectiveOp;
 
@@ -78,9 +79,6 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// What was found, and what was expected.
-type Fault = (String, String);
-
 #[derive(Default)]
 struct Fields {
     id: u64,
@@ -139,20 +137,20 @@ impl Fields {
 /// # Errors
 /// What was found, and what was expected.
 pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
-    let wrong = || (format!("{} bytes", message.len()), "a node of a Chakra trace".to_owned());
+    let wrong = || Fault::value(format!("{} bytes", message.len()), "a node of a Chakra trace");
     let fields = Fields::read(message).ok_or_else(wrong)?;
     let peer = |rank: Option<i64>, name: &str| {
-        let rank = rank.ok_or_else(|| (format!("node {} without {name}", fields.id), format!("its {name}")))?;
-        let wrong = || (format!("{name} {rank} in node {}", fields.id), "a rank of at least 0".to_owned());
+        let rank = rank.ok_or_else(|| Fault::value(format!("node {} without {name}", fields.id), format!("its {name}")))?;
+        let wrong = || Fault::value(format!("{name} {rank} in node {}", fields.id), "a rank of at least 0");
         u32::try_from(rank).map_err(|_| wrong())
     };
     let tag =
-        i32::try_from(fields.tag).map_err(|_| (format!("tag {}", fields.tag), "a number of 32 bits".to_owned()))?;
-    let negative = |_| (format!("size {}", fields.size), "a size of at least 0 bytes".to_owned());
+        i32::try_from(fields.tag).map_err(|_| Fault::value(format!("tag {}", fields.tag), "a number of 32 bits"))?;
+    let negative = |_| Fault::value(format!("size {}", fields.size), "a size of at least 0 bytes");
     let bytes = u64::try_from(fields.size).map_err(negative)?;
     let nanos = fields.micros.unwrap_or(0).saturating_mul(1000);
     if nanos > 1 << 62 {
-        return Err((format!("a duration of {} us", fields.micros.unwrap_or(0)), "less than 146 years".to_owned()));
+        return Err(Fault::value(format!("a duration of {} us", fields.micros.unwrap_or(0)), "less than 146 years"));
     }
     counts.with_caller += u64::from(fields.has_caller);
     let work = match fields.kind {
@@ -175,7 +173,7 @@ pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
                 Work::Compute(nanos)
             }
         },
-        other => return Err((format!("node {} of type {other}", fields.id), "a type from 1 to 7".to_owned())),
+        other => return Err(Fault::value(format!("node {} of type {other}", fields.id), "a type from 1 to 7")),
     };
     Ok(Node { id: fields.id, after: fields.after, work })
 }

@@ -10,6 +10,7 @@ use super::{Cursor, Message, Section};
 use crate::TraceError;
 use crate::build::{Channel, RankBuilder};
 use crate::program::Communicator;
+use crate::read::fault::Fault;
 use crate::read::scan::Input;
 use flowcast_units::Rank;
 
@@ -141,7 +142,7 @@ impl Peers {
         &self,
         communicators: Vec<Communicator>,
         ranks: &[RankBuilder],
-    ) -> Result<Vec<Communicator>, (String, String)> {
+    ) -> Result<Vec<Communicator>, Fault> {
         if self.task_of.is_empty() {
             return Ok(communicators);
         }
@@ -153,20 +154,20 @@ impl Peers {
         communicators.into_iter().map(resolve).collect()
     }
 
-    fn caller(&self, communicator: i32, task: u32, ranks: &[RankBuilder]) -> Result<Rank, (String, String)> {
+    fn caller(&self, communicator: i32, task: u32, ranks: &[RankBuilder]) -> Result<Rank, Fault> {
         let calls = |rank: &u32| ranks[*rank as usize].collective_counts().any(|(id, _)| id == communicator);
         let own = self.first[task as usize]..self.first[task as usize + 1];
         let callers: Vec<u32> = own.filter(calls).collect();
         match callers[..] {
             [] => Ok(Rank(self.rank(task, 0))),
             [rank] => Ok(Rank(rank)),
-            [one, other, ..] => Err((
+            [one, other, ..] => Err(Fault::value(
                 format!(
                     "collectives on communicator {communicator} by threads {} and {} of task {task}",
                     one - self.first[task as usize],
                     other - self.first[task as usize]
                 ),
-                "all of a task's collectives on a communicator by one thread".to_owned(),
+                "all of a task's collectives on a communicator by one thread",
             )),
         }
     }

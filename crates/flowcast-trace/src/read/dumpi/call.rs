@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::super::calls::{Done, Origin, RankCalls, Sizes, TracedCall};
+use super::super::fault::Fault;
 use super::lines::Record;
 use super::types::Types;
 use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, NO_RANK};
 use flowcast_recording::operation;
 use flowcast_recording::table::Function;
-
-/// What was found, and what was expected.
-type Fault = (String, String);
 
 const WORLD: i64 = 2;
 const ANY: i64 = -1;
@@ -305,14 +303,14 @@ impl Arguments<'_> {
     }
 
     fn missing(&self, name: &str) -> Fault {
-        (format!("MPI_{} without `{name}`", self.0.name), format!("`{name}=` among its arguments"))
+        Fault::value(format!("MPI_{} without `{name}`", self.0.name), format!("`{name}=` among its arguments"))
     }
 
     /// `7` or `7 (MPI_SOMETHING)`.
     fn int(&self, name: &str) -> Result<i64, Fault> {
         let value = self.value(name).ok_or_else(|| self.missing(name))?;
         let number = value.split_whitespace().next().and_then(|word| word.parse().ok());
-        number.ok_or_else(|| (format!("{name}={value}"), format!("a whole number in MPI_{}", self.0.name)))
+        number.ok_or_else(|| Fault::value(format!("{name}={value}"), format!("a whole number in MPI_{}", self.0.name)))
     }
 
     /// `[1, 2]`, also with a name behind each; nothing if it is left out.

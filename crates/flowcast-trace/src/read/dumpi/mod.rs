@@ -35,7 +35,7 @@ pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program,
             let mut reader = Reader::new(input, start, end);
             while let Some(record) = reader.next()? {
                 let at = record.at;
-                calls.call(&record).map_err(|(found, expected)| input.fault(at, found, expected))?;
+                calls.call(&record).map_err(|fault| input.refuse(at, fault))?;
             }
             calls.unfinished += u64::from(reader.is_unfinished);
             sections.push((input, start, calls));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::cursor::Cursor;
+use super::super::fault::Fault;
 use super::super::scan::Input;
 use super::header::Header;
 use crate::TraceError;
@@ -64,9 +65,6 @@ pub struct Body {
     pub ignored: BTreeMap<String, u64>,
 }
 
-/// Why a line is refused: what was found, what was expected.
-type Fault = (String, String);
-
 /// Reads from byte `at` to the end.
 pub fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceError> {
     let mut body = Body::default();
@@ -77,16 +75,9 @@ pub fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceE
         if cursor.eat_line_end() {
             continue;
         }
-        if let Err((found, expected)) = body.read_line(&mut cursor, header) {
-            let found = if found.is_empty() { input.shown(start) } else { found };
-            return Err(input.fault(start, found, expected));
-        }
+        body.read_line(&mut cursor, header).map_err(|fault| input.refuse(start, fault))?;
     }
     Ok(body)
-}
-
-fn form(expected: &str) -> Fault {
-    (String::new(), expected.to_owned())
 }
 
 impl Body {
@@ -105,7 +96,7 @@ impl Body {
             _ => {}
         }
         const RECORD: &str = "a record: 1 (state), 2 (event), 3 (message), c (communicator) or # (comment)";
-        let kind = cursor.integer().ok_or_else(|| form(RECORD))?;
+        let kind = cursor.integer().ok_or_else(|| Fault::malformed(RECORD))?;
         match kind {
             1 => self.read_state(cursor, header)?,
             2 => self.read_events(cursor, header)?,
@@ -116,7 +107,7 @@ impl Body {
                 return Ok(());
             }
         }
-        if cursor.eat_line_end() { Ok(()) } else { Err(form("the end of the record")) }
+        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed("the end of the record")) }
     }
 
     fn ignore(&mut self, kind: &str, count: u64) {
@@ -132,40 +123,40 @@ impl Body {
     fn read_communicator(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
         const FORM: &str = "c:application:communicator:tasks:task:task...";
         cursor.eat(b'c');
-        let [application, own, count] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let [application, own, count] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
         let mut members = Vec::new();
         while cursor.eat(b':') {
-            let task = cursor.integer().ok_or_else(|| form(FORM))?;
+            let task = cursor.integer().ok_or_else(|| Fault::malformed(FORM))?;
             members.push(rank(header, application, task)?);
         }
         if members.len() as i64 != count {
-            return Err((format!("{} tasks in communicator {own}", members.len()), format!("{count} tasks")));
+            return Err(Fault::value(format!("{} tasks in communicator {own}", members.len()), format!("{count} tasks")));
         }
         let mut distinct = members.clone();
         distinct.sort_unstable();
         distinct.dedup();
         if distinct.len() != members.len() {
-            return Err((format!("a task twice in communicator {own}"), "each task once".to_owned()));
+            return Err(Fault::value(format!("a task twice in communicator {own}"), "each task once"));
         }
         // Each application numbers its own.
         let id = match header.first_ranks.len() {
-            2 => i32::try_from(own).map_err(|_| (format!("communicator {own}"), "a number of 32 bits".to_owned()))?,
+            2 => i32::try_from(own).map_err(|_| Fault::value(format!("communicator {own}"), "a number of 32 bits"))?,
             _ => self.communicators.len() as i32 + 1,
         };
         if self.communicator_ids.insert((application, own), id).is_some() {
-            return Err((format!("communicator {own} again"), "each communicator defined once".to_owned()));
+            return Err(Fault::value(format!("communicator {own} again"), "each communicator defined once"));
         }
         self.communicators.push(Communicator { id, members });
-        if cursor.eat_line_end() { Ok(()) } else { Err(form(FORM)) }
+        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(FORM)) }
     }
 
     fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
         const FORM: &str = "1:cpu:application:task:thread:begin:end:state";
-        let [_, application, task, thread, begin, end, state] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let [_, application, task, thread, begin, end, state] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let (begin, end) = (time(header, begin)?, time(header, end)?);
         if end < begin {
-            return Err((format!("a state from {begin} ns to {end} ns"), "an end after the begin".to_owned()));
+            return Err(Fault::value(format!("a state from {begin} ns to {end} ns"), "an end after the begin"));
         }
         if state != RUNNING {
             return Ok(());
@@ -173,7 +164,7 @@ impl Body {
         let bursts = &mut self.tasks[rank.index()].bursts;
         if (begin as u64) < bursts.end() {
             let found = format!("a running state at {begin} ns before the end of the one before");
-            return Err((found, "states sorted by time, one after the other".to_owned()));
+            return Err(Fault::value(found, "states sorted by time, one after the other"));
         }
         bursts.push((begin as u64, end as u64), 0);
         Ok(())
@@ -181,25 +172,25 @@ impl Body {
 
     fn read_events(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
         const FORM: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
-        let [_, application, task, thread, at] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let [_, application, task, thread, at] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let at = time(header, at)?;
         let mut call = CollectiveEvent::default();
         let mut any = false;
         while cursor.peek() == b':' {
-            let [kind, value] = fields(cursor).ok_or_else(|| form(FORM))?;
+            let [kind, value] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
             let number = self.events.number((kind, value));
             let events = &mut self.tasks[rank.index()].events;
             if (at as u64) < events.end() {
                 let found = format!("an event at {at} ns, before the one before it");
-                return Err((found, "events sorted by time".to_owned()));
+                return Err(Fault::value(found, "events sorted by time"));
             }
             events.push((at as u64, at as u64), u64::from(number));
             call.note(kind, value);
             any = true;
         }
         if !any {
-            return Err(form(FORM));
+            return Err(Fault::malformed(FORM));
         }
         if call.value != 0 {
             self.note_call(rank, (application, at), &call);
@@ -229,18 +220,18 @@ impl Body {
 
     fn read_message(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
         const FORM: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
-        let numbers: [i64; 14] = fields(cursor).ok_or_else(|| form(FORM))?;
+        let numbers: [i64; 14] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
         let [_, from_app, from, from_thread, send, _, _, to_app, to, to_thread, receive, arrival, size, tag] = numbers;
         let from = rank_of_thread(header, from_app, from, from_thread)?;
         let to = rank_of_thread(header, to_app, to, to_thread)?;
         let [send, receive, arrival] = [time(header, send)?, time(header, receive)?, time(header, arrival)?];
-        let tag = i32::try_from(tag).map_err(|_| (format!("tag {tag}"), "a number of 32 bits".to_owned()))?;
-        let negative = |_| (format!("size {size}"), "a size of at least 0 bytes".to_owned());
+        let tag = i32::try_from(tag).map_err(|_| Fault::value(format!("tag {tag}"), "a number of 32 bits"))?;
+        let negative = |_| Fault::value(format!("size {size}"), "a size of at least 0 bytes");
         let size = u64::try_from(size).map_err(negative)?;
         let done = send.max(receive).max(arrival);
         self.messages.push(Message { from: from.0, to: to.0, tag, lane: 0, size, send, receive, done });
         if self.messages.len() >= u32::MAX as usize {
-            return Err(("2^32 messages".to_owned(), "fewer".to_owned()));
+            return Err(Fault::value("2^32 messages", "fewer"));
         }
         Ok(())
     }
@@ -295,20 +286,20 @@ fn operation(value: i64) -> Option<CollectiveOp> {
 fn rank(header: &Header, application: i64, task: i64) -> Result<Rank, Fault> {
     header.rank(application, task).ok_or_else(|| {
         let found = format!("task {task} of application {application}");
-        (found, "a task and an application that the header counts, from 1".to_owned())
+        Fault::value(found, "a task and an application that the header counts, from 1")
     })
 }
 
 fn rank_of_thread(header: &Header, application: i64, task: i64, thread: i64) -> Result<Rank, Fault> {
     if thread != 1 {
-        return Err((format!("thread {thread}"), "thread 1, the only one of its task".to_owned()));
+        return Err(Fault::value(format!("thread {thread}"), "thread 1, the only one of its task"));
     }
     rank(header, application, task)
 }
 
 fn time(header: &Header, units: i64) -> Result<i64, Fault> {
     let nanos = units.checked_mul(header.unit).filter(|nanos| (0..=LATEST).contains(nanos));
-    nanos.ok_or_else(|| (format!("time {units}"), "a time from 0 to 73 years".to_owned()))
+    nanos.ok_or_else(|| Fault::value(format!("time {units}"), "a time from 0 to 73 years"))
 }
 
 /// Numbers with a colon before each.

@@ -4,6 +4,7 @@ use super::lower::{Action, Lowered, Step};
 use crate::TraceError;
 use crate::build::{RankBuilder, RecordFault};
 use crate::program::{CollectiveMode, MessageClass, SendMode};
+use crate::read::fault::Fault;
 use crate::words::Record;
 use flowcast_units::{Rank, Time};
 
@@ -20,18 +21,10 @@ pub fn emit(rank: usize, lowered: Lowered) -> Result<RankBuilder, TraceError> {
     for step in &lowered.steps {
         let record = if item == Some(step.item) { Record::Continues } else { Record::Begins };
         item = Some(step.item);
-        emission.step(step, record).map_err(|fault| fault_at(rank, step, fault))?;
+        let place = || format!("rank {rank}, call {}", step.item + 1);
+        emission.step(step, record).map_err(|fault| Fault::from(fault).at(place(), String::new))?;
     }
     Ok(emission.builder)
-}
-
-fn fault_at(rank: usize, step: &Step, fault: RecordFault) -> TraceError {
-    let (found, expected) = fault.text().split_once(", expected ").unwrap_or((fault.text(), "fewer"));
-    TraceError::At {
-        place: format!("rank {rank}, call {}", step.item + 1),
-        found: found.trim_start_matches("found ").to_owned(),
-        expected: expected.to_owned(),
-    }
 }
 
 struct Emission<'a> {
