@@ -15,16 +15,6 @@ pub enum TraceError {
         /// What could stand there.
         expected: String,
     },
-    /// No reader knows the content.
-    #[error(
-        "{name}: found {found}, expected a Dimemas trace (#DIMEMAS:), a Paraver trace (#Paraver), a GOAL schedule (num_ranks), a SimGrid time-independent trace or list, a liballprof, DUMPI (text) or Chakra trace, or a compiled trace (.fct)"
-    )]
-    Unrecognised {
-        /// The file.
-        name: String,
-        /// How it begins.
-        found: String,
-    },
     /// A packed or compiled file is damaged.
     #[error("{name}: {problem}")]
     Damaged {

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Part;
-use super::fault::Fault;
 use super::calls::{self, Done, Origin, RankCalls, Sizes, TracedCall};
+use super::fault::Fault;
+use super::parts::Part;
 use super::scan::{Input, bytes_of, lines, shown};
 use crate::program::{IgnoredRecords, Program};
 use crate::{ReadOptions, TraceError};
@@ -241,10 +241,14 @@ impl<'a> Section<'a> {
 
     fn world(&mut self, handle: u64, (rank, size): (u64, u64)) -> Result<usize, Fault> {
         if size != self.ranks as u64 {
-            return Err(Fault::value(format!("rank {rank} of {size}"), format!("one of {}, as there are files", self.ranks)));
+            return Err(Fault::value(
+                format!("rank {rank} of {size}"),
+                format!("one of {}, as there are files", self.ranks),
+            ));
         }
         let place = usize::try_from(rank).ok().filter(|rank| *rank < self.ranks);
-        self.rank = Some(place.ok_or_else(|| Fault::value(format!("rank {rank} of {size}"), format!("a rank below {size}")))?);
+        self.rank =
+            Some(place.ok_or_else(|| Fault::value(format!("rank {rank} of {size}"), format!("a rank below {size}")))?);
         self.constants = Constants::of(handle);
         self.out.communicators.push(Origin::World);
         self.places.push(None);

@@ -1,4 +1,4 @@
-//! Readers: one file for each format, chosen by content.
+//! Readers: one module for each format; [`FORMATS`] tells by content which of them reads a file.
 
 pub(super) mod calls;
 mod chakra;
@@ -15,18 +15,72 @@ mod recorded;
 mod scan;
 mod simgrid;
 
-use std::io::{self, Read};
-use std::sync::Arc;
-
-use super::program::SharedBytes;
+use super::program::{Program, SharedBytes};
 use super::{ReadOptions, Trace, TraceError, compiled};
+use scan::bytes_of;
 
+pub use parts::{OpenPart, Part, unpacked};
 pub use recorded::{
     Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
 };
 
-/// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
-pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
+/// A format: its name for messages, what a file in it looks like, and its reader.
+struct Format {
+    name: &'static str,
+    recognises: fn(&[u8]) -> bool,
+    read: Reader,
+}
+
+/// A reader, by the files that it needs.
+enum Reader {
+    /// The first file alone.
+    Alone(fn(&str, SharedBytes, ReadOptions) -> Result<Trace, TraceError>),
+    /// The first file, and those that it names.
+    Opening(fn(&str, SharedBytes, OpenPart<'_>, ReadOptions) -> Result<Trace, TraceError>),
+    /// A file for each rank, in the order of the ranks.
+    PerRank(fn(&str, &[Part], ReadOptions) -> Result<Program, TraceError>),
+}
+
+const FORMATS: &[Format] = &[
+    Format {
+        name: "a Dimemas trace (#DIMEMAS:)",
+        recognises: |text| text.starts_with(b"#DIMEMAS:"),
+        read: Reader::Alone(|name, bytes, options| dim::read(name, bytes, options).map(Trace::Program)),
+    },
+    Format {
+        name: "a compiled trace (.fct)",
+        recognises: |bytes| bytes.starts_with(compiled::MAGIC),
+        read: Reader::Alone(|name, bytes, _| compiled::read(name, bytes)),
+    },
+    Format {
+        name: "a Paraver trace (#Paraver)",
+        recognises: |text| text.starts_with(paraver::MAGIC),
+        read: Reader::Alone(|name, bytes, options| paraver::read(name, bytes, options).map(Trace::Program)),
+    },
+    Format {
+        name: "a recording (of `flowcast record`)",
+        recognises: recorded::recognises,
+        read: Reader::Opening(|name, bytes, open, options| {
+            recorded::read(name, bytes_of(&bytes), open, options).map(Trace::Program)
+        }),
+    },
+    Format {
+        name: "a GOAL schedule (num_ranks)",
+        recognises: goal::recognises,
+        read: Reader::Alone(|name, bytes, _| goal::read(name, bytes_of(&bytes)).map(Trace::Schedule)),
+    },
+    Format { name: "a liballprof trace", recognises: liballprof::recognises, read: Reader::PerRank(liballprof::read) },
+    Format { name: "a DUMPI trace (text)", recognises: dumpi::recognises, read: Reader::PerRank(dumpi::read) },
+    Format { name: "a Chakra trace", recognises: chakra::recognises, read: Reader::PerRank(chakra::read) },
+    Format {
+        name: "a SimGrid time-independent trace",
+        recognises: simgrid::recognises,
+        read: Reader::Alone(|name, bytes, options| {
+            simgrid::read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
+        }),
+    },
+    Format { name: "a list of the files of one", recognises: parts::is_list, read: Reader::Opening(read_list) },
+];
 
 /// Reads a trace of any known format. `name` stands in messages only.
 ///
@@ -34,42 +88,17 @@ pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
 /// [`TraceError`]: what was found at which line, and what was expected.
 pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Trace, TraceError> {
     let bytes = unpacked(name, bytes)?;
-    let text = (*bytes).as_ref();
-    if text.starts_with(compiled::MAGIC) {
-        return compiled::read(name, bytes);
+    match format_of(bytes_of(&bytes)).map(|format| &format.read) {
+        Some(Reader::Alone(read)) => read(name, bytes, options),
+        Some(Reader::Opening(read)) => read(name, bytes, open, options),
+        Some(Reader::PerRank(read)) => read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program),
+        None => Err(unrecognised(name, bytes_of(&bytes))),
     }
-    if text.starts_with(b"#DIMEMAS:") {
-        return dim::read(name, bytes, options).map(Trace::Program);
-    }
-    if text.starts_with(paraver::MAGIC) {
-        return paraver::read(name, bytes, options).map(Trace::Program);
-    }
-    if recorded::recognises(text) {
-        return recorded::read(name, text, open, options).map(Trace::Program);
-    }
-    if goal::recognises(text) {
-        return goal::read(name, text).map(Trace::Schedule);
-    }
-    if is_part(text) {
-        return read_parts(name, vec![(name.to_owned(), Arc::clone(&bytes))], options);
-    }
-    if simgrid::recognises(text) {
-        let parts = parts::named(name, bytes, open)?;
-        let of_ranks = parts.first().is_some_and(|(_, bytes)| is_part((**bytes).as_ref()));
-        return match of_ranks {
-            true => read_parts(name, parts, options),
-            false => simgrid::read(name, &parts, options).map(Trace::Program),
-        };
-    }
-    Err(TraceError::Unrecognised { name: name.to_owned(), found: beginning(text) })
 }
-
-/// A file's name and content.
-pub type Part = (String, SharedBytes);
 
 /// Whether a file holds what one rank did, in a format that has a file for each rank.
 pub fn is_part(text: &[u8]) -> bool {
-    liballprof::recognises(text) || dumpi::recognises(text) || chakra::recognises(text)
+    format_of(text).is_some_and(|format| matches!(format.read, Reader::PerRank(_)))
 }
 
 /// Reads a trace with a file for each rank, in the order of the ranks; the first file tells the format.
@@ -79,37 +108,31 @@ pub fn is_part(text: &[u8]) -> bool {
 pub fn read_parts(name: &str, parts: Vec<Part>, options: ReadOptions) -> Result<Trace, TraceError> {
     let unpack = |(name, bytes): Part| unpacked(&name, bytes).map(|bytes| (name, bytes));
     let parts: Vec<Part> = parts.into_iter().map(unpack).collect::<Result<_, _>>()?;
-    let first = parts.first().map_or(&[][..], |(_, bytes)| (**bytes).as_ref());
-    if liballprof::recognises(first) {
-        return liballprof::read(name, &parts, options).map(Trace::Program);
+    let first = parts.first().map_or(&[][..], |(_, bytes)| bytes_of(bytes));
+    match format_of(first).map(|format| &format.read) {
+        Some(Reader::PerRank(read)) => read(name, &parts, options).map(Trace::Program),
+        _ => Err(unrecognised(name, first)),
     }
-    if dumpi::recognises(first) {
-        return dumpi::read(name, &parts, options).map(Trace::Program);
-    }
-    if chakra::recognises(first) {
-        return chakra::read(name, &parts, options).map(Trace::Program);
-    }
-    Err(TraceError::Unrecognised { name: name.to_owned(), found: beginning(first) })
 }
 
-/// The content behind gzip or zstd, or the bytes themselves.
-///
-/// # Errors
-/// [`TraceError::Damaged`].
-pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
-    let packed = (*bytes).as_ref();
-    let mut plain = Vec::new();
-    let done = if packed.starts_with(&[0x1F, 0x8B]) {
-        flate2::read::MultiGzDecoder::new(packed).read_to_end(&mut plain)
-    } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
-        zstd::stream::read::Decoder::new(packed).and_then(|mut decoder| decoder.read_to_end(&mut plain))
-    } else {
-        return Ok(bytes);
-    };
-    match done {
-        Ok(_) => Ok(Arc::new(plain)),
-        Err(error) => Err(TraceError::Damaged { name: name.to_owned(), problem: format!("cannot unpack: {error}") }),
+/// Reads the files of a list: those of ranks, or the parts of a SimGrid trace.
+fn read_list(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Trace, TraceError> {
+    let parts = parts::named(name, bytes_of(&bytes), open)?;
+    match parts.first().is_some_and(|(_, bytes)| is_part(bytes_of(bytes))) {
+        true => read_parts(name, parts, options),
+        false => simgrid::read(name, &parts, options).map(Trace::Program),
     }
+}
+
+fn format_of(text: &[u8]) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| (format.recognises)(text))
+}
+
+fn unrecognised(name: &str, text: &[u8]) -> TraceError {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    let (last, others) = names.split_last().expect("there are formats");
+    let expected = format!("{} or {last}", others.join(", "));
+    TraceError::At { place: name.to_owned(), found: beginning(text), expected }
 }
 
 fn beginning(text: &[u8]) -> String {

@@ -1,9 +1,17 @@
-//! Lists of the files that a trace consists of: a name on each line, relative to the list.
+//! The files that a trace consists of: packed ones, and lists with a name on each line, relative to the list.
 
-use super::scan::{bytes_of, lines};
-use super::{OpenPart, Part, simgrid, unpacked};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use super::scan::lines;
 use crate::TraceError;
 use crate::program::SharedBytes;
+
+/// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
+pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
+
+/// A file's name and content.
+pub type Part = (String, SharedBytes);
 
 /// Names of files: one printable word on each line, with a dot or a slash in it.
 pub fn is_list(text: &[u8]) -> bool {
@@ -12,18 +20,17 @@ pub fn is_list(text: &[u8]) -> bool {
             && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
             && line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte >= 0x80)
     };
-    text.len() < 1 << 24 && std::str::from_utf8(text).is_ok() && content_lines(text).all(|range| is_name(&text[range]))
+    text.len() < 1 << 24
+        && std::str::from_utf8(text).is_ok()
+        && content_lines(text).next().is_some()
+        && content_lines(text).all(|range| is_name(&text[range]))
 }
 
-/// The files of a list with their contents; a trace in one file is its own only part.
+/// The files of a list with their contents.
 ///
 /// # Errors
 /// A file cannot be read or unpacked.
-pub fn named(name: &str, bytes: SharedBytes, open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
-    let text = bytes_of(&bytes);
-    if content_lines(text).next().is_none_or(|first| simgrid::is_action(&text[first])) {
-        return Ok(vec![(name.to_owned(), bytes)]);
-    }
+pub fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
     let mut parts = Vec::new();
     for (index, range) in lines(text, 0).enumerate() {
         let line = text[range].trim_ascii();
@@ -37,6 +44,26 @@ pub fn named(name: &str, bytes: SharedBytes, open: OpenPart<'_>) -> Result<Vec<P
         parts.push((file, content));
     }
     Ok(parts)
+}
+
+/// The content behind gzip or zstd, or the bytes themselves.
+///
+/// # Errors
+/// [`TraceError::Damaged`].
+pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
+    let packed = (*bytes).as_ref();
+    let mut plain = Vec::new();
+    let done = if packed.starts_with(&[0x1F, 0x8B]) {
+        flate2::read::MultiGzDecoder::new(packed).read_to_end(&mut plain)
+    } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
+        zstd::stream::read::Decoder::new(packed).and_then(|mut decoder| decoder.read_to_end(&mut plain))
+    } else {
+        return Ok(bytes);
+    };
+    match done {
+        Ok(_) => Ok(Arc::new(plain)),
+        Err(error) => Err(TraceError::Damaged { name: name.to_owned(), problem: format!("cannot unpack: {error}") }),
+    }
 }
 
 /// The lines that are neither empty nor a comment.

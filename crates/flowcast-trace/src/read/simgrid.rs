@@ -7,9 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Part;
 use super::fault::Fault;
-use super::parts::{self, content_lines, words_of};
+use super::parts::{Part, content_lines, words_of};
 use super::scan::{Input, bytes_of, shown};
 use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
@@ -54,14 +53,10 @@ const ACTIONS: [&str; 33] = [
     "reduce_scatter",
 ];
 
-/// Whether the text is such a trace, or a list of its parts.
+/// Whether the text is such a trace: its first line with content is an action.
 pub fn recognises(text: &[u8]) -> bool {
-    let Some(first) = content_lines(text).next().map(|range| &text[range]) else { return false };
-    is_action(first) || parts::is_list(text)
-}
-
-pub fn is_action(line: &[u8]) -> bool {
-    let mut words = words_of(line);
+    let Some(first) = content_lines(text).next() else { return false };
+    let mut words = words_of(&text[first]);
     let rank = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
     rank && words.next().is_some_and(|word| ACTIONS.iter().any(|action| action.as_bytes() == word))
 }

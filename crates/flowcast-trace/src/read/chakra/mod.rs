@@ -11,8 +11,8 @@ mod node;
 mod walk;
 mod wire;
 
-use super::Part;
 use super::fault::Fault;
+use super::parts::Part;
 use super::recorded;
 use super::scan::bytes_of;
 use crate::program::{IgnoredRecords, Program};

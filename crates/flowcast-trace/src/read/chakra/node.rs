@@ -140,7 +140,8 @@ pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
     let wrong = || Fault::value(format!("{} bytes", message.len()), "a node of a Chakra trace");
     let fields = Fields::read(message).ok_or_else(wrong)?;
     let peer = |rank: Option<i64>, name: &str| {
-        let rank = rank.ok_or_else(|| Fault::value(format!("node {} without {name}", fields.id), format!("its {name}")))?;
+        let rank =
+            rank.ok_or_else(|| Fault::value(format!("node {} without {name}", fields.id), format!("its {name}")))?;
         let wrong = || Fault::value(format!("{name} {rank} in node {}", fields.id), "a rank of at least 0");
         u32::try_from(rank).map_err(|_| wrong())
     };

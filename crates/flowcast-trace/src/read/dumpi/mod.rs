@@ -8,8 +8,8 @@ mod call;
 mod lines;
 mod types;
 
-use super::Part;
 use super::calls::{self, RankCalls};
+use super::parts::Part;
 use super::scan::{Input, bytes_of};
 use crate::program::{IgnoredRecords, Program};
 use crate::{ReadOptions, TraceError};

@@ -130,7 +130,10 @@ impl Body {
             members.push(rank(header, application, task)?);
         }
         if members.len() as i64 != count {
-            return Err(Fault::value(format!("{} tasks in communicator {own}", members.len()), format!("{count} tasks")));
+            return Err(Fault::value(
+                format!("{} tasks in communicator {own}", members.len()),
+                format!("{count} tasks"),
+            ));
         }
         let mut distinct = members.clone();
         distinct.sort_unstable();

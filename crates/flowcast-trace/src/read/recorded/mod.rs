@@ -18,7 +18,7 @@ pub use lower::REGION;
 
 use std::collections::BTreeMap;
 
-use super::OpenPart;
+use super::parts::OpenPart;
 use super::scan::bytes_of;
 use crate::link::{Parts, link};
 use crate::parallel::for_each_mut;
