@@ -4,6 +4,9 @@ use rand::RngExt;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
+use super::build::EAGER;
+use super::convert::{Message, Step};
+use super::program::SendMode;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What the ranks do in each iteration.
@@ -59,26 +62,9 @@ pub struct Shape {
     pub seed: u64,
 }
 
-/// One step of a rank.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Step {
-    /// Compute.
-    Compute(Time),
-    /// Blocking send.
-    Send(Rank, i32),
-    /// Blocking receive.
-    Recv(Rank, i32),
-    /// Immediate send.
-    Isend(Rank, i32),
-    /// Immediate receive.
-    Irecv(Rank, i32),
-    /// Wait for all immediate operations.
-    WaitAll,
-}
-
 impl Shape {
     /// The steps of a rank.
-    pub fn steps(self, rank: Rank) -> impl Iterator<Item = Step> {
+    pub(crate) fn steps(self, rank: Rank) -> impl Iterator<Item = Step> {
         let stream = u64::from(rank.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
         let mut steps = Vec::new();
@@ -98,21 +84,21 @@ impl Shape {
         match self.workload {
             Workload::Halo => self.exchange_halo(rank, steps),
             Workload::Shift if self.ranks > 1 => {
-                exchange(steps, &[(self.before(rank, 1), 0)], &[(self.after(rank, 1), 0)])
+                self.exchange(steps, &[(self.before(rank, 1), 0)], &[(self.after(rank, 1), 0)])
             }
             Workload::Chain if self.ranks > 1 => {
-                steps.extend([Step::Send(self.after(rank, 1), 0), Step::Recv(self.before(rank, 1), 0)]);
+                steps.extend([self.send(self.after(rank, 1)), self.receive(self.before(rank, 1))]);
             }
             Workload::Dissemination => {
                 for (round, distance) in powers_below(self.ranks).enumerate() {
-                    let tag = round as i32;
-                    exchange(steps, &[(self.before(rank, distance), tag)], &[(self.after(rank, distance), tag)]);
+                    let tag = round as u32;
+                    self.exchange(steps, &[(self.before(rank, distance), tag)], &[(self.after(rank, distance), tag)]);
                 }
             }
             Workload::Alltoall => {
                 let from: Vec<_> = (1..self.ranks).map(|distance| (self.before(rank, distance), 0)).collect();
                 let to: Vec<_> = (1..self.ranks).map(|distance| (self.after(rank, distance), 0)).collect();
-                exchange(steps, &from, &to);
+                self.exchange(steps, &from, &to);
             }
             Workload::BinomialBroadcast => self.broadcast(rank, steps),
             Workload::Shift | Workload::Chain => {}
@@ -120,7 +106,7 @@ impl Shape {
     }
 
     fn pass_on(&self, rank: u32, compute: Time, steps: &mut Vec<Step>) {
-        steps.extend([Step::Recv(self.before(rank, 1), 0), Step::Compute(compute), Step::Send(self.after(rank, 1), 0)]);
+        steps.extend([self.receive(self.before(rank, 1)), Step::Compute(compute), self.send(self.after(rank, 1))]);
     }
 
     fn after(&self, rank: u32, distance: u32) -> Rank {
@@ -143,32 +129,48 @@ impl Shape {
         let mut to = Vec::with_capacity(4);
         for (direction, side) in sides.into_iter().enumerate().filter(|(_, side)| side.0 != rank) {
             // What comes from a side was sent in the opposite direction.
-            from.push((side, direction as i32 ^ 1));
-            to.push((side, direction as i32));
+            from.push((side, direction as u32 ^ 1));
+            to.push((side, direction as u32));
         }
-        exchange(steps, &from, &to);
+        self.exchange(steps, &from, &to);
     }
 
     fn broadcast(&self, rank: u32, steps: &mut Vec<Step>) {
         let mut distance = if rank == 0 { self.ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
         if rank > 0 {
-            steps.push(Step::Recv(Rank(rank - distance), 0));
+            steps.push(self.receive(Rank(rank - distance)));
         }
         while distance > 1 {
             distance /= 2;
             if rank + distance < self.ranks {
-                steps.push(Step::Send(Rank(rank + distance), 0));
+                steps.push(self.send(Rank(rank + distance)));
             }
         }
     }
+
+    /// Receives from all of some ranks while it sends to all of others; each with its tag.
+    fn exchange(&self, steps: &mut Vec<Step>, from: &[(Rank, u32)], to: &[(Rank, u32)]) {
+        let message = |(number, (peer, tag)): (u32, &(Rank, u32))| self.message(number, *peer, *tag, NON_BLOCKING);
+        steps.extend((0..).zip(from).map(message).map(Step::Post));
+        steps.extend((0..).zip(to).map(message).map(Step::Send));
+        steps.push(Step::AwaitAll);
+    }
+
+    fn send(&self, to: Rank) -> Step {
+        Step::Send(self.message(0, to, 0, EAGER))
+    }
+
+    fn receive(&self, from: Rank) -> Step {
+        Step::Receive(self.message(0, from, 0, EAGER))
+    }
+
+    fn message(&self, number: u32, peer: Rank, tag: u32, mode: SendMode) -> Message {
+        Message { number, peer, size: self.size, tag, mode }
+    }
 }
+
+const NON_BLOCKING: SendMode = SendMode { immediate: true, ..EAGER };
 
 fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
     (0..32).map(|power| 1u32 << power).take_while(move |distance| *distance < ranks)
-}
-
-fn exchange(steps: &mut Vec<Step>, from: &[(Rank, i32)], to: &[(Rank, i32)]) {
-    steps.extend(from.iter().map(|(rank, tag)| Step::Irecv(*rank, *tag)));
-    steps.extend(to.iter().map(|(rank, tag)| Step::Isend(*rank, *tag)));
-    steps.push(Step::WaitAll);
 }

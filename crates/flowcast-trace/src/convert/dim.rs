@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::steps::{Message, Step};
 use super::{ACCESSES, Counters, Losses, Tables};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
@@ -22,45 +23,127 @@ pub enum Dialect {
 const WAITS: &str = "waits for sends";
 const OURS: &str = "records that only Flowcast reads; Dimemas needs a trace made with --strict";
 
-/// Writes a program without strands. The records of each task are made twice: the header tells where they begin.
+/// Writes a program without progress streams.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
     let numbers = Numbers::of(program);
-    let task = |rank: Rank, out: &mut dyn Write| Writer::new(&tables, &numbers, dialect, rank).write(out);
-    let ranks = (0..program.ranks() as u32).map(Rank);
-    let mut lengths = Vec::with_capacity(program.ranks());
-    for rank in ranks.clone() {
-        let mut count = super::super::write::Count(0);
-        task(rank, &mut count)?;
-        lengths.push(count.0);
-    }
-    let definitions = numbers.definitions(program);
-    let threads: Vec<String> = program.threads_of_tasks().iter().map(u32::to_string).collect();
-    let name: String = program.name.chars().filter(|c| *c != '"' && !c.is_control()).collect();
-    let header = |end: u64| {
-        let communicators = program.communicators().len();
-        format!("#DIMEMAS:\"{name}\":1,{end:020}:{}({}),{communicators}\n", threads.len(), threads.join(","))
+    let frame = Frame {
+        name: &program.name,
+        threads: program.threads_of_tasks(),
+        communicators: program.communicators().len(),
+        definitions: numbers.definitions(program),
     };
-    let body = (header(0).len() + definitions.len()) as u64;
-    write!(out, "{}{definitions}", header(body + lengths.iter().sum::<u64>()))?;
-    let mut losses = Losses::default();
-    for rank in ranks.clone() {
-        let lost = task(rank, &mut *out)?;
-        losses = losses.and(lost);
-    }
-    let mut offset = body;
-    for (rank, length) in ranks.zip(lengths) {
-        match program.thread(rank) {
-            0 => write!(out, "{}s:{}:{offset}", if rank.0 > 0 { "\n" } else { "" }, program.task(rank))?,
-            _ => write!(out, ":{offset}")?,
+    frame.write(out, |rank, out| Writer::new(&tables, &numbers, dialect, rank).write(out))
+}
+
+/// Writes the steps of each of so many ranks, without collectives.
+///
+/// # Errors
+/// Those of `out`.
+pub fn dim_steps<S: Iterator<Item = Step>>(
+    name: &str,
+    ranks: u32,
+    steps: impl Fn(Rank) -> S,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let members: String = (0..ranks).map(|rank| format!(":{rank}")).collect();
+    let definitions = format!("d:1:1:{ranks}{members}\n");
+    let frame = Frame { name, threads: vec![1; ranks as usize], communicators: 1, definitions };
+    frame.write(out, |rank, out| write_steps(steps(rank), rank, out)).map(drop)
+}
+
+/// What stands around the records of the tasks.
+struct Frame<'a> {
+    name: &'a str,
+    /// By task.
+    threads: Vec<u32>,
+    communicators: usize,
+    definitions: String,
+}
+
+impl Frame<'_> {
+    /// Writes header, definitions, records and the place of each task's records. The header tells where that table
+    /// begins, so the records are made twice: once to count their bytes, once to write them.
+    fn write(
+        &self,
+        out: &mut dyn Write,
+        records: impl Fn(Rank, &mut dyn Write) -> io::Result<Losses>,
+    ) -> io::Result<Losses> {
+        let ranks = (0..self.threads.iter().sum()).map(Rank);
+        let mut lengths = Vec::with_capacity(ranks.len());
+        for rank in ranks.clone() {
+            let mut count = Count(0);
+            records(rank, &mut count)?;
+            lengths.push(count.0);
         }
-        offset += length;
+        let mut offset = (self.header(0).len() + self.definitions.len()) as u64;
+        write!(out, "{}{}", self.header(offset + lengths.iter().sum::<u64>()), self.definitions)?;
+        let mut losses = Losses::default();
+        for rank in ranks {
+            losses = losses.and(records(rank, out)?);
+        }
+        let mut lengths = lengths.into_iter();
+        for (task, threads) in self.threads.iter().enumerate() {
+            write!(out, "s:{task}")?;
+            for length in lengths.by_ref().take(*threads as usize) {
+                write!(out, ":{offset}")?;
+                offset += length;
+            }
+            writeln!(out)?;
+        }
+        Ok(losses)
     }
-    writeln!(out)?;
-    Ok(losses)
+
+    fn header(&self, end: u64) -> String {
+        let threads: Vec<String> = self.threads.iter().map(u32::to_string).collect();
+        let name: String = self.name.chars().filter(|c| *c != '"' && !c.is_control()).collect();
+        let (tasks, threads, communicators) = (threads.len(), threads.join(","), self.communicators);
+        format!("#DIMEMAS:\"{name}\":1,{end:020}:{tasks}({threads}),{communicators}\n")
+    }
+}
+
+/// Counts the bytes that are written.
+struct Count(u64);
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Write) -> io::Result<Losses> {
+    let mut posted = Vec::new();
+    for (number, step) in steps.enumerate() {
+        // Dimemas leaves out a thread whose first record is not a computation.
+        if number == 0 && !matches!(step, Step::Compute(_)) {
+            writeln!(out, "1:{rank}:0:{}", Seconds(Time::ZERO))?;
+        }
+        let mut record = |kind: u8, message: Message, last: u8| {
+            let Message { peer, size, tag, .. } = message;
+            writeln!(out, "{kind}:{rank}:0:{peer}:-1:{}:{tag}:1:{last}", size.0)
+        };
+        match step {
+            Step::Send(message) => record(2, message, 2 * u8::from(message.mode.immediate))?,
+            Step::Receive(message) => record(3, message, 0)?,
+            Step::Post(message) => {
+                record(3, message, 1)?;
+                posted.push(message);
+            }
+            Step::AwaitAll => posted.drain(..).try_for_each(|message| record(3, message, 2))?,
+            Step::AwaitReceive(message) => record(3, message, 2)?,
+            Step::Compute(time) => writeln!(out, "1:{rank}:0:{}", Seconds(time))?,
+            Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => {}
+        }
+    }
+    Ok(Losses::default())
 }
 
 /// New numbers of communicators: Dimemas takes those above 0 only.

@@ -1,9 +1,9 @@
-//! LogGOPSim's GOAL. A rank's operations require each other in the order of the program; immediate ones are required by
-//! what comes behind their wait. So are immediate collectives, whose messages are a chain of their own beside the rank's.
+//! LogGOPSim's GOAL. Each operation of a rank requires the one before it in the program; what comes after a wait requires
+//! the non-blocking operations that it waits for. The messages of a non-blocking collective are a chain of their own.
 //!
 //! All chains of a rank are on one processor: in LogGOPSim a dependency between two processors does not carry the time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use super::steps::{Message, Step, Steps};
@@ -15,140 +15,175 @@ use flowcast_units::{Bytes, Rank, Time};
 const COLLECTIVES: &str = "collectives";
 const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which costs the same";
 
-/// Writes a program without collectives but those of ranks with their strands.
+/// Writes a program without collectives but those of ranks with their progress streams.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
     let mut losses = Losses::default();
-    writeln!(out, "num_ranks {}", program.ranks())?;
-    for rank in (0..program.ranks() as u32).map(Rank) {
+    ranks_in_braces(program.ranks() as u32, out, |rank, out| {
+        let operations = Operations { out, losses: &mut losses, next: 0, rest: 0.0 };
+        Writer { tables: &tables, operations, progress: HashMap::new() }.rank(rank)
+    })?;
+    Ok(losses)
+}
+
+/// Writes the steps of each of so many ranks, without collectives.
+///
+/// # Errors
+/// Those of `out`.
+pub fn goal_steps<S: Iterator<Item = Step>>(
+    ranks: u32,
+    steps: impl Fn(Rank) -> S,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    ranks_in_braces(ranks, out, |rank, out| {
+        let mut operations = Operations { out, losses: &mut Losses::default(), next: 0, rest: 0.0 };
+        let mut open = Open::default();
+        steps(rank).try_for_each(|step| operations.step(step, &mut open))
+    })
+}
+
+fn ranks_in_braces(
+    ranks: u32,
+    out: &mut dyn Write,
+    mut operations: impl FnMut(Rank, &mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    writeln!(out, "num_ranks {ranks}")?;
+    for rank in (0..ranks).map(Rank) {
         writeln!(out, "\nrank {rank} {{")?;
-        let strands = HashMap::new();
-        let mut writer = Writer { out, tables: &tables, losses: &mut losses, strands, next: 0, rest: 0.0 };
-        writer.rank(rank)?;
+        operations(rank, out)?;
         writeln!(out, "}}")?;
     }
-    Ok(losses)
+    Ok(())
 }
 
 /// Operations that follow each other.
 struct Chain<'a> {
     steps: Steps<'a>,
-    /// What the next operation requires.
-    before: Vec<u64>,
-    /// Immediate operations by number.
-    receives: HashMap<u32, u64>,
-    sends: HashMap<u32, u64>,
-}
-
-struct Writer<'a> {
-    out: &'a mut dyn Write,
-    tables: &'a Tables<'a>,
-    losses: &'a mut Losses,
-    strands: HashMap<Rank, Chain<'a>>,
-    next: u64,
-    /// Nanoseconds that rounding has left over.
-    rest: f64,
+    open: Open,
 }
 
 impl<'a> Chain<'a> {
     fn new(tables: &'a Tables<'a>, stream: Rank) -> Chain<'a> {
-        let (receives, sends) = (HashMap::new(), HashMap::new());
-        Chain { steps: Steps::new(tables, stream), before: Vec::new(), receives, sends }
+        Chain { steps: Steps::new(tables, stream), open: Open::default() }
     }
+}
+
+/// What further operations of a chain may require.
+#[derive(Default)]
+struct Open {
+    /// What the next operation requires.
+    before: Vec<u64>,
+    /// Non-blocking operations by number.
+    receives: BTreeMap<u32, u64>,
+    sends: BTreeMap<u32, u64>,
+}
+
+/// A rank with its progress streams.
+struct Writer<'a> {
+    tables: &'a Tables<'a>,
+    operations: Operations<'a>,
+    progress: HashMap<Rank, Chain<'a>>,
 }
 
 impl<'a> Writer<'a> {
     fn rank(&mut self, rank: Rank) -> io::Result<()> {
         let mut chain = Chain::new(self.tables, rank);
-        while let Some(step) = chain.steps.next(self.losses) {
+        while let Some(step) = chain.steps.next(self.operations.losses) {
             match step {
-                Step::Meeting(strand, CollectiveMode::Immediate) => self.begin(strand, &chain.before)?,
-                Step::Meeting(strand, _) => {
-                    let ends = self.strands.get_mut(&strand).map(|strand| std::mem::take(&mut strand.before));
-                    chain.before.extend(ends.into_iter().flatten());
+                Step::Meeting(stream, CollectiveMode::Immediate) => self.begin(stream, &chain.open.before)?,
+                Step::Meeting(stream, _) => {
+                    let ends = self.progress.get_mut(&stream).map(|beside| std::mem::take(&mut beside.open.before));
+                    chain.open.before.extend(ends.into_iter().flatten());
                 }
-                step => self.step(step, &mut chain)?,
+                step => self.operations.step(step, &mut chain.open)?,
             }
         }
         Ok(())
     }
 
-    /// Writes an operation of a strand up to its end.
-    fn begin(&mut self, strand: Rank, before: &[u64]) -> io::Result<()> {
-        let mut chain = self.strands.remove(&strand).unwrap_or_else(|| Chain::new(self.tables, strand));
-        chain.before = before.to_vec();
+    /// Writes an operation of a progress stream up to its end.
+    fn begin(&mut self, stream: Rank, before: &[u64]) -> io::Result<()> {
+        let mut chain = self.progress.remove(&stream).unwrap_or_else(|| Chain::new(self.tables, stream));
+        chain.open.before = before.to_vec();
         let mut has_begun = false;
-        while let Some(step) = chain.steps.next(self.losses) {
+        while let Some(step) = chain.steps.next(self.operations.losses) {
             match step {
                 Step::Meeting(..) if has_begun => break,
                 Step::Meeting(..) => has_begun = true,
-                step => self.step(step, &mut chain)?,
+                step => self.operations.step(step, &mut chain.open)?,
             }
         }
-        self.strands.insert(strand, chain);
+        self.progress.insert(stream, chain);
         Ok(())
     }
+}
 
-    fn step(&mut self, step: Step<'a>, chain: &mut Chain<'a>) -> io::Result<()> {
+/// Writes operations with their labels, which are numbered from 1 in each rank.
+struct Operations<'a> {
+    out: &'a mut dyn Write,
+    losses: &'a mut Losses,
+    /// The last label.
+    next: u64,
+    /// Nanoseconds that rounding has left over.
+    rest: f64,
+}
+
+impl Operations<'_> {
+    fn step(&mut self, step: Step, open: &mut Open) -> io::Result<()> {
         match step {
-            Step::Compute(time) => self.compute(time, chain)?,
+            Step::Compute(time) => self.compute(time, open)?,
             Step::Send(message) => {
-                let text = format!("send {}b to {} tag {}", self.size(message), message.peer, self.tag(message));
-                if !message.class.mode.immediate {
-                    return self.blocking(&text, chain);
+                if message.size == Bytes(0) {
+                    self.losses.count(ROUNDED);
                 }
-                let label = self.immediate(&text, chain)?;
-                chain.sends.insert(message.number, label);
+                let text = operation("send", "to", message);
+                if !message.mode.immediate {
+                    return self.blocking(&text, open);
+                }
+                let label = self.immediate(&text, open)?;
+                open.sends.insert(message.number, label);
             }
-            Step::Receive(message) => self.blocking(&self.receive(message), chain)?,
+            Step::Receive(message) => self.blocking(&operation("recv", "from", message), open)?,
             Step::Post(message) => {
-                let label = self.immediate(&self.receive(message), chain)?;
-                chain.receives.insert(message.number, label);
+                let label = self.immediate(&operation("recv", "from", message), open)?;
+                open.receives.insert(message.number, label);
             }
-            Step::AwaitReceive(message) => chain.before.extend(chain.receives.remove(&message.number)),
-            Step::AwaitSend(message) => chain.before.extend(chain.sends.remove(&message.number)),
+            Step::AwaitReceive(message) => open.before.extend(open.receives.remove(&message.number)),
+            Step::AwaitSend(message) => open.before.extend(open.sends.remove(&message.number)),
+            Step::AwaitAll => {
+                let (receives, sends) = (std::mem::take(&mut open.receives), std::mem::take(&mut open.sends));
+                // They require what came before them.
+                if receives.len() + sends.len() > 0 {
+                    open.before = receives.into_values().chain(sends.into_values()).collect();
+                }
+            }
             Step::Collective(..) | Step::Meeting(..) => self.losses.count(COLLECTIVES),
         }
         Ok(())
     }
 
-    fn compute(&mut self, time: Time, chain: &mut Chain<'a>) -> io::Result<()> {
+    fn compute(&mut self, time: Time, open: &mut Open) -> io::Result<()> {
         let exact = time.as_nanos() + self.rest;
         let whole = exact.round().max(0.0);
         self.rest = exact - whole;
-        if whole > 0.0 { self.blocking(&format!("calc {whole}"), chain) } else { Ok(()) }
+        if whole > 0.0 { self.blocking(&format!("calc {whole}"), open) } else { Ok(()) }
     }
 
-    fn size(&mut self, message: Message<'_>) -> u64 {
-        if message.class.size == Bytes(0) {
-            self.losses.count(ROUNDED);
-        }
-        message.class.size.0.max(1)
-    }
-
-    fn tag(&self, message: Message<'_>) -> u32 {
-        self.tables.tag(message.class)
-    }
-
-    fn receive(&self, message: Message<'_>) -> String {
-        format!("recv {}b from {} tag {}", message.class.size.0.max(1), message.peer, self.tag(message))
-    }
-
-    fn blocking(&mut self, operation: &str, chain: &mut Chain<'a>) -> io::Result<()> {
-        let label = self.write(operation, &chain.before)?;
-        chain.before = vec![label];
+    fn blocking(&mut self, operation: &str, open: &mut Open) -> io::Result<()> {
+        let label = self.write(operation, &open.before)?;
+        open.before = vec![label];
         Ok(())
     }
 
-    fn immediate(&mut self, operation: &str, chain: &mut Chain<'a>) -> io::Result<u64> {
-        // One join instead of many dependencies of each of a row of immediate operations.
-        if chain.before.len() > 1 {
-            self.blocking("calc 0", chain)?;
+    fn immediate(&mut self, operation: &str, open: &mut Open) -> io::Result<u64> {
+        // One join instead of many dependencies of each of several non-blocking operations.
+        if open.before.len() > 1 {
+            self.blocking("calc 0", open)?;
         }
-        self.write(operation, &chain.before)
+        self.write(operation, &open.before)
     }
 
     fn write(&mut self, operation: &str, before: &[u64]) -> io::Result<u64> {
@@ -160,6 +195,10 @@ impl<'a> Writer<'a> {
         }
         Ok(label)
     }
+}
+
+fn operation(word: &str, preposition: &str, message: Message) -> String {
+    format!("{word} {}b {preposition} {} tag {}", message.size.0.max(1), message.peer, message.tag)
 }
 
 /// Writes a schedule.

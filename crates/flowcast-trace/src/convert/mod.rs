@@ -1,6 +1,8 @@
-//! Programs written in the text forms of other tools: Dimemas' `.dim`, LogGOPSim's GOAL, SimGrid's time-independent traces.
+//! Programs and generated workloads written in the text formats of other tools: Dimemas' `.dim`, LogGOPSim's GOAL,
+//! SimGrid's time-independent traces.
 //!
-//! Each form can say less than a program has. What is left out or said otherwise is counted ([`Losses`]).
+//! Each format can express less than a program contains. What is left out or written differently is counted
+//! ([`Losses`]).
 
 mod dim;
 mod goal;
@@ -10,9 +12,13 @@ mod ti;
 
 use std::collections::BTreeMap;
 
+pub(crate) use dim::dim_steps;
 pub use dim::{Dialect, dim};
+pub(crate) use goal::goal_steps;
 pub use goal::{goal, schedule};
 pub use prepare::{is_plain_world, with_blocking_collectives};
+pub(crate) use steps::{Message, Step};
+pub(crate) use ti::ti_steps;
 pub use ti::{needs_messages, ti_rank};
 
 use super::key_map::KeyMap;
@@ -20,7 +26,7 @@ use super::program::{CollectiveCall, MessageClass, Program};
 use super::words::Op;
 use flowcast_units::Rank;
 
-/// What a form cannot say, by kind.
+/// What a format cannot express, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses(BTreeMap<&'static str, u64>);
 
@@ -83,7 +89,7 @@ impl<'a> Tables<'a> {
         Tables { program, sources, tags, keeps_tags, executions }
     }
 
-    /// A tag for forms without communicators: two messages have the same one if tag and communicator are the same.
+    /// A tag for formats without communicators: two messages have the same one if tag and communicator are the same.
     fn tag(&self, class: &MessageClass) -> u32 {
         match self.keeps_tags {
             true => class.tag.unsigned_abs(),
@@ -134,5 +140,5 @@ impl Counters {
 const ACCESSES: &str = "one-sided operations and requests to files";
 const EVENTS: &str = "events";
 const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
-const SYNCHRONOUS: &str = "synchronous sends; what the form calls so is decided by size";
+const SYNCHRONOUS: &str = "synchronous sends; the format decides by size which sends are";
 const ROOT_SYNCHRONOUS: &str = "root-synchronous collectives; they are written as ordinary ones";

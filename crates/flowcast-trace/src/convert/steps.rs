@@ -1,42 +1,49 @@
-//! A stream's instructions as forms without communicators and accesses see them: who, how much, which tag.
+//! What a stream does as formats without communicators, RMA and I/O see it: who, how much, which tag.
 //!
-//! What such a form leaves out is counted here, so that its writer has only words to find.
+//! The steps come from a program in memory ([`Steps`]) or from a workload as it is generated. What such a format leaves
+//! out is counted here, so that the writers only have to find the text.
 
 use super::{ACCELERATOR, ACCESSES, EVENTS, Losses, SYNCHRONOUS, Tables};
-use crate::program::{CollectiveMode, MessageClass};
+use crate::program::{CollectiveMode, MessageClass, SendMode};
 use crate::words::{self, Op};
-use flowcast_units::{Rank, Time};
+use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.
 #[derive(Debug, Clone, Copy)]
-pub enum Step<'a> {
+pub enum Step {
     /// Computation.
     Compute(Time),
     /// A send.
-    Send(Message<'a>),
+    Send(Message),
     /// A blocking receive.
-    Receive(Message<'a>),
-    /// An immediate receive.
-    Post(Message<'a>),
-    /// The wait for an immediate receive.
-    AwaitReceive(Message<'a>),
+    Receive(Message),
+    /// A non-blocking receive.
+    Post(Message),
+    /// The wait for a non-blocking receive.
+    AwaitReceive(Message),
     /// The wait for a send.
-    AwaitSend(Message<'a>),
+    AwaitSend(Message),
+    /// The wait for all non-blocking operations, which all began after the last blocking one.
+    AwaitAll,
     /// A collective: call and execution.
     Collective(u32, u32),
-    /// A rank and its strand meet; the rank does so immediately where an operation begins.
+    /// A rank meets its progress stream, without blocking where an operation begins.
     Meeting(Rank, CollectiveMode),
 }
 
 /// A message as one of its ends sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Message<'a> {
+pub struct Message {
     /// Counted among the receives, or among the sends, of the stream.
     pub number: u32,
     /// The rank at the other end.
     pub peer: Rank,
-    /// Size, tag and mode.
-    pub class: &'a MessageClass,
+    /// Size.
+    pub size: Bytes,
+    /// Tag; see [`Tables::tag`].
+    pub tag: u32,
+    /// Of the send.
+    pub mode: SendMode,
 }
 
 /// A stream on the way through its instructions.
@@ -46,7 +53,7 @@ pub struct Steps<'a> {
     words: &'a [u32],
     at: usize,
     received: u32,
-    sent: Vec<Message<'a>>,
+    sent: Vec<Message>,
 }
 
 impl<'a> Steps<'a> {
@@ -56,7 +63,7 @@ impl<'a> Steps<'a> {
     }
 
     /// The next step; what is passed over on the way to it is counted.
-    pub fn next(&mut self, losses: &mut Losses) -> Option<Step<'a>> {
+    pub fn next(&mut self, losses: &mut Losses) -> Option<Step> {
         while let Some((op, next)) = words::decode(self.words, self.at) {
             self.at = next;
             match op {
@@ -80,32 +87,36 @@ impl<'a> Steps<'a> {
         None
     }
 
-    fn send(&mut self, class: u32, slot: u32, losses: &mut Losses) -> Message<'a> {
-        let program = self.tables.program;
-        let (peer, class) = (program.owner(program.receiver(slot)), self.tables.class(class));
-        if class.mode.synchronous {
+    fn send(&mut self, class: u32, slot: u32, losses: &mut Losses) -> Message {
+        let message =
+            self.message(self.sent.len() as u32, self.tables.program.receiver(slot), self.tables.class(class));
+        if message.mode.synchronous {
             losses.count(SYNCHRONOUS);
         }
-        let message = Message { number: self.sent.len() as u32, peer, class };
         self.sent.push(message);
         message
     }
 
-    fn post(&mut self) -> Message<'a> {
+    fn post(&mut self) -> Message {
         self.received += 1;
         self.incoming(self.received - 1)
     }
 
-    fn incoming(&self, number: u32) -> Message<'a> {
+    fn incoming(&self, number: u32) -> Message {
         let (peer, class) = self.tables.message(self.tables.program.first_slot(self.stream) + number);
-        Message { number, peer: self.tables.program.owner(peer), class }
+        self.message(number, peer, class)
     }
 
-    fn collective(&self, call: u32, instance: u32) -> Step<'a> {
+    fn message(&self, number: u32, peer: Rank, class: &MessageClass) -> Message {
+        let peer = self.tables.program.owner(peer);
+        Message { number, peer, size: class.size, tag: self.tables.tag(class), mode: class.mode }
+    }
+
+    fn collective(&self, call: u32, instance: u32) -> Step {
         let made = self.tables.call(call);
         let members = &self.tables.program.communicators()[made.communicator as usize].members;
         match members.iter().find(|member| member.index() >= self.tables.program.ranks()) {
-            Some(strand) => Step::Meeting(*strand, made.mode),
+            Some(stream) => Step::Meeting(*stream, made.mode),
             None => Step::Collective(call, instance),
         }
     }

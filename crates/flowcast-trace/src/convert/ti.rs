@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::steps::{Message, Step, Steps};
 use super::{Losses, ROOT_SYNCHRONOUS, Tables, is_plain_world};
 use crate::program::{CollectiveCall, CollectiveMode, Program};
-use flowcast_units::{CollectiveOp, Rank, Time};
+use flowcast_units::{CollectiveOp, Rank};
 
 /// Whether the collectives have to be messages first: one is on some of the ranks only, or its sizes do not tell who
 /// sends how much to whom.
@@ -27,7 +27,7 @@ pub fn needs_messages(program: &Program) -> bool {
         })
 }
 
-/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them, and none is immediate.
+/// Writes a rank's actions. Its collectives are as [`needs_messages`] wants them, and all are blocking.
 ///
 /// # Errors
 /// Those of `out`.
@@ -36,9 +36,44 @@ pub fn ti_rank(tables: &Tables<'_>, rank: Rank, losses: &mut Losses, out: &mut d
     writeln!(writer.out, "{rank} init")?;
     let mut steps = Steps::new(tables, rank);
     while let Some(step) = steps.next(writer.losses) {
-        writer.step(step)?;
+        match step {
+            Step::Collective(call, instance) => writer.collective(call, instance)?,
+            step => action(step, rank, writer.out)?,
+        }
     }
     writeln!(writer.out, "{rank} finalize")
+}
+
+/// Writes a rank's actions from steps without collectives.
+///
+/// # Errors
+/// Those of `out`.
+pub fn ti_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{rank} init")?;
+    for step in steps {
+        action(step, rank, out)?;
+    }
+    writeln!(out, "{rank} finalize")
+}
+
+fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+    let mut message = |action: &str, message: Message| {
+        let Message { peer, tag, size, .. } = message;
+        writeln!(out, "{rank} {action} {peer} {tag} {}", size.0)
+    };
+    match step {
+        Step::Send(sent) if sent.mode.immediate => message("isend", sent),
+        Step::Send(sent) => message("send", sent),
+        Step::Receive(received) => message("recv", received),
+        Step::Post(posted) => message("irecv", posted),
+        Step::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
+        Step::AwaitReceive(Message { peer, tag, .. }) => writeln!(out, "{rank} wait {peer} {rank} {tag}"),
+        Step::AwaitSend(Message { peer, tag, mode, .. }) if mode.immediate => {
+            writeln!(out, "{rank} wait {rank} {peer} {tag}")
+        }
+        Step::AwaitAll => writeln!(out, "{rank} waitall"),
+        Step::AwaitSend(_) | Step::Collective(..) | Step::Meeting(..) => Ok(()),
+    }
 }
 
 struct Writer<'a> {
@@ -49,36 +84,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn step(&mut self, step: Step<'_>) -> io::Result<()> {
-        let rank = self.rank;
-        match step {
-            Step::Compute(time) => self.compute(time),
-            Step::Send(message) => {
-                let action = if message.class.mode.immediate { "isend" } else { "send" };
-                self.message(action, message)
-            }
-            Step::Receive(message) => self.message("recv", message),
-            Step::Post(message) => self.message("irecv", message),
-            Step::AwaitReceive(Message { peer, class, .. }) => {
-                writeln!(self.out, "{rank} wait {peer} {rank} {}", self.tables.tag(class))
-            }
-            Step::AwaitSend(Message { peer, class, .. }) if class.mode.immediate => {
-                writeln!(self.out, "{rank} wait {rank} {peer} {}", self.tables.tag(class))
-            }
-            Step::Collective(call, instance) => self.collective(call, instance),
-            Step::AwaitSend(_) | Step::Meeting(..) => Ok(()),
-        }
-    }
-
-    fn message(&mut self, action: &str, message: Message<'_>) -> io::Result<()> {
-        let Message { peer, class, .. } = message;
-        writeln!(self.out, "{} {action} {peer} {} {}", self.rank, self.tables.tag(class), class.size.0)
-    }
-
-    fn compute(&mut self, time: Time) -> io::Result<()> {
-        writeln!(self.out, "{} compute {}", self.rank, time.as_nanos())
-    }
-
     fn collective(&mut self, call: u32, instance: u32) -> io::Result<()> {
         use CollectiveOp::*;
         let own = self.tables.call(call);
