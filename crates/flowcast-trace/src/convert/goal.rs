@@ -180,7 +180,7 @@ impl Operations<'_> {
 
     fn immediate(&mut self, operation: &str, open: &mut Open) -> io::Result<u64> {
         // One join instead of many dependencies of each of several non-blocking operations.
-        if open.before.len() > 1 {
+        if open.before.len() > 2 {
             self.blocking("calc 0", open)?;
         }
         self.write(operation, &open.before)
