@@ -1,5 +1,5 @@
-//! Makes a wrapper for each function of MPI, in each of the names under which programs call it, from the library's
-//! table of functions.
+//! Makes the recorder's table of the functions of MPI from that of the recording format, and a wrapper for each in each of
+//! the names under which programs call it.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -23,10 +23,12 @@ fn main() {
         write_entry(&mut out, function, index, *large);
     }
     writeln!(out, "];").unwrap();
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(folder.join("functions.rs"), &out).expect("the output folder can be written");
+    out.clear();
     for (index, (function, large)) in all.iter().enumerate() {
         write_wrappers(&mut out, function, index, *large);
     }
-    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(folder.join("wrappers.rs"), out).expect("the output folder can be written");
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::Arguments;
 use crate::communicators::Key;
 use crate::functions::{Kind, NONE};
-use crate::start::wants_statuses;
+use crate::requests::wants_statuses;
 
 /// Requests and statuses of most calls fit here; longer lists are allocated.
 const FEW: usize = 16;

@@ -130,3 +130,6 @@ pub struct Function {
     pub large: bool,
     pub at: Places,
 }
+
+// The table itself, made when this is built.
+include!(concat!(env!("OUT_DIR"), "/functions.rs"));

@@ -2,8 +2,8 @@
 //!
 //! Each function of MPI that matters is exported under its own names (C, Fortran, `mpi_f08`) and forwards to the real
 //! one, which the dynamic linker finds behind it. Handles and buffers pass through as machine words, so that one
-//! library serves Open MPI and MPICH alike; which of them it is is seen at run time. `wrap` is where a call comes
-//! in, `note` where it is written down; the form of the files is the library's (`flowcast_recording`).
+//! library serves Open MPI and MPICH alike; which of them it is is seen at run time. A call comes in
+//! at `wrap` and is written down by `note`; the format of the files is that of the crate `flowcast_recording`.
 //!
 //! MPICH's Fortran functions call those of C, which are recorded. Open MPI's call the profiling names, which nobody can
 //! intercept, so there the Fortran names are recorded, and those of `mpi_f08` in both. A call inside of another is
@@ -17,6 +17,7 @@ mod communicators;
 mod completions;
 pub mod dictionary;
 pub mod encoder;
+mod entry;
 mod functions;
 mod handles;
 mod idle;

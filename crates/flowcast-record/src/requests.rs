@@ -4,6 +4,8 @@
 //! equal handles the oldest is completed first. Slots are numbered as the reader of a recording numbers them: a new
 //! request has the lowest one that is free.
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use crate::handles::Handles;
 
 /// What is known of a request.
@@ -25,6 +27,23 @@ impl Request {
     /// Whether its status has to be looked at.
     pub fn needs_status(self) -> bool {
         self.wildcard || self.cancelled
+    }
+}
+
+/// How many requests in flight need their status looked at.
+static WANTED: AtomicI32 = AtomicI32::new(0);
+
+/// Whether any request in flight needs its status looked at.
+#[inline]
+pub fn wants_statuses() -> bool {
+    WANTED.load(Ordering::Relaxed) > 0
+}
+
+/// More or fewer requests need it.
+#[inline]
+pub fn want_statuses(more: i32) {
+    if more != 0 {
+        WANTED.fetch_add(more, Ordering::Relaxed);
     }
 }
 

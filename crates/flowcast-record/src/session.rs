@@ -10,8 +10,7 @@ use crate::communicators::{Communicators, Group, Key};
 use crate::encoder::{Encoder, Times};
 use crate::handles::Handles;
 use crate::library::Library;
-use crate::requests::Requests;
-use crate::start;
+use crate::requests::{Requests, want_statuses};
 use crate::threads::Thread;
 
 /// Calls that have not been written wait no longer than this for the disk.
@@ -117,7 +116,7 @@ impl Session {
     /// More or fewer requests need their status looked at.
     #[inline]
     pub fn want_statuses(&mut self, more: i32) {
-        start::want_statuses(more);
+        want_statuses(more);
     }
 
     /// Bytes of one element of a datatype.

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flowcast_recording::form::{self, control};
@@ -14,13 +14,12 @@ use flowcast_recording::summary::rank_file;
 use crate::arguments::Arguments;
 use crate::clock::{self, Calibration};
 use crate::encoder::{Encoder, Times};
-use crate::functions::{Function, Kind};
+use crate::entry::{Entry, invoke};
+use crate::functions::{FUNCTIONS, Function, Kind};
 use crate::library::{Library, library};
 use crate::lock::Lock;
 use crate::session::Session;
 use crate::threads::{CPU_THRESHOLD, Thread};
-use crate::wrap::{Entry, invoke};
-use crate::wrappers::FUNCTIONS;
 
 /// The folder that a recording is written to; without it, nothing is recorded.
 pub const FOLDER: &str = "FLOWCAST_RECORD";
@@ -35,7 +34,6 @@ pub static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 static BEGUN: AtomicU64 = AtomicU64::new(0);
-static WANTED: AtomicI32 = AtomicI32::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether calls are written down.
@@ -54,20 +52,6 @@ pub fn is_paused() -> bool {
 #[inline]
 pub fn begun() -> u64 {
     BEGUN.load(Ordering::Relaxed)
-}
-
-/// Whether any request under way needs its status looked at.
-#[inline]
-pub fn wants_statuses() -> bool {
-    WANTED.load(Ordering::Relaxed) > 0
-}
-
-/// More or fewer requests need it.
-#[inline]
-pub fn want_statuses(more: i32) {
-    if more != 0 {
-        WANTED.fetch_add(more, Ordering::Relaxed);
-    }
 }
 
 /// `MPI_Init`: calls it and begins.

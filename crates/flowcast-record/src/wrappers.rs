@@ -4,7 +4,8 @@
 
 use std::ffi::c_int;
 
-use crate::functions::{Function, Kind, Language, Places, Shape};
-use crate::wrap::{Entry, call};
+use crate::entry::Entry;
+use crate::functions::{FUNCTIONS, Language};
+use crate::wrap::call;
 
 include!(concat!(env!("OUT_DIR"), "/wrappers.rs"));

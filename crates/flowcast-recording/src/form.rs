@@ -14,7 +14,7 @@
 //!
 //! | kind | words |
 //! |---|---|
-//! | sends, also immediate and persistent | communicator, peer, tag, bytes |
+//! | sends, also non-blocking and persistent | communicator, peer, tag, bytes |
 //! | receives, probes | communicator, source, tag, flags ([`ANY_SOURCE`], [`ANY_TAG`]) |
 //! | sendrecv | the words of the send, then source, tag, flags |
 //! | start, request-free, cancel | slots |
@@ -72,7 +72,7 @@ pub mod control {
     pub const NAME: u8 = 8;
     /// Tests and probes that found nothing: function, how many, computation between them (ns), time in them (ns).
     pub const POLLS: u8 = 9;
-    /// A repeated sequence; see [`flowcast_trace::fold`].
+    /// A repeated sequence; see [`crate::fold`].
     pub const FOLD: u8 = 10;
     /// All signatures are forgotten.
     pub const RESET: u8 = 11;

@@ -1,12 +1,15 @@
-//! The form of a recording: what the preloaded recorder writes for each rank while the program runs.
+//! Recordings of MPI programs: what the preloaded recorder writes for each rank while the program runs, and its reader.
 //!
-//! A recording is a folder. Rank 0 writes `recording`, a short text that tells how many ranks there are; each rank
-//! writes its own file, and nothing joins them afterwards. A rank's file is a text header and then blocks, each whole
-//! or not there, so that what a killed program has flushed can be read.
+//! A recording is a folder. Rank 0 writes `recording`, a short text with the number of ranks; each rank writes a file of
+//! its own, and the files are never joined. A rank's file is a text header followed by blocks. A block is either complete
+//! or missing, so the calls that a killed program has flushed can still be read.
 //!
-//! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), how long
-//! the rank computed before it, and how long it took. [`form`] has the bytes, [`mod@table`] the functions of MPI with
-//! what each of their arguments is, [`mod@decode`] reads a rank's file, [`mod@summary`] counts what is in it.
+//! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), the time that
+//! the rank computed before it, and the time in it. [`form`] specifies the bytes, [`mod@table`] lists the functions of
+//! MPI and the meaning of their arguments, [`decode::read`] reads a rank's file into a [`decode::RankFile`], and
+//! [`mod@summary`] counts what a recording contains.
+
+#![deny(unsafe_code)]
 
 pub mod decode;
 mod error;

@@ -125,7 +125,7 @@ fn bytes_sent(function: &Function, words: &[i64]) -> u64 {
     }
 }
 
-/// Whether it is a collective operation on data, immediate or persistent ones too.
+/// Whether it is a collective operation on data, non-blocking or persistent ones too.
 pub fn is_collective(function: &Function) -> bool {
     super::operation(&function.name).is_some()
 }

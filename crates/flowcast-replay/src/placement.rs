@@ -49,7 +49,7 @@ impl Placement {
     ) -> Result<Placement, SimulateError> {
         let application = Application { threads: program.threads_of_tasks(), mapping };
         let mut placement = Placement::of_applications(machine, &[application])?;
-        let strands: Vec<Node> = program.strands().iter().map(|rank| placement.node(*rank)).collect();
+        let strands: Vec<Node> = program.progress_streams().iter().map(|rank| placement.node(*rank)).collect();
         placement.node_of.extend(strands);
         Ok(placement)
     }

@@ -1,4 +1,4 @@
-//! One-sided communication and files: what a rank does without another rank taking part.
+//! RMA and I/O operations: what a rank does without another rank taking part.
 
 use std::hash::Hash;
 
@@ -129,7 +129,7 @@ impl Access {
         self
     }
 
-    /// As five numbers, for the compiled form: operation, window or file, target (or -1), bytes.
+    /// As five numbers, for the compiled format: operation, window or file, target (or -1), bytes.
     pub(super) fn row(&self) -> (u8, i32, i64, u64) {
         let target = self.target().map_or(-1, |target| i64::from(target.0));
         match *self {

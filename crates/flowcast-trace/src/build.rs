@@ -97,9 +97,9 @@ impl RecordFault {
     pub const fn found_and_expected(self) -> (&'static str, &'static str) {
         let before = match self {
             RecordFault::WaitWithoutReceive => {
-                "an immediate receive with the same source, tag and communicator before it"
+                "a non-blocking receive with the same source, tag and communicator before it"
             }
-            RecordFault::WaitWithoutSend => "an immediate send with the same destination and tag before it",
+            RecordFault::WaitWithoutSend => "a non-blocking send with the same destination and tag before it",
             RecordFault::WaitWithoutCollective => "a non-blocking collective before it",
             RecordFault::TooMany => {
                 return ("more distinct records than a compiled trace can number (134,217,727)", "fewer");
@@ -120,11 +120,11 @@ pub struct RankBuilder {
     pub(super) channels: KeyMap<Channel>,
     /// The channel of each posted receive.
     pub(super) posts: Vec<u32>,
-    /// Immediate receives not yet waited for, by channel.
+    /// Non-blocking receives not yet waited for, by channel.
     pending: Vec<Pending>,
     pub(super) calls: KeyMap<CallRecord>,
     started_collectives: VecDeque<(i32, u32)>,
-    /// All immediate collectives in the order of their start.
+    /// All non-blocking collectives in the order of their start.
     immediates: Vec<(i32, u32)>,
     collectives_on: KeyMap<i32>,
     collective_counts: Vec<u32>,
@@ -218,7 +218,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// An immediate receive, which [`RankBuilder::wait_recv`] on the same channel waits for.
+    /// A non-blocking receive, which [`RankBuilder::wait_recv`] on the same channel waits for.
     #[inline]
     pub fn irecv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot = self.irecv_waited_by_slot(channel)?;
@@ -229,7 +229,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// An immediate receive that the caller waits for by its slot.
+    /// A non-blocking receive that the caller waits for by its slot.
     #[inline]
     pub fn irecv_waited_by_slot(&mut self, channel: u32) -> Result<u32, RecordFault> {
         self.irecv_again(channel, Record::Begins)
@@ -262,7 +262,7 @@ impl RankBuilder {
         Ok(slot)
     }
 
-    /// A wait for the oldest unwaited immediate receive of a channel.
+    /// A wait for the oldest unwaited non-blocking receive of a channel.
     ///
     /// # Errors
     /// [`RecordFault::WaitWithoutReceive`].
@@ -319,7 +319,7 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// A wait for the oldest immediate collective.
+    /// A wait for the oldest non-blocking collective.
     ///
     /// # Errors
     /// [`RecordFault::WaitWithoutCollective`].
@@ -329,12 +329,12 @@ impl RankBuilder {
         Ok(())
     }
 
-    /// How many immediate collectives have been started.
+    /// How many non-blocking collectives have been started.
     pub fn immediates(&self) -> u32 {
         self.immediates.len() as u32
     }
 
-    /// A wait for an immediate collective by its number, in the order of their start. A stream has either these waits
+    /// A wait for a non-blocking collective by its number, in the order of their start. A stream has either these waits
     /// or those for the oldest.
     pub fn wait_immediate(&mut self, number: u32) {
         self.wait_instance(self.immediates[number as usize]);

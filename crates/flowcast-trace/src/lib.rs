@@ -1,9 +1,24 @@
-//! What a message-passing program does: readers, the compiled form, writers and generators.
+//! Traces of message-passing programs: readers of ten formats, the compiled format, writers and generators.
 //!
-//! Two forms hold every trace. A [`Program`] has one sequence of instructions for each rank; sends and receives are
-//! matched when it is made, so that a replay looks nothing up. A [`schedule::Schedule`] is a graph of operations for
-//! each rank, as LogGOPSim's GOAL has it, and matches while it runs because its receives may name any source.
-//! [`mod@read`] tells the formats apart by content; a packed text (gzip, zstd) is unpacked first.
+//! Two types hold every trace. A [`Program`] has a sequence of instructions for each rank; its sends and receives are
+//! matched when it is built, so that a replay need not search for them. A [`schedule::Schedule`] has a graph of operations
+//! for each rank, as LogGOPSim's GOAL does; it is matched while it runs, because its receives may name any source.
+//! [`read()`] recognises the format by content and unpacks gzip and zstd first:
+//!
+//! ```
+//! use std::{io, sync::Arc};
+//! use flowcast_trace::{ReadOptions, read};
+//!
+//! let text = "#DIMEMAS:\"ping\":1,0:2(1,1),1\nd:1:1:2:0:1\n\
+//!     1:0:0:0.000001000\n2:0:0:1:-1:8:7:1:0\n\
+//!     1:1:0:0.000000000\n3:1:0:0:-1:8:7:1:0\n";
+//! let no_other_file = &mut |name: &str| Err(io::Error::other(format!("{name} is not needed")));
+//! let trace = read("ping.dim", Arc::new(text), no_other_file, ReadOptions::default())?;
+//! assert_eq!((trace.ranks(), trace.messages()), (2, 1));
+//! # Ok::<(), flowcast_trace::TraceError>(())
+//! ```
+
+#![deny(unsafe_code)]
 
 pub mod access;
 pub mod build;
@@ -53,7 +68,7 @@ pub enum Trace {
     Schedule(schedule::Schedule),
 }
 
-/// What is told of a trace of either kind.
+/// Name and tables of a trace of either kind, without its instructions.
 #[derive(Debug, Clone, Copy)]
 pub enum TraceRef<'a> {
     /// Sequences of instructions.

@@ -54,7 +54,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         accesses: tables.accesses.keys().collect(),
         source: parts.source,
         threads: parts.threads,
-        strands: Vec::new(),
+        progress: Vec::new(),
     };
     let mut words: Vec<Vec<u32>> = Vec::with_capacity(parts.ranks.len());
     let mut ranks = parts.ranks;

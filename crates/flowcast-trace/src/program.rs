@@ -131,8 +131,8 @@ pub struct Program {
     pub(super) source: Option<Source>,
     /// Task and thread of each rank; empty if each task has one thread.
     pub(super) threads: Vec<(u32, u32)>,
-    /// The rank of each strand, in the order of their streams.
-    pub(super) strands: Vec<Rank>,
+    /// The rank of each progress stream, in the order of their streams.
+    pub(super) progress: Vec<Rank>,
 }
 
 impl fmt::Debug for Program {
@@ -144,10 +144,10 @@ impl fmt::Debug for Program {
 impl Program {
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.streams.len() - self.strands.len()
+        self.streams.len() - self.progress.len()
     }
 
-    /// Number of streams of instructions: those of the ranks, and behind them the strands. A strand runs beside its
+    /// Number of streams of instructions: those of the ranks, and behind them the progress streams. One runs beside its
     /// rank, on its node but on no processor of it, and is numbered like a rank wherever instructions are carried out.
     pub fn streams(&self) -> usize {
         self.streams.len()
@@ -156,12 +156,12 @@ impl Program {
     /// The rank that a stream belongs to.
     #[inline]
     pub fn owner(&self, stream: Rank) -> Rank {
-        stream.index().checked_sub(self.ranks()).map_or(stream, |strand| self.strands[strand])
+        stream.index().checked_sub(self.ranks()).map_or(stream, |number| self.progress[number])
     }
 
-    /// The ranks of the strands, in the order of their streams.
-    pub fn strands(&self) -> &[Rank] {
-        &self.strands
+    /// The ranks of the progress streams, in the order of their streams.
+    pub fn progress_streams(&self) -> &[Rank] {
+        &self.progress
     }
 
     /// The instructions of a rank.
@@ -179,7 +179,7 @@ impl Program {
         self.streams[rank.index()].first_slot
     }
 
-    /// Which rank, or strand, receives into a slot.
+    /// Which rank, or progress stream, receives into a slot.
     pub fn receiver(&self, slot: u32) -> Rank {
         let after = self.streams.partition_point(|stream| stream.first_slot <= slot);
         Rank(after as u32 - 1)
@@ -267,7 +267,7 @@ impl Program {
     /// Where a record stands, for messages to people: `file:line` if the text is at hand.
     pub fn place(&self, rank: Rank, record: u32) -> String {
         if rank.index() >= self.ranks() {
-            return format!("rank {}, in an immediate collective", self.owner(rank));
+            return format!("rank {}, in a non-blocking collective", self.owner(rank));
         }
         match self.source.as_ref().and_then(|source| source.line(rank, record)) {
             Some(place) => place,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use flowcast_units::Time;
 
-/// Sends of all kinds, immediate ones too.
+/// Sends of all kinds, non-blocking ones too.
 pub const SENDING: &str = "sends";
 /// Receives, waits, tests and probes.
 pub const RECEIVING: &str = "receives and waits";

@@ -21,7 +21,7 @@ struct Offsets {
 /// Joins programs that run at once.
 ///
 /// # Errors
-/// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has strands.
+/// [`TraceError::Limit`] if together they have more messages, or kinds of them, than can be numbered, or one has progress streams.
 pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
     let mut whole = Program {
         name: programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(" and "),
@@ -38,10 +38,10 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         ignored: Vec::new(),
         source: sources(programs),
         threads: Vec::new(),
-        strands: Vec::new(),
+        progress: Vec::new(),
     };
-    if programs.iter().any(|program| !program.strands.is_empty()) {
-        return Err(TraceError::Limit("programs whose immediate collectives are expanded, which run alone only"));
+    if programs.iter().any(|program| !program.progress.is_empty()) {
+        return Err(TraceError::Limit("programs whose non-blocking collectives are expanded, which run alone only"));
     }
     let have_threads = programs.iter().any(|program| program.has_threads());
     let mut task = 0;

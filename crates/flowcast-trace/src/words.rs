@@ -36,7 +36,7 @@ pub enum Op {
     },
     /// A blocking receive into the rank's next slot.
     Recv,
-    /// An immediate receive into the rank's next slot.
+    /// A non-blocking receive into the rank's next slot.
     Irecv,
     /// Wait for the receive posted into this slot of the rank.
     WaitRecv(u32),
@@ -49,7 +49,7 @@ pub enum Op {
         /// Which execution of a collective on its communicator, counted over all communicators.
         instance: u32,
     },
-    /// Wait for the oldest immediate collective of this rank that has not been waited for.
+    /// Wait for the oldest non-blocking collective of this rank that has not been waited for.
     WaitCollective(u32),
     /// An event of the trace, by index into the events.
     Event(u32),

@@ -1,9 +1,20 @@
-//! Times, sizes, rates, ranks and nodes as types of their own.
+//! Times, sizes, rates, ranks and nodes as types of their own: no bare number crosses a function boundary in Flowcast.
 //!
-//! No bare number crosses a function boundary in this library. A [`Time`] holds nanoseconds in an `f64`: whole
-//! nanoseconds below 2^53 (104 days) are exact, so times that another tool counts in nanoseconds compare equal here
-//! when they are equal there, and model times that fall between two nanoseconds lose nothing. Text always carries
-//! its unit; a bare number where a unit belongs is an error.
+//! A [`Time`] holds nanoseconds in an `f64`. Whole nanoseconds below 2^53 (104 days) are exact, so times that another
+//! tool counts in nanoseconds stay equal, and model times between two nanoseconds are not rounded. Text always carries
+//! its unit, in both directions; a bare number is an error.
+//!
+//! ```
+//! use flowcast_units::{Bytes, Rate, Time};
+//!
+//! let latency = Time::parse("4.7us")?;
+//! let wire = Rate::parse("1Gbit/s")?.time_for(Bytes::parse("1MB")?);
+//! assert_eq!((latency + wire).to_string(), "8.0047ms");
+//! assert!(Time::parse("4.7").is_err(), "a time needs its unit");
+//! # Ok::<(), flowcast_units::UnitError>(())
+//! ```
+
+#![deny(unsafe_code)]
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -257,12 +257,12 @@ fn collectives_must_agree_and_name_a_communicator_that_is_defined() {
 
 #[test]
 fn waits_need_something_to_wait_for() {
-    assert_told(&dim(2, "3:0:0:1:-1:8:0:1:2\n"), &["t:3: found a wait, expected an immediate receive"]);
+    assert_told(&dim(2, "3:0:0:1:-1:8:0:1:2\n"), &["t:3: found a wait, expected a non-blocking receive"]);
     let other_tag = "3:0:0:1:-1:8:0:1:1\n3:0:0:1:-1:8:9:1:2\n2:1:0:0:-1:8:0:1:0\n";
     assert_told(&dim(2, other_tag), &["t:4: found a wait"]);
-    assert_told(&dim(2, "10:0:0:0:1:0:0:0:0:2\n"), &["t:3: found a wait, expected an immediate collective"]);
-    assert_told("0 wait 1 0 7\n1 init\n", &["t:1: found a wait, expected an immediate receive"]);
-    assert_told("0 wait 0 1 7\n1 init\n", &["t:1: found a wait, expected an immediate send"]);
+    assert_told(&dim(2, "10:0:0:0:1:0:0:0:0:2\n"), &["t:3: found a wait, expected a non-blocking collective"]);
+    assert_told("0 wait 1 0 7\n1 init\n", &["t:1: found a wait, expected a non-blocking receive"]);
+    assert_told("0 wait 0 1 7\n1 init\n", &["t:1: found a wait, expected a non-blocking send"]);
 }
 
 #[test]

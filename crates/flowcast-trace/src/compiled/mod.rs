@@ -26,7 +26,7 @@ const PROGRAM: u32 = 1;
 const SCHEDULE: u32 = 2;
 const OTHER_CHECKSUM: &str = "found another checksum than the file's own: it is cut off or damaged";
 
-/// The compiled form: the parts to write one behind the other.
+/// The compiled format: the parts to write one behind the other.
 pub fn parts(trace: &Trace) -> Vec<Vec<u8>> {
     let mut parts = match trace {
         Trace::Program(program) => program::parts(program),

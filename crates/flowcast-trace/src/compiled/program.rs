@@ -39,9 +39,9 @@ pub struct Tables {
     /// Task and thread of each rank, where tasks have several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     threads: Vec<(u32, u32)>,
-    /// The rank of each strand; their streams stand last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    strands: Vec<u32>,
+    /// The rank of each progress stream; their streams stand last.
+    #[serde(rename = "strands", default, skip_serializing_if = "Vec::is_empty")]
+    progress: Vec<u32>,
 }
 
 const SCHEMA: &str = "flowcast/compiled-trace/1";
@@ -83,7 +83,7 @@ fn tables_of(program: &Program) -> Tables {
         bytes: program.bytes.0,
         ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
         threads: program.threads.clone(),
-        strands: program.strands.iter().map(|rank| rank.0).collect(),
+        progress: program.progress.iter().map(|rank| rank.0).collect(),
     }
 }
 
@@ -108,8 +108,8 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
     if executions.max(slots) > words as u64 {
         return Err("found more messages or collectives in the tables than instructions".into());
     }
-    if tables.strands.len() > tables.ranks.len() {
-        return Err("found more strands than streams".into());
+    if tables.progress.len() > tables.ranks.len() {
+        return Err("found more progress streams than streams".into());
     }
     let instances =
         tables.instances.iter().flat_map(|(communicator, count)| std::iter::repeat_n(*communicator, *count as usize));
@@ -130,7 +130,7 @@ pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program
         ignored: tables.ignored.into_iter().map(|(kind, count)| IgnoredRecords { kind, count }).collect(),
         source: None,
         threads: tables.threads,
-        strands: tables.strands.into_iter().map(Rank).collect(),
+        progress: tables.progress.into_iter().map(Rank).collect(),
     };
     let file = (**bytes).as_ref();
     // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.
@@ -177,7 +177,7 @@ fn check(program: &Program) -> Option<()> {
     use words::Op;
     let ranks = program.streams() as u32;
     let inside = |value: u32, limit: usize| ((value as usize) < limit).then_some(());
-    program.strands.iter().try_for_each(|rank| inside(rank.0, program.ranks()))?;
+    program.progress.iter().try_for_each(|rank| inside(rank.0, program.ranks()))?;
     for communicator in &program.communicators {
         communicator.members.iter().try_for_each(|rank| inside(rank.0, ranks as usize))?;
     }

@@ -1,4 +1,4 @@
-//! A schedule in the compiled form: 36 bytes for each operation, 9 for each dependency.
+//! A schedule in the compiled format: 36 bytes for each operation, 9 for each dependency.
 
 use std::io::Read;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::steps::{Message, Step};
-use super::{ACCESSES, Counters, Losses, Tables};
+use super::{Counters, Losses, RMA_AND_IO, Tables};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
 use crate::words::{self, Op};
@@ -319,7 +319,7 @@ impl<'a> Writer<'a> {
                     let communicator = self.communicator(self.tables.call(call));
                     writeln!(out, "31:{own}:{}:{file}:{communicator}:{}", file_operation(kind), size.0)?;
                 }
-                Dialect::Dimemas => self.losses.count(ACCESSES),
+                Dialect::Dimemas => self.losses.count(RMA_AND_IO),
             }
             return Ok(last);
         }
@@ -335,7 +335,7 @@ impl<'a> Writer<'a> {
             _ => None,
         };
         if self.dialect == Dialect::Dimemas {
-            self.losses.count(ACCESSES);
+            self.losses.count(RMA_AND_IO);
             return Ok(fence.unwrap_or(next));
         }
         let line = match access {

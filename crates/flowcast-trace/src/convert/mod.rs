@@ -137,7 +137,7 @@ impl Counters {
     }
 }
 
-const ACCESSES: &str = "one-sided operations and requests to files";
+const RMA_AND_IO: &str = "one-sided operations and requests to files";
 const EVENTS: &str = "events";
 const ACCELERATOR: &str = "computations of accelerators; they are written as ordinary ones";
 const SYNCHRONOUS: &str = "synchronous sends; the format decides by size which sends are";

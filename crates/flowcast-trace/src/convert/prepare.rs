@@ -1,13 +1,14 @@
-//! What some forms need done to a program first.
+//! What some formats need done to a program before it is written.
 
 use super::Losses;
 use crate::program::{CollectiveMode, Program, Stream, StreamWords};
 use crate::words::{self, Op, Record};
 use flowcast_units::Rank;
 
-const IMMEDIATE: &str = "immediate collectives; the form has none, they are written as blocking ones where they start";
+const NON_BLOCKING: &str =
+    "non-blocking collectives; the format has none, they are written as blocking ones where they start";
 
-/// The program with its immediate collectives as blocking ones where they start; `None` if it has none.
+/// The program with its non-blocking collectives as blocking ones where they start; `None` if it has none.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)> {
     if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
         return None;
@@ -16,7 +17,7 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)>
     let mut losses = Losses::default();
     for (_, op) in (0..program.ranks() as u32).flat_map(|rank| program.ops(Rank(rank))) {
         if matches!(op, Op::Collective { call, .. } if is_immediate(call)) {
-            losses.count(IMMEDIATE);
+            losses.count(NON_BLOCKING);
         }
     }
     let mut changed = program.clone();

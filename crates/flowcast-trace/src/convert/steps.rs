@@ -3,7 +3,7 @@
 //! The steps come from a program in memory ([`Steps`]) or from a workload as it is generated. What such a format leaves
 //! out is counted here, so that the writers only have to find the text.
 
-use super::{ACCELERATOR, ACCESSES, EVENTS, Losses, SYNCHRONOUS, Tables};
+use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, Tables};
 use crate::program::{CollectiveMode, MessageClass, SendMode};
 use crate::words::{self, Op};
 use flowcast_units::{Bytes, Rank, Time};
@@ -79,7 +79,7 @@ impl<'a> Steps<'a> {
                 Op::WaitSend(ago) => return Some(Step::AwaitSend(self.sent[self.sent.len() - 1 - ago as usize])),
                 Op::Collective { call, instance } => return Some(self.collective(call, instance)),
                 Op::Event(_) => losses.count(EVENTS),
-                Op::Access(_) => losses.count(ACCESSES),
+                Op::Access(_) => losses.count(RMA_AND_IO),
                 // What the reader left out it has told.
                 Op::WaitCollective(_) | Op::Nothing | Op::Ignored(_) => {}
             }

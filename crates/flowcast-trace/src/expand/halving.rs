@@ -5,7 +5,7 @@
 
 use super::moves::{Blocks, Effect, Part};
 use super::plan::Plan;
-use super::trees::{Branch, Tree};
+use super::tree::{Branch, Tree};
 
 /// The ranks that take part, numbered `0..size`.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! A program whose collective operations are carried out by messages, as an MPI library does it.
 //!
 //! A replay of the result models what happens inside a collective: its messages compete for links like all others,
-//! ranks that come late delay only those that need them, and the placement of the ranks counts. Immediate calls run
-//! beside their rank (`strands`).
+//! ranks that come late delay only those that need them, and the placement of the ranks counts. Non-blocking calls run
+//! beside their rank (`progress`).
 //!
 //! The messages of an operation are matched like all others, first in, first out; their tags are below those of MPI.
 
@@ -10,9 +10,10 @@ pub mod group;
 mod halving;
 pub mod moves;
 pub mod plan;
+mod progress;
 mod rewrite;
 mod rings;
-mod strands;
+mod tree;
 mod trees;
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +28,7 @@ use flowcast_model::algorithm::{AlgorithmTable, Choice, Extent};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 use group::Group;
 use moves::Move;
-use strands::Strands;
+use progress::ProgressStreams;
 
 /// A program without the collectives that could be expanded.
 pub struct Expanded {
@@ -35,12 +36,12 @@ pub struct Expanded {
     pub program: Program,
     /// What was done, by operation, ranks and size.
     pub uses: Vec<Use>,
-    /// Executions that keep their formula: immediate ones, if they are to; and those on a communicator that names a rank
+    /// Executions that keep their formula: non-blocking ones, if they are to; and those on a communicator that names a rank
     /// twice.
     pub kept: u64,
 }
 
-/// What becomes of immediate collectives.
+/// What becomes of non-blocking collectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Immediate {
     /// They run beside their rank.
@@ -86,19 +87,19 @@ pub fn expand(
     if found.groups.is_empty() {
         return Ok(Expanded { program: program.clone(), uses, kept });
     }
-    let strands = Strands::new(program, &found);
-    let builders = rewrite::rewritten((program, &found, &strands), options.threads)?;
+    let progress = ProgressStreams::new(program, &found);
+    let builders = rewrite::rewritten((program, &found, &progress), options.threads)?;
     let parts = Parts {
         name: program.name.clone(),
         ranks: builders,
-        communicators: program.communicators.iter().cloned().chain(strands.communicators()).collect(),
+        communicators: program.communicators.iter().cloned().chain(progress.communicators()).collect(),
         ignored_kind: |number| number.to_string(),
         source: program.source.clone(),
         threads: program.threads.clone(),
     };
     let mut program_again = link(parts, options)?;
     program_again.ignored = program.ignored.clone();
-    program_again.strands = strands.owners;
+    program_again.progress = progress.owners;
     Ok(Expanded { program: program_again, uses, kept })
 }
 

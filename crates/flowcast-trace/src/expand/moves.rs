@@ -17,21 +17,21 @@ pub enum Move {
         /// What it holds.
         part: Part,
     },
-    /// An immediate send.
+    /// A non-blocking send.
     Start {
         /// Receiver.
         to: u32,
         /// What it holds.
         part: Part,
     },
-    /// An immediate receive.
+    /// A non-blocking receive.
     Post {
         /// Sender.
         from: u32,
         /// What it holds.
         part: Part,
     },
-    /// Waits for all immediate receives, then sends, since the last wait.
+    /// Waits for all non-blocking receives, then sends, since the last wait.
     WaitAll,
 }
 

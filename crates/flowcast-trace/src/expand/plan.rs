@@ -1,14 +1,14 @@
 //! What one rank does in one operation by one algorithm.
 
 use super::moves::{Layout, Move, Part};
-use super::trees::Tree;
+use super::tree::Tree;
 use flowcast_model::algorithm::{Algorithm, Choice};
 use flowcast_units::CollectiveOp;
 
 /// Which operation by which algorithm among how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// The operation. The forms with blocks of different sizes move as those with equal ones.
+    /// The operation. Variants with blocks of different sizes move as those with equal ones.
     pub op: CollectiveOp,
     /// How.
     pub choice: Choice,

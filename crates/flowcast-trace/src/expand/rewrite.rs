@@ -1,9 +1,9 @@
-//! One rank's instructions, its collectives replaced by sends and receives, in its own stream or on strands.
+//! One rank's instructions, its collectives replaced by sends and receives, in its own stream or on progress streams.
 
 use std::collections::HashMap;
 
 use super::moves::{Layout, Move};
-use super::strands::Strands;
+use super::progress::ProgressStreams;
 use super::{Executions, group::Group};
 use crate::TraceError;
 use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
@@ -19,12 +19,15 @@ struct SlotSource {
     class: u32,
 }
 
-/// The streams of all ranks, and behind them their strands.
+/// The streams of all ranks, and behind them their progress streams.
 ///
 /// # Errors
 /// [`TraceError::Limit`].
-pub fn rewritten(of: (&Program, &Executions, &Strands), threads: usize) -> Result<Vec<RankBuilder>, TraceError> {
-    let (program, _, strands) = of;
+pub fn rewritten(
+    of: (&Program, &Executions, &ProgressStreams),
+    threads: usize,
+) -> Result<Vec<RankBuilder>, TraceError> {
+    let (program, _, progress) = of;
     let sources = sources(program);
     let mut ranks: Vec<(Rank, Streams, Result<(), TraceError>)> =
         (0..program.ranks() as u32).map(|rank| (Rank(rank), Streams::default(), Ok(()))).collect();
@@ -33,18 +36,18 @@ pub fn rewritten(of: (&Program, &Executions, &Strands), threads: usize) -> Resul
         *done = rewrite.run();
         *streams = (rewrite.builder, rewrite.beside);
     });
-    let mut builders = Vec::with_capacity(program.ranks() + strands.owners.len());
+    let mut builders = Vec::with_capacity(program.ranks() + progress.owners.len());
     let mut beside = Vec::new();
-    for (_, (own, strands), done) in ranks {
+    for (_, (own, progress), done) in ranks {
         done?;
         builders.push(own);
-        beside.extend(strands);
+        beside.extend(progress);
     }
     builders.extend(beside);
     Ok(builders)
 }
 
-/// A rank's own stream, and its strands.
+/// A rank's own stream, and its progress streams.
 type Streams = (RankBuilder, Vec<RankBuilder>);
 
 /// By slot.
@@ -64,32 +67,36 @@ fn sources(program: &Program) -> Vec<SlotSource> {
 struct Rewrite<'a> {
     program: &'a Program,
     found: &'a Executions,
-    strands: &'a Strands,
+    progress: &'a ProgressStreams,
     sources: &'a [SlotSource],
     rank: Rank,
-    /// What has been made: of the rank, and of its strands.
+    /// What has been made: of the rank, and of its progress streams.
     builder: RankBuilder,
     beside: Vec<RankBuilder>,
     /// The new number of each receive and each send.
     slots: Vec<u32>,
     sends: Vec<u32>,
-    /// The new number of each immediate collective.
+    /// The new number of each non-blocking collective.
     immediates: HashMap<u32, u32>,
-    /// Immediate receives and sends of the operation that is being expanded.
+    /// Non-blocking receives and sends of the operation that is being expanded.
     posted: Vec<u32>,
     started: Vec<u32>,
 }
 
 impl<'a> Rewrite<'a> {
     /// Nothing is done yet.
-    fn new(of: (&'a Program, &'a Executions, &'a Strands), sources: &'a [SlotSource], rank: Rank) -> Rewrite<'a> {
-        let (program, found, strands) = of;
+    fn new(
+        of: (&'a Program, &'a Executions, &'a ProgressStreams),
+        sources: &'a [SlotSource],
+        rank: Rank,
+    ) -> Rewrite<'a> {
+        let (program, found, progress) = of;
         let mut beside = Vec::new();
-        beside.resize_with(strands.of(rank), RankBuilder::default);
+        beside.resize_with(progress.of(rank), RankBuilder::default);
         let builder = RankBuilder::default();
         let (slots, sends, posted, started) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let immediates = HashMap::new();
-        Rewrite { program, found, strands, sources, rank, builder, beside, slots, sends, immediates, posted, started }
+        Rewrite { program, found, progress, sources, rank, builder, beside, slots, sends, immediates, posted, started }
     }
 
     /// Rewrites all instructions.
@@ -168,36 +175,36 @@ impl<'a> Rewrite<'a> {
             return self.start(group, instance);
         }
         let place = self.found.place(made.communicator, self.rank).expect("a member made the call");
-        let members = self.strands.members(instance).unwrap_or(&communicator.members);
+        let members = self.progress.members(instance).unwrap_or(&communicator.members);
         self.stages(group, place, (members, communicator.id))
     }
 
-    /// An immediate operation: a strand does it from here on.
+    /// A non-blocking operation: a progress stream does it from here on.
     fn start(&mut self, group: &Group, instance: u32) -> Result<(), RecordFault> {
         let (communicator, place) = self.own_place(instance);
-        let members = self.strands.members(instance).expect("an immediate execution has strands");
-        let strand = self.strands.strand(members[place as usize]);
-        let begins = |mode| strand.meets(group.op, mode);
+        let members = self.progress.members(instance).expect("a non-blocking execution has progress streams");
+        let stream = self.progress.stream(members[place as usize]);
+        let begins = |mode| stream.meets(group.op, mode);
         self.builder.further_collective(begins(CollectiveMode::Immediate), Record::Continues)?;
-        std::mem::swap(&mut self.builder, &mut self.beside[strand.number]);
+        std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         self.builder.collective(begins(CollectiveMode::Blocking))?;
         self.stages(group, place, (members, communicator))?;
-        std::mem::swap(&mut self.builder, &mut self.beside[strand.number]);
+        std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         Ok(())
     }
 
-    /// The wait for an immediate operation: rank and strand meet again.
+    /// The wait for a non-blocking operation: rank and progress stream meet again.
     fn wait_collective(&mut self, instance: u32, record: Record) -> Result<(), RecordFault> {
         let Some(group) = self.found.groups_of[instance as usize] else {
             self.builder.wait_immediate(self.immediates[&instance]);
             return Ok(());
         };
         let (_, place) = self.own_place(instance);
-        let members = self.strands.members(instance).expect("an immediate execution has strands");
-        let strand = self.strands.strand(members[place as usize]);
-        let ends = strand.meets(self.found.groups[group as usize].op, CollectiveMode::Blocking);
+        let members = self.progress.members(instance).expect("a non-blocking execution has progress streams");
+        let stream = self.progress.stream(members[place as usize]);
+        let ends = stream.meets(self.found.groups[group as usize].op, CollectiveMode::Blocking);
         self.builder.further_collective(ends, record)?;
-        self.beside[strand.number].collective(ends)
+        self.beside[stream.number].collective(ends)
     }
 
     /// The communicator of an execution, and the rank's place in it.

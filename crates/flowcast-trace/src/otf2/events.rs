@@ -10,7 +10,7 @@ use crate::{ReadOptions, TraceError};
 use flowcast_recording::form::{ANY_SOURCE, ANY_TAG};
 use flowcast_recording::table::{self, Function};
 
-/// Names by OTF2's number of the operation, with that of the immediate form.
+/// Names by OTF2's number of the operation, with that of the non-blocking form.
 const OPERATIONS: [(&str, &str); 17] = [
     ("Barrier", "Ibarrier"),
     ("Bcast", "Ibcast"),

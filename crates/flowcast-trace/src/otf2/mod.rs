@@ -1,4 +1,4 @@
-//! OTF2 traces (Score-P, EZTrace), from their definitions and events as a library for the form reads them out.
+//! OTF2 traces (Score-P, EZTrace), from their definitions and events as the OTF2 library reads them out.
 //!
 //! Nothing is read here: whoever reads an archive tells its definitions to [`Definitions`], then the events of one location
 //! after the other to [`Events`], and takes the program from that. Computation is the time between the functions of MPI;
@@ -6,7 +6,7 @@
 //!
 //! Archives are met halfway where tracers differ. Definitions may come in any order and twice; locations have any ids, and
 //! the group of all MPI locations says which is which rank; communicators may be named differently by each rank; the end
-//! of immediate receives may be missing. Score-P counts the bytes of some collectives once for each rank.
+//! of non-blocking receives may be missing. Score-P counts the bytes of some collectives once for each rank.
 
 mod definitions;
 mod events;
@@ -28,7 +28,7 @@ pub enum Event {
         /// Bytes.
         bytes: u64,
     },
-    /// An immediate send.
+    /// A non-blocking send.
     Isend {
         /// Receiver, communicator, tag.
         to: Peer,
@@ -37,13 +37,13 @@ pub enum Event {
         /// Its request.
         request: u64,
     },
-    /// An immediate send is complete.
+    /// A non-blocking send is complete.
     IsendComplete(u64),
-    /// An immediate receive is posted.
+    /// A non-blocking receive is posted.
     IrecvPosted(u64),
     /// A blocking receive.
     Recv(Peer),
-    /// An immediate receive is complete.
+    /// A non-blocking receive is complete.
     Irecv {
         /// Sender, communicator, tag.
         from: Peer,
@@ -54,9 +54,9 @@ pub enum Event {
     Cancelled(u64),
     /// A blocking collective has ended.
     Collective(Collective),
-    /// An immediate collective is started.
+    /// A non-blocking collective is started.
     CollectivePosted(u64),
-    /// An immediate collective is complete.
+    /// A non-blocking collective is complete.
     CollectiveComplete(Collective, u64),
     /// Measurement goes on, or stops.
     Measurement(bool),

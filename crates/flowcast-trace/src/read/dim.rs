@@ -61,10 +61,10 @@ impl Header {
 /// More ranks than this are taken for a damaged header, and so are more than the file has bytes: each has a record.
 const MOST_RANKS: u64 = 1 << 24;
 
-const HEADER_FORM: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
+const HEADER_FORMAT: &str = "#DIMEMAS:\"name\":0|1,offset:tasks(threads,...),communicators";
 
 fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
-    let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORM);
+    let fault = |at: usize| input.fault(0, input.shown(at), HEADER_FORMAT);
     let mut cursor = Cursor { text: input.text, at: "#DIMEMAS:".len() };
     if !cursor.eat(b'"') {
         return Err(fault(0));
@@ -96,7 +96,7 @@ fn read_header(input: Input<'_>) -> Result<(Header, usize), TraceError> {
         };
         all.push(threads);
         if !cursor.eat(if task + 1 == tasks { b')' } else { b',' }) {
-            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORM));
+            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), HEADER_FORMAT));
         }
     }
     cursor.skip_line();
@@ -114,17 +114,17 @@ fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Comm
             cursor.skip_line();
             continue;
         }
-        const FORM: &str = "d:1:communicator:tasks:task:task...";
+        const FORMAT: &str = "d:1:communicator:tasks:task:task...";
         let id = cursor.integer().and_then(|id| i32::try_from(id).ok());
-        let id = id.ok_or_else(|| fault(input.shown(start), FORM))?;
+        let id = id.ok_or_else(|| fault(input.shown(start), FORMAT))?;
         if communicators.iter().any(|known| known.id == id) {
             return Err(fault(format!("communicator {id} again"), "each communicator defined once"));
         }
         let count = if cursor.eat(b':') { cursor.integer() } else { None };
-        let count = count.ok_or_else(|| fault(input.shown(start), FORM))?;
+        let count = count.ok_or_else(|| fault(input.shown(start), FORMAT))?;
         let mut members = Vec::new();
         while cursor.eat(b':') {
-            let member = cursor.integer().ok_or_else(|| fault(input.shown(start), FORM))?;
+            let member = cursor.integer().ok_or_else(|| fault(input.shown(start), FORMAT))?;
             if !(0..i64::from(tasks)).contains(&member) {
                 return Err(fault(format!("task {member}"), &format!("a task from 0 to {}", tasks - 1)));
             }
@@ -140,7 +140,7 @@ fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Comm
             return Err(fault(format!("a task twice in communicator {id}"), "each task once"));
         }
         if !cursor.eat_line_end() {
-            return Err(fault(input.shown(start), FORM));
+            return Err(fault(input.shown(start), FORMAT));
         }
         communicators.push(Communicator { id, members });
     }
@@ -295,7 +295,7 @@ impl Section {
         let kind = cursor.integer().ok_or(Fault::malformed("a record, which begins with its number"))?;
         if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
             self.builder.nothing();
-            return if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(form_of(0))) };
+            return if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(format_of(0))) };
         }
         if !cursor.eat_all(prefix) {
             return Err(self.misplaced(cursor, kind, peers));
@@ -315,14 +315,14 @@ impl Section {
             30 => self.read_one_sided(cursor, peers)?,
             31 => self.read_file(cursor)?,
             32 => {
-                let [ago] = integers(cursor).ok_or(Fault::malformed(form_of(32)))?;
+                let [ago] = integers(cursor).ok_or(Fault::malformed(format_of(32)))?;
                 let sent = self.builder.sends();
                 let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
                 self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
             }
             20 => {
-                const FORM: &str = "20:task:thread:type:value";
-                let [kind, value] = integers(cursor).ok_or(Fault::malformed(FORM))?;
+                const FORMAT: &str = "20:task:thread:type:value";
+                let [kind, value] = integers(cursor).ok_or(Fault::malformed(FORMAT))?;
                 self.builder.event(kind, value)?;
                 if let Some(parallel) = parallel_events(kind).filter(|_| value != 0) {
                     self.builder.count(parallel);
@@ -347,7 +347,7 @@ impl Section {
         let thread = if cursor.eat(b':') { cursor.integer() } else { None };
         match (task, thread) {
             (Some(task), Some(thread)) if (task, thread) == (i64::from(self.task), i64::from(self.thread)) => {
-                Fault::malformed(form_of(kind))
+                Fault::malformed(format_of(kind))
             }
             (Some(task), Some(thread)) if task == i64::from(self.task) => {
                 let expected = match peers.threads_of(self.task) {
@@ -364,7 +364,7 @@ impl Section {
                 format!("a record of task {task}"),
                 format!("records of task {}: tasks from 0 up, each in one piece", self.task),
             ),
-            _ => Fault::malformed(form_of(kind)),
+            _ => Fault::malformed(format_of(kind)),
         }
     }
 
@@ -425,9 +425,9 @@ impl Section {
     }
 
     fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
-        const FORM: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
-        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(Fault::malformed(FORM))?;
-        let sync = if cursor.eat(b':') { cursor.integer().ok_or(Fault::malformed(FORM))? } else { 1 };
+        const FORMAT: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
+        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(Fault::malformed(FORMAT))?;
+        let sync = if cursor.eat(b':') { cursor.integer().ok_or(Fault::malformed(FORMAT))? } else { 1 };
         let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
         let op_found = || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
         let operation = *known.ok_or_else(op_found)?;
@@ -463,7 +463,7 @@ impl Section {
 /// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
 impl Section {
     fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
-        let [operation, window, target, bytes] = integers(cursor).ok_or(Fault::malformed(form_of(30)))?;
+        let [operation, window, target, bytes] = integers(cursor).ok_or(Fault::malformed(format_of(30)))?;
         let (window, size) = (small(window, "a communicator")?, size(bytes)?);
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
@@ -491,7 +491,7 @@ impl Section {
     }
 
     fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let [operation, file, communicator, bytes] = integers(cursor).ok_or(Fault::malformed(form_of(31)))?;
+        let [operation, file, communicator, bytes] = integers(cursor).ok_or(Fault::malformed(format_of(31)))?;
         let kind = match operation {
             0 => FileKind::Open,
             1 => FileKind::Close,
@@ -538,11 +538,11 @@ struct Message {
 
 impl Message {
     #[inline(always)]
-    fn read(cursor: &mut Cursor<'_>, form: &'static str, peers: &Peers) -> Result<Message, Fault> {
-        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(Fault::malformed(form))?;
+    fn read(cursor: &mut Cursor<'_>, format: &'static str, peers: &Peers) -> Result<Message, Fault> {
+        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(Fault::malformed(format))?;
         // An older form has no thread behind the peer.
         let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
-            (second, third, fourth, fifth, cursor.integer().ok_or(Fault::malformed(form))?)
+            (second, third, fourth, fifth, cursor.integer().ok_or(Fault::malformed(format))?)
         } else {
             (-1, second, third, fourth, fifth)
         };
@@ -640,7 +640,7 @@ fn ignored_kind(number: u32) -> String {
     }
 }
 
-fn form_of(kind: i64) -> &'static str {
+fn format_of(kind: i64) -> &'static str {
     match kind {
         0 => "0:task:thread",
         1 => "1:task:thread:seconds",

@@ -9,7 +9,7 @@ pub enum Repeat {
     Send(u32),
     /// A receive on this channel.
     Recv(u32),
-    /// An immediate receive on this channel.
+    /// A non-blocking receive on this channel.
     Irecv(u32),
     /// A wait on this channel.
     Wait(u32),

@@ -128,8 +128,8 @@ impl<'a> Section<'a> {
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
-        const FORM: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
-        let wrong = || Fault::malformed(FORM);
+        const FORMAT: &str = "MPI_NAME:BEGIN:ARGUMENT:...:END";
+        let wrong = || Fault::malformed(FORMAT);
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
         let name = fields[0].strip_prefix(b"MPI_").and_then(|name| std::str::from_utf8(name).ok()).ok_or_else(wrong)?;
         let [begin, .., end] = fields[1..] else { return Err(wrong()) };

@@ -213,10 +213,10 @@ impl RankReader {
     fn read(&mut self, action: &[u8], arguments: &Arguments<'_>) -> Result<(), Fault> {
         match action {
             b"compute" | b"sleep" => {
-                let form = if action == b"compute" { "compute FLOPS" } else { "sleep SECONDS" };
+                let format = if action == b"compute" { "compute FLOPS" } else { "sleep SECONDS" };
                 let scale = if action == b"compute" { NANOS_PER_FLOP } else { 1e9 };
                 let nanos = arguments.number(0).map(|amount| amount * scale).filter(|nanos| is_duration(*nanos));
-                self.builder.compute(Time::from_nanos(nanos.ok_or(Fault::malformed(form))?));
+                self.builder.compute(Time::from_nanos(nanos.ok_or(Fault::malformed(format))?));
             }
             b"send" | b"isend" => self.read_send(action == b"isend", arguments)?,
             b"recv" | b"irecv" => self.read_recv(action == b"irecv", arguments)?,
@@ -251,9 +251,9 @@ impl RankReader {
     }
 
     fn read_send(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
-        const FORM: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
+        const FORMAT: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
         let peer = self.peer(arguments, 0)?;
-        let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else { return Err(FORM) };
+        let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else { return Err(FORMAT) };
         let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
         let number = self.builder.sends();
         let mode = SendMode { immediate, ..EAGER };
@@ -318,10 +318,10 @@ impl RankReader {
     }
 
     fn read_sendrecv(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
-        const FORM: Fault = Fault::malformed("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
+        const FORMAT: Fault = Fault::malformed("sendRecv COUNT DESTINATION COUNT SOURCE [DATATYPE DATATYPE]");
         let (to, from) = (self.peer(arguments, 1)?, self.peer(arguments, 3)?);
-        let count = arguments.count(0).ok_or(FORM)?;
-        arguments.count(2).ok_or(FORM)?;
+        let count = arguments.count(0).ok_or(FORMAT)?;
+        arguments.count(2).ok_or(FORMAT)?;
         let size = Bytes(count.saturating_mul(self.unit(arguments, 4)?));
         let number = self.builder.sends();
         let mode = SendMode { immediate: true, ..EAGER };
@@ -356,18 +356,18 @@ impl RankReader {
         let n = self.ranks as usize;
         let is_root = |root: u32| u64::from(root == self.rank);
         let spec = |op, root, send, recv, flops| Spec { op, root, send, recv, flops };
-        let form = Fault::malformed;
+        let malformed = Fault::malformed;
         match action {
             b"barrier" => Ok(spec(Barrier, 0, 0, 0, 0.0)),
             b"bcast" => {
-                let count = arguments.count(0).ok_or(form("bcast COUNT [ROOT [DATATYPE]]"))?;
+                let count = arguments.count(0).ok_or(malformed("bcast COUNT [ROOT [DATATYPE]]"))?;
                 let bytes = count.saturating_mul(self.unit(arguments, 2)?);
                 Ok(spec(Bcast, self.root(arguments, 1)?, bytes, bytes, 0.0))
             }
             b"reduce" | b"allreduce" | b"scan" | b"exscan" => {
-                const FORM: &str = "a reduction: COUNT FLOPS [ROOT (reduce only)] [DATATYPE]";
+                const FORMAT: &str = "a reduction: COUNT FLOPS [ROOT (reduce only)] [DATATYPE]";
                 let (Some(count), Some(flops)) = (arguments.count(0), arguments.number(1)) else {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 };
                 let (root, unit) = if action == b"reduce" { (self.root(arguments, 2)?, 3) } else { (0, 2) };
                 let bytes = count.saturating_mul(self.unit(arguments, unit)?);
@@ -377,13 +377,13 @@ impl RankReader {
                     _ => Scan,
                 };
                 if !is_duration(flops * NANOS_PER_FLOP) {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 }
                 Ok(spec(op, root, bytes, bytes, flops))
             }
             b"alltoall" | b"allgather" => {
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
-                    return Err(form("alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]"));
+                    return Err(malformed("alltoall|allgather SEND RECEIVE [DATATYPE DATATYPE]"));
                 };
                 let send = send.saturating_mul(self.unit(arguments, 2)?);
                 let recv = recv.saturating_mul(self.unit(arguments, 3)?).saturating_mul(ranks);
@@ -394,7 +394,7 @@ impl RankReader {
             }
             b"gather" | b"scatter" => {
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
-                    return Err(form("gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]"));
+                    return Err(malformed("gather|scatter SEND RECEIVE [ROOT [DATATYPE DATATYPE]]"));
                 };
                 let root = self.root(arguments, 2)?;
                 let send = send.saturating_mul(self.unit(arguments, 3)?);
@@ -406,19 +406,19 @@ impl RankReader {
                 Ok(spec(Scatter, root, send.saturating_mul(all), recv, 0.0))
             }
             b"alltoallv" => {
-                const FORM: &str =
+                const FORMAT: &str =
                     "alltoallv SEND-BUFFER SEND-COUNTS RECEIVE-BUFFER RECEIVE-COUNTS [DATATYPE DATATYPE]";
                 let (Some(send), Some(recv)) = (arguments.sum(1, n), arguments.sum(n + 2, n)) else {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 };
                 let send = send.saturating_mul(self.unit(arguments, 2 * n + 2)?);
                 let recv = recv.saturating_mul(self.unit(arguments, 2 * n + 3)?);
                 Ok(spec(Alltoallv, 0, send, recv, 0.0))
             }
             b"gatherv" | b"allgatherv" => {
-                const FORM: &str = "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]";
+                const FORMAT: &str = "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]";
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.sum(1, n)) else {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 };
                 let (root, unit) =
                     if action == b"gatherv" { (self.root(arguments, n + 1)?, n + 2) } else { (0, n + 1) };
@@ -430,27 +430,29 @@ impl RankReader {
                 Ok(spec(Allgatherv, 0, send, recv, 0.0))
             }
             b"scatterv" => {
-                const FORM: &str = "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]";
+                const FORMAT: &str = "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]";
                 let (Some(send), Some(recv)) = (arguments.sum(0, n), arguments.count(n)) else {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 };
                 let root = self.root(arguments, n + 1)?;
                 let send = send.saturating_mul(self.unit(arguments, n + 2)?) * is_root(root);
                 Ok(spec(Scatterv, root, send, recv.saturating_mul(self.unit(arguments, n + 3)?), 0.0))
             }
             b"reducescatter" | b"reduce_scatter" => {
-                const FORM: &str = "reducescatter COUNTS FLOPS [DATATYPE]";
+                const FORMAT: &str = "reducescatter COUNTS FLOPS [DATATYPE]";
                 let (Some(all), Some(flops)) = (arguments.sum(0, n), arguments.number(n)) else {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 };
                 let unit = self.unit(arguments, n + 1)?;
                 let own = arguments.count(self.rank as usize).unwrap_or(0).saturating_mul(unit);
                 if !is_duration(flops * NANOS_PER_FLOP) {
-                    return Err(form(FORM));
+                    return Err(malformed(FORMAT));
                 }
                 Ok(spec(ReduceScatter, 0, all.saturating_mul(unit), own, flops))
             }
-            _ => Err(form("an action of the time-independent trace, such as compute, send, irecv, waitall or bcast")),
+            _ => Err(malformed(
+                "an action of the time-independent trace, such as compute, send, irecv, waitall or bcast",
+            )),
         }
     }
 

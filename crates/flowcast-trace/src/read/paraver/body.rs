@@ -121,12 +121,12 @@ impl Body {
 
     /// `c:application:communicator:tasks:task:...`
     fn read_communicator(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
-        const FORM: &str = "c:application:communicator:tasks:task:task...";
+        const FORMAT: &str = "c:application:communicator:tasks:task:task...";
         cursor.eat(b'c');
-        let [application, own, count] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
+        let [application, own, count] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
         let mut members = Vec::new();
         while cursor.eat(b':') {
-            let task = cursor.integer().ok_or_else(|| Fault::malformed(FORM))?;
+            let task = cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))?;
             members.push(rank(header, application, task)?);
         }
         if members.len() as i64 != count {
@@ -150,12 +150,13 @@ impl Body {
             return Err(Fault::value(format!("communicator {own} again"), "each communicator defined once"));
         }
         self.communicators.push(Communicator { id, members });
-        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(FORM)) }
+        if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(FORMAT)) }
     }
 
     fn read_state(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
-        const FORM: &str = "1:cpu:application:task:thread:begin:end:state";
-        let [_, application, task, thread, begin, end, state] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
+        const FORMAT: &str = "1:cpu:application:task:thread:begin:end:state";
+        let [_, application, task, thread, begin, end, state] =
+            fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let (begin, end) = (time(header, begin)?, time(header, end)?);
         if end < begin {
@@ -174,14 +175,14 @@ impl Body {
     }
 
     fn read_events(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
-        const FORM: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
-        let [_, application, task, thread, at] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
+        const FORMAT: &str = "2:cpu:application:task:thread:time:type:value[:type:value...]";
+        let [_, application, task, thread, at] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
         let rank = rank_of_thread(header, application, task, thread)?;
         let at = time(header, at)?;
         let mut call = CollectiveEvent::default();
         let mut any = false;
         while cursor.peek() == b':' {
-            let [kind, value] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
+            let [kind, value] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
             let number = self.events.number((kind, value));
             let events = &mut self.tasks[rank.index()].events;
             if (at as u64) < events.end() {
@@ -193,7 +194,7 @@ impl Body {
             any = true;
         }
         if !any {
-            return Err(Fault::malformed(FORM));
+            return Err(Fault::malformed(FORMAT));
         }
         if call.value != 0 {
             self.note_call(rank, (application, at), &call);
@@ -222,8 +223,8 @@ impl Body {
     }
 
     fn read_message(&mut self, cursor: &mut Cursor<'_>, header: &Header) -> Result<(), Fault> {
-        const FORM: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
-        let numbers: [i64; 14] = fields(cursor).ok_or_else(|| Fault::malformed(FORM))?;
+        const FORMAT: &str = "3:cpu:application:task:thread:logical send:physical send:cpu:application:task:thread:logical receive:physical receive:size:tag";
+        let numbers: [i64; 14] = fields(cursor).ok_or_else(|| Fault::malformed(FORMAT))?;
         let [_, from_app, from, from_thread, send, _, _, to_app, to, to_thread, receive, arrival, size, tag] = numbers;
         let from = rank_of_thread(header, from_app, from, from_thread)?;
         let to = rank_of_thread(header, to_app, to, to_thread)?;

@@ -5,7 +5,7 @@ use super::super::scan::Input;
 use crate::TraceError;
 use flowcast_units::Rank;
 
-const FORM: &str =
+const FORMAT: &str =
     "#Paraver (date):time[_ns]:nodes(processors,...):applications:tasks(threads:node,...)[,communicators]";
 
 /// More tasks than this are taken for a mistake.
@@ -38,7 +38,7 @@ impl Header {
 
 /// Reads the header; gives where the line after it begins.
 pub fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
-    let wrong = || input.fault(0, input.shown(0), FORM);
+    let wrong = || input.fault(0, input.shown(0), FORMAT);
     let line_end = memchr::memchr(b'\n', input.text).unwrap_or(input.text.len());
     // The date has colons of its own.
     let date_end = memchr::memmem::find(&input.text[..line_end], b"):").ok_or_else(wrong)?;
@@ -72,7 +72,7 @@ pub fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
 
 /// Number of tasks of `:tasks(threads:node,...)[,communicators]`.
 fn read_application(input: Input<'_>, cursor: &mut Cursor<'_>) -> Result<i64, TraceError> {
-    let wrong = || input.fault(0, input.shown(0), FORM);
+    let wrong = || input.fault(0, input.shown(0), FORMAT);
     let tasks = if cursor.eat(b':') { cursor.integer() } else { None };
     let tasks = tasks.filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(wrong)?;
     if !cursor.eat(b'(') {
@@ -88,7 +88,7 @@ fn read_application(input: Input<'_>, cursor: &mut Cursor<'_>) -> Result<i64, Tr
             return Err(wrong());
         }
         if !cursor.eat(if task == tasks { b')' } else { b',' }) {
-            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), FORM));
+            return Err(input.fault(0, format!("threads of another number than {tasks} tasks"), FORMAT));
         }
     }
     if cursor.eat(b',') && cursor.integer().is_none() {

@@ -1,7 +1,7 @@
 //! Paraver traces (`.prv`): running states, messages, collective calls and events, as Extrae and Dimemas write them.
 //!
 //! A trace of this form says when things happened, not what the program called. What it called is put together again:
-//! computation from the running states; for each message an immediate eager send at its logical send time, an immediate
+//! computation from the running states; for each message a non-blocking eager send at its logical send time, a non-blocking
 //! receive at its logical receive time, and a wait for it at the time when both were called and the data was there.
 //! Sends stand before waits of the same time, so that every wait is for a send that stands earlier: what is read can
 //! always be replayed, clocks out of step included. Time in other states is left to the network to predict.

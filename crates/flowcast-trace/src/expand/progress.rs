@@ -1,9 +1,9 @@
-//! Immediate collectives, whose messages move while their rank does something else.
+//! Non-blocking collectives, whose messages move while their rank does something else.
 //!
-//! Each is carried out on a *strand* of its rank: a stream of instructions of its own, on the same node, that takes no
-//! processor. Rank and strand meet twice, in collectives of the two that cost nothing: where the operation is called,
-//! from where on the strand works, and where the rank waits for the end. As many strands stand beside a rank as it has
-//! operations under way at once, so that none waits for another that was called before it.
+//! Each is carried out on a *progress stream* of its rank: a further stream of instructions on the same node, which takes
+//! no processor. Rank and progress stream meet twice, in collectives of the two that cost nothing: where the operation is
+//! called, from where on the progress stream works, and where the rank waits for the end. A rank has as many progress
+//! streams as it has operations in flight at once, so that none waits for another that was called before it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,45 +13,45 @@ use crate::program::{CollectiveMode, Communicator, Program};
 use crate::words::Op;
 use flowcast_units::{Bytes, Rank};
 
-/// Who carries out the immediate operations of a program.
+/// Who carries out the non-blocking operations of a program.
 #[derive(Default)]
-pub struct Strands {
-    /// By strand: its rank.
+pub struct ProgressStreams {
+    /// By progress stream: its rank.
     pub owners: Vec<Rank>,
-    /// By rank: its first strand; one more at the end.
+    /// By rank: its first progress stream; one more at the end.
     firsts: Vec<u32>,
-    /// By strand: the communicator on which it meets its rank.
+    /// By progress stream: the communicator on which it meets its rank.
     meetings: Vec<i32>,
-    /// By immediate execution: the streams of the members, in the order of the communicator.
+    /// By non-blocking execution: the streams of the members, in the order of the communicator.
     members: HashMap<u32, Vec<Rank>>,
 }
 
-/// An immediate call of a rank.
+/// A non-blocking call of a rank.
 #[derive(Debug, Clone, Copy)]
-pub struct Strand {
+pub struct ProgressStream {
     /// Its number among those of the rank.
     pub number: usize,
     /// The communicator of the two.
     pub meeting: i32,
 }
 
-impl Strands {
+impl ProgressStreams {
     /// Those that the expanded executions of a program need.
-    pub fn new(program: &Program, found: &Executions) -> Strands {
-        let mut strands = Strands { firsts: vec![0], ..Strands::default() };
+    pub fn new(program: &Program, found: &Executions) -> ProgressStreams {
+        let mut progress = ProgressStreams { firsts: vec![0], ..ProgressStreams::default() };
         if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
-            strands.firsts.resize(program.ranks() + 1, 0);
-            return strands;
+            progress.firsts.resize(program.ranks() + 1, 0);
+            return progress;
         }
         for rank in (0..program.ranks() as u32).map(Rank) {
-            strands.add_rank(program, found, rank);
+            progress.add_rank(program, found, rank);
         }
         let known: HashSet<i32> = program.communicators.iter().map(|communicator| communicator.id).collect();
-        strands.meetings = (i32::MIN..).filter(|id| !known.contains(id)).take(strands.owners.len()).collect();
-        strands
+        progress.meetings = (i32::MIN..).filter(|id| !known.contains(id)).take(progress.owners.len()).collect();
+        progress
     }
 
-    /// A strand serves a rank again once the rank has waited for it; of those at rest the lowest is taken.
+    /// A progress stream serves a rank again once the rank has waited for it; of those at rest the lowest is taken.
     fn add_rank(&mut self, program: &Program, found: &Executions, rank: Rank) {
         let first = program.ranks() as u32 + self.owners.len() as u32;
         let (mut count, mut resting, mut busy) = (0, BTreeSet::new(), HashMap::new());
@@ -88,14 +88,14 @@ impl Strands {
         self.members.get(&instance).map(Vec::as_slice)
     }
 
-    /// The strand that is this stream.
-    pub fn strand(&self, stream: Rank) -> Strand {
+    /// The progress stream that is this stream.
+    pub fn stream(&self, stream: Rank) -> ProgressStream {
         let index = stream.index() - (self.firsts.len() - 1);
         let first = self.firsts[self.owners[index].index()] as usize;
-        Strand { number: index - first, meeting: self.meetings[index] }
+        ProgressStream { number: index - first, meeting: self.meetings[index] }
     }
 
-    /// The communicators of ranks with their strands.
+    /// The communicators of ranks with their progress streams.
     pub fn communicators(&self) -> impl Iterator<Item = Communicator> + '_ {
         let ranks = self.firsts.len() as u32 - 1;
         let streams = (ranks..).map(Rank);
@@ -104,7 +104,7 @@ impl Strands {
     }
 }
 
-impl Strand {
+impl ProgressStream {
     /// A meeting of the two, at the begin or the end of an operation.
     pub fn meets(&self, op: flowcast_units::CollectiveOp, mode: CollectiveMode) -> CallRecord {
         let (communicator, nothing) = (self.meeting, Bytes(0));
