@@ -106,7 +106,7 @@ fn add(content: &mut Content, function: &Function, words: &[i64], (rank, file): 
             let root = members.and_then(|members| members.world_rank(word(2)));
             let known = content.collectives.entry(op).or_default();
             known.0 += u64::from(rank == 0);
-            if root.is_none_or(|root| root as usize == rank) {
+            if root.is_none_or(|root| root.index() == rank) {
                 (known.1, known.2) = (bytes(3), bytes(4));
             }
         }

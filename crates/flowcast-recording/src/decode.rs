@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RecordingError;
 use super::form::{self, control, time_of, unzigzag, varint};
+use flowcast_units::Rank;
 
 /// A communicator as one rank knows it: ranks of the world in its own order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -16,9 +17,9 @@ pub struct Members {
 
 impl Members {
     /// The rank in the world that a peer's number means.
-    pub fn world_rank(&self, peer: i64) -> Option<u32> {
+    pub fn world_rank(&self, peer: i64) -> Option<Rank> {
         let peers = if self.remote.is_empty() { &self.own } else { &self.remote };
-        peers.get(usize::try_from(peer).ok()?).copied()
+        peers.get(usize::try_from(peer).ok()?).copied().map(Rank)
     }
 }
 

@@ -13,7 +13,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Channel {
     /// The other rank.
-    pub peer: u32,
+    pub peer: Rank,
     /// MPI tag.
     pub tag: i32,
     /// Communicator, by its number in the trace.
@@ -24,7 +24,7 @@ pub struct Channel {
 impl Hash for Channel {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(u64::from(self.peer) | u64::from(self.tag as u32) << 32);
+        state.write_u64(u64::from(self.peer.0) | u64::from(self.tag as u32) << 32);
         state.write_u32(self.communicator as u32);
     }
 }
@@ -32,7 +32,7 @@ impl Hash for Channel {
 /// A send's channel and class together, so that one look-up finds both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Route {
-    pub peer: u32,
+    pub peer: Rank,
     pub class: MessageClass,
 }
 
@@ -41,7 +41,7 @@ impl Hash for Route {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let MessageClass { size, tag, communicator, mode } = self.class;
         let mode = u64::from(mode.synchronous) | u64::from(mode.immediate) << 1;
-        state.write_u64(u64::from(self.peer) | u64::from(tag as u32) << 32);
+        state.write_u64(u64::from(self.peer.0) | u64::from(tag as u32) << 32);
         state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 62));
     }
 }
@@ -185,7 +185,7 @@ impl RankBuilder {
     /// [`RecordFault::TooMany`].
     #[inline]
     pub fn send(&mut self, to: Rank, class: MessageClass, record: Record) -> Result<u32, RecordFault> {
-        let route = self.routes.number(Route { peer: to.0, class });
+        let route = self.routes.number(Route { peer: to, class });
         if route > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }

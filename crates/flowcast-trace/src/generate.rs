@@ -71,13 +71,13 @@ impl Shape {
         (0..self.iterations).flat_map(move |_| {
             let factor = 1.0 + self.jitter * (2.0 * random.random::<f64>() - 1.0);
             let compute = Time::from_nanos((self.compute.as_nanos() * factor).round().max(0.0));
-            self.iteration(rank.0, compute, &mut steps);
+            self.iteration(rank, compute, &mut steps);
             std::mem::take(&mut steps)
         })
     }
 
-    fn iteration(&self, rank: u32, compute: Time, steps: &mut Vec<Step>) {
-        if self.workload == Workload::Chain && rank > 0 {
+    fn iteration(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
+        if self.workload == Workload::Chain && rank > Rank(0) {
             return self.pass_on(rank, compute, steps);
         }
         steps.push(Step::Compute(compute));
@@ -105,20 +105,20 @@ impl Shape {
         }
     }
 
-    fn pass_on(&self, rank: u32, compute: Time, steps: &mut Vec<Step>) {
+    fn pass_on(&self, rank: Rank, compute: Time, steps: &mut Vec<Step>) {
         steps.extend([self.receive(self.before(rank, 1)), Step::Compute(compute), self.send(self.after(rank, 1))]);
     }
 
-    fn after(&self, rank: u32, distance: u32) -> Rank {
+    fn after(&self, Rank(rank): Rank, distance: u32) -> Rank {
         Rank((rank + distance) % self.ranks)
     }
 
-    fn before(&self, rank: u32, distance: u32) -> Rank {
+    fn before(&self, Rank(rank): Rank, distance: u32) -> Rank {
         Rank((rank + self.ranks - distance) % self.ranks)
     }
 
     /// The torus is as square as the number of ranks allows; a side of one has no neighbours.
-    fn exchange_halo(&self, rank: u32, steps: &mut Vec<Step>) {
+    fn exchange_halo(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
         let width = (1..=self.ranks.isqrt()).rev().find(|side| self.ranks.is_multiple_of(*side)).unwrap_or(1);
         let width = self.ranks / width;
         let height = self.ranks / width;
@@ -135,7 +135,7 @@ impl Shape {
         self.exchange(steps, &from, &to);
     }
 
-    fn broadcast(&self, rank: u32, steps: &mut Vec<Step>) {
+    fn broadcast(&self, Rank(rank): Rank, steps: &mut Vec<Step>) {
         let mut distance = if rank == 0 { self.ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
         if rank > 0 {
             steps.push(self.receive(Rank(rank - distance)));

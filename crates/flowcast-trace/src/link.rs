@@ -99,15 +99,15 @@ struct Patch {
 }
 
 /// A position in the posted slots of a receiver.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Target {
-    receiver: u32,
+    receiver: Rank,
     next: u32,
 }
 
 /// A sender's channel, seen from its receiver.
 struct Incoming {
-    sender: u32,
+    sender: Rank,
     /// The channel's number at the sender.
     number: u32,
     channel: Channel,
@@ -137,25 +137,25 @@ impl Tables {
             tables.slots = posts.and_then(|posts| tables.slots.checked_add(posts)).ok_or_else(too_many_messages)?;
         }
         let mut incoming: Vec<Vec<Incoming>> = ranks.iter().map(|_| Vec::new()).collect();
-        for (index, rank) in ranks.iter().enumerate() {
+        for (number, rank) in numbered(ranks) {
             let (routes, channels) = number_routes(rank, &mut tables.classes)?;
             let sends = count_sends(rank, &routes, channels.len());
-            for ((number, channel), sends) in channels.keys().enumerate().zip(sends) {
+            for ((place, channel), sends) in (0..).zip(channels.keys()).zip(sends) {
                 let to =
-                    incoming.get_mut(channel.peer as usize).ok_or_else(|| peer_out_of_range(parts, index, channel))?;
-                to.push(Incoming { sender: index as u32, number: number as u32, channel, sends });
-                tables.self_messages |= channel.peer as usize == index;
+                    incoming.get_mut(channel.peer.index()).ok_or_else(|| peer_out_of_range(parts, number, channel))?;
+                to.push(Incoming { sender: number, number: place, channel, sends });
+                tables.self_messages |= channel.peer == number;
             }
             tables.patches.push(Patch {
                 routes,
-                targets: vec![Target::default(); channels.len()],
+                targets: vec![Target { receiver: Rank(0), next: 0 }; channels.len()],
                 calls: number_calls(rank, &instances.index, &mut tables.calls),
                 first_instances: rank.collective_counts().map(|(id, _)| instances.first(id)).collect(),
                 events: rank.events.keys().map(|event| tables.events.number(event)).collect(),
                 accesses: rank.accesses.keys().map(|access| tables.accesses.number(access)).collect(),
             });
         }
-        for (receiver, incoming) in incoming.iter().enumerate() {
+        for (receiver, incoming) in numbered(&incoming) {
             tables.match_receiver(parts, receiver, incoming)?;
         }
         tables.instances = instances.communicator;
@@ -167,20 +167,20 @@ impl Tables {
 
     /// Finds for each channel into a receiver the slots posted for it. Receiver by receiver, because then one
     /// receiver's table stays in the cache while all its senders look into it.
-    fn match_receiver(&mut self, parts: &Parts, receiver: usize, incoming: &[Incoming]) -> Result<(), TraceError> {
-        let rank = &parts.ranks[receiver];
+    fn match_receiver(&mut self, parts: &Parts, receiver: Rank, incoming: &[Incoming]) -> Result<(), TraceError> {
+        let rank = &parts.ranks[receiver.index()];
         let mut matched = vec![false; rank.channels.len()];
         for Incoming { sender, number, channel, sends } in incoming {
             let wanted = Channel { peer: *sender, ..*channel };
             let own = rank.channels.get(&wanted);
-            let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver].of(own));
+            let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].of(own));
             let counts = (*sends as usize, posts as usize);
             match posts.cmp(sends) {
-                Ordering::Less => return Err(unmatched_send(parts, *sender as usize, *channel, counts)),
+                Ordering::Less => return Err(unmatched_send(parts, *sender, *channel, counts)),
                 Ordering::Greater => return Err(unmatched_recv(parts, receiver, wanted, counts)),
                 Ordering::Equal => {}
             }
-            self.patches[*sender as usize].targets[*number as usize] = Target { receiver: receiver as u32, next };
+            self.patches[sender.index()].targets[*number as usize] = Target { receiver, next };
             if let Some(own) = own {
                 matched[own as usize] = true;
             }
@@ -201,7 +201,7 @@ impl Patch {
                 Op::Send { class: route, .. } => {
                     let (class, channel) = self.routes[route as usize];
                     let target = &mut targets[channel as usize];
-                    let slot = posted[target.receiver as usize].slots[target.next as usize];
+                    let slot = posted[target.receiver.index()].slots[target.next as usize];
                     target.next += 1;
                     words::patch_send(words, at, class, slot);
                 }
@@ -287,7 +287,7 @@ struct Instances {
 }
 
 impl Instances {
-    fn new(parts: &Parts, place: &dyn Fn(usize, u32) -> String) -> Result<Instances, TraceError> {
+    fn new(parts: &Parts, place: &dyn Fn(Rank, u32) -> String) -> Result<Instances, TraceError> {
         let mut index = KeyMap::default();
         for communicator in &parts.communicators {
             index.number(communicator.id);
@@ -311,11 +311,11 @@ impl Instances {
 fn collective_counts(
     parts: &Parts,
     index: &KeyMap<i32>,
-    place: &dyn Fn(usize, u32) -> String,
+    place: &dyn Fn(Rank, u32) -> String,
 ) -> Result<Vec<u32>, TraceError> {
     let mut counts = vec![0; parts.communicators.len()];
     let members: Vec<Vec<Rank>> = parts.communicators.iter().map(sorted_members).collect();
-    for (rank, builder) in parts.ranks.iter().enumerate() {
+    for (rank, builder) in numbered(&parts.ranks) {
         for (id, count) in builder.collective_counts() {
             let fault = |found: String, expected: String| {
                 let record = nth_collective(builder, id, 0);
@@ -327,7 +327,7 @@ fn collective_counts(
                     "a communicator that is defined".into(),
                 ));
             };
-            if members[number as usize].binary_search(&Rank(rank as u32)).is_err() {
+            if members[number as usize].binary_search(&rank).is_err() {
                 let found = format!("a collective of rank {rank} on communicator {id}");
                 return Err(fault(found, "a communicator that the rank belongs to".into()));
             }
@@ -350,17 +350,17 @@ fn check_members(
     parts: &Parts,
     communicator: &Communicator,
     count: u32,
-    place: &dyn Fn(usize, u32) -> String,
+    place: &dyn Fn(Rank, u32) -> String,
 ) -> Result<(), TraceError> {
-    let called = |rank: usize| {
-        let mut counts = parts.ranks[rank].collective_counts();
+    let called = |rank: &Rank| {
+        let mut counts = parts.ranks[rank.index()].collective_counts();
         counts.find(|(id, _)| *id == communicator.id).map_or(0, |(_, count)| count)
     };
-    let Some(short) = communicator.members.iter().find(|rank| called(rank.index()) < count) else { return Ok(()) };
-    let have = called(short.index());
-    let long = communicator.members.iter().find(|rank| called(rank.index()) > have);
-    let long = long.expect("some member calls it `count` times").index();
-    let record = nth_collective(&parts.ranks[long], communicator.id, have);
+    let Some(short) = communicator.members.iter().find(|rank| called(rank) < count) else { return Ok(()) };
+    let have = called(short);
+    let long = communicator.members.iter().find(|rank| called(rank) > have);
+    let long = *long.expect("some member calls it `count` times");
+    let record = nth_collective(&parts.ranks[long.index()], communicator.id, have);
     Err(TraceError::At {
         place: place(long, record),
         found: format!("collective number {} on communicator {}, by rank {long}", have + 1, communicator.id),
@@ -415,17 +415,16 @@ fn check_collectives(program: &Program) -> Result<(), TraceError> {
 }
 
 /// The error for a channel on which a rank receives and nobody sends.
-fn never_sent(parts: &Parts, rank: usize, number: u32) -> TraceError {
-    let channel = parts.ranks[rank].channels.key(number);
-    if channel.peer as usize >= parts.ranks.len() {
+fn never_sent(parts: &Parts, rank: Rank, number: u32) -> TraceError {
+    let channel = parts.ranks[rank.index()].channels.key(number);
+    if channel.peer.index() >= parts.ranks.len() {
         return peer_out_of_range(parts, rank, channel);
     }
-    let posted = parts.ranks[rank].posts.iter().filter(|post| **post == number).count();
+    let posted = parts.ranks[rank.index()].posts.iter().filter(|post| **post == number).count();
     unmatched_recv(parts, rank, channel, (0, posted))
 }
 
-fn record_place(parts: &Parts, rank: usize, record: u32) -> String {
-    let rank = Rank(rank as u32);
+fn record_place(parts: &Parts, rank: Rank, record: u32) -> String {
     let line = parts.source.as_ref().and_then(|source| source.line(rank, record));
     line.unwrap_or_else(|| format!("rank {rank}, record {record}"))
 }
@@ -447,10 +446,10 @@ fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
     on_channel.map(|((record, _), _)| record).nth(n).unwrap_or(0)
 }
 
-fn unmatched_send(parts: &Parts, rank: usize, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
+fn unmatched_send(parts: &Parts, rank: Rank, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
     let Channel { peer, tag, communicator } = channel;
     TraceError::At {
-        place: record_place(parts, rank, nth_send(&parts.ranks[rank], channel, recvs)),
+        place: record_place(parts, rank, nth_send(&parts.ranks[rank.index()], channel, recvs)),
         found: format!(
             "a send from rank {rank} to rank {peer} (tag {tag}, communicator {communicator}) that nobody receives"
         ),
@@ -458,10 +457,10 @@ fn unmatched_send(parts: &Parts, rank: usize, channel: Channel, (sends, recvs): 
     }
 }
 
-fn unmatched_recv(parts: &Parts, rank: usize, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
+fn unmatched_recv(parts: &Parts, rank: Rank, channel: Channel, (sends, recvs): (usize, usize)) -> TraceError {
     let Channel { peer, tag, communicator } = channel;
     TraceError::At {
-        place: record_place(parts, rank, nth_post(&parts.ranks[rank], channel, sends)),
+        place: record_place(parts, rank, nth_post(&parts.ranks[rank.index()], channel, sends)),
         found: format!(
             "a receive of rank {rank} from rank {peer} (tag {tag}, communicator {communicator}) that nobody sends"
         ),
@@ -469,8 +468,8 @@ fn unmatched_recv(parts: &Parts, rank: usize, channel: Channel, (sends, recvs): 
     }
 }
 
-fn peer_out_of_range(parts: &Parts, rank: usize, channel: Channel) -> TraceError {
-    let builder = &parts.ranks[rank];
+fn peer_out_of_range(parts: &Parts, rank: Rank, channel: Channel) -> TraceError {
+    let builder = &parts.ranks[rank.index()];
     let record = match nth_send(builder, channel, 0) {
         0 => nth_post(builder, channel, 0),
         record => record,
@@ -480,6 +479,11 @@ fn peer_out_of_range(parts: &Parts, rank: usize, channel: Channel) -> TraceError
         found: format!("rank {}", channel.peer),
         expected: format!("a rank below {}", parts.ranks.len()),
     }
+}
+
+/// What belongs to each rank, with the rank.
+fn numbered<T>(of_ranks: &[T]) -> impl Iterator<Item = (Rank, &T)> {
+    (0..).map(Rank).zip(of_ranks)
 }
 
 fn too_many_messages() -> TraceError {

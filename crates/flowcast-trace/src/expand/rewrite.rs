@@ -13,9 +13,9 @@ use crate::words::{self, Op, Record};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Who fills a slot, with a message of which class.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct SlotSource {
-    sender: u32,
+    sender: Rank,
     class: u32,
 }
 
@@ -52,11 +52,11 @@ type Streams = (RankBuilder, Vec<RankBuilder>);
 
 /// By slot.
 fn sources(program: &Program) -> Vec<SlotSource> {
-    let mut sources = vec![SlotSource::default(); program.messages() as usize];
+    let mut sources = vec![SlotSource { sender: Rank(0), class: 0 }; program.messages() as usize];
     for rank in (0..program.ranks() as u32).map(Rank) {
         for (_, op) in program.ops(rank) {
             if let Op::Send { class, slot } = op {
-                sources[slot as usize] = SlotSource { sender: rank.0, class };
+                sources[slot as usize] = SlotSource { sender: rank, class };
             }
         }
     }
@@ -292,6 +292,6 @@ impl ExpandedChannel<'_> {
     }
 
     fn from(self, place: u32) -> Channel {
-        Channel { peer: self.members[place as usize].0, tag: self.tag(), communicator: !self.id }
+        Channel { peer: self.members[place as usize], tag: self.tag(), communicator: !self.id }
     }
 }

@@ -383,7 +383,7 @@ impl Section {
             false => mode,
         };
         let class = MessageClass { size: message.size, tag, communicator, mode };
-        Ok(Repeat::Send(self.builder.send(Rank(peer), class, Record::Begins)?))
+        Ok(Repeat::Send(self.builder.send(peer, class, Record::Begins)?))
     }
 
     #[inline]
@@ -419,7 +419,7 @@ impl Section {
         let task = u32::try_from(root).ok().filter(|root| *root < tasks);
         let found = task.map(|task| {
             let thread = u32::try_from(thread).ok().filter(|thread| *thread < peers.threads_of(task));
-            Rank(peers.rank(task, thread.unwrap_or(0)))
+            peers.rank(task, thread.unwrap_or(0))
         });
         found.ok_or_else(|| Fault::value(format!("root task {root}"), format!("a task from 0 to {}", tasks - 1)))
     }
@@ -467,7 +467,7 @@ impl Section {
         let (window, size) = (small(window, "a communicator")?, size(bytes)?);
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
-        let rank = task.map(|task| Rank(peers.rank(task, 0)));
+        let rank = task.map(|task| peers.rank(task, 0));
         let wrong = || Fault::value(format!("target {target}"), format!("a task from 0 to {}", tasks - 1));
         let target = || rank.ok_or_else(wrong);
         let access = match operation {

@@ -71,7 +71,7 @@ pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program,
             problem: format!("found rank {} in {length} bytes, expected actions of each rank below it", ranks - 1),
         });
     }
-    let mut readers: Vec<RankReader> = (0..ranks).map(|rank| RankReader::new(rank, ranks)).collect();
+    let mut readers: Vec<RankReader> = (0..ranks).map(|rank| RankReader::new(Rank(rank), ranks)).collect();
     let mut starts = vec![None; ranks as usize];
     for (file, (name, bytes)) in parts.iter().enumerate() {
         read_part(Input { name, text: bytes_of(bytes) }, file as u32, &mut readers, &mut starts)?;
@@ -192,12 +192,12 @@ impl Arguments<'_> {
 
 /// A request that a wait may wait for.
 enum Request {
-    Recv { peer: u32, tag: i32, slot: u32 },
-    Send { peer: u32, tag: i32, number: u32 },
+    Recv { peer: Rank, tag: i32, slot: u32 },
+    Send { peer: Rank, tag: i32, number: u32 },
 }
 
 struct RankReader {
-    rank: u32,
+    rank: Rank,
     ranks: u32,
     /// Bytes of the datatype that holds when an action names none.
     unit: u64,
@@ -206,7 +206,7 @@ struct RankReader {
 }
 
 impl RankReader {
-    fn new(rank: u32, ranks: u32) -> RankReader {
+    fn new(rank: Rank, ranks: u32) -> RankReader {
         RankReader { rank, ranks, unit: 1, requests: VecDeque::new(), builder: RankBuilder::default() }
     }
 
@@ -243,9 +243,9 @@ impl RankReader {
         known.ok_or(Fault::malformed("a datatype id from 0 to 50, or 57, in the last place"))
     }
 
-    fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, Fault> {
+    fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
         let rank = arguments.count(index).and_then(|rank| u32::try_from(rank).ok()).filter(|rank| *rank < self.ranks);
-        rank.ok_or(Fault::malformed(
+        rank.map(Rank).ok_or(Fault::malformed(
             "an action with a rank of the trace as its peer (any source, -1, cannot be matched)",
         ))
     }
@@ -257,7 +257,7 @@ impl RankReader {
         let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
         let number = self.builder.sends();
         let mode = SendMode { immediate, ..EAGER };
-        self.builder.send(Rank(peer), MessageClass { size, tag, communicator: WORLD, mode }, Record::Begins)?;
+        self.builder.send(peer, MessageClass { size, tag, communicator: WORLD, mode }, Record::Begins)?;
         if immediate {
             self.requests.push_back(Request::Send { peer, tag, number });
         }
@@ -326,7 +326,7 @@ impl RankReader {
         let number = self.builder.sends();
         let mode = SendMode { immediate: true, ..EAGER };
         let class = MessageClass { size, tag: SENDRECV_TAG, communicator: WORLD, mode };
-        self.builder.send(Rank(to), class, Record::Begins)?;
+        self.builder.send(to, class, Record::Begins)?;
         let channel = self.builder.channel(Channel { peer: from, tag: SENDRECV_TAG, communicator: WORLD });
         self.builder.recv(channel, Record::Continues)?;
         Ok(self.builder.wait_send(number, Record::Continues)?)
@@ -354,11 +354,11 @@ impl RankReader {
         use CollectiveOp::*;
         let ranks = u64::from(self.ranks);
         let n = self.ranks as usize;
-        let is_root = |root: u32| u64::from(root == self.rank);
+        let is_root = |root: Rank| u64::from(root == self.rank);
         let spec = |op, root, send, recv, flops| Spec { op, root, send, recv, flops };
         let malformed = Fault::malformed;
         match action {
-            b"barrier" => Ok(spec(Barrier, 0, 0, 0, 0.0)),
+            b"barrier" => Ok(spec(Barrier, Rank(0), 0, 0, 0.0)),
             b"bcast" => {
                 let count = arguments.count(0).ok_or(malformed("bcast COUNT [ROOT [DATATYPE]]"))?;
                 let bytes = count.saturating_mul(self.unit(arguments, 2)?);
@@ -369,7 +369,7 @@ impl RankReader {
                 let (Some(count), Some(flops)) = (arguments.count(0), arguments.number(1)) else {
                     return Err(malformed(FORMAT));
                 };
-                let (root, unit) = if action == b"reduce" { (self.root(arguments, 2)?, 3) } else { (0, 2) };
+                let (root, unit) = if action == b"reduce" { (self.root(arguments, 2)?, 3) } else { (Rank(0), 2) };
                 let bytes = count.saturating_mul(self.unit(arguments, unit)?);
                 let op = match action {
                     b"reduce" => Reduce,
@@ -388,9 +388,9 @@ impl RankReader {
                 let send = send.saturating_mul(self.unit(arguments, 2)?);
                 let recv = recv.saturating_mul(self.unit(arguments, 3)?).saturating_mul(ranks);
                 if action == b"allgather" {
-                    return Ok(spec(Allgather, 0, send, recv, 0.0));
+                    return Ok(spec(Allgather, Rank(0), send, recv, 0.0));
                 }
-                Ok(spec(Alltoall, 0, send.saturating_mul(ranks), recv, 0.0))
+                Ok(spec(Alltoall, Rank(0), send.saturating_mul(ranks), recv, 0.0))
             }
             b"gather" | b"scatter" => {
                 let (Some(send), Some(recv)) = (arguments.count(0), arguments.count(1)) else {
@@ -413,7 +413,7 @@ impl RankReader {
                 };
                 let send = send.saturating_mul(self.unit(arguments, 2 * n + 2)?);
                 let recv = recv.saturating_mul(self.unit(arguments, 2 * n + 3)?);
-                Ok(spec(Alltoallv, 0, send, recv, 0.0))
+                Ok(spec(Alltoallv, Rank(0), send, recv, 0.0))
             }
             b"gatherv" | b"allgatherv" => {
                 const FORMAT: &str = "gatherv|allgatherv SEND RECEIVE-COUNTS [ROOT (gatherv only)] [DATATYPE DATATYPE]";
@@ -421,13 +421,13 @@ impl RankReader {
                     return Err(malformed(FORMAT));
                 };
                 let (root, unit) =
-                    if action == b"gatherv" { (self.root(arguments, n + 1)?, n + 2) } else { (0, n + 1) };
+                    if action == b"gatherv" { (self.root(arguments, n + 1)?, n + 2) } else { (Rank(0), n + 1) };
                 let send = send.saturating_mul(self.unit(arguments, unit)?);
                 let recv = recv.saturating_mul(self.unit(arguments, unit + 1)?);
                 if action == b"gatherv" {
                     return Ok(spec(Gatherv, root, send, recv * is_root(root), 0.0));
                 }
-                Ok(spec(Allgatherv, 0, send, recv, 0.0))
+                Ok(spec(Allgatherv, Rank(0), send, recv, 0.0))
             }
             b"scatterv" => {
                 const FORMAT: &str = "scatterv SEND-COUNTS RECEIVE [ROOT [DATATYPE DATATYPE]]";
@@ -444,11 +444,11 @@ impl RankReader {
                     return Err(malformed(FORMAT));
                 };
                 let unit = self.unit(arguments, n + 1)?;
-                let own = arguments.count(self.rank as usize).unwrap_or(0).saturating_mul(unit);
+                let own = arguments.count(self.rank.index()).unwrap_or(0).saturating_mul(unit);
                 if !is_duration(flops * NANOS_PER_FLOP) {
                     return Err(malformed(FORMAT));
                 }
-                Ok(spec(ReduceScatter, 0, all.saturating_mul(unit), own, flops))
+                Ok(spec(ReduceScatter, Rank(0), all.saturating_mul(unit), own, flops))
             }
             _ => Err(malformed(
                 "an action of the time-independent trace, such as compute, send, irecv, waitall or bcast",
@@ -457,15 +457,15 @@ impl RankReader {
     }
 
     /// The root at `index`, 0 if there is none.
-    fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<u32, Fault> {
-        if index < arguments.0.len() { self.peer(arguments, index) } else { Ok(0) }
+    fn root(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
+        if index < arguments.0.len() { self.peer(arguments, index) } else { Ok(Rank(0)) }
     }
 }
 
 /// A collective as its action describes it.
 struct Spec {
     op: CollectiveOp,
-    root: u32,
+    root: Rank,
     send: u64,
     recv: u64,
     flops: f64,

@@ -2,7 +2,7 @@
 
 use super::super::fault::Fault;
 use super::wire::{self, Value};
-use flowcast_units::CollectiveOp;
+use flowcast_units::{CollectiveOp, Rank};
 
 /// What a node does.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,9 +10,9 @@ pub enum Work {
     /// Computes for so many ns.
     Compute(u64),
     /// Sends to a rank.
-    Send { to: u32, tag: i32, bytes: u64 },
+    Send { to: Rank, tag: i32, bytes: u64 },
     /// Receives from a rank.
-    Recv { from: u32, tag: i32 },
+    Recv { from: Rank, tag: i32 },
     /// Takes part in a collective of a group, which its name tells apart.
     Collective { op: CollectiveOp, bytes: u64, group: String },
 }
@@ -143,7 +143,7 @@ pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
         let rank =
             rank.ok_or_else(|| Fault::value(format!("node {} without {name}", fields.id), format!("its {name}")))?;
         let wrong = || Fault::value(format!("{name} {rank} in node {}", fields.id), "a rank of at least 0");
-        u32::try_from(rank).map_err(|_| wrong())
+        u32::try_from(rank).map(Rank).map_err(|_| wrong())
     };
     let tag =
         i32::try_from(fields.tag).map_err(|_| Fault::value(format!("tag {}", fields.tag), "a number of 32 bits"))?;

@@ -33,7 +33,7 @@ pub fn walk(ranks: Vec<Vec<Node>>) -> Walked {
         unknown += graph.unknown;
         walk.ranks.push(graph);
     }
-    let mut active: VecDeque<u32> = (0..walk.ranks.len() as u32).collect();
+    let mut active: VecDeque<Rank> = (0..walk.ranks.len() as u32).map(Rank).collect();
     while let Some(rank) = active.pop_front() {
         active.extend(walk.advance(rank));
     }
@@ -51,7 +51,7 @@ struct Groups {
 impl Groups {
     fn of(ranks: &[Vec<Node>]) -> Groups {
         let mut groups = Groups { numbers: BTreeMap::new(), members: Vec::new() };
-        for (rank, nodes) in (0u32..).zip(ranks) {
+        for (rank, nodes) in (0..).map(Rank).zip(ranks) {
             for node in nodes {
                 let Work::Collective { group, .. } = &node.work else { continue };
                 let next = groups.members.len() as u32;
@@ -60,8 +60,8 @@ impl Groups {
                     groups.members.push(Vec::new());
                 }
                 let members = &mut groups.members[number as usize];
-                if members.last() != Some(&Rank(rank)) {
-                    members.push(Rank(rank));
+                if members.last() != Some(&rank) {
+                    members.push(rank);
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Groups {
 /// What a communication waits for: so many messages of a channel into a rank, so many ranks at a group's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
-    Sent(u32, Channel),
+    Sent(Rank, Channel),
     Came(u32, u32),
 }
 
@@ -84,7 +84,7 @@ struct Walk {
     ranks: Vec<Graph>,
     groups: Groups,
     counts: BTreeMap<Thing, u32>,
-    waiting: BTreeMap<(Thing, u32), Vec<(u32, u32)>>,
+    waiting: BTreeMap<(Thing, u32), Vec<(Rank, u32)>>,
 }
 
 struct Graph {
@@ -173,10 +173,10 @@ impl Graph {
 
 impl Walk {
     /// Does all that a rank can do; gives the ranks that can go on because of it.
-    fn advance(&mut self, rank: u32) -> Vec<u32> {
+    fn advance(&mut self, rank: Rank) -> Vec<Rank> {
         let mut woken = Vec::new();
         loop {
-            let graph = &mut self.ranks[rank as usize];
+            let graph = &mut self.ranks[rank.index()];
             if let Some(index) = graph.ready.pop_first() {
                 graph.begun += 1;
                 woken.extend(self.begin(rank, index));
@@ -188,11 +188,11 @@ impl Walk {
         }
     }
 
-    fn begin(&mut self, rank: u32, index: u32) -> Vec<u32> {
-        let work = self.ranks[rank as usize].nodes[index as usize].work.clone();
+    fn begin(&mut self, rank: Rank, index: u32) -> Vec<Rank> {
+        let work = self.ranks[rank.index()].nodes[index as usize].work.clone();
         match work {
             Work::Compute(nanos) => {
-                let graph = &mut self.ranks[rank as usize];
+                let graph = &mut self.ranks[rank.index()];
                 if nanos > 0 {
                     graph.push(Action::Compute(nanos));
                 }
@@ -208,8 +208,8 @@ impl Walk {
         }
     }
 
-    fn send(&mut self, rank: u32, index: u32, (to, tag, bytes): (u32, i32, u64)) -> Vec<u32> {
-        let graph = &mut self.ranks[rank as usize];
+    fn send(&mut self, rank: Rank, index: u32, (to, tag, bytes): (Rank, i32, u64)) -> Vec<Rank> {
+        let graph = &mut self.ranks[rank.index()];
         let channel = Channel { peer: to, tag, communicator: 0 };
         let size = Bytes(bytes);
         graph.out.sends.push(Send { channel, size, synchronous: false, immediate: true, dropped: false });
@@ -220,8 +220,8 @@ impl Walk {
         self.count(Thing::Sent(to, Channel { peer: rank, ..channel }))
     }
 
-    fn recv(&mut self, rank: u32, index: u32, channel: Channel) {
-        let graph = &mut self.ranks[rank as usize];
+    fn recv(&mut self, rank: Rank, index: u32, channel: Channel) {
+        let graph = &mut self.ranks[rank.index()];
         graph.out.posts.push(Post { channel: Some(channel), takes: None });
         let action = Action::Irecv(graph.out.posts.len() as u32 - 1);
         graph.push(action);
@@ -232,15 +232,15 @@ impl Walk {
         self.wait_for(Thing::Sent(rank, channel), nth, (rank, index));
     }
 
-    fn collective(&mut self, rank: u32, index: u32, (op, bytes, group): (CollectiveOp, u64, &str)) -> Vec<u32> {
+    fn collective(&mut self, rank: Rank, index: u32, (op, bytes, group): (CollectiveOp, u64, &str)) -> Vec<Rank> {
         let number = self.groups.numbers.get(group).copied().unwrap_or(0);
         let members = &self.groups.members[number as usize];
         let size = members.len() as u64;
-        let is_root = members.first() == Some(&Rank(rank));
+        let is_root = members.first() == Some(&rank);
         let (send, recv) = volume(op, (bytes, size, is_root));
         let mode = CollectiveMode::Immediate;
         let record = CallRecord { op, communicator: number as i32, mode, is_root, root: None, send, recv };
-        let graph = &mut self.ranks[rank as usize];
+        let graph = &mut self.ranks[rank.index()];
         graph.out.collectives.push(Collective { record, dropped: false });
         let action = Action::Collective(graph.out.collectives.len() as u32 - 1);
         graph.push(action);
@@ -252,20 +252,20 @@ impl Walk {
         self.count(thing)
     }
 
-    fn wait_for(&mut self, thing: Thing, count: u32, who: (u32, u32)) {
+    fn wait_for(&mut self, thing: Thing, count: u32, who: (Rank, u32)) {
         if self.counts.get(&thing).copied().unwrap_or(0) >= count {
-            self.ranks[who.0 as usize].done.push_back(who.1);
+            self.ranks[who.0.index()].done.push_back(who.1);
         } else {
             self.waiting.entry((thing, count)).or_default().push(who);
         }
     }
 
-    fn count(&mut self, thing: Thing) -> Vec<u32> {
+    fn count(&mut self, thing: Thing) -> Vec<Rank> {
         let count = self.counts.entry(thing).or_default();
         *count += 1;
         let woken = self.waiting.remove(&(thing, *count)).unwrap_or_default();
         for (rank, index) in &woken {
-            self.ranks[*rank as usize].done.push_back(*index);
+            self.ranks[rank.index()].done.push_back(*index);
         }
         woken.into_iter().map(|(rank, _)| rank).collect()
     }

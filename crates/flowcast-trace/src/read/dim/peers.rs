@@ -99,12 +99,12 @@ impl Peers {
         self.first[task as usize + 1] - self.first[task as usize]
     }
 
-    pub fn rank(&self, task: u32, thread: u32) -> u32 {
-        self.first[task as usize] + thread
+    pub fn rank(&self, task: u32, thread: u32) -> Rank {
+        Rank(self.first[task as usize] + thread)
     }
 
-    pub fn task(&self, rank: u32) -> u32 {
-        self.task_of.get(rank as usize).copied().unwrap_or(rank)
+    pub fn task(&self, rank: Rank) -> u32 {
+        self.task_of.get(rank.index()).copied().unwrap_or(rank.0)
     }
 
     /// Task and thread of each rank, where that says anything.
@@ -128,7 +128,7 @@ impl Peers {
     fn channel(&self, message: &Message, side: usize, (from, to): (u32, u32)) -> Channel {
         let Message { peer, tag, communicator, .. } = *message;
         if self.task_of.is_empty() {
-            return Channel { peer, tag, communicator };
+            return Channel { peer: Rank(peer), tag, communicator };
         }
         let thread = u32::try_from(message.thread).unwrap_or_else(|_| {
             let handlers = self.handlers.get(&(from, to, tag, communicator));
@@ -159,7 +159,7 @@ impl Peers {
         let own = self.first[task as usize]..self.first[task as usize + 1];
         let callers: Vec<u32> = own.filter(calls).collect();
         match callers[..] {
-            [] => Ok(Rank(self.rank(task, 0))),
+            [] => Ok(self.rank(task, 0)),
             [rank] => Ok(Rank(rank)),
             [one, other, ..] => Err(Fault::value(
                 format!(

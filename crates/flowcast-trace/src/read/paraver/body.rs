@@ -26,8 +26,8 @@ const LATEST: i64 = i64::MAX / 4;
 /// A message; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
-    pub from: u32,
-    pub to: u32,
+    pub from: Rank,
+    pub to: Rank,
     pub tag: i32,
     /// Tells apart messages of one channel that overtake each other; [`super::program`] sets it.
     pub lane: u32,
@@ -233,7 +233,7 @@ impl Body {
         let negative = |_| Fault::value(format!("size {size}"), "a size of at least 0 bytes");
         let size = u64::try_from(size).map_err(negative)?;
         let done = send.max(receive).max(arrival);
-        self.messages.push(Message { from: from.0, to: to.0, tag, lane: 0, size, send, receive, done });
+        self.messages.push(Message { from, to, tag, lane: 0, size, send, receive, done });
         if self.messages.len() >= u32::MAX as usize {
             return Err(Fault::value("2^32 messages", "fewer"));
         }

@@ -131,8 +131,8 @@ impl Orders {
     fn new(messages: &[Message], ranks: usize) -> Orders {
         let mut orders = Orders { sends: vec![Vec::new(); ranks], receives: vec![Vec::new(); ranks] };
         for (index, message) in messages.iter().enumerate() {
-            orders.sends[message.from as usize].push(index as u32);
-            orders.receives[message.to as usize].push(index as u32);
+            orders.sends[message.from.index()].push(index as u32);
+            orders.receives[message.to.index()].push(index as u32);
         }
         orders
     }
@@ -199,7 +199,7 @@ impl Walk<'_> {
                     let message = at(&index);
                     let Channel { tag, communicator, .. } = channel(message, message.to);
                     let class = MessageClass { size: Bytes(message.size), tag, communicator, mode: EAGER };
-                    builder.send(Rank(message.to), class, Record::Begins)?;
+                    builder.send(message.to, class, Record::Begins)?;
                 }
                 Action::Wait(index) => builder.wait_slot(slots[index as usize], Record::Begins),
             }
@@ -223,7 +223,7 @@ fn earliest(sources: &mut [Timed<'_>; 5]) -> Option<(i64, Action)> {
 }
 
 /// Messages are told apart by lane where a trace of another form has the communicator.
-fn channel(message: &Message, peer: u32) -> Channel {
+fn channel(message: &Message, peer: Rank) -> Channel {
     Channel { peer, tag: message.tag, communicator: message.lane as i32 + 1 }
 }
 

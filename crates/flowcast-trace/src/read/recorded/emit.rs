@@ -9,7 +9,7 @@ use crate::words::Record;
 use flowcast_units::{Rank, Time};
 
 /// Builds a rank's stream.
-pub fn emit(rank: usize, lowered: Lowered) -> Result<RankBuilder, TraceError> {
+pub fn emit(rank: Rank, lowered: Lowered) -> Result<RankBuilder, TraceError> {
     let mut emission = Emission {
         slots: vec![None; lowered.posts.len()],
         numbers: vec![None; lowered.sends.len()],
@@ -79,7 +79,7 @@ impl Emission<'_> {
         let channel = message.channel;
         let class = MessageClass { size: message.size, tag: channel.tag, communicator: channel.communicator, mode };
         self.numbers[send as usize] = Some(self.builder.sends());
-        self.builder.send(Rank(channel.peer), class, record)?;
+        self.builder.send(channel.peer, class, record)?;
         Ok(())
     }
 

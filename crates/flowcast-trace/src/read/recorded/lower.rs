@@ -8,7 +8,7 @@ use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 use flowcast_recording::summary::known_functions;
 use flowcast_recording::table::Function;
 use flowcast_recording::{operation, region_name};
-use flowcast_units::{Bytes, CollectiveOp};
+use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// What is counted and left out, by number.
 pub const LEFT_OUT: [&str; 5] = [
@@ -42,7 +42,7 @@ pub struct Takes {
     /// The communicator, by its number among all.
     pub communicator: i32,
     /// The source, if one is named, as a rank of the world.
-    pub source: Option<u32>,
+    pub source: Option<Rank>,
     /// The tag, if one is named.
     pub tag: Option<i32>,
 }
@@ -489,7 +489,7 @@ impl<'a> Lowering<'a> {
             op,
             communicator: id as i32,
             mode,
-            is_root: members.world_rank(word(words, 2)) == Some(self.file.header.rank),
+            is_root: members.world_rank(word(words, 2)) == Some(Rank(self.file.header.rank)),
             root: None,
             send: Bytes(word(words, 3).max(0) as u64),
             recv: Bytes(word(words, 4).max(0) as u64),

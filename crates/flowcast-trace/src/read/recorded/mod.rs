@@ -70,7 +70,7 @@ pub fn assemble(
     let pruned = prune::prune(&mut ranks, &communicators);
     threads::order(&mut ranks, &communicators);
     let builders: Result<Vec<_>, _> =
-        ranks.into_iter().enumerate().map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
+        (0..).map(Rank).zip(ranks).map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
     let parts = Parts {
         name,
         ranks: builders?,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::lower::Lowered;
 use crate::build::Channel;
 use crate::program::{Communicator, IgnoredRecords};
+use flowcast_units::Rank;
 
 /// Prunes all ranks; gives what was taken out.
 pub fn prune(ranks: &mut [Lowered], communicators: &[Communicator]) -> Vec<IgnoredRecords> {
@@ -24,22 +25,22 @@ pub fn prune(ranks: &mut [Lowered], communicators: &[Communicator]) -> Vec<Ignor
 }
 
 /// Sends that are still to come minus receives, by receiver and channel as the receiver sees it.
-type Balance = BTreeMap<(u32, Channel), i64>;
+type Balance = BTreeMap<(Rank, Channel), i64>;
 
 fn prune_messages(ranks: &mut [Lowered]) -> (u64, u64) {
-    let count = ranks.len() as u32;
+    let count = ranks.len();
     let mut balance = Balance::new();
-    for (rank, lowered) in ranks.iter().enumerate() {
+    for (rank, lowered) in (0..).map(Rank).zip(ranks.iter()) {
         for send in &lowered.sends {
-            *balance.entry(seen_by_receiver(rank as u32, send.channel)).or_default() += 1;
+            *balance.entry(seen_by_receiver(rank, send.channel)).or_default() += 1;
         }
         for channel in lowered.posts.iter().filter_map(|post| post.channel) {
-            *balance.entry((rank as u32, channel)).or_default() -= 1;
+            *balance.entry((rank, channel)).or_default() -= 1;
         }
     }
     balance.retain(|_, open| *open != 0);
     let (mut sends, mut receives) = (0, 0);
-    for (rank, lowered) in (0u32..).zip(ranks) {
+    for (rank, lowered) in (0..).map(Rank).zip(ranks) {
         for send in lowered.sends.iter_mut().rev() {
             let open = balance.get_mut(&seen_by_receiver(rank, send.channel)).filter(|open| **open > 0);
             if let Some(open) = open {
@@ -47,7 +48,7 @@ fn prune_messages(ranks: &mut [Lowered]) -> (u64, u64) {
                 send.dropped = true;
                 sends += 1;
             }
-            send.dropped |= send.channel.peer >= count;
+            send.dropped |= send.channel.peer.index() >= count;
         }
         for post in lowered.posts.iter_mut().rev() {
             let open = post.channel.and_then(|channel| balance.get_mut(&(rank, channel))).filter(|open| **open < 0);
@@ -61,7 +62,7 @@ fn prune_messages(ranks: &mut [Lowered]) -> (u64, u64) {
     (sends, receives)
 }
 
-fn seen_by_receiver(sender: u32, channel: Channel) -> (u32, Channel) {
+fn seen_by_receiver(sender: Rank, channel: Channel) -> (Rank, Channel) {
     (channel.peer, Channel { peer: sender, ..channel })
 }
 

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use super::lower::{Action, Lowered, Step};
 use crate::build::Channel;
 use crate::program::Communicator;
+use flowcast_units::Rank;
 
 /// Puts the steps of ranks with several threads in order, and computation between them; where each rank has one thread,
 /// nothing changes.
@@ -32,13 +33,13 @@ pub fn order(ranks: &mut [Lowered], communicators: &[Communicator]) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
     /// Messages to a receiver, by the receiver and its channel.
-    Sent(u32, Channel),
+    Sent(Rank, Channel),
     /// Ranks that have come to an execution on a communicator.
     Came(i32, u32),
 }
 
 /// A thread of a rank, by rank and number.
-type Place = (u32, u32);
+type Place = (Rank, u32);
 
 struct Walk<'a> {
     ranks: &'a [Lowered],
@@ -50,8 +51,8 @@ struct Walk<'a> {
     /// Which message of its channel each receive gets, which execution each collective call is.
     posts: Vec<Vec<u32>>,
     executions: Vec<Vec<u32>>,
-    posted: BTreeMap<(u32, Channel), u32>,
-    executed: BTreeMap<(u32, i32), u32>,
+    posted: BTreeMap<(Rank, Channel), u32>,
+    executed: BTreeMap<(Rank, i32), u32>,
     done: Vec<Vec<Step>>,
 }
 
@@ -70,7 +71,7 @@ impl<'a> Walk<'a> {
             executed: BTreeMap::new(),
             done: vec![Vec::new(); ranks.len()],
         };
-        for (rank, lowered) in (0..).zip(ranks) {
+        for (rank, lowered) in (0..).map(Rank).zip(ranks) {
             for step in &lowered.steps {
                 walk.queues.entry((rank, step.thread)).or_default().push_back(*step);
             }
@@ -85,7 +86,7 @@ impl<'a> Walk<'a> {
         }
         // Only a damaged recording has waits that nothing ends.
         for ((rank, _), queue) in std::mem::take(&mut self.queues) {
-            self.done[rank as usize].extend(queue);
+            self.done[rank.index()].extend(queue);
         }
     }
 
@@ -98,7 +99,7 @@ impl<'a> Walk<'a> {
             return;
         }
         self.begin(place.0, step.action, now);
-        self.done[place.0 as usize].push(Step { time: now, ..step });
+        self.done[place.0.index()].push(Step { time: now, ..step });
         if let Some(queue) = self.queues.get_mut(&place) {
             queue.pop_front();
             if let Some(next) = queue.front() {
@@ -108,12 +109,12 @@ impl<'a> Walk<'a> {
     }
 
     /// What has to be begun before this.
-    fn lacks(&self, rank: u32, action: Action) -> Option<Thing> {
-        let lowered = &self.ranks[rank as usize];
+    fn lacks(&self, rank: Rank, action: Action) -> Option<Thing> {
+        let lowered = &self.ranks[rank.index()];
         let (thing, wanted) = match action {
             Action::WaitRecv(post) => {
                 let channel = lowered.posts[post as usize].channel?;
-                (Thing::Sent(rank, channel), self.posts[rank as usize][post as usize])
+                (Thing::Sent(rank, channel), self.posts[rank.index()][post as usize])
             }
             Action::Recv(post) => {
                 let channel = lowered.posts[post as usize].channel?;
@@ -122,7 +123,7 @@ impl<'a> Walk<'a> {
             Action::WaitCollective(number) => {
                 let call = lowered.collectives[number as usize];
                 let id = call.record.communicator;
-                let execution = self.executions[rank as usize][number as usize];
+                let execution = self.executions[rank.index()][number as usize];
                 (Thing::Came(id, execution), self.sizes.get(&id).copied().filter(|_| !call.dropped)?)
             }
             _ => return None,
@@ -130,8 +131,8 @@ impl<'a> Walk<'a> {
         (self.counts.get(&thing).copied().unwrap_or(0) < wanted).then_some(thing)
     }
 
-    fn begin(&mut self, rank: u32, action: Action, now: u64) {
-        let lowered = &self.ranks[rank as usize];
+    fn begin(&mut self, rank: Rank, action: Action, now: u64) {
+        let lowered = &self.ranks[rank.index()];
         match action {
             Action::Send(send) if !lowered.sends[send as usize].dropped => {
                 let Channel { peer, .. } = lowered.sends[send as usize].channel;
@@ -142,7 +143,7 @@ impl<'a> Walk<'a> {
                 if let Some(channel) = lowered.posts[post as usize].channel {
                     let count = self.posted.entry((rank, channel)).or_default();
                     *count += 1;
-                    self.posts[rank as usize][post as usize] = *count;
+                    self.posts[rank.index()][post as usize] = *count;
                 }
             }
             Action::Collective(number) if !lowered.collectives[number as usize].dropped => {
@@ -150,7 +151,7 @@ impl<'a> Walk<'a> {
                 let execution = self.executed.entry((rank, id)).or_default();
                 *execution += 1;
                 let execution = *execution;
-                self.executions[rank as usize][number as usize] = execution;
+                self.executions[rank.index()][number as usize] = execution;
                 self.count(Thing::Came(id, execution), now);
             }
             _ => {}
@@ -234,7 +235,7 @@ mod tests {
     /// Rank 0's first thread waits for an answer to what its second thread sends, which the times put later.
     #[test]
     fn a_wait_comes_after_the_send_of_another_thread_that_it_depends_on() {
-        let channel = |peer, tag| Channel { peer, tag, communicator: 0 };
+        let channel = |peer, tag| Channel { peer: Rank(peer), tag, communicator: 0 };
         let send = |peer, tag| Send {
             channel: channel(peer, tag),
             size: Bytes(8),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::lower::{Action, Lowered, Takes};
 use crate::build::Channel;
 use crate::program::IgnoredRecords;
+use flowcast_units::Rank;
 
 /// Gives them their channels; tells how many there were.
 pub fn assign(ranks: &mut [Lowered]) -> Option<IgnoredRecords> {
@@ -17,7 +18,7 @@ pub fn assign(ranks: &mut [Lowered]) -> Option<IgnoredRecords> {
     }
     let mut left = Left::of(ranks);
     let mut count = 0;
-    for (receiver, lowered) in (0u32..).zip(ranks) {
+    for (receiver, lowered) in (0..).map(Rank).zip(ranks) {
         for post in lowered.posts.iter_mut().filter(|post| post.channel.is_none()) {
             post.channel = post.takes.and_then(|takes| left.first(receiver, &takes));
             count += u64::from(post.channel.is_some());
@@ -28,12 +29,12 @@ pub fn assign(ranks: &mut [Lowered]) -> Option<IgnoredRecords> {
 }
 
 /// When the messages of each receiver's channels were sent, without those that a receive names.
-struct Left(BTreeMap<(u32, Channel), Vec<u64>>);
+struct Left(BTreeMap<(Rank, Channel), Vec<u64>>);
 
 impl Left {
     fn of(ranks: &[Lowered]) -> Left {
-        let mut sent: BTreeMap<(u32, Channel), Vec<u64>> = BTreeMap::new();
-        for (sender, lowered) in (0u32..).zip(ranks) {
+        let mut sent: BTreeMap<(Rank, Channel), Vec<u64>> = BTreeMap::new();
+        for (sender, lowered) in (0..).map(Rank).zip(ranks) {
             for step in &lowered.steps {
                 if let Action::Send(number) = step.action {
                     let channel = lowered.sends[number as usize].channel;
@@ -42,7 +43,7 @@ impl Left {
                 }
             }
         }
-        for (receiver, lowered) in (0u32..).zip(ranks) {
+        for (receiver, lowered) in (0..).map(Rank).zip(ranks) {
             for channel in lowered.posts.iter().filter_map(|post| post.channel) {
                 // Which of them the named receives take does not matter; the first sent are left for the others.
                 sent.get_mut(&(receiver, channel)).and_then(Vec::pop);
@@ -53,9 +54,9 @@ impl Left {
     }
 
     /// Takes the message sent first of those that fit.
-    fn first(&mut self, receiver: u32, takes: &Takes) -> Option<Channel> {
-        let lowest = Channel { peer: 0, tag: i32::MIN, communicator: i32::MIN };
-        let highest = Channel { peer: u32::MAX, tag: i32::MAX, communicator: i32::MAX };
+    fn first(&mut self, receiver: Rank, takes: &Takes) -> Option<Channel> {
+        let lowest = Channel { peer: Rank(0), tag: i32::MIN, communicator: i32::MIN };
+        let highest = Channel { peer: Rank(u32::MAX), tag: i32::MAX, communicator: i32::MAX };
         let fits = |channel: &Channel| {
             channel.communicator == takes.communicator
                 && takes.tag.is_none_or(|tag| tag == channel.tag)
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn messages_left_over_go_to_receives_from_any_source_in_the_order_of_their_sends() {
-        let channel = |peer| Channel { peer, tag: 3, communicator: 0 };
+        let channel = |peer| Channel { peer: Rank(peer), tag: 3, communicator: 0 };
         let sender = |time| Lowered {
             steps: vec![Step { item: 0, thread: 0, time, action: Action::Send(0) }],
             sends: vec![Send {
@@ -95,7 +96,7 @@ mod tests {
         let receiver = Lowered { posts: vec![any, named, any, any], ..Lowered::default() };
         let mut ranks = [receiver, sender(20), sender(10), sender(5)];
         assert_eq!(assign(&mut ranks).unwrap().count, 2);
-        let peers: Vec<_> = ranks[0].posts.iter().map(|post| post.channel.map(|channel| channel.peer)).collect();
+        let peers: Vec<_> = ranks[0].posts.iter().map(|post| post.channel.map(|channel| channel.peer.0)).collect();
         assert_eq!(peers, [Some(2), Some(3), Some(1), None], "the fourth gets nothing");
     }
 }
