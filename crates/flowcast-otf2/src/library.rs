@@ -5,17 +5,9 @@ use std::sync::OnceLock;
 
 use super::Otf2Error;
 
-#[link(name = "dl")]
-unsafe extern "C" {
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
-const NOW: c_int = 2;
-
 /// Debian's name first, then that of the project, with and without the number of the interface.
-const NAMES: [&CStr; 5] =
-    [c"libopen-trace-format2.so.10", c"libopen-trace-format2.so", c"libotf2.so.10", c"libotf2.so.12", c"libotf2.so"];
+const NAMES: [&str; 5] =
+    ["libopen-trace-format2.so.10", "libopen-trace-format2.so", "libotf2.so.10", "libotf2.so.12", "libotf2.so"];
 
 /// An opaque object of the library.
 pub type Handle = *mut c_void;
@@ -31,12 +23,12 @@ macro_rules! functions {
         pub struct Library {
             $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             /// Found by name when it is wanted.
-            handle: usize,
+            symbols: libloading::Library,
         }
 
         impl Library {
-            fn load(handle: *mut c_void) -> Result<Library, &'static str> {
-                Ok(Library { $($field: function(handle, $name)?,)* handle: handle as usize })
+            fn load(symbols: libloading::Library) -> Result<Library, &'static str> {
+                Ok(Library { $($field: function(&symbols, $name)?,)* symbols })
             }
         }
     };
@@ -77,7 +69,7 @@ pub type Setter = unsafe extern "C" fn(Handle, Callback) -> Code;
 impl Library {
     /// The function that sets a callback; older libraries lack the newest.
     pub fn setter(&self, name: &'static CStr) -> Option<Setter> {
-        function(self.handle as *mut c_void, name).ok()
+        function(&self.symbols, name).ok()
     }
 
     /// What a code means.
@@ -92,25 +84,19 @@ impl Library {
     }
 }
 
-fn function<T: Copy>(handle: *mut c_void, name: &'static CStr) -> Result<T, &'static str> {
-    const { assert!(size_of::<T>() == size_of::<usize>()) };
-    // SAFETY: the handle is open, the name ends in a zero.
-    let address = unsafe { dlsym(handle, name.as_ptr()) } as usize;
-    if address == 0 {
-        return Err(name.to_str().unwrap_or("a function"));
-    }
+fn function<T: Copy>(symbols: &libloading::Library, name: &'static CStr) -> Result<T, &'static str> {
     // SAFETY: the type is that of the function of this name in OTF2's headers.
-    Ok(unsafe { std::mem::transmute_copy(&address) })
+    let found = unsafe { symbols.get::<T>(name.to_bytes_with_nul()) };
+    found.map(|function| *function).map_err(|_| name.to_str().unwrap_or("a function"))
 }
 
 /// The library, loaded once.
 pub fn library() -> Result<&'static Library, Otf2Error> {
     static LIBRARY: OnceLock<Option<Result<Library, &'static str>>> = OnceLock::new();
     let found = LIBRARY.get_or_init(|| {
-        // SAFETY: the names end in a zero; what the library does when it is loaded is its own affair.
-        let handle =
-            NAMES.into_iter().map(|name| unsafe { dlopen(name.as_ptr(), NOW) }).find(|handle| !handle.is_null())?;
-        let library = Library::load(handle);
+        // SAFETY: nothing is known of what the library does when it is loaded but what its documentation says.
+        let symbols = NAMES.into_iter().find_map(|name| unsafe { libloading::Library::new(name) }.ok())?;
+        let library = Library::load(symbols);
         if let Ok(library) = &library {
             // SAFETY: the function is there for as long as the program.
             unsafe { (library.on_error)(quiet as *const () as Callback, std::ptr::null_mut()) };
