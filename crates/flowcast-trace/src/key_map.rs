@@ -48,6 +48,11 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
         self.set.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
     /// The key of a number.
     #[inline]
     pub fn key(&self, number: u32) -> K {

@@ -118,7 +118,7 @@ struct Rank {
     function: Option<&'static str>,
     calls_before: usize,
     off_since: Option<u64>,
-    /// The call that posted each receive, or started each collective, that is under way.
+    /// The call that posted each receive, or started each collective, that is in flight.
     posted: BTreeMap<u64, usize>,
     /// The posts that nothing has completed, oldest first.
     open: VecDeque<u64>,

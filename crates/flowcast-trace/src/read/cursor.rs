@@ -60,6 +60,19 @@ impl Cursor<'_> {
         Some(value)
     }
 
+    /// Whole numbers separated by colons.
+    #[inline(always)]
+    pub fn integers<const N: usize>(&mut self) -> Option<[i64; N]> {
+        let mut values = [0; N];
+        for (index, value) in values.iter_mut().enumerate() {
+            if index > 0 && !self.eat(b':') {
+                return None;
+            }
+            *value = self.integer()?;
+        }
+        Some(values)
+    }
+
     /// The bytes up to `byte` or the end of the line.
     #[inline]
     pub fn until(&mut self, byte: u8) -> &[u8] {

@@ -11,7 +11,7 @@ use self::peers::Peers;
 use super::cursor::Cursor;
 use super::fault::Fault;
 use super::known_lines::{KnownLines, Line, Repeat};
-use super::scan::{Input, bytes_of, seconds_as_nanos, shown};
+use super::scan::{Input, bytes_of, check_members, seconds_as_nanos, shown};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
@@ -109,42 +109,34 @@ fn read_definitions(input: Input<'_>, at: usize, tasks: u32) -> Result<(Vec<Comm
     let mut communicators: Vec<Communicator> = Vec::new();
     while cursor.eat_all(b"d:") {
         let start = cursor.at;
-        let fault = |found: String, expected: &str| input.fault(start, found, expected);
         if !cursor.eat_all(b"1:") {
             cursor.skip_line();
             continue;
         }
-        const FORMAT: &str = "d:1:communicator:tasks:task:task...";
-        let id = cursor.integer().and_then(|id| i32::try_from(id).ok());
-        let id = id.ok_or_else(|| fault(input.shown(start), FORMAT))?;
-        if communicators.iter().any(|known| known.id == id) {
-            return Err(fault(format!("communicator {id} again"), "each communicator defined once"));
-        }
-        let count = if cursor.eat(b':') { cursor.integer() } else { None };
-        let count = count.ok_or_else(|| fault(input.shown(start), FORMAT))?;
-        let mut members = Vec::new();
-        while cursor.eat(b':') {
-            let member = cursor.integer().ok_or_else(|| fault(input.shown(start), FORMAT))?;
-            if !(0..i64::from(tasks)).contains(&member) {
-                return Err(fault(format!("task {member}"), &format!("a task from 0 to {}", tasks - 1)));
-            }
-            members.push(Rank(member as u32));
-        }
-        if members.len() as i64 != count {
-            return Err(fault(format!("{} tasks in communicator {id}", members.len()), &format!("{count} tasks")));
-        }
-        let mut distinct = members.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() != members.len() {
-            return Err(fault(format!("a task twice in communicator {id}"), "each task once"));
-        }
-        if !cursor.eat_line_end() {
-            return Err(fault(input.shown(start), FORMAT));
-        }
-        communicators.push(Communicator { id, members });
+        let read = read_communicator(&mut cursor, tasks, &communicators);
+        communicators.push(read.map_err(|fault| input.refuse(start, fault))?);
     }
     Ok((communicators, cursor.at))
+}
+
+fn read_communicator(cursor: &mut Cursor<'_>, tasks: u32, known: &[Communicator]) -> Result<Communicator, Fault> {
+    const FORMAT: Fault = Fault::malformed("d:1:communicator:tasks:task:task...");
+    let id = cursor.integer().and_then(|id| i32::try_from(id).ok()).ok_or(FORMAT)?;
+    if known.iter().any(|known| known.id == id) {
+        return Err(Fault::value(format!("communicator {id} again"), "each communicator defined once"));
+    }
+    let count = if cursor.eat(b':') { cursor.integer() } else { None };
+    let count = count.ok_or(FORMAT)?;
+    let mut members = Vec::new();
+    while cursor.eat(b':') {
+        let member = cursor.integer().ok_or(FORMAT)?;
+        if !(0..i64::from(tasks)).contains(&member) {
+            return Err(Fault::value(format!("task {member}"), format!("a task from 0 to {}", tasks - 1)));
+        }
+        members.push(Rank(member as u32));
+    }
+    check_members(i64::from(id), &members, count)?;
+    if cursor.eat_line_end() { Ok(Communicator { id, members }) } else { Err(FORMAT) }
 }
 
 /// The records of one thread of a task.
@@ -315,14 +307,14 @@ impl Section {
             30 => self.read_one_sided(cursor, peers)?,
             31 => self.read_file(cursor)?,
             32 => {
-                let [ago] = integers(cursor).ok_or(Fault::malformed(format_of(32)))?;
+                let [ago] = cursor.integers().ok_or(Fault::malformed(format_of(32)))?;
                 let sent = self.builder.sends();
                 let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
                 self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
             }
             20 => {
                 const FORMAT: &str = "20:task:thread:type:value";
-                let [kind, value] = integers(cursor).ok_or(Fault::malformed(FORMAT))?;
+                let [kind, value] = cursor.integers().ok_or(Fault::malformed(FORMAT))?;
                 self.builder.event(kind, value)?;
                 if let Some(parallel) = parallel_events(kind).filter(|_| value != 0) {
                     self.builder.count(parallel);
@@ -426,7 +418,7 @@ impl Section {
 
     fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
         const FORMAT: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
-        let [op, communicator, root, root_thread, send, recv] = integers(cursor).ok_or(Fault::malformed(FORMAT))?;
+        let [op, communicator, root, root_thread, send, recv] = cursor.integers().ok_or(Fault::malformed(FORMAT))?;
         let sync = if cursor.eat(b':') { cursor.integer().ok_or(Fault::malformed(FORMAT))? } else { 1 };
         let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
         let op_found = || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
@@ -463,7 +455,7 @@ impl Section {
 /// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
 impl Section {
     fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
-        let [operation, window, target, bytes] = integers(cursor).ok_or(Fault::malformed(format_of(30)))?;
+        let [operation, window, target, bytes] = cursor.integers().ok_or(Fault::malformed(format_of(30)))?;
         let (window, size) = (small(window, "a communicator")?, size(bytes)?);
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
@@ -491,7 +483,7 @@ impl Section {
     }
 
     fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let [operation, file, communicator, bytes] = integers(cursor).ok_or(Fault::malformed(format_of(31)))?;
+        let [operation, file, communicator, bytes] = cursor.integers().ok_or(Fault::malformed(format_of(31)))?;
         let kind = match operation {
             0 => FileKind::Open,
             1 => FileKind::Close,
@@ -539,7 +531,7 @@ struct Message {
 impl Message {
     #[inline(always)]
     fn read(cursor: &mut Cursor<'_>, format: &'static str, peers: &Peers) -> Result<Message, Fault> {
-        let [peer, second, third, fourth, fifth] = integers(cursor).ok_or(Fault::malformed(format))?;
+        let [peer, second, third, fourth, fifth] = cursor.integers().ok_or(Fault::malformed(format))?;
         // An older form has no thread behind the peer.
         let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
             (second, third, fourth, fifth, cursor.integer().ok_or(Fault::malformed(format))?)
@@ -561,19 +553,6 @@ impl Message {
         let communicator = small(communicator, "a communicator")?;
         Ok(Message { peer: peer as u32, thread, tag, communicator, size: size(bytes)?, last })
     }
-}
-
-/// Whole numbers separated by colons.
-#[inline(always)]
-fn integers<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
-    let mut values = [0; N];
-    for (index, value) in values.iter_mut().enumerate() {
-        if index > 0 && !cursor.eat(b':') {
-            return None;
-        }
-        *value = cursor.integer()?;
-    }
-    Some(values)
 }
 
 /// Seconds, most often written with nine decimals, which are read as whole nanoseconds.

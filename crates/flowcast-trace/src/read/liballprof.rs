@@ -92,7 +92,7 @@ struct Section<'a> {
     communicators: BTreeMap<u64, usize>,
     /// Rank and size in each communicator, once its handle has appeared.
     places: Vec<Option<(u64, u64)>>,
-    /// Requests under way, and whether they stay.
+    /// Requests in flight, and whether they stay.
     requests: BTreeMap<u64, bool>,
     some_of_several: u64,
     out: RankCalls,
@@ -285,7 +285,7 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// The requests under way that a call names: one address, or an array of them.
+    /// The requests in flight that a call names: one address, or an array of them.
     fn named_requests(&self, arguments: &Arguments<'_>) -> Result<Vec<u64>, Fault> {
         let first = arguments.address('q')?;
         let count = if arguments.function.position('l').is_some() { arguments.int('l')? } else { 1 };

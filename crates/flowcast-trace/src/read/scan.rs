@@ -6,6 +6,7 @@ use super::fault::Fault;
 use crate::TraceError;
 use crate::program::SharedBytes;
 use crate::words::is_duration;
+use flowcast_units::Rank;
 
 /// A file's name and text while it is read.
 #[derive(Clone, Copy)]
@@ -96,6 +97,20 @@ fn slow_nanos(text: &[u8]) -> Option<f64> {
     let seconds: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
     let nanos = seconds * 1e9;
     (is_duration(nanos) && !nanos.is_sign_negative()).then_some(nanos)
+}
+
+/// Whether a communicator's definition has as many tasks as it says, each once.
+pub fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(), Fault> {
+    if members.len() as i64 != count {
+        return Err(Fault::value(format!("{} tasks in communicator {id}", members.len()), format!("{count} tasks")));
+    }
+    let mut distinct = members.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    match distinct.len() == members.len() {
+        true => Ok(()),
+        false => Err(Fault::value(format!("a task twice in communicator {id}"), "each task once")),
+    }
 }
 
 /// Bytes as a shared owner.

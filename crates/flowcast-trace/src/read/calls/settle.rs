@@ -41,7 +41,7 @@ pub fn settle(calls: &mut [TracedCall]) {
     }
 }
 
-/// A request that is under way.
+/// A request that is in flight.
 struct Live {
     persistent: bool,
     /// The last test for it.

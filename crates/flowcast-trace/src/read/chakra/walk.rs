@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::recorded::lower::{Action, Collective, Lowered, Post, Send, Step};
+use super::super::recorded::actions::{Action, Collective, Post, RankActions, Send, Step};
 use super::node::{Node, Work};
 use crate::build::{CallRecord, Channel};
 use crate::program::{CollectiveMode, Communicator};
@@ -15,7 +15,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// What came out.
 pub struct Walked {
-    pub ranks: Vec<Lowered>,
+    pub ranks: Vec<RankActions>,
     pub communicators: Vec<Communicator>,
     /// Nodes that never became ready.
     pub stuck: u64,
@@ -101,7 +101,7 @@ struct Graph {
     came: BTreeMap<u32, u32>,
     begun: u64,
     unknown: u64,
-    out: Lowered,
+    out: RankActions,
 }
 
 impl Graph {
@@ -132,7 +132,7 @@ impl Graph {
             came: BTreeMap::new(),
             begun: 0,
             unknown,
-            out: Lowered::default(),
+            out: RankActions::default(),
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Calls<'a> {
     groups: BTreeMap<i64, Group>,
     /// The dimensions of grids.
     grids: BTreeMap<usize, Vec<u32>>,
-    /// Receives under way that name no source or no tag.
+    /// Receives in flight that name no source or no tag.
     open: BTreeMap<u64, bool>,
     /// The rank and the number of ranks, once the program has asked.
     pub rank: Option<i64>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::cursor::Cursor;
 use super::super::fault::Fault;
-use super::super::scan::Input;
+use super::super::scan::{Input, check_members};
 use super::header::Header;
 use crate::TraceError;
 use crate::build::CallRecord;
@@ -129,18 +129,7 @@ impl Body {
             let task = cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))?;
             members.push(rank(header, application, task)?);
         }
-        if members.len() as i64 != count {
-            return Err(Fault::value(
-                format!("{} tasks in communicator {own}", members.len()),
-                format!("{count} tasks"),
-            ));
-        }
-        let mut distinct = members.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() != members.len() {
-            return Err(Fault::value(format!("a task twice in communicator {own}"), "each task once"));
-        }
+        check_members(own, &members, count)?;
         // Each application numbers its own.
         let id = match header.first_ranks.len() {
             2 => i32::try_from(own).map_err(|_| Fault::value(format!("communicator {own}"), "a number of 32 bits"))?,
@@ -309,12 +298,5 @@ fn time(header: &Header, units: i64) -> Result<i64, Fault> {
 /// Numbers with a colon before each.
 #[inline]
 fn fields<const N: usize>(cursor: &mut Cursor<'_>) -> Option<[i64; N]> {
-    let mut values = [0; N];
-    for value in &mut values {
-        if !cursor.eat(b':') {
-            return None;
-        }
-        *value = cursor.integer()?;
-    }
-    Some(values)
+    if cursor.eat(b':') { cursor.integers() } else { None }
 }

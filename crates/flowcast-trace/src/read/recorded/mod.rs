@@ -1,20 +1,20 @@
 //! Recordings: what `flowcast record` writes. The folder is told by its file `recording`, which this reader is given;
 //! the ranks' files lie beside it.
 //!
-//! Each rank's calls are lowered to actions, wildcards by what they matched (`lower`); what a killed program or a cut
-//! recording leaves without its counterpart is taken out and counted (`prune`); calls of several threads are put in
-//! order (`threads`); the rest becomes the common form (`emit`).
+//! Each rank's calls become actions (`actions`), wildcards by what they matched (`wildcards`); what a killed program or a
+//! cut recording leaves without its counterpart is removed and counted (`prune`); calls of several threads are put in
+//! order (`threads`); the rest becomes the instructions of a program (`instructions`).
 //!
 //! Computation takes its wall time; where a host has more ranks than processors it takes its thread CPU time, since
 //! the wall time then holds the turns of the others.
 
-mod emit;
-pub mod lower;
+pub mod actions;
+mod instructions;
 mod prune;
 mod threads;
 mod wildcards;
 
-pub use lower::REGION;
+pub use actions::REGION;
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ use crate::link::{Parts, link};
 use crate::parallel::for_each_mut;
 use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
 use crate::{ReadOptions, TraceError};
+use actions::RankActions;
 use flowcast_recording::decode::{self, Members, RankFile};
 use flowcast_recording::{form, summary};
 use flowcast_units::Rank;
-use lower::Lowered;
 
 /// Whether the text is that of a recording.
 pub fn recognises(text: &[u8]) -> bool {
@@ -49,7 +49,7 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
     let regions = Regions::of(files);
     let mut ranks = Vec::with_capacity(files.len());
     for (file, ids) in files.iter().zip(&communicators.ids) {
-        ranks.push(lower::lower(file, &lower::Context { ids, regions: &regions, clock }));
+        ranks.push(actions::actions(file, &actions::Context { ids, regions: &regions, clock }));
     }
     let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
     let cut = files.iter().filter(|file| !file.ended).count() as u64;
@@ -62,7 +62,7 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
 /// Matches what the ranks do, leaves out and counts what has no counterpart, and joins the rest.
 pub fn assemble(
     name: String,
-    mut ranks: Vec<Lowered>,
+    mut ranks: Vec<RankActions>,
     communicators: Vec<Communicator>,
     options: ReadOptions,
 ) -> Result<Program, TraceError> {
@@ -70,12 +70,12 @@ pub fn assemble(
     let pruned = prune::prune(&mut ranks, &communicators);
     threads::order(&mut ranks, &communicators);
     let builders: Result<Vec<_>, _> =
-        (0..).map(Rank).zip(ranks).map(|(rank, lowered)| emit::emit(rank, lowered)).collect();
+        (0..).map(Rank).zip(ranks).map(|(rank, actions)| instructions::instructions(rank, actions)).collect();
     let parts = Parts {
         name,
         ranks: builders?,
         communicators,
-        ignored_kind: |kind| lower::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
+        ignored_kind: |kind| actions::LEFT_OUT.get(kind as usize).copied().unwrap_or("calls").to_owned(),
         source: None,
         threads: Vec::new(),
     };
@@ -197,7 +197,7 @@ pub struct Regions(BTreeMap<String, i64>);
 
 impl Regions {
     fn of(files: &[RankFile]) -> Regions {
-        let mut names: Vec<String> = files.iter().flat_map(lower::region_names).collect();
+        let mut names: Vec<String> = files.iter().flat_map(actions::region_names).collect();
         names.sort();
         names.dedup();
         Regions(names.into_iter().zip(1..).collect())

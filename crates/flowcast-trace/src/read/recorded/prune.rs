@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::lower::Lowered;
+use super::actions::RankActions;
 use crate::build::Channel;
 use crate::program::{Communicator, IgnoredRecords};
 use flowcast_units::Rank;
 
 /// Prunes all ranks; gives what was taken out.
-pub fn prune(ranks: &mut [Lowered], communicators: &[Communicator]) -> Vec<IgnoredRecords> {
+pub fn prune(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<IgnoredRecords> {
     let (sends, receives) = prune_messages(ranks);
     let collectives = prune_collectives(ranks, communicators);
     let taken = [
@@ -27,21 +27,21 @@ pub fn prune(ranks: &mut [Lowered], communicators: &[Communicator]) -> Vec<Ignor
 /// Sends that are still to come minus receives, by receiver and channel as the receiver sees it.
 type Balance = BTreeMap<(Rank, Channel), i64>;
 
-fn prune_messages(ranks: &mut [Lowered]) -> (u64, u64) {
+fn prune_messages(ranks: &mut [RankActions]) -> (u64, u64) {
     let count = ranks.len();
     let mut balance = Balance::new();
-    for (rank, lowered) in (0..).map(Rank).zip(ranks.iter()) {
-        for send in &lowered.sends {
+    for (rank, actions) in (0..).map(Rank).zip(ranks.iter()) {
+        for send in &actions.sends {
             *balance.entry(seen_by_receiver(rank, send.channel)).or_default() += 1;
         }
-        for channel in lowered.posts.iter().filter_map(|post| post.channel) {
+        for channel in actions.posts.iter().filter_map(|post| post.channel) {
             *balance.entry((rank, channel)).or_default() -= 1;
         }
     }
     balance.retain(|_, open| *open != 0);
     let (mut sends, mut receives) = (0, 0);
-    for (rank, lowered) in (0..).map(Rank).zip(ranks) {
-        for send in lowered.sends.iter_mut().rev() {
+    for (rank, actions) in (0..).map(Rank).zip(ranks) {
+        for send in actions.sends.iter_mut().rev() {
             let open = balance.get_mut(&seen_by_receiver(rank, send.channel)).filter(|open| **open > 0);
             if let Some(open) = open {
                 *open -= 1;
@@ -50,7 +50,7 @@ fn prune_messages(ranks: &mut [Lowered]) -> (u64, u64) {
             }
             send.dropped |= send.channel.peer.index() >= count;
         }
-        for post in lowered.posts.iter_mut().rev() {
+        for post in actions.posts.iter_mut().rev() {
             let open = post.channel.and_then(|channel| balance.get_mut(&(rank, channel))).filter(|open| **open < 0);
             if let Some(open) = open {
                 *open += 1;
@@ -66,11 +66,11 @@ fn seen_by_receiver(sender: Rank, channel: Channel) -> (Rank, Channel) {
     (channel.peer, Channel { peer: sender, ..channel })
 }
 
-fn prune_collectives(ranks: &mut [Lowered], communicators: &[Communicator]) -> u64 {
+fn prune_collectives(ranks: &mut [RankActions], communicators: &[Communicator]) -> u64 {
     let mut made: Vec<BTreeMap<i32, u64>> = Vec::with_capacity(ranks.len());
-    for lowered in ranks.iter() {
+    for actions in ranks.iter() {
         let mut calls = BTreeMap::new();
-        lowered.collectives.iter().for_each(|call| *calls.entry(call.record.communicator).or_default() += 1);
+        actions.collectives.iter().for_each(|call| *calls.entry(call.record.communicator).or_default() += 1);
         made.push(calls);
     }
     let common: BTreeMap<i32, u64> = communicators
@@ -82,9 +82,9 @@ fn prune_collectives(ranks: &mut [Lowered], communicators: &[Communicator]) -> u
         })
         .collect();
     let mut taken = 0;
-    for lowered in ranks {
+    for actions in ranks {
         let mut seen: BTreeMap<i32, u64> = BTreeMap::new();
-        for call in &mut lowered.collectives {
+        for call in &mut actions.collectives {
             let seen = seen.entry(call.record.communicator).or_default();
             *seen += 1;
             call.dropped = *seen > common.get(&call.record.communicator).copied().unwrap_or(0);

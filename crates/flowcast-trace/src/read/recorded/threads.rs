@@ -9,14 +9,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::lower::{Action, Lowered, Step};
+use super::actions::{Action, RankActions, Step};
 use crate::build::Channel;
 use crate::program::Communicator;
 use flowcast_units::Rank;
 
 /// Puts the steps of ranks with several threads in order, and computation between them; where each rank has one thread,
 /// nothing changes.
-pub fn order(ranks: &mut [Lowered], communicators: &[Communicator]) {
+pub fn order(ranks: &mut [RankActions], communicators: &[Communicator]) {
     if ranks.iter().all(|rank| rank.calls.is_empty()) {
         return;
     }
@@ -42,7 +42,7 @@ enum Thing {
 type Place = (Rank, u32);
 
 struct Walk<'a> {
-    ranks: &'a [Lowered],
+    ranks: &'a [RankActions],
     sizes: BTreeMap<i32, u32>,
     queues: BTreeMap<Place, VecDeque<Step>>,
     ready: BinaryHeap<Reverse<(u64, Place)>>,
@@ -57,7 +57,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(ranks: &'a [Lowered], communicators: &[Communicator]) -> Walk<'a> {
+    fn new(ranks: &'a [RankActions], communicators: &[Communicator]) -> Walk<'a> {
         let mut walk = Walk {
             ranks,
             sizes: communicators.iter().map(|group| (group.id, group.members.len() as u32)).collect(),
@@ -71,8 +71,8 @@ impl<'a> Walk<'a> {
             executed: BTreeMap::new(),
             done: vec![Vec::new(); ranks.len()],
         };
-        for (rank, lowered) in (0..).map(Rank).zip(ranks) {
-            for step in &lowered.steps {
+        for (rank, actions) in (0..).map(Rank).zip(ranks) {
+            for step in &actions.steps {
                 walk.queues.entry((rank, step.thread)).or_default().push_back(*step);
             }
         }
@@ -110,18 +110,18 @@ impl<'a> Walk<'a> {
 
     /// What has to be begun before this.
     fn lacks(&self, rank: Rank, action: Action) -> Option<Thing> {
-        let lowered = &self.ranks[rank.index()];
+        let actions = &self.ranks[rank.index()];
         let (thing, wanted) = match action {
             Action::WaitRecv(post) => {
-                let channel = lowered.posts[post as usize].channel?;
+                let channel = actions.posts[post as usize].channel?;
                 (Thing::Sent(rank, channel), self.posts[rank.index()][post as usize])
             }
             Action::Recv(post) => {
-                let channel = lowered.posts[post as usize].channel?;
+                let channel = actions.posts[post as usize].channel?;
                 (Thing::Sent(rank, channel), self.posted.get(&(rank, channel)).map_or(1, |count| count + 1))
             }
             Action::WaitCollective(number) => {
-                let call = lowered.collectives[number as usize];
+                let call = actions.collectives[number as usize];
                 let id = call.record.communicator;
                 let execution = self.executions[rank.index()][number as usize];
                 (Thing::Came(id, execution), self.sizes.get(&id).copied().filter(|_| !call.dropped)?)
@@ -132,22 +132,22 @@ impl<'a> Walk<'a> {
     }
 
     fn begin(&mut self, rank: Rank, action: Action, now: u64) {
-        let lowered = &self.ranks[rank.index()];
+        let actions = &self.ranks[rank.index()];
         match action {
-            Action::Send(send) if !lowered.sends[send as usize].dropped => {
-                let Channel { peer, .. } = lowered.sends[send as usize].channel;
-                let channel = Channel { peer: rank, ..lowered.sends[send as usize].channel };
+            Action::Send(send) if !actions.sends[send as usize].dropped => {
+                let Channel { peer, .. } = actions.sends[send as usize].channel;
+                let channel = Channel { peer: rank, ..actions.sends[send as usize].channel };
                 self.count(Thing::Sent(peer, channel), now);
             }
             Action::Recv(post) | Action::Irecv(post) => {
-                if let Some(channel) = lowered.posts[post as usize].channel {
+                if let Some(channel) = actions.posts[post as usize].channel {
                     let count = self.posted.entry((rank, channel)).or_default();
                     *count += 1;
                     self.posts[rank.index()][post as usize] = *count;
                 }
             }
-            Action::Collective(number) if !lowered.collectives[number as usize].dropped => {
-                let id = lowered.collectives[number as usize].record.communicator;
+            Action::Collective(number) if !actions.collectives[number as usize].dropped => {
+                let id = actions.collectives[number as usize].record.communicator;
                 let execution = self.executed.entry((rank, id)).or_default();
                 *execution += 1;
                 let execution = *execution;
@@ -211,7 +211,7 @@ fn outside(calls: &[(u32, u64, u64)]) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lower::{Post, Send};
+    use super::super::actions::{Post, Send};
     use super::*;
     use flowcast_units::Bytes;
 
@@ -244,18 +244,18 @@ mod tests {
             dropped: false,
         };
         let step = |thread, time, action| Step { item: 0, thread, time, action };
-        let two_threads = Lowered {
+        let two_threads = RankActions {
             steps: vec![step(0, 1, Action::Irecv(0)), step(0, 10, Action::WaitRecv(0)), step(1, 11, Action::Send(0))],
             posts: vec![Post { channel: Some(channel(1, 5)), takes: None }],
             sends: vec![send(1, 6)],
             calls: vec![(0, 1, 10), (1, 11, 12)],
-            ..Lowered::default()
+            ..RankActions::default()
         };
-        let one_thread = Lowered {
+        let one_thread = RankActions {
             steps: vec![step(0, 3, Action::Recv(0)), step(0, 4, Action::Send(0))],
             posts: vec![Post { channel: Some(channel(0, 6)), takes: None }],
             sends: vec![send(0, 5)],
-            ..Lowered::default()
+            ..RankActions::default()
         };
         let mut ranks = [two_threads, one_thread];
         order(&mut ranks, &[]);

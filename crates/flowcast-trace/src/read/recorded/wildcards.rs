@@ -5,21 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use super::lower::{Action, Lowered, Takes};
+use super::actions::{Action, RankActions, Takes};
 use crate::build::Channel;
 use crate::program::IgnoredRecords;
 use flowcast_units::Rank;
 
 /// Gives them their channels; tells how many there were.
-pub fn assign(ranks: &mut [Lowered]) -> Option<IgnoredRecords> {
-    let open = |lowered: &Lowered| lowered.posts.iter().any(|post| post.channel.is_none() && post.takes.is_some());
+pub fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
+    let open = |actions: &RankActions| actions.posts.iter().any(|post| post.channel.is_none() && post.takes.is_some());
     if !ranks.iter().any(open) {
         return None;
     }
     let mut left = Left::of(ranks);
     let mut count = 0;
-    for (receiver, lowered) in (0..).map(Rank).zip(ranks) {
-        for post in lowered.posts.iter_mut().filter(|post| post.channel.is_none()) {
+    for (receiver, actions) in (0..).map(Rank).zip(ranks) {
+        for post in actions.posts.iter_mut().filter(|post| post.channel.is_none()) {
             post.channel = post.takes.and_then(|takes| left.first(receiver, &takes));
             count += u64::from(post.channel.is_some());
         }
@@ -32,19 +32,19 @@ pub fn assign(ranks: &mut [Lowered]) -> Option<IgnoredRecords> {
 struct Left(BTreeMap<(Rank, Channel), Vec<u64>>);
 
 impl Left {
-    fn of(ranks: &[Lowered]) -> Left {
+    fn of(ranks: &[RankActions]) -> Left {
         let mut sent: BTreeMap<(Rank, Channel), Vec<u64>> = BTreeMap::new();
-        for (sender, lowered) in (0..).map(Rank).zip(ranks) {
-            for step in &lowered.steps {
+        for (sender, actions) in (0..).map(Rank).zip(ranks) {
+            for step in &actions.steps {
                 if let Action::Send(number) = step.action {
-                    let channel = lowered.sends[number as usize].channel;
+                    let channel = actions.sends[number as usize].channel;
                     let seen = Channel { peer: sender, ..channel };
                     sent.entry((channel.peer, seen)).or_default().push(step.time);
                 }
             }
         }
-        for (receiver, lowered) in (0..).map(Rank).zip(ranks) {
-            for channel in lowered.posts.iter().filter_map(|post| post.channel) {
+        for (receiver, actions) in (0..).map(Rank).zip(ranks) {
+            for channel in actions.posts.iter().filter_map(|post| post.channel) {
                 // Which of them the named receives take does not matter; the first sent are left for the others.
                 sent.get_mut(&(receiver, channel)).and_then(Vec::pop);
             }
@@ -73,14 +73,14 @@ impl Left {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lower::{Post, Send, Step};
+    use super::super::actions::{Post, Send, Step};
     use super::*;
     use flowcast_units::Bytes;
 
     #[test]
     fn messages_left_over_go_to_receives_from_any_source_in_the_order_of_their_sends() {
         let channel = |peer| Channel { peer: Rank(peer), tag: 3, communicator: 0 };
-        let sender = |time| Lowered {
+        let sender = |time| RankActions {
             steps: vec![Step { item: 0, thread: 0, time, action: Action::Send(0) }],
             sends: vec![Send {
                 channel: channel(0),
@@ -89,11 +89,11 @@ mod tests {
                 immediate: false,
                 dropped: false,
             }],
-            ..Lowered::default()
+            ..RankActions::default()
         };
         let any = Post { channel: None, takes: Some(Takes { communicator: 0, source: None, tag: Some(3) }) };
         let named = Post { channel: Some(channel(3)), takes: None };
-        let receiver = Lowered { posts: vec![any, named, any, any], ..Lowered::default() };
+        let receiver = RankActions { posts: vec![any, named, any, any], ..RankActions::default() };
         let mut ranks = [receiver, sender(20), sender(10), sender(5)];
         assert_eq!(assign(&mut ranks).unwrap().count, 2);
         let peers: Vec<_> = ranks[0].posts.iter().map(|post| post.channel.map(|channel| channel.peer.0)).collect();

@@ -1,6 +1,6 @@
-//! From actions to the common form.
+//! From a rank's actions to the instructions of its stream.
 
-use super::lower::{Action, Lowered, Step};
+use super::actions::{Action, RankActions, Step};
 use crate::TraceError;
 use crate::build::{RankBuilder, RecordFault};
 use crate::program::{CollectiveMode, MessageClass, SendMode};
@@ -9,40 +9,40 @@ use crate::words::Record;
 use flowcast_units::{Rank, Time};
 
 /// Builds a rank's stream.
-pub fn emit(rank: Rank, lowered: Lowered) -> Result<RankBuilder, TraceError> {
-    let mut emission = Emission {
-        slots: vec![None; lowered.posts.len()],
-        numbers: vec![None; lowered.sends.len()],
-        immediates: vec![None; lowered.collectives.len()],
+pub fn instructions(rank: Rank, actions: RankActions) -> Result<RankBuilder, TraceError> {
+    let mut instructions = InstructionBuilder {
+        slots: vec![None; actions.posts.len()],
+        numbers: vec![None; actions.sends.len()],
+        immediates: vec![None; actions.collectives.len()],
         builder: RankBuilder::default(),
-        lowered: &lowered,
+        actions: &actions,
     };
     let mut item = None;
-    for step in &lowered.steps {
+    for step in &actions.steps {
         let record = if item == Some(step.item) { Record::Continues } else { Record::Begins };
         item = Some(step.item);
         let place = || format!("rank {rank}, call {}", step.item + 1);
-        emission.step(step, record).map_err(|fault| Fault::from(fault).at(place(), String::new))?;
+        instructions.step(step, record).map_err(|fault| Fault::from(fault).at(place(), String::new))?;
     }
-    Ok(emission.builder)
+    Ok(instructions.builder)
 }
 
-struct Emission<'a> {
-    lowered: &'a Lowered,
+struct InstructionBuilder<'a> {
+    actions: &'a RankActions,
     builder: RankBuilder,
     slots: Vec<Option<u32>>,
     numbers: Vec<Option<u32>>,
     immediates: Vec<Option<u32>>,
 }
 
-impl Emission<'_> {
+impl InstructionBuilder<'_> {
     fn step(&mut self, step: &Step, record: Record) -> Result<(), RecordFault> {
         match step.action {
             Action::Compute(nanos) => self.builder.compute(Time::from_nanos(nanos as f64)),
             Action::Send(send) => self.send(send, record)?,
             Action::Recv(post) => self.recv(post, record)?,
             Action::Irecv(post) => {
-                if let Some(channel) = self.lowered.posts[post as usize].channel {
+                if let Some(channel) = self.actions.posts[post as usize].channel {
                     let channel = self.builder.channel(channel);
                     self.slots[post as usize] = Some(self.builder.irecv_waited_by_slot(channel)?);
                 }
@@ -71,7 +71,7 @@ impl Emission<'_> {
     }
 
     fn send(&mut self, send: u32, record: Record) -> Result<(), RecordFault> {
-        let message = self.lowered.sends[send as usize];
+        let message = self.actions.sends[send as usize];
         if message.dropped {
             return Ok(());
         }
@@ -84,13 +84,13 @@ impl Emission<'_> {
     }
 
     fn recv(&mut self, post: u32, record: Record) -> Result<(), RecordFault> {
-        let Some(channel) = self.lowered.posts[post as usize].channel else { return Ok(()) };
+        let Some(channel) = self.actions.posts[post as usize].channel else { return Ok(()) };
         let channel = self.builder.channel(channel);
         self.builder.recv(channel, record)
     }
 
     fn collective(&mut self, number: u32) -> Result<(), RecordFault> {
-        let call = self.lowered.collectives[number as usize];
+        let call = self.actions.collectives[number as usize];
         if call.dropped {
             return Ok(());
         }

@@ -102,7 +102,7 @@ pub struct Step {
 
 /// A rank's program before it is matched with the others.
 #[derive(Debug, Clone, Default)]
-pub struct Lowered {
+pub struct RankActions {
     /// In order.
     pub steps: Vec<Step>,
     /// All receives.
@@ -148,24 +148,24 @@ enum Started {
 }
 
 /// Turns a rank's calls into actions.
-pub fn lower(file: &RankFile, context: &Context<'_>) -> Lowered {
+pub fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let known = known_functions();
     let functions: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
     let several = file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0));
-    let out = Lowered::default();
-    let mut lowering = Lowering { file, context, functions, several, slots: Vec::new(), out, item: 0, thread: 0 };
+    let out = RankActions::default();
+    let mut translation = Translation { file, context, functions, several, slots: Vec::new(), out, item: 0, thread: 0 };
     for (item, number) in file.items.iter().zip(0..) {
-        lowering.item = number;
+        translation.item = number;
         match item {
             Item::Call(call) => {
-                lowering.thread = call.thread;
-                lowering.call(call);
+                translation.thread = call.thread;
+                translation.call(call);
             }
-            Item::Polls(polls) => lowering.compute(polls.burst, 0),
+            Item::Polls(polls) => translation.compute(polls.burst, 0),
             Item::Off(_) => {}
         }
     }
-    lowering.out
+    translation.out
 }
 
 /// The names of a rank's regions; numbered ones are named by their number.
@@ -174,14 +174,14 @@ pub fn region_names(file: &RankFile) -> Vec<String> {
     file.signatures.iter().filter(is_region).map(|words| region_name(file, words)).collect()
 }
 
-struct Lowering<'a> {
+struct Translation<'a> {
     file: &'a RankFile,
     context: &'a Context<'a>,
     functions: Vec<Option<&'a Function>>,
     /// Threads call at the same time: what blocks begins and ends at two places.
     several: bool,
     slots: Vec<Option<Request>>,
-    out: Lowered,
+    out: RankActions,
     item: u32,
     thread: u32,
 }
@@ -191,7 +191,7 @@ fn word(words: &[i64], index: usize) -> i64 {
     words.get(index).copied().unwrap_or(-1)
 }
 
-impl<'a> Lowering<'a> {
+impl<'a> Translation<'a> {
     fn push(&mut self, time: u64, action: Action) {
         self.out.steps.push(Step { item: self.item, thread: self.thread, time, action });
     }
