@@ -284,7 +284,7 @@ impl Section {
         peers: &Peers,
         known: &mut KnownLines,
     ) -> Result<(), Fault> {
-        let kind = cursor.integer().ok_or(Fault::malformed("a record, which begins with its number"))?;
+        let kind = cursor.integer().ok_or_else(|| Fault::malformed("a record, which begins with its number"))?;
         if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
             self.builder.nothing();
             return if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(format_of(0))) };
@@ -307,14 +307,14 @@ impl Section {
             30 => self.read_one_sided(cursor, peers)?,
             31 => self.read_file(cursor)?,
             32 => {
-                let [ago] = cursor.integers().ok_or(Fault::malformed(format_of(32)))?;
+                let [ago] = cursor.integers().ok_or_else(|| Fault::malformed(format_of(32)))?;
                 let sent = self.builder.sends();
                 let number = u32::try_from(ago).ok().and_then(|ago| sent.checked_sub(ago)?.checked_sub(1));
                 self.builder.wait_send(number.ok_or(RecordFault::WaitWithoutSend)?, Record::Begins)?;
             }
             20 => {
                 const FORMAT: &str = "20:task:thread:type:value";
-                let [kind, value] = cursor.integers().ok_or(Fault::malformed(FORMAT))?;
+                let [kind, value] = cursor.integers().ok_or_else(|| Fault::malformed(FORMAT))?;
                 self.builder.event(kind, value)?;
                 if let Some(parallel) = parallel_events(kind).filter(|_| value != 0) {
                     self.builder.count(parallel);
@@ -418,8 +418,8 @@ impl Section {
 
     fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
         const FORMAT: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
-        let [op, communicator, root, root_thread, send, recv] = cursor.integers().ok_or(Fault::malformed(FORMAT))?;
-        let sync = if cursor.eat(b':') { cursor.integer().ok_or(Fault::malformed(FORMAT))? } else { 1 };
+        let [op, communicator, root, root_thread, send, recv] = cursor.integers().ok_or_else(|| Fault::malformed(FORMAT))?;
+        let sync = if cursor.eat(b':') { cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))? } else { 1 };
         let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
         let op_found = || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
         let operation = *known.ok_or_else(op_found)?;
@@ -455,7 +455,7 @@ impl Section {
 /// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
 impl Section {
     fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
-        let [operation, window, target, bytes] = cursor.integers().ok_or(Fault::malformed(format_of(30)))?;
+        let [operation, window, target, bytes] = cursor.integers().ok_or_else(|| Fault::malformed(format_of(30)))?;
         let (window, size) = (small(window, "a communicator")?, size(bytes)?);
         let tasks = peers.tasks();
         let task = u32::try_from(target).ok().filter(|task| *task < tasks);
@@ -483,7 +483,7 @@ impl Section {
     }
 
     fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let [operation, file, communicator, bytes] = cursor.integers().ok_or(Fault::malformed(format_of(31)))?;
+        let [operation, file, communicator, bytes] = cursor.integers().ok_or_else(|| Fault::malformed(format_of(31)))?;
         let kind = match operation {
             0 => FileKind::Open,
             1 => FileKind::Close,
@@ -531,10 +531,10 @@ struct Message {
 impl Message {
     #[inline(always)]
     fn read(cursor: &mut Cursor<'_>, format: &'static str, peers: &Peers) -> Result<Message, Fault> {
-        let [peer, second, third, fourth, fifth] = cursor.integers().ok_or(Fault::malformed(format))?;
+        let [peer, second, third, fourth, fifth] = cursor.integers().ok_or_else(|| Fault::malformed(format))?;
         // An older form has no thread behind the peer.
         let (thread, bytes, tag, communicator, last) = if cursor.eat(b':') {
-            (second, third, fourth, fifth, cursor.integer().ok_or(Fault::malformed(format))?)
+            (second, third, fourth, fifth, cursor.integer().ok_or_else(|| Fault::malformed(format))?)
         } else {
             (-1, second, third, fourth, fifth)
         };
