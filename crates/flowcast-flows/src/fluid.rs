@@ -1,12 +1,12 @@
-//! Flows under way together, stepped from event to event (RR-5910 section 5.3; Algorithm 1 of Zhu et al.).
+//! Fluid simulation of concurrent flows from event to event (RR-5910 section 5.3; Algorithm 1 of Zhu et al.).
 //!
 //! Events are starts and ends of flows; between two of them the shares are constant, and a [`RateModel`] says what
 //! they are. Ends come before starts at equal time, and all flows that attain the minimum end together, so that
 //! nothing is ever compared with zero. Latency is not contended: it is added when the data are through. A flow of no
 //! bytes ends at once.
 //!
-//! A flow that meets nobody takes `L + m*x` to the last bit, whatever goes on elsewhere. [`stepwise`] is the slow
-//! twin: it asks the model for the shares of all flows at each event.
+//! A flow that meets no other takes `L + m*x` to the last bit, whatever happens elsewhere. [`stepwise`] is the naive
+//! version: at each event the model allocates to all flows anew.
 
 use super::in_flight::{Change, FlowsInFlight};
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
@@ -14,7 +14,7 @@ use flowcast_model::sharing::fabric::{Allocation, Fabric};
 use flowcast_model::sharing::{RateModel, SharingError};
 use flowcast_units::Time;
 
-/// What the engine needs to know of a flow.
+/// A flow's start and work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     /// When it starts.
@@ -23,20 +23,20 @@ pub struct Demand {
     pub work: Time,
 }
 
-/// Told of the flows' lives while they are stepped.
+/// Is notified of the flows' rates and ends during a simulation.
 pub trait Watcher {
-    /// From now on a flow gets this.
+    /// A flow's allocation from now on.
     fn changed(&mut self, _flow: usize, _now: Time, _allocation: Allocation) {}
-    /// A flow's data are through.
+    /// A flow's last byte has passed.
     fn ended(&mut self, _flow: usize, _now: Time) {}
-    /// Time goes on, with so many flows under way.
+    /// Time advances, with so many flows in flight.
     fn stepped(&mut self, _active: usize) {}
 }
 
-/// Takes no notice.
+/// Ignores everything.
 impl Watcher for () {}
 
-/// The equations' times, and everything else for a watcher.
+/// The completions of all flows; `watcher` is notified of everything else.
 ///
 /// # Errors
 /// Those of the model.
@@ -51,7 +51,7 @@ pub fn simulate(
         engine.end_flows(watcher);
         engine.start_flows();
         if engine.in_flight.count() == 0 {
-            // What has ended has to be told even if nobody is left.
+            // The model has to know of the ends even if no flow is left.
             engine.update_rates(model, watcher)?;
             match engine.next_start() {
                 Some(start) => engine.now = start,
@@ -64,14 +64,14 @@ pub fn simulate(
     }
 }
 
-/// Gathers each flow's intervals, joining those that differ in nothing.
+/// Collects each flow's intervals and joins equal ones.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Intervals {
     /// By flow, in time order.
     pub of_flow: Vec<Vec<Interval>>,
     /// Steps seen.
     pub steps: usize,
-    /// Most flows under way at a time.
+    /// Most flows in flight at a time.
     pub most_active: usize,
 }
 
@@ -170,14 +170,14 @@ impl<'a> Engine<'a> {
 
     fn update_rates(&mut self, model: &mut dyn RateModel, watcher: &mut impl Watcher) -> Result<(), SharingError> {
         let now = self.now;
-        let tell = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
-        self.in_flight.update_rates(self.fabric, model, now, tell)
+        let notify = |change: Change| watcher.changed(change.flow as usize, now, change.allocation);
+        self.in_flight.update_rates(self.fabric, model, now, notify)
     }
 
     /// To the next end or start, whichever is first.
     fn advance(&mut self, watcher: &mut impl Watcher) {
         let next = self.in_flight.next_end().into_iter().chain(self.next_start()).min();
-        let next = next.expect("each flow under way has an end");
+        let next = next.expect("each flow in flight has an end");
         if next > self.now {
             watcher.stepped(self.in_flight.count());
             self.now = next;
@@ -185,7 +185,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The slow twin of [`simulate`]: at each event the model is asked for the shares of all flows under way.
+/// The naive version of [`simulate`]: at each event the model allocates to all flows in flight.
 ///
 /// # Errors
 /// Those of the model.

@@ -1,7 +1,8 @@
-//! Flows under way and how far they are. What both the stepping of patterns and the replay of traces stand on.
+//! Flows in flight and how much of each is left; patterns ([`fluid`](super::fluid)) and replays ([`traffic`](super::traffic))
+//! use it.
 //!
-//! A flow's progress is brought up to date only when its share changes, and its end moves only then; a change of one
-//! flow costs as much as it changes.
+//! What is left of a flow, and when it ends, is computed only when its rate changes. So an event costs as much as the
+//! number of rates that it changes.
 
 use super::end_queue::EndQueue;
 use flowcast_model::sharing::active_flows::ActiveFlows;
@@ -18,7 +19,7 @@ struct Progress {
     since: Time,
     /// Work left then.
     left: Time,
-    /// Time under way until then.
+    /// Time in flight until then.
     before: Time,
     allocation: Allocation,
     is_in_flight: bool,
@@ -34,16 +35,16 @@ impl Progress {
     }
 }
 
-/// A flow gets something else than before.
+/// A flow's new allocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// The flow.
     pub flow: u32,
-    /// What it gets.
+    /// Its share, and what limits it.
     pub allocation: Allocation,
 }
 
-/// The flows under way.
+/// The flows in flight.
 #[derive(Debug, Clone, Default)]
 pub struct FlowsInFlight {
     active_flows: ActiveFlows,
@@ -54,7 +55,7 @@ pub struct FlowsInFlight {
 }
 
 impl FlowsInFlight {
-    /// Nobody, on the links of a fabric.
+    /// No flows, on the links of a fabric.
     pub fn new(fabric: &Fabric) -> FlowsInFlight {
         FlowsInFlight { active_flows: ActiveFlows::new(fabric.link_count()), ..FlowsInFlight::default() }
     }
@@ -64,7 +65,7 @@ impl FlowsInFlight {
         self.count
     }
 
-    /// The next end as far as is known; flows that have just started have none before [`FlowsInFlight::update_rates`].
+    /// The next end at the rates of now; flows that have just started have none before [`FlowsInFlight::update_rates`].
     pub fn next_end(&self) -> Option<Time> {
         self.ends.first().map(|(end, _)| end)
     }
@@ -98,13 +99,16 @@ impl FlowsInFlight {
         Some((flow, FlowCompletion { end, duration }))
     }
 
-    /// Asks the model for what has changed, and tells.
+    /// Lets the model allocate anew what the last starts and ends have changed; each change goes to `notify`.
+    ///
+    /// # Errors
+    /// Those of the model.
     pub fn update_rates(
         &mut self,
         fabric: &Fabric,
         model: &mut dyn RateModel,
         now: Time,
-        mut tell: impl FnMut(Change),
+        mut notify: impl FnMut(Change),
     ) -> Result<(), SharingError> {
         if self.active_flows.touched().is_empty() {
             return Ok(());
@@ -117,7 +121,7 @@ impl FlowsInFlight {
             if !progress.is_in_flight || progress.allocation == allocation {
                 continue;
             }
-            tell(Change { flow, allocation });
+            notify(Change { flow, allocation });
             progress.allocation.limit = allocation.limit;
             if progress.allocation.share != allocation.share {
                 settle(progress, now);

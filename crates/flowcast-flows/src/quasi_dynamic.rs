@@ -1,9 +1,9 @@
-//! Messages under way in the closed loop that is followed through time (`model::sharing::quasi_dynamic`).
+//! Flows in flight whose rates follow quasi-dynamic queues ([`flowcast_model::sharing::quasi_dynamic`]).
 //!
-//! Delays go on in steps of a part of the time of a full packet: no queue changes faster than packets come. During a step
-//! flows move evenly, but for those over the same links as one that comes or goes. A step costs what all flows under way
-//! cost once, whatever the number of events in it; when nothing moves any more, there are none until the next event.
-//! As the steps become shorter, the result comes to one limit.
+//! Delays move in steps of a fraction of a full packet's time, since no queue changes faster than packets arrive. The rate
+//! of a flow is constant during a step, unless a flow over the same links starts or ends. A step visits every flow in
+//! flight once, however many events are in it; when all delays are at rest there are no steps until the next event. As
+//! the steps become shorter, the completions converge.
 
 use super::end_queue::EndQueue;
 use flowcast_model::network::Network;
@@ -14,10 +14,10 @@ use flowcast_model::sharing::protocol::SEGMENT;
 use flowcast_model::sharing::quasi_dynamic::QuasiDynamicQueues;
 use flowcast_units::{Bytes, Time};
 
-/// How fast queues follow, and how finely they are stepped.
+/// How fast delays approach their balance, and in how many steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// In which they come nearer to their balance by a factor of e.
+    /// Time in which the distance to the balance falls by a factor of e.
     pub lag: Time,
     /// Steps in that time for each link of the longest path that there can be.
     pub fineness: u32,
@@ -30,20 +30,20 @@ impl Pace {
     }
 }
 
-/// The flows under way.
+/// The flows in flight.
 #[derive(Debug, Clone)]
 pub struct QuasiDynamicFlows {
     active_flows: ActiveFlows,
     queues: QuasiDynamicQueues,
     flows: Flows,
-    /// Length of a step, in nanoseconds; infinite if queues have no time to follow.
+    /// Length of a step, in nanoseconds; infinite if the lag is 0.
     step: f64,
-    /// How much of the way to their balance delays go in it.
+    /// The part of the way to their balance that delays go in a step.
     part: f64,
 }
 
 impl QuasiDynamicFlows {
-    /// Nobody, on the links of a fabric.
+    /// No flows, on the links of a fabric.
     pub fn new(fabric: &Fabric, feedback: Feedback, pace: Pace) -> QuasiDynamicFlows {
         let steps = f64::from(fabric.most_hops() * pace.fineness);
         let lag = pace.lag.as_nanos();
@@ -82,7 +82,7 @@ impl QuasiDynamicFlows {
         Some(flow)
     }
 
-    /// What has come and gone is felt on the links concerned.
+    /// Fills the links of the flows that have started or ended.
     pub fn adapt(&mut self, fabric: &Fabric, now: Time) {
         if self.active_flows.touched().is_empty() {
             return;
@@ -100,8 +100,8 @@ impl QuasiDynamicFlows {
         self.active_flows.settle();
     }
 
-    /// The step is over.
-    pub fn go_on(&mut self, fabric: &Fabric) {
+    /// Ends the step and begins the next.
+    pub fn step_on(&mut self, fabric: &Fabric) {
         let now = self.flows.until;
         let at_rest = self.queues.approach(fabric, &self.flows.active, self.part);
         self.flows.begin_step(now, if at_rest { f64::INFINITY } else { self.step });
@@ -113,8 +113,8 @@ impl QuasiDynamicFlows {
 #[derive(Debug, Clone, Default)]
 struct Flows {
     active: Vec<u32>,
-    /// By flow: its place among the active ones.
-    seats: Vec<u32>,
+    /// By flow: its index among the active ones.
+    indices: Vec<u32>,
     /// By flow.
     progress: Vec<Progress>,
     /// Of flows that end within the step.
@@ -135,23 +135,23 @@ impl Flows {
     fn enter(&mut self, flow: u32, work: f64) {
         if self.progress.len() <= flow as usize {
             self.progress.resize(flow as usize + 1, Progress::default());
-            self.seats.resize(flow as usize + 1, 0);
+            self.indices.resize(flow as usize + 1, 0);
         }
         self.progress[flow as usize] = Progress { left: work, share: 0.0 };
-        self.seats[flow as usize] = self.active.len() as u32;
+        self.indices[flow as usize] = self.active.len() as u32;
         self.active.push(flow);
     }
 
     fn leave(&mut self, flow: u32) {
         self.ends.remove(flow);
-        let seat = self.seats[flow as usize];
-        self.active.swap_remove(seat as usize);
-        if let Some(other) = self.active.get(seat as usize) {
-            self.seats[*other as usize] = seat;
+        let index = self.indices[flow as usize];
+        self.active.swap_remove(index as usize);
+        if let Some(other) = self.active.get(index as usize) {
+            self.indices[*other as usize] = index;
         }
     }
 
-    /// From now on, which is not after the end of the last step.
+    /// `now` is not after the end of the last step.
     fn begin_step(&mut self, now: f64, step: f64) {
         let elapsed = now - self.since;
         for flow in &self.active {

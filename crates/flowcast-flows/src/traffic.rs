@@ -1,4 +1,4 @@
-//! What moves the messages of a replay: rates that hold from event to event, or the closed loop followed through time.
+//! The messages in flight of a replay, whose rates are constant from event to event or follow quasi-dynamic queues.
 
 use super::in_flight::FlowsInFlight;
 use super::quasi_dynamic::{Pace, QuasiDynamicFlows};
@@ -11,10 +11,9 @@ use flowcast_units::Time;
 
 /// How messages share the network.
 pub enum Rule {
-    /// By rates that change with each event only.
-    /// Rates from event to event.
+    /// By rates that a model allocates at each event.
     Rates(Box<dyn RateModel>),
-    /// By queues that follow.
+    /// By the closed loop with quasi-dynamic queues.
     QuasiDynamic(Feedback, Pace),
 }
 
@@ -31,16 +30,16 @@ impl Rule {
     }
 }
 
-/// The messages under way.
+/// The messages in flight.
 pub enum Traffic {
     /// Rates from event to event.
     Rates(Box<dyn RateModel>, Box<FlowsInFlight>),
-    /// Queues that follow.
+    /// Quasi-dynamic queues.
     QuasiDynamic(Box<QuasiDynamicFlows>),
 }
 
 impl Traffic {
-    /// Nobody, on the links of a fabric.
+    /// No messages, on the links of a fabric.
     pub fn new(fabric: &Fabric, rule: Rule) -> Traffic {
         match rule {
             Rule::Rates(model) => Traffic::Rates(model, Box::new(FlowsInFlight::new(fabric))),
@@ -50,53 +49,56 @@ impl Traffic {
         }
     }
 
-    /// What has come and gone changes what the others get.
+    /// Updates the rates after messages have started or ended.
+    ///
+    /// # Errors
+    /// Those of the model.
     pub fn update_rates(&mut self, fabric: &Fabric, now: Time) -> Result<(), SharingError> {
         match self {
             Traffic::Rates(model, in_flight) => in_flight.update_rates(fabric, model.as_mut(), now, |_| {}),
-            Traffic::QuasiDynamic(flows_in_flight) => {
-                flows_in_flight.adapt(fabric, now);
+            Traffic::QuasiDynamic(flows) => {
+                flows.adapt(fabric, now);
                 Ok(())
             }
         }
     }
 
-    /// The next end as far as is known.
+    /// The next end at the rates of now.
     pub fn next_end(&self) -> Option<Time> {
         match self {
             Traffic::Rates(_, in_flight) => in_flight.next_end(),
-            Traffic::QuasiDynamic(flows_in_flight) => flows_in_flight.next_end(),
+            Traffic::QuasiDynamic(flows) => flows.next_end(),
         }
     }
 
-    /// When rates change although nobody comes or goes.
+    /// When rates change although no message starts or ends.
     pub fn next_step(&self) -> Option<Time> {
         match self {
             Traffic::Rates(..) => None,
-            Traffic::QuasiDynamic(flows_in_flight) => flows_in_flight.next_step(),
+            Traffic::QuasiDynamic(flows) => flows.next_step(),
         }
     }
 
-    /// They do, now.
+    /// Changes them.
     pub fn step(&mut self, fabric: &Fabric) {
-        if let Traffic::QuasiDynamic(flows_in_flight) = self {
-            flows_in_flight.go_on(fabric);
+        if let Traffic::QuasiDynamic(flows) = self {
+            flows.step_on(fabric);
         }
     }
 
     /// A message starts on its path in the fabric, with this much time at the share 1 to go.
-    pub fn start(&mut self, fabric: &Fabric, place: u32, now: Time, work: Time) {
+    pub fn start(&mut self, fabric: &Fabric, index: u32, now: Time, work: Time) {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.start(fabric, place, now, work),
-            Traffic::QuasiDynamic(flows_in_flight) => flows_in_flight.start(fabric, place, work),
+            Traffic::Rates(_, in_flight) => in_flight.start(fabric, index, now, work),
+            Traffic::QuasiDynamic(flows) => flows.start(fabric, index, work),
         }
     }
 
     /// Ends the next message if its end is not after `limit`.
     pub fn end_next(&mut self, fabric: &Fabric, limit: Time) -> Option<u32> {
         match self {
-            Traffic::Rates(_, in_flight) => in_flight.end_next(fabric, limit).map(|(place, _)| place),
-            Traffic::QuasiDynamic(flows_in_flight) => flows_in_flight.end_next(fabric, limit),
+            Traffic::Rates(_, in_flight) => in_flight.end_next(fabric, limit).map(|(index, _)| index),
+            Traffic::QuasiDynamic(flows) => flows.end_next(fabric, limit),
         }
     }
 }

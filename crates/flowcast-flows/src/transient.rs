@@ -13,7 +13,7 @@
 //! order, so the last byte is followed by itself: it waits in each queue for `B/C` as it finds it.
 //!
 //! At rest this is the closed loop with `alpha = kappa = 1` and the acknowledgements' own bytes, by Little's law:
-//! `rate = window / sum of (B/C) over the whole way`. Explicit steps of `tau / 4`, shorter before a start.
+//! `rate = window / sum of (B/C) over the whole path`. Explicit steps of `tau / 4`, shorter before a start.
 
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
@@ -69,7 +69,7 @@ pub fn simulate(flows: &[Flow], fabric: &Fabric, windows: Windows, rate: Rate) -
         in_flight.iter_mut().for_each(|one| one.advance(&queues, now, step));
         now += step;
         in_flight.retain_mut(|one| {
-            one.tell(&queues, now, &mut settled);
+            one.report(&queues, now, &mut settled);
             !one.has_left()
         });
     }
@@ -137,7 +137,7 @@ struct LastByte {
     leaves: f64,
 }
 
-/// A flow under way.
+/// A flow in flight.
 struct Loop {
     flow: usize,
     stages: Vec<Stage>,
@@ -154,7 +154,7 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(place: usize, flow: &Flow, path: &Path, windows: Windows, now: f64) -> Loop {
+    fn new(index: usize, flow: &Flow, path: &Path, windows: Windows, now: f64) -> Loop {
         let stage = |weight| move |link| Stage { link, weight, content: 0.0 };
         let data = path.data_in_order().map(stage(1.0));
         let mut stages: Vec<Stage> =
@@ -163,7 +163,7 @@ impl Loop {
         let first = size.min(windows.window.0 as f64);
         stages[0].content = first;
         Loop {
-            flow: place,
+            flow: index,
             stages,
             data: path.data().len(),
             start: flow.start,
@@ -208,7 +208,7 @@ impl Loop {
         self.has_ended = last.stage == self.data;
     }
 
-    fn tell(&mut self, queues: &Queues, now: f64, settled: &mut Settled) {
+    fn report(&mut self, queues: &Queues, now: f64, settled: &mut Settled) {
         let intervals = &mut settled.intervals[self.flow];
         if let Some(last) = self.last.take_if(|last| last.stage == self.data) {
             let end = time(last.leaves).max(self.start);
@@ -227,7 +227,7 @@ impl Loop {
         (to > from).then(|| Interval { from: time(from), to: time(to), share, limit: self.limit(queues) })
     }
 
-    /// The longest queue of its way, if others wait in it too.
+    /// The longest queue of its path, if others wait in it too.
     fn limit(&self, queues: &Queues) -> Limit {
         let mut longest = (0.0, Limit::Alone);
         for (place, stage) in self.stages.iter().enumerate() {

@@ -21,7 +21,7 @@ pub(super) struct Connection {
     sender: Sender,
     receiver: Receiver,
     host: HostQueue,
-    /// By transmission: ACKs of the other direction that are under way with the data of this one.
+    /// By transmission: ACKs of the other direction that are in flight with the data of this one.
     riding: VecDeque<(u32, u32)>,
 }
 

@@ -76,7 +76,7 @@ impl Engine {
         engine
     }
 
-    /// Until nothing is under way.
+    /// Until nothing is in flight.
     pub(super) fn run(&mut self) {
         while self.step() {}
     }

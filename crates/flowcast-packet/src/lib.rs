@@ -1,13 +1,31 @@
-//! Messages packet by packet: windows, first-in-first-out links, acknowledgements, and queues that overflow.
+//! Messages carried packet by packet over first-in-first-out links, with acknowledgements, windows and losses.
 //!
-//! Each link (node out, node in, rack up, rack down) serves frames one after the other at its wire rate. A data frame
-//! carries up to `sharing.segment` bytes and is 90 bytes longer; an ACK has 90 bytes and goes back through the same kind of queues.
-//! Without a limit on queues and with fixed windows this is the closed loop of which `closed_loop` is the fluid limit;
-//! with reno, cubic or bbr over queues of limited size it is TCP as today's Linux has it.
+//! What it is for: the reference within Flowcast for what concurrent messages do to each other. The fluid models of
+//! `flowcast-flows` are its limits for long messages; where messages are short against the window, where queues overflow
+//! or where a congestion control decides, only the packets tell. The crate knows no clock and no socket: messages, a
+//! [`Fabric`] and a [`Wire`] go in, completions come out, the same for the same input to the last bit.
+//! [`simulate`] carries messages whose starts are known, [`live::Live`] those of a program, whose starts depend on
+//! earlier arrivals, and [`seeds`] repeats a pattern under random starts and host times.
+//!
+//! # The model
+//!
+//! A link of rate `C` serves the frames before it one after the other, in the order in which they come. A frame of `b`
+//! bytes that arrives at time `a` leaves at
+//!
+//! `d = max(a, d') + b / C`,
+//!
+//! where `d'` is the departure of the frame before it; a switch port that holds more than `sharing.queue` bytes drops it.
+//! A data frame carries up to `sharing.segment` bytes of payload and is [`FRAME_OVERHEAD`] longer; an ACK is a frame of
+//! [`FRAME_OVERHEAD`] bytes that returns through the queues of the reversed path. The receiver sends an ACK for every
+//! second full packet, for the last of a message, and at once for whatever arrives beside a gap; any other packet is
+//! acknowledged after at most 40 ms (RFC 5681, section 4.2). The sender keeps at most a window of `w` packets in flight,
+//! so that alone it runs at `min(C, w * segment / RTT)`. How `w` grows and shrinks is the congestion control: fixed after
+//! slow start, reno, cubic or BBR. With fixed windows and queues without limit this is the system whose fluid limit the
+//! closed loop is (`flowcast_model::sharing::closed_loop`).
 //!
 //! | part | what | rules |
 //! |---|---|---|
-//! | `link`, `tournament`, `engine` | queues and events | departure = max(free, arrival) + bytes/rate |
+//! | `link`, `tournament`, `engine` | queues and events | the equation above |
 //! | `receiver` | when to acknowledge | RFC 5681 section 4.2, RFC 2018 |
 //! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
 //! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
@@ -27,8 +45,6 @@ mod order;
 mod pace;
 mod picos;
 mod receiver;
-#[cfg(test)]
-mod reference;
 mod round_trip;
 pub mod seeds;
 mod sender;
@@ -248,7 +264,7 @@ fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
     (0..fabric.link_count() as u32).map(link).collect()
 }
 
-/// What empty frames take there and back, before anything else is under way.
+/// What empty frames take there and back, before anything else is in flight.
 fn opening(path: &Path, links: &[Link], wire: &Wire) -> Picos {
     let ways = path.data_in_order().chain(path.acknowledgements_in_order());
     ways.fold(Picos::from_time(wire.latency * 2.0), |sum, link| sum + links[link.0 as usize].ack())

@@ -18,7 +18,7 @@ pub(super) struct LinkKind {
     pub segment: Bytes,
     /// Added behind the link.
     pub latency: Time,
-    /// Most bytes that wait, the frame under way included; none is no limit.
+    /// Most bytes that wait, the frame in flight included; none is no limit.
     pub queue: Option<Bytes>,
     /// Bytes that pass at once after a pause: the size of a token bucket.
     pub burst: Bytes,

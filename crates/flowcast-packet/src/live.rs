@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    /// Frames times links so far, once nothing is under way but what waits for a timer.
+    /// Frames times links so far, once nothing is in flight but what waits for a timer.
     fn hops_at_rest(live: &mut Live, now: Time) -> u64 {
         while live.next_event().is_some_and(|next| next < now + Time::from_micros(1.0)) {
             live.step();

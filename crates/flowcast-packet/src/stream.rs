@@ -172,7 +172,7 @@ impl Stream {
         self.parts.len() >= self.most
     }
 
-    /// Forgets messages of which nothing is under way any more: those before the packet `oldest`.
+    /// Forgets messages of which nothing is in flight any more: those before the packet `oldest`.
     pub(super) fn forget(&mut self, oldest: u32) {
         while self.told > 0 && self.parts[0].end <= oldest && self.buffer.is_none_or(|buffer| buffer.told > 0) {
             self.parts.pop_front();

@@ -159,14 +159,14 @@ fn seeds_give_the_same_interval_each_time() {
 /// 1 Gbit/s and 10 ms there and back: a window of n packets takes one round trip while it is short of 1.2 MB.
 #[test]
 fn slow_start_doubles_the_window_in_each_round_trip() {
-    let network = network(
-        1.25e8,
-        &[("nic.latency", "5ms"), ("sharing.window", "4MB"), ("sharing.congestion", "reno"), ("sharing.queue", "1MB")],
-    );
     let packets = |count: u64| Flow { size: Bytes(count * SEGMENT), ..flow(1, 0, 1, 0) };
-    for (count, round_trips) in [(10, 0.5), (30, 1.5), (70, 2.5), (150, 3.5)] {
-        let seconds = by(&network, &[packets(count)]).flows[0].duration.as_seconds();
-        assert!((seconds - round_trips * 0.01).abs() < 0.003, "{count} packets: {seconds} s");
+    let reno = [("sharing.congestion", "reno"), ("sharing.queue", "1MB")];
+    for congestion in [&reno[..], &[("sharing.congestion", "fixed")]] {
+        let network = network(1.25e8, &[&[("nic.latency", "5ms"), ("sharing.window", "4MB")], congestion].concat());
+        for (count, round_trips) in [(10, 0.5), (30, 1.5), (70, 2.5), (150, 3.5)] {
+            let seconds = by(&network, &[packets(count)]).flows[0].duration.as_seconds();
+            assert!((seconds - round_trips * 0.01).abs() < 0.003, "{congestion:?}, {count} packets: {seconds} s");
+        }
     }
 }
 

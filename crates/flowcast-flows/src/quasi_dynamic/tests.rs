@@ -1,5 +1,4 @@
-//! Against the same equations in tiny steps, against the conditions of the steady rates, and against itself with shorter
-//! steps.
+//! Compared with the same equations in tiny steps, with the conditions of the steady rates, and with shorter steps.
 
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
@@ -34,7 +33,7 @@ fn ends(fabric: &Fabric, demands: &[Demand], feedback: Feedback, fineness: u32) 
         let next = start.into_iter().chain(flows_in_flight.next_end()).chain(flows_in_flight.next_step()).min();
         let Some(now) = next else { return ends };
         if flows_in_flight.next_step() == Some(now) && flows_in_flight.next_end() != Some(now) && start != Some(now) {
-            flows_in_flight.go_on(fabric);
+            flows_in_flight.step_on(fabric);
             continue;
         }
         while let Some(flow) = flows_in_flight.end_next(fabric, now) {
@@ -52,7 +51,7 @@ struct Twin<'a> {
     fabric: &'a Fabric,
     feedback: Feedback,
     delays: Vec<f64>,
-    /// By flow: what is left, if it is under way.
+    /// By flow: what is left, if it is in flight.
     left: Vec<Option<f64>>,
 }
 
@@ -216,7 +215,7 @@ proptest! {
         flows_in_flight.adapt(&fabric, Time::ZERO);
         let mut steps = 0;
         while flows_in_flight.next_step().is_some() {
-            flows_in_flight.go_on(&fabric);
+            flows_in_flight.step_on(&fabric);
             steps += 1;
             prop_assert!(steps < 100_000, "no rest");
         }

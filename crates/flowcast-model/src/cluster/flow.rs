@@ -2,7 +2,7 @@
 
 use flowcast_units::{Bytes, Node, Time};
 
-/// One message under way between two different nodes.
+/// One message in flight between two different nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
     /// Its number in results, counted from 1 in pattern files.

@@ -1,4 +1,4 @@
-//! Pattern files: which flows are under way, and in which racks their nodes stand.
+//! Pattern files: which flows are in flight, and in which racks their nodes stand.
 //!
 //! ```text
 //! 0 -> 1        4MB            # one flow, starts at 0

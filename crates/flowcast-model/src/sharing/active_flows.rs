@@ -1,11 +1,11 @@
-//! The flows under way, link by link, and what has changed since a model was last asked.
+//! The active flows, link by link, and the starts and ends since a model last allocated.
 //!
-//! Flows come and go one at a time, and most of the others never notice. A model that looks only at what a change
-//! can reach has an answer in a time that does not grow with the number of flows.
+//! Flows start and end one at a time, and most of the others are not affected. A model that looks only at what a change
+//! can reach allocates in a time that does not grow with the number of flows.
 
 use super::fabric::{Fabric, LinkId, Path};
 
-/// What one flow's coming or going can change.
+/// Which flows the start or end of one flow can affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// No other flow.
@@ -16,7 +16,7 @@ pub enum Reach {
     Queues,
 }
 
-/// The flows under way.
+/// The active flows.
 #[derive(Debug, Clone, Default)]
 pub struct ActiveFlows {
     /// By link, in no order that matters.
@@ -33,7 +33,7 @@ pub struct ActiveFlows {
 }
 
 impl ActiveFlows {
-    /// Nobody, on so many links.
+    /// No flows, on so many links.
     pub fn new(links: usize) -> ActiveFlows {
         ActiveFlows {
             members: vec![Vec::new(); links],
@@ -69,7 +69,7 @@ impl ActiveFlows {
         self.count
     }
 
-    /// A flow comes.
+    /// A flow starts.
     pub fn insert(&mut self, flow: u32, path: &Path) {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
@@ -81,7 +81,7 @@ impl ActiveFlows {
         self.touch(path);
     }
 
-    /// A flow goes.
+    /// A flow ends.
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
         path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));
@@ -97,7 +97,7 @@ impl ActiveFlows {
         }
     }
 
-    /// The changes have been taken in.
+    /// The model has taken the changes into account.
     pub fn settle(&mut self) {
         self.touched.drain(..).for_each(|link| self.is_touched[link.index()] = false);
         self.started.clear();
@@ -109,16 +109,16 @@ impl ActiveFlows {
             let mut started: Vec<usize> = self.started.iter().map(|flow| *flow as usize).collect();
             started.sort_unstable();
             started.dedup();
-            // Nobody who has gone in between.
+            // None that has ended in between.
             started.retain(|flow| self.members[fabric.paths[*flow].out().index()].contains(&(*flow as u32)));
             return if started.is_empty() { Vec::new() } else { vec![started] };
         }
         self.search += 1;
         let mut groups = Vec::new();
-        for place in 0..self.touched.len() {
-            let mut roots = vec![self.touched[place]];
+        for index in 0..self.touched.len() {
+            let mut roots = vec![self.touched[index]];
             if reach == Reach::Nodes {
-                roots.push(fabric.opposite(self.touched[place]));
+                roots.push(fabric.opposite(self.touched[index]));
             }
             for root in roots {
                 let mut group = self.connected(fabric, reach, root);
@@ -129,7 +129,7 @@ impl ActiveFlows {
             }
             // Acknowledgements that waited on a link without data no longer wait there, or begin to.
             if reach == Reach::Queues {
-                for flow in self.acknowledging[self.touched[place].index()].clone() {
+                for flow in self.acknowledging[self.touched[index].index()].clone() {
                     let mut group = self.connected(fabric, reach, fabric.paths[flow as usize].out());
                     if !group.is_empty() {
                         group.sort_unstable();
@@ -141,7 +141,7 @@ impl ActiveFlows {
         groups
     }
 
-    /// Flows not yet seen in this search that hang together with a link.
+    /// Flows not yet seen in this search that are connected with a link.
     fn connected(&mut self, fabric: &Fabric, reach: Reach, root: LinkId) -> Vec<usize> {
         let (mut links, mut found) = (vec![root], Vec::new());
         while let Some(link) = links.pop() {
@@ -173,7 +173,7 @@ impl ActiveFlows {
 }
 
 fn remove_from(flows: &mut Vec<u32>, flow: u32) {
-    if let Some(place) = flows.iter().position(|other| *other == flow) {
-        flows.swap_remove(place);
+    if let Some(index) = flows.iter().position(|other| *other == flow) {
+        flows.swap_remove(index);
     }
 }

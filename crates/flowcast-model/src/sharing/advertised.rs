@@ -36,7 +36,7 @@ pub(super) struct Advertised {
 }
 
 impl Advertised {
-    /// Solves what the active_flows's changes have touched.
+    /// Solves what the changes of the active flows have touched.
     pub(super) fn update(&mut self, fabric: &Fabric, active_flows: &ActiveFlows, changes: &mut Changes) {
         if self.rates.len() < fabric.link_count() {
             self.rates.resize(fabric.link_count(), f64::INFINITY);

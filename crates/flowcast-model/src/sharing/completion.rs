@@ -1,27 +1,27 @@
-//! What became of a flow: when its data arrived, and what it got on the way.
+//! When a flow was complete, and the rates that it had until then.
 
 use flowcast_units::Time;
 
 use super::fabric::{Limit, Share};
 
-/// When a flow's data were through.
+/// When a flow's last byte arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FlowCompletion {
-    /// The end.
+    /// When, counted from the start of the pattern.
     pub end: Time,
-    /// Time under way.
+    /// Time since its start.
     pub duration: Time,
 }
 
-/// A stretch of a flow's life with one share.
+/// An interval in which a flow has one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// Its beginning.
     pub from: Time,
     /// Its end.
     pub to: Time,
-    /// What the flow got.
+    /// The flow's rate in units of a node's interface.
     pub share: Share,
-    /// Why not more.
+    /// What keeps it from more.
     pub limit: Limit,
 }

@@ -1,4 +1,4 @@
-//! The links that flows cross: each node's way out and way in, and the cables between switches, up and down.
+//! The links that flows cross: out of each node and into it, and the cables between switches, up and down.
 //!
 //! A flow's data cross the out link of its source and the in link of its destination, and in between the up link of
 //! the one's rack and the down link of the other's, or the cables of a tree (`cluster::tree`). Its acknowledgements
@@ -16,7 +16,7 @@ use crate::cluster::tree::{Cable, MOST_LEVELS, Tree};
 use crate::network::Network;
 use flowcast_units::Node;
 
-/// What a flow gets of a node's interface: 1 when it is alone, never negative.
+/// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
@@ -25,7 +25,7 @@ impl Share {
     pub const WHOLE: Share = Share(1.0);
 }
 
-/// A link, by its place in the fabric.
+/// A link, by its index in the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
@@ -70,7 +70,7 @@ impl fmt::Display for Link {
     }
 }
 
-/// What keeps a flow from its lone rate.
+/// What keeps a flow from its uncontended rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Nothing but its own interface.
@@ -99,7 +99,7 @@ pub enum Limit {
         /// Path index of the flow that comes in there.
         partner: u32,
     },
-    /// The queues of its way, packet by packet.
+    /// The queues of its path, packet by packet.
     Queues,
     /// A flow left over between two active neighbours.
     Between,
@@ -107,19 +107,19 @@ pub enum Limit {
     StartOrEnd,
 }
 
-/// One flow's answer from a model.
+/// What a model allocates to a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Allocation {
-    /// What it gets.
+    /// The allocated fraction.
     pub share: Share,
-    /// Why not more.
+    /// What keeps it from more.
     pub limit: Limit,
 }
 
 /// Most links that a flow crosses.
 pub const MOST_HOPS: usize = 2 * MOST_LEVELS;
 
-/// The way of one flow.
+/// The path of one flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// Dense number of the source.
@@ -186,7 +186,7 @@ enum InnerName {
     Cable(Cable),
 }
 
-/// All links and the ways of all flows.
+/// All links and the paths of all flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fabric {
     /// By flow.
@@ -269,7 +269,7 @@ impl Fabric {
         }
     }
 
-    /// What a flow gets when no other is under way.
+    /// The uncontended rate of a flow: the capacity of the narrowest link on its path.
     pub fn uncontended_share(&self, path: &Path) -> Share {
         path.data()[2..]
             .iter()
@@ -282,8 +282,7 @@ impl Fabric {
         link.index() < 2 * self.nodes.len()
     }
 
-    /// Whether the acknowledgements of all data on a link come back over its opposite; in a tree they may take another
-    /// cable.
+    /// Whether the ACKs of all data on a link return over its opposite; in a tree they may take another cable.
     pub fn acks_return_over_opposite(&self, link: LinkId) -> bool {
         match (link.index() / 2).checked_sub(self.nodes.len()) {
             None => true,
@@ -291,7 +290,7 @@ impl Fabric {
         }
     }
 
-    /// How far along a path the link stands: 0 the way out of a node, then upward, downward, and into a node.
+    /// How far along a path the link is: 0 out of a node, then upward, downward, and into a node.
     pub fn place(&self, link: LinkId) -> u32 {
         let top = 2 * u32::from(self.depth) + 1;
         match ((link.index() / 2).checked_sub(self.nodes.len()), link.0.is_multiple_of(2)) {
@@ -382,7 +381,7 @@ fn path((src, dst): (u32, u32), data: &[u32], acknowledgements: &[u32]) -> Path 
     }
 }
 
-/// Numbers the cables of a tree as flows come to use them.
+/// Numbers the cables of a tree in the order in which flows use them.
 struct Climbing<'a> {
     tree: &'a Tree,
     /// By level.

@@ -1,5 +1,5 @@
 //! Flow cuts (Martinasso and Méhaut, RR-5910, sections 5.1 to 5.3): a flow in a conflict with the cut alpha gets
-//! `1/(1+alpha)` of its lone rate.
+//! `1/(1+alpha)` of its uncontended rate.
 //!
 //! 1. Flows that share an out link or an in link are dominant. They form zig-zags (each flow shares its source with
 //!    one neighbour and its destination with the other). An open zig-zag of odd length cuts its ends by `odd_end` and
@@ -159,9 +159,9 @@ impl<'a> ActivePattern<'a> {
 
     fn refuse_crowds(&self) -> Result<(), SharingError> {
         use super::fabric::{Link, LinkId};
-        let Some(crowd) = self.counts.iter().position(|count| *count > 2) else { return Ok(()) };
-        let flows = self.counts[crowd];
-        Err(match self.fabric.link(LinkId(crowd as u32)) {
+        let Some(crowded) = self.counts.iter().position(|count| *count > 2) else { return Ok(()) };
+        let flows = self.counts[crowded];
+        Err(match self.fabric.link(LinkId(crowded as u32)) {
             Link::Out(node) => SharingError::Crowded { node, flows, direction: "out" },
             Link::In(node) => SharingError::Crowded { node, flows, direction: "in" },
             _ => unreachable!("only links of nodes are counted here"),

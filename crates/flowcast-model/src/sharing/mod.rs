@@ -1,7 +1,25 @@
-//! What concurrent messages leave each other: the models, and the `[sharing]` section of a network file.
+//! Sharing models: which rates concurrent flows get, and the `[sharing]` section of a network file.
 //!
-//! A model answers one question, [`RateModel::shares`]: which share of its lone rate does each flow under way get?
-//! When flows start and end is not its business (`simulate::fluid`).
+//! A flow carries a message from one node to another over the links of its path ([`fabric`]): out of its source, up and
+//! down the cables between switches, into its destination; its ACKs return over the links of the reversed path. All
+//! rates are in units of a node's interface, so that a flow without others has its uncontended rate, 1 or the capacity of
+//! the narrowest link on its path. A model answers one question, [`RateModel::shares`]: which fraction `r_i` of a node's
+//! interface is allocated to each of the active flows? When flows start and end is not its business (`flowcast-flows`).
+//!
+//! - [`independent`]: `r_i = 1`.
+//! - [`fair`]: max-min fairness. `sum of r_i over the flows through l <= C_l` on each link `l`, and each flow crosses a full
+//!   link on which no flow gets more (Bertsekas and Gallager, Data Networks, section 6.5.2).
+//! - [`asymmetric`]: `r_i = 1/max(degrees of its two nodes, flows over the backbone)`, counted by direction or, where data
+//!   and ACKs disturb each other, as the larger of both directions (Zhu et al.).
+//! - [`flow_cuts`]: `r_i = 1/(1 + cut)`, with measured cuts for each kind of conflict (Martinasso and Méhaut, RR-5910,
+//!   sections 5.1 to 5.3).
+//! - [`ib_penalty`]: `r_i = 1/max(p_source, p_destination)` (Vienne et al., 2008).
+//! - [`closed_loop`]: flows with fixed windows fill queues of delays `q_l >= 0`, and
+//!   `r_i = (sum of q_l over data + kappa * sum of q_l over ACKs)^(-1/alpha)` with `q_l > 0` only on full links. Its steady
+//!   rates are solved link by link (`relaxation`); [`quasi_dynamic`] lets the queues change with time.
+//!
+//! [`active_flows`] has the flows by link and what has changed, so that a model allocates anew only what a start or an end
+//! can reach; [`model`] makes the models from a network file; [`protocol`] has the parameters of the packet level.
 
 pub mod active_flows;
 mod advertised;
@@ -27,25 +45,25 @@ use fabric::{Allocation, Fabric};
 use flowcast_units::{Bytes, Node, Rate, Time};
 use protocol::{Congestion, Connections};
 
-/// What flows under way get, by flow; who is not named keeps what it has.
+/// New allocations, by flow; flows that are not named keep theirs.
 pub type Changes = Vec<(u32, Allocation)>;
 
-/// A rule by which flows under way together share what they cross.
+/// A rule by which active flows share the links that they cross.
 pub trait RateModel {
-    /// The shares of the flows under way; `active` are indices of the fabric's paths, in ascending order, and the
-    /// answer has the same order.
+    /// The allocations of the active flows; `active` are indices of the fabric's paths, in ascending order, and the result
+    /// has the same order.
     ///
     /// # Errors
     /// The model does not know these flows' situation, or found no solution.
     fn shares(&mut self, fabric: &Fabric, active: &[usize]) -> Result<Vec<Allocation>, SharingError>;
 
-    /// How far one flow's coming or going can be felt.
+    /// Which flows the start or end of one can affect.
     fn reach(&self) -> Reach {
         Reach::Nodes
     }
 
-    /// As [`RateModel::shares`] for all flows of the active_flows, but only what may have changed since it was last settled.
-    /// All changes of a active_flows have to be told to the same model, one after the other.
+    /// As [`RateModel::shares`] for all active flows, but only what may have changed since they were last settled. One
+    /// model has to see all changes of the active flows, one after the other.
     ///
     /// # Errors
     /// As [`RateModel::shares`].

@@ -1,21 +1,20 @@
-//! The closed loop followed through time: queues that adapt, for traces whose messages come and go by the million.
+//! Quasi-dynamic queues: the closed loop for programs, whose messages start and end by the million.
 //!
-//! The conditions of the steady rates ([`closed_loop`](super::closed_loop)) may have several solutions if kappa > 0, so
-//! that a replay that solved them at each event would depend on how, and how closely, it does. Here the past decides,
-//! as in real queues. `F_l(q)` be the delay that fills link l while all others stay as they are, none if its flows cannot
-//! fill it. Then
+//! For kappa > 0 the conditions of the steady rates ([`closed_loop`](super::closed_loop)) may have several solutions, and a
+//! replay that solved them at each event would depend on how, and how closely, it does. Here the past decides, as in real
+//! queues. Let `F_l(q)` be the delay that fills link `l` while all others stay as they are, 0 if its flows cannot fill it.
 //!
-//! - when a flow comes or goes, the links that it crosses take the delay that fills them, in two turns, the way out of its
-//!   source before the way into its destination (`fit`): what shares a link with it adapts at once;
-//! - between events all links go on towards their balance, `dq_l/dt = (F_l(q) - q_l) / lag`
-//!   (`approach`), with one step of Newton's method for `F_l(q) - q_l`;
+//! - When a flow starts or ends, the links of its path take the delay that fills them, in two turns, the link out of its
+//!   source before the link into its destination (`fit`): flows that share a link with it adapt at once.
+//! - Between events all links approach their balance, `dq_l/dt = (F_l(q) - q_l) / lag` (`approach`), with one step of
+//!   Newton's method for `F_l(q) - q_l`.
 //!
-//! and a flow moves at `(sum of q over data + kappa * sum of q over acknowledgements)^(-1/alpha)`. What stands still
-//! satisfies the conditions. Between two directions of a node or rack `F` is that of both together (`of_pair`).
+//! A flow's rate is `(sum of q over data + kappa * sum of q over ACKs)^(-1/alpha)`. A state at rest satisfies the
+//! conditions. For the two directions of a node or rack, `F` is that of both together (`Queues::split`).
 //!
-//! Without racks and for kappa <= 1, `F` never widens a difference of delays: in terms of what flows out and in feel at a
-//! node, a change of one node's delay moves another's by its flows' part of the whole, and these parts add up to one. So
-//! neither do steps of it, and errors of the steps do not grow from delay to delay.
+//! Without racks and for kappa <= 1, `F` does not increase differences of delays: a change of the delay that data see at one
+//! node moves that at another by the part of the other's load that the shared flows are, and these parts add up to at most
+//! 1. So neither do the steps, and their errors do not grow.
 
 use super::active_flows::ActiveFlows;
 use super::closed_loop::Feedback;
@@ -33,12 +32,12 @@ const SHORTEST: f64 = 1e-6;
 /// Links whose delays are off by no more than this are at rest.
 const REST: f64 = 1e-10;
 
-/// The queues, and what the flows feel of them.
+/// The queues, and the delays of the flows.
 #[derive(Debug, Clone)]
 pub struct QuasiDynamicQueues {
     queues: Queues,
     /// By flow.
-    ways: Vec<Way>,
+    ends: Vec<Ends>,
     /// By link: the sum of the rates, and of each over the flow's delay.
     loads: Vec<(f64, f64)>,
     loaded: Vec<LinkId>,
@@ -47,7 +46,7 @@ pub struct QuasiDynamicQueues {
 
 /// Out link, in link, and whether there are more.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way {
+struct Ends {
     out: u32,
     into: u32,
     is_longer: bool,
@@ -58,26 +57,26 @@ impl QuasiDynamicQueues {
     pub fn new(fabric: &Fabric, feedback: Feedback) -> QuasiDynamicQueues {
         QuasiDynamicQueues {
             queues: Queues::new(fabric, feedback),
-            ways: Vec::new(),
+            ends: Vec::new(),
             loads: vec![(0.0, 0.0); fabric.link_count()],
             loaded: Vec::new(),
             elsewhere: Vec::new(),
         }
     }
 
-    /// A flow comes; [`QuasiDynamicQueues::fit`] has to be told too.
+    /// A flow starts; [`QuasiDynamicQueues::fit`] follows.
     pub fn enter(&mut self, flow: u32, path: &Path) {
-        if self.ways.len() <= flow as usize {
-            self.ways.resize(flow as usize + 1, Way::default());
+        if self.ends.len() <= flow as usize {
+            self.ends.resize(flow as usize + 1, Ends::default());
         }
-        let way = Way { out: path.out().0, into: path.into().0, is_longer: path.is_between_racks() };
-        self.ways[flow as usize] = way;
+        let ends = Ends { out: path.out().0, into: path.into().0, is_longer: path.is_between_racks() };
+        self.ends[flow as usize] = ends;
     }
 
-    /// What a flow gets now, and no more than alone.
+    /// The rate of a flow in units of a node's interface, at most its uncontended rate.
     pub fn share(&self, fabric: &Fabric, flow: u32) -> f64 {
         let share = self.queues.rate(self.delay(fabric, flow));
-        let is_longer = self.ways[flow as usize].is_longer;
+        let is_longer = self.ends[flow as usize].is_longer;
         share.min(if is_longer { fabric.uncontended_share(&fabric.paths[flow as usize]).0 } else { 1.0 })
     }
 
@@ -86,7 +85,7 @@ impl QuasiDynamicQueues {
         self.queues.delays()
     }
 
-    /// Fills the links that the active_flows's changes have touched.
+    /// Fills the links of the flows that have started or ended.
     pub fn fit(&mut self, fabric: &Fabric, active_flows: &ActiveFlows) {
         for _ in 0..TURNS {
             for link in active_flows.touched() {
@@ -95,7 +94,7 @@ impl QuasiDynamicQueues {
         }
     }
 
-    /// All links go this part of the way to their balance; whether they are there.
+    /// Moves all links this part of the way to their balance; whether they were there.
     pub fn approach(&mut self, fabric: &Fabric, flows: &[u32], part: f64) -> bool {
         for flow in flows {
             self.weigh(fabric, *flow);
@@ -113,18 +112,18 @@ impl QuasiDynamicQueues {
     }
 
     fn delay(&self, fabric: &Fabric, flow: u32) -> f64 {
-        let way = self.ways[flow as usize];
-        let ends = self.queues.seen(LinkId(way.out)) + self.queues.seen(LinkId(way.into));
-        if way.is_longer { ends + self.queues.inner_delay(&fabric.paths[flow as usize]) } else { ends }
+        let ends = self.ends[flow as usize];
+        let delay = self.queues.seen(LinkId(ends.out)) + self.queues.seen(LinkId(ends.into));
+        if ends.is_longer { delay + self.queues.inner_delay(&fabric.paths[flow as usize]) } else { delay }
     }
 
     fn weigh(&mut self, fabric: &Fabric, flow: u32) {
         let delay = self.delay(fabric, flow).max(SHORTEST);
         let rate = self.queues.rate(delay);
-        let (way, slope) = (self.ways[flow as usize], rate / delay);
-        self.add(LinkId(way.out), rate, slope);
-        self.add(LinkId(way.into), rate, slope);
-        if way.is_longer {
+        let (ends, slope) = (self.ends[flow as usize], rate / delay);
+        self.add(LinkId(ends.out), rate, slope);
+        self.add(LinkId(ends.into), rate, slope);
+        if ends.is_longer {
             for link in &fabric.paths[flow as usize].data()[2..] {
                 self.add(*link, rate, slope);
             }

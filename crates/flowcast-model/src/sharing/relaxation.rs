@@ -43,7 +43,7 @@ impl Patience {
     pub const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.3, ..Patience::EXACT };
     /// For patterns of many flows.
     pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0, boldness: 1.5 };
-    /// For programs, whose messages come and go by the million.
+    /// For programs, whose messages start and end by the million.
     pub const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0, boldness: 1.5 };
 
     fn tolerance_after(self, visits: u32) -> f64 {

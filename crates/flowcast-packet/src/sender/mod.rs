@@ -116,7 +116,7 @@ struct Usage {
     end: u32,
 }
 
-/// What the ACK under way has told so far.
+/// What the ACK that is being processed has acknowledged so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Hearing {
     packets: u32,
@@ -176,7 +176,7 @@ impl Sender {
         if self.limits.is_lossless { self.next - self.in_flight } else { self.came.next() }
     }
 
-    /// The first packet of which something is, or may yet be, under way.
+    /// The first packet of which something is, or may yet be, in flight.
     pub(super) fn oldest(&self) -> u32 {
         if self.limits.is_lossless {
             return self.acknowledged();
