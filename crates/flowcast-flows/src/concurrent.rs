@@ -12,7 +12,7 @@ use flowcast_model::cluster::pattern::Pattern;
 use flowcast_model::cluster::racks::Racks;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{Fabric, Limit, Share};
+use flowcast_model::sharing::fabric::{Fabric, Limit};
 use flowcast_model::sharing::flow_cuts::Strictness;
 use flowcast_model::sharing::model::{Model, finite_rate, rate_model, transient_windows};
 use flowcast_model::sharing::protocol::{Protocol, Windows};
@@ -128,24 +128,26 @@ pub fn predict_flows(
 
 fn settle(flows: &[Flow], network: &Network, fabric: Fabric, windows: Windows) -> Result<Prediction, PredictError> {
     let settled = transient::simulate(flows, &fabric, windows, finite_rate(network)?);
-    let completions = settled.completions.into_iter();
-    let flows = flows.iter().zip(&fabric.paths).zip(completions);
-    let flows = flows
-        .map(|((flow, path), completion)| prediction(flow, fabric.uncontended_share(path), network, completion))
-        .collect();
     let intervals = Intervals { of_flow: settled.intervals, ..Intervals::default() };
-    Ok(Prediction { flows, intervals, fabric })
+    Ok(Prediction { flows: with_latency(flows, network, &fabric, settled.completions), intervals, fabric })
 }
 
-/// `L + m*x` alone, and so much later than its data were through.
-fn prediction(flow: &Flow, lone: Share, network: &Network, completion: FlowCompletion) -> FlowPrediction {
+/// The latency comes after the last byte; alone a flow takes `L + m*x`.
+fn with_latency(
+    flows: &[Flow],
+    network: &Network,
+    fabric: &Fabric,
+    completions: Vec<FlowCompletion>,
+) -> Vec<FlowPrediction> {
     let latency = network.nic.latency;
-    FlowPrediction {
+    let each = flows.iter().zip(&fabric.paths).zip(completions);
+    each.map(|((flow, path), completion)| FlowPrediction {
         flow: *flow,
         end: completion.end + latency,
         duration: completion.duration + latency,
-        alone: network.nic.time_for(flow.size) * (1.0 / lone.0) + latency,
-    }
+        alone: network.nic.time_for(flow.size) * (1.0 / fabric.uncontended_share(path).0) + latency,
+    })
+    .collect()
 }
 
 fn step_flows(
@@ -158,10 +160,7 @@ fn step_flows(
     let demands: Vec<Demand> = flows.iter().map(demand).collect();
     let mut intervals = Intervals::new(flows.len());
     let completions = fluid::simulate(&demands, &fabric, model, &mut intervals)?;
-    let flows = flows.iter().zip(&fabric.paths).zip(completions);
-    let flows =
-        flows.map(|((flow, path), completion)| prediction(flow, fabric.uncontended_share(path), network, completion));
-    Ok(Prediction { flows: flows.collect(), intervals, fabric })
+    Ok(Prediction { flows: with_latency(flows, network, &fabric, completions), intervals, fabric })
 }
 
 fn carry_packets(flows: &[Flow], network: &Network, fabric: Fabric) -> Result<Prediction, PredictError> {

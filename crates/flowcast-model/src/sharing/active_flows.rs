@@ -117,24 +117,20 @@ impl ActiveFlows {
         let mut groups = Vec::new();
         for index in 0..self.touched.len() {
             let mut roots = vec![self.touched[index]];
-            if reach == Reach::Nodes {
-                roots.push(fabric.opposite(self.touched[index]));
+            match reach {
+                Reach::Nodes => roots.push(fabric.opposite(self.touched[index])),
+                // ACKs that waited on a link without data no longer wait there, or begin to.
+                Reach::Queues => {
+                    let acknowledging = &self.acknowledging[self.touched[index].index()];
+                    roots.extend(acknowledging.iter().map(|flow| fabric.paths[*flow as usize].out()));
+                }
+                Reach::Itself => {}
             }
             for root in roots {
                 let mut group = self.connected(fabric, reach, root);
                 if !group.is_empty() {
                     group.sort_unstable();
                     groups.push(group);
-                }
-            }
-            // Acknowledgements that waited on a link without data no longer wait there, or begin to.
-            if reach == Reach::Queues {
-                for flow in self.acknowledging[self.touched[index].index()].clone() {
-                    let mut group = self.connected(fabric, reach, fabric.paths[flow as usize].out());
-                    if !group.is_empty() {
-                        group.sort_unstable();
-                        groups.push(group);
-                    }
                 }
             }
         }
