@@ -9,6 +9,7 @@
 
 mod sentences;
 
+use super::costs::PathCosts;
 use super::flights::Flight;
 use super::journal::Journal;
 use super::loggops::sends::Sends;
@@ -101,10 +102,14 @@ impl Replay<'_> {
     /// The critical path of the replay that `journal` observed; empty if the journal kept no causes.
     pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
         search(journal, |slot, _| {
-            let way = self.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
-            let path = &self.costs.paths[way];
+            let path = self.path(slot);
             Steady { latency: Time::from_nanos(path.latency), gap: Time::from_nanos(path.gap) }
         })
+    }
+
+    /// What messages cost on the route that this one takes.
+    pub(crate) fn path(&self, slot: u32) -> &PathCosts {
+        &self.costs.paths[self.ways.get(slot as usize).map_or(0, |way| usize::from(*way))]
     }
 }
 

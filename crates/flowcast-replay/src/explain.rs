@@ -20,7 +20,6 @@
 use std::collections::BTreeMap;
 
 use super::Engine;
-use super::costs::PathCosts;
 use super::flights::{Columns, Flights, Source};
 use super::journal::{Function, MPI_EVENTS, ops_of_instances};
 use super::named::named;
@@ -76,20 +75,20 @@ impl Sums {
     }
 }
 
-/// Where in the program: what was called, and by whom as far as the trace's events tell.
+/// Where in the program: what was called, and by whom as far as the trace's events say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     /// The value of the last event of a user function.
     pub function: Option<i64>,
-    /// The value of the last event that tells the caller of MPI.
+    /// The value of the last event that names the caller of MPI.
     pub caller: Option<i64>,
-    /// The value of the last event that tells the caller's line.
+    /// The value of the last event that gives the caller's line.
     pub line: Option<i64>,
     /// The call.
     pub call: Call,
 }
 
-/// A call as the trace tells it, or else as the replay sees it.
+/// A call by the trace's own event, or else by the replayed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// Type and value of the event that marks it.
@@ -100,7 +99,7 @@ pub enum Call {
     Access(&'static str),
 }
 
-/// Types of the events that tell where a program is: user functions, callers of MPI, their lines (Extrae).
+/// Types of the events that say where a program is: user functions, callers of MPI, their lines (Extrae).
 const USER_FUNCTION: i64 = 60_000_019;
 const CALLER: i64 = 70_000_001;
 const CALLER_LINE: i64 = 80_000_001;
@@ -170,15 +169,10 @@ impl<'a> Explainer<'a> {
         Explanation { ranks, sites }
     }
 
-    fn path(&self, slot: u32) -> &'a PathCosts {
-        let way = self.replay.ways.get(slot as usize).map_or(0, |way| usize::from(*way));
-        &self.replay.costs.paths[way]
-    }
-
     /// An interval up to `end` in which a message was waited for from `begin` on.
     fn waited(&mut self, rank: u32, slot: u32, (begin, end): (f64, f64), (late, site): (Cost, Site)) {
         let flight = self.flights.flight(slot);
-        let path = self.path(slot);
+        let path = self.replay.path(slot);
         let account = &mut self.ranks[rank as usize];
         // Times that are not known, as those of a message in a queue, end up at the bounds.
         let asked = flight.asked.max(begin).min(end);
@@ -262,7 +256,7 @@ impl Observer for Explainer<'_> {
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
         let Sent { call, start, end, .. } = sent;
         self.flights.sent(rank, slot, sent);
-        let overhead = self.path(slot).send_overhead;
+        let overhead = self.replay.path(slot).send_overhead;
         let site = self.message_site(rank, slot, Function::Send, Function::Isend);
         let account = &mut self.ranks[rank as usize];
         account.wait_for_processor(call);
@@ -309,7 +303,7 @@ impl Observer for Explainer<'_> {
         let Received { call, before, taken, end } = received;
         let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
         let site = self.message_site(rank, slot, function, function);
-        let overhead = self.path(slot).recv_before;
+        let overhead = self.replay.path(slot).recv_before;
         let account = &mut self.ranks[rank as usize];
         account.wait_for_processor(call);
         account.add(site, Cost::Overhead, overhead.min(before - call));

@@ -99,34 +99,18 @@ struct Times {
     received: f64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Origin {
-    from: u32,
-    class: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Move {
-    start: f64,
-    posted: f64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Overhead {
-    begun: f64,
-    ready: f64,
-}
-
 const NAN: f64 = f64::NAN;
 
 /// The times of all messages.
 pub(crate) struct Flights<'a> {
     pub source: Source<'a>,
     times: Vec<Times>,
-    /// Empty for schedules, where the numbers of messages say it.
-    origins: Vec<Origin>,
-    moves: Vec<Move>,
-    overheads: Vec<Overhead>,
+    /// Sender and class; empty for schedules, where the numbers of messages say it.
+    origins: Vec<(u32, u32)>,
+    /// When each began to move, and when its receive was posted.
+    moves: Vec<(f64, f64)>,
+    /// When the sender's overhead began and ended.
+    overheads: Vec<(f64, f64)>,
 }
 
 impl<'a> Flights<'a> {
@@ -136,9 +120,9 @@ impl<'a> Flights<'a> {
         Flights {
             source,
             times: vec![Times { call: NAN, asked: NAN, arrival: NAN, received: NAN }; source.messages()],
-            origins: vec![Origin::default(); rows(matches!(source, Source::Program(_)))],
-            moves: vec![Move { start: NAN, posted: NAN }; rows(columns.moves)],
-            overheads: vec![Overhead { begun: NAN, ready: NAN }; rows(columns.overheads)],
+            origins: vec![(0, 0); rows(matches!(source, Source::Program(_)))],
+            moves: vec![(NAN, NAN); rows(columns.moves)],
+            overheads: vec![(NAN, NAN); rows(columns.overheads)],
         }
     }
 
@@ -146,13 +130,12 @@ impl<'a> Flights<'a> {
     pub fn flight(&self, slot: u32) -> Flight {
         let number = self.source.number(slot) as usize;
         let Times { call, asked, arrival, received } = self.times[number];
-        let Origin { from, class } = match self.source {
+        let (from, class) = match self.source {
             Source::Program(_) => self.origins[number],
-            Source::Schedule(sends) => Origin { from: sends.sender(slot).0, class: 0 },
+            Source::Schedule(sends) => (sends.sender(slot).0, 0),
         };
-        let Move { start, posted } = self.moves.get(number).copied().unwrap_or(Move { start: NAN, posted: NAN });
-        let unknown = Overhead { begun: NAN, ready: NAN };
-        let Overhead { begun, ready } = self.overheads.get(number).copied().unwrap_or(unknown);
+        let (start, posted) = self.moves.get(number).copied().unwrap_or((NAN, NAN));
+        let (begun, ready) = self.overheads.get(number).copied().unwrap_or((NAN, NAN));
         Flight { from: Rank(from), class, call, begun, ready, asked, start, arrival, posted, received }
     }
 
@@ -160,7 +143,7 @@ impl<'a> Flights<'a> {
     pub fn message(&self, from: Rank, slot: u32) -> Message {
         match self.source {
             Source::Program(program) => {
-                let class = &program.classes()[self.origins[slot as usize].class as usize];
+                let class = &program.classes()[self.origins[slot as usize].1 as usize];
                 Message { to: program.receiver(slot), size: class.size, tag: class.tag }
             }
             Source::Schedule(sends) => sends.sent(from, slot),
@@ -179,7 +162,7 @@ impl<'a> Flights<'a> {
 
     /// Whether its receive was posted by a call of its own; false without the column of moves.
     pub fn is_posted(&self, slot: u32) -> bool {
-        self.moves.get(self.source.number(slot) as usize).is_some_and(|times| !times.posted.is_nan())
+        self.moves.get(self.source.number(slot) as usize).is_some_and(|(_, posted)| !posted.is_nan())
     }
 
     /// When each message that has arrived did so.
@@ -194,16 +177,16 @@ impl Observer for Flights<'_> {
         let number = self.source.number(slot) as usize;
         let times = &mut self.times[number];
         *times = Times { call, asked: end, arrival, received: times.received };
-        self.origins.get_mut(number).into_iter().for_each(|origin| *origin = Origin { from: rank, class });
-        self.moves.get_mut(number).into_iter().for_each(|times| times.start = end);
-        self.overheads.get_mut(number).into_iter().for_each(|times| *times = Overhead { begun: start, ready: end });
+        self.origins.get_mut(number).into_iter().for_each(|origin| *origin = (rank, class));
+        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = end);
+        self.overheads.get_mut(number).into_iter().for_each(|overhead| *overhead = (start, end));
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
         let number = self.source.number(slot) as usize;
         let times = &mut self.times[number];
         (times.asked, times.arrival) = (start, arrival);
-        self.moves.get_mut(number).into_iter().for_each(|times| times.start = start);
+        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = start);
     }
 
     fn queued(&mut self, slot: u32, asked: f64) {
@@ -212,7 +195,7 @@ impl Observer for Flights<'_> {
 
     fn posted(&mut self, slot: u32, time: f64) {
         let number = self.source.number(slot) as usize;
-        self.moves.get_mut(number).into_iter().for_each(|times| times.posted = time);
+        self.moves.get_mut(number).into_iter().for_each(|(_, posted)| *posted = time);
         // In a schedule a receive may come after the message has been taken from the network.
         let received = &mut self.times[number].received;
         if time > *received {
@@ -223,7 +206,7 @@ impl Observer for Flights<'_> {
     fn received(&mut self, _rank: u32, slot: u32, received: Received) {
         let number = self.source.number(slot) as usize;
         self.times[number].received = received.end;
-        let posted = self.moves.get_mut(number).map(|times| &mut times.posted);
-        posted.filter(|posted| posted.is_nan()).into_iter().for_each(|posted| *posted = received.call);
+        let unposted = self.moves.get_mut(number).filter(|(_, posted)| posted.is_nan());
+        unposted.into_iter().for_each(|(_, posted)| *posted = received.call);
     }
 }

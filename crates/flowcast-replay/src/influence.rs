@@ -1,7 +1,7 @@
-//! Which parameters of a network had no influence on a replay, and why: what nothing in the program made use of.
+//! Which parameters of a network had no influence on a replay, and why: nothing in the program used them.
 //!
-//! A parameter counts if the network sets it to something else than its default, or if the caller asked for it by
-//! name. The silent alternative, a what-if on something that plays no part, looks like a result.
+//! A parameter is reported if the network sets it to something else than its default, or if the caller set it by name.
+//! Otherwise a what-if on a parameter without influence would look like a result.
 
 use super::costs::Rendezvous;
 use super::outcome::Outcome;
@@ -45,7 +45,7 @@ pub struct Done<'a> {
     pub outcome: &'a Outcome,
 }
 
-/// What happened how often on one kind of way.
+/// Messages and bytes on one kind of route.
 #[derive(Debug, Clone, Copy, Default)]
 struct Traffics {
     messages: u64,

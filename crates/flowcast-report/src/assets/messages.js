@@ -1,4 +1,4 @@
-// What was sent: numbers, sizes, the matrix of who sends to whom, and the messages longest under way.
+// What was sent: numbers, sizes, the matrix of who sends to whom, and the messages longest in flight.
 const TABLE_ROWS = 10;
 
 function showMessages(app, net) {
@@ -13,11 +13,11 @@ function showTiles(net) {
   const { n, sent, arrived } = net.messages;
   const number = net.sizes.reduce((sum, size) => sum + size.messages, 0);
   const total = net.sizes.reduce((sum, size) => sum + size.bytes, 0);
-  // Of a thinned replay only the messages longest under way are here, so nothing is said on all of them.
+  // Of a thinned replay only the messages longest in flight are here, so nothing is said on all of them.
   const all = net.left_out.messages === 0;
   const flights = Array.from({ length: n }, (_, i) => arrived[i] - sent[i]).sort((a, b) => a - b);
   const tiles = [["messages", count(number)], ["sent in all", bytes(total)], ["mean size", number ? bytes(Math.round(total / number)) : "–"]];
-  if (n && all) tiles.push(["median time under way", duration(flights[n >> 1])]);
+  if (n && all) tiles.push(["median time in flight", duration(flights[n >> 1])]);
   if (n) tiles.push(["longest", duration(flights[n - 1])]);
   const tile = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
   document.getElementById("tiles").replaceChildren(...tiles.map(tile));
@@ -39,7 +39,7 @@ function showBars(id, rows) {
   document.getElementById(id).replaceChildren(...(made.length ? made : ["No messages."]));
 }
 
-// Times under way in classes of one width on a logarithmic scale, about nine of them.
+// Times in flight in classes of one width on a logarithmic scale, about nine of them.
 function showFlights(net) {
   const { n, sent, arrived } = net.messages;
   const times = Array.from({ length: n }, (_, i) => arrived[i] - sent[i]);
@@ -54,7 +54,7 @@ function showFlights(net) {
   }
   showBars("flights", rows);
   document.getElementById("flights-of").textContent = net.left_out.messages
-    ? `the ${count(n)} messages longest under way, by time from sending to arrival`
+    ? `the ${count(n)} messages longest in flight, by time from sending to arrival`
     : "messages by time from sending to arrival";
 }
 

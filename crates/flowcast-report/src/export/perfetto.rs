@@ -64,9 +64,9 @@ fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Re
         write_event(out, (rank, span.sent), INSTANT, |event| {
             event.text(22, "message");
             event.text(23, "send");
-            event.annotation("to", u64::from(span.dst.0));
-            event.annotation("bytes", span.size.0);
-            event.signed_annotation("tag", i64::from(span.tag));
+            event.annotation("to", UNSIGNED, u64::from(span.dst.0));
+            event.annotation("bytes", UNSIGNED, span.size.0);
+            event.annotation("tag", SIGNED, i64::from(span.tag) as u64);
             event.fixed64(47, flow(number));
         })?;
     }
@@ -74,7 +74,7 @@ fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Re
         write_event(out, (rank, span.received), INSTANT, |event| {
             event.text(22, "message");
             event.text(23, "receive");
-            event.annotation("from", u64::from(span.src.0));
+            event.annotation("from", UNSIGNED, u64::from(span.src.0));
             event.fixed64(48, flow(number));
         })?;
     }
@@ -84,6 +84,9 @@ fn write_rank(replayed: Replayed<'_>, rank: Rank, out: &mut dyn Write) -> io::Re
 const BEGIN: u64 = 1;
 const END: u64 = 2;
 const INSTANT: u64 = 3;
+
+const UNSIGNED: u32 = 3;
+const SIGNED: u32 = 4;
 
 fn write_event(
     out: &mut dyn Write,
@@ -149,17 +152,11 @@ impl Message {
         self.block(field, &inner.bytes);
     }
 
-    fn annotation(&mut self, name: &str, value: u64) {
+    /// A named number; its `kind` is the field that holds it.
+    fn annotation(&mut self, name: &str, kind: u32, value: u64) {
         self.message(4, |annotation| {
             annotation.text(10, name);
-            annotation.varint(3, value);
-        });
-    }
-
-    fn signed_annotation(&mut self, name: &str, value: i64) {
-        self.message(4, |annotation| {
-            annotation.text(10, name);
-            annotation.varint(4, value as u64);
+            annotation.varint(kind, value);
         });
     }
 

@@ -25,7 +25,7 @@ const LEAST_SHARE: f64 = 1e-4;
 pub struct AppValidation {
     /// What was run.
     pub title: String,
-    /// The ways of predicting.
+    /// Names of the predictors.
     pub predictors: Vec<String>,
     /// What the runs took.
     pub runs: Vec<RunTimes>,

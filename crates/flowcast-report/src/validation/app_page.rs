@@ -7,7 +7,7 @@ use crate::html::escape;
 use flowcast_model::stats::StatsError;
 use flowcast_units::{Rounded, Time};
 
-/// More bars than this are not told apart.
+/// More bars than this cannot be told apart.
 const MOST_GROUPS: usize = 40;
 
 /// The page.

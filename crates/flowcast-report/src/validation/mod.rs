@@ -35,7 +35,7 @@ pub struct Case {
     pub measured: Vec<Vec<Time>>,
     /// Predicted durations by model, then by flow; models have the same order in each case.
     pub predicted: Vec<Vec<Time>>,
-    /// By model, then by flow: between which durations nine of ten predicted runs lie; no flow where a model tells none.
+    /// By model, then by flow: between which durations nine of ten predicted runs lie; no flow where a model gives none.
     pub intervals: Vec<Vec<(Time, Time)>>,
 }
 
@@ -52,7 +52,7 @@ pub struct Validation {
     pub provenance: BTreeMap<String, String>,
 }
 
-/// How one model fared.
+/// The errors of one model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelErrors {
     /// Mean of the absolute errors of all flows.
@@ -77,7 +77,7 @@ pub struct ModelErrors {
     /// Signed errors of all flows.
     #[serde(skip)]
     pub signed: Vec<f64>,
-    /// How many single repetitions its intervals hold, if it tells any.
+    /// How many single repetitions its intervals hold, if it gives any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
 }
@@ -116,7 +116,7 @@ fn signed_extremes<S: Serializer>((lowest, highest): &(f64, f64), serializer: S)
     BTreeMap::from([("lowest_error", lowest), ("highest_error", highest)]).serialize(serializer)
 }
 
-/// How one model fared on the patterns of a configuration.
+/// The errors of one model on the patterns of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfigurationErrors {
     /// Its name.
