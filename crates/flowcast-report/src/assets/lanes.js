@@ -1,4 +1,4 @@
-// Lanes, painted pixel by pixel: the cost is one pass over the stretches in view, however many share a pixel.
+// Lanes, painted pixel by pixel: the cost is one pass over the intervals in view, however many share a pixel.
 
 // A CSS colour as the 32-bit word of an ImageData pixel.
 function pixel(colour) {
@@ -18,7 +18,7 @@ function readPalette() {
   };
 }
 
-// Calls whole(x0, x1, code) for runs of pixels that hold one stretch only, and fills `bins` (8 shares a column).
+// Calls whole(x0, x1, code) for runs of pixels that hold one interval only, and fills `bins` (8 shares a column).
 function columns(rank, view, width, bins, whole) {
   const scale = width / (view.to - view.from);
   bins.fill(0);

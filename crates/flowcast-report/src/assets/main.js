@@ -154,11 +154,11 @@ function listenToOverview() {
 
 function sayWhatWasLeftOut() {
   const said = app.nets.flatMap(({ name, left_out: out, messages }) => [
-    out.joined_below_ns === null ? "" : `${name}: ${count(out.segments_before)} stretches were too many to draw, so neighbours shorter than ${duration(out.joined_below_ns)} were joined, each run shown as the activity that holds most of it (${count(out.segments)} stretches are drawn).`,
+    out.joined_below_ns === null ? "" : `${name}: ${count(out.segments_before)} intervals were too many to draw, so neighbours shorter than ${duration(out.joined_below_ns)} were joined, each run shown as the activity that holds most of it (${count(out.segments)} intervals are drawn).`,
     out.messages === 0 ? "" : `${name}: the ${count(messages.n)} messages longest in flight are drawn and ${count(out.messages)} others left out.`,
     out.steps === 0 ? "" : `${name}: the critical path has ${count(out.steps)} steps and is not drawn.`,
   ]).filter(Boolean);
-  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, sizes and the matrix count everything." : "Nothing was left out: every stretch and every message of the replay is in this file.";
+  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, sizes and the matrix count everything." : "Nothing was left out: every interval and every message of the replay is in this file.";
 }
 
 function readAddress() {

@@ -1,6 +1,6 @@
 // What the pointer is on, and what pointer, wheel and keys do to a timeline.
 
-// What a point is on; a stretch that waits brings the message that ends it.
+// What a point is on; an interval that waits brings the message that ends it.
 function pointAt(panel, x, y) {
   const { g, net, app } = panel;
   if (y < AXIS || y > AXIS + g.height) return null;
@@ -8,12 +8,12 @@ function pointAt(panel, x, y) {
   const near = arrowAt(net, panel.drawn, g, x, y);
   if (near) return { message: near };
   const rank = g.rank(y);
-  const stretch = net.ranks[rank] && stretchAt(net.ranks[rank], g.time(x));
-  if (!stretch) return null;
-  const arriving = stretch.code === 2 || stretch.code === 3 ? messageEnding(net, rank, stretch) : null;
-  const leaving = !arriving && (stretch.code === 3 || stretch.code === 4) ? messageHolding(net, rank, stretch) : null;
+  const interval = net.ranks[rank] && intervalAt(net.ranks[rank], g.time(x));
+  if (!interval) return null;
+  const arriving = interval.code === 2 || interval.code === 3 ? messageEnding(net, rank, interval) : null;
+  const leaving = !arriving && (interval.code === 3 || interval.code === 4) ? messageHolding(net, rank, interval) : null;
   const step = app.path ? stepAt(net.path, rank, g.time(x)) : null;
-  return { rank, stretch, step, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
+  return { rank, interval, step, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
 }
 
 // The step of the critical path that a rank has at a time, or null.
@@ -51,8 +51,8 @@ function describe(panel, hover) {
     });
     lines.push(`${count(hover.messages)} messages sent or received`);
   }
-  if (hover.stretch) {
-    const { code, start, end } = hover.stretch;
+  if (hover.interval) {
+    const { code, start, end } = hover.interval;
     const name = code === IDLE ? "idle" : app.activities[code];
     lines.push(element("b", {}, swatch(app, code), `rank ${hover.rank}: ${name}, ${duration(end - start)}`), `from ${exactly(start)} to ${exactly(end)}`);
   }

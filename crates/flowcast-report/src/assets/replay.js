@@ -50,7 +50,7 @@ function decodePath({ limits, ranks, nanos }) {
   return { n: nanos.length, edge, ranks, limits };
 }
 
-// From the first stretch that is not computation to the end of the last one; null if all is computation.
+// From the first interval that is not computation to the end of the last one; null if all is computation.
 function communicating(ranks) {
   let [from, to] = [Infinity, -Infinity];
   for (const { edge, code, n } of ranks) {
@@ -82,8 +82,8 @@ function message(net, i) {
   return { i, src, dst, size, tag, sent: sent[i], arrived: arrived[i], received: received[i] };
 }
 
-// The stretch of a rank at a time, or null.
-function stretchAt(rank, time) {
+// The interval of a rank at a time, or null.
+function intervalAt(rank, time) {
   const i = bisect(rank.n, (k) => rank.edge[k + 1] > time);
   return i < rank.n && rank.edge[i] <= time ? { i, start: rank.edge[i], end: rank.edge[i + 1], code: rank.code[i] } : null;
 }
@@ -101,25 +101,25 @@ function messagesIn(net, from, to, most) {
   return { found, more: false };
 }
 
-// The message that holds its sender during a stretch, or null.
-function messageHolding(net, rank, stretch) {
+// The message that holds its sender during an interval, or null.
+function messageHolding(net, rank, interval) {
   let best = null;
   for (const i of net.from[rank]) {
     const { sent, arrived } = net.messages;
-    if (sent[i] > stretch.start + 1) break;
-    if (arrived[i] >= stretch.end - 1) best = message(net, i);
+    if (sent[i] > interval.start + 1) break;
+    if (arrived[i] >= interval.end - 1) best = message(net, i);
   }
   return best;
 }
 
 // The message whose arrival ends a wait of `rank`, or null.
-function messageEnding(net, rank, stretch) {
-  const next = net.ranks[rank].edge[stretch.i + 2] ?? stretch.end;
+function messageEnding(net, rank, interval) {
+  const next = net.ranks[rank].edge[interval.i + 2] ?? interval.end;
   let best = null;
   for (const i of net.to[rank]) {
     const { sent, arrived, received } = net.messages;
-    if (sent[i] > stretch.end) break;
-    const fits = Math.abs(arrived[i] - stretch.end) <= 1 || Math.abs(received[i] - stretch.end) <= 1;
+    if (sent[i] > interval.end) break;
+    const fits = Math.abs(arrived[i] - interval.end) <= 1 || Math.abs(received[i] - interval.end) <= 1;
     if (fits && received[i] <= next + 1) best = message(net, i);
   }
   return best;

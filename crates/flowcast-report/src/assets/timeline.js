@@ -150,7 +150,7 @@ function drawScrollbar(panel, g, context) {
   context.globalAlpha = 1;
 }
 
-// Crosshair, the stretch or message under the pointer, and the span being marked.
+// Crosshair, the interval or message under the pointer, and the span being marked.
 function drawOverlay(panel) {
   const { g, app, hover } = panel;
   const { context, ratio } = sized(panel.overlay, GUTTER + g.width, AXIS + g.height + 2);
@@ -169,14 +169,14 @@ function drawOverlay(panel) {
     context.globalAlpha = 1;
   }
   if (hover?.ends) for (const one of hover.ends) drawArrow(context, one, g, app.palette.ink, app.palette.card, 1.4);
-  if (hover?.stretch) outlineStretch(panel, g, context);
+  if (hover?.interval) outlineInterval(panel, g, context);
   if (hover?.message) drawArrow(context, hover.message, g, app.palette.ink, app.palette.card, 2.5);
 }
 
-function outlineStretch(panel, g, context) {
-  const { stretch, rank } = panel.hover;
-  const x0 = Math.max(GUTTER - 5, g.x(stretch.start));
-  const x1 = Math.min(GUTTER + g.width + 5, g.x(stretch.end));
+function outlineInterval(panel, g, context) {
+  const { interval, rank } = panel.hover;
+  const x0 = Math.max(GUTTER - 5, g.x(interval.start));
+  const x1 = Math.min(GUTTER + g.width + 5, g.x(interval.end));
   context.strokeStyle = panel.app.palette.ink;
   context.lineWidth = 2;
   context.strokeRect(x0, g.y(rank) - g.lane / 2, Math.max(2, x1 - x0), g.lane - 1);
