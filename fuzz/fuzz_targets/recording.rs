@@ -6,7 +6,7 @@ mod predict;
 
 use std::sync::Arc;
 
-use flowcast::recording::form::{MAGIC, RECORDING_MAGIC};
+use flowcast::recording::format::{MAGIC, RECORDING_MAGIC};
 
 // The two halves of the bytes are what two ranks have written behind their numbers.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use flowcast::recording::form::RECORDING;
+use flowcast::recording::format::RECORDING;
 use flowcast::trace::read::is_part;
 
 use crate::trace_args::map;

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result};
 use flowcast::recording::decode::RankFile;
-use flowcast::recording::form;
+use flowcast::recording::format;
 use flowcast::trace::ReadOptions;
 use flowcast::trace::read::recorded_files;
 use flowcast::units::{Bytes, Time};
@@ -107,7 +107,7 @@ pub fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
 
 /// The ranks of a recording.
 pub fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
-    let path = folder.join(form::RECORDING);
+    let path = folder.join(format::RECORDING);
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut open = |name: &str| map(&folder.join(name));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

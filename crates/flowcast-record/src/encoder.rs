@@ -2,7 +2,7 @@
 
 use flowcast_recording::decode::scaled;
 use flowcast_recording::fold::{self, Entry, Run};
-use flowcast_recording::form::{self, control, put_varint, time_code, time_of, zigzag};
+use flowcast_recording::format::{self, control, put_varint, time_code, time_of, zigzag};
 
 use crate::dictionary::{self, Dictionary, Found};
 
@@ -184,7 +184,7 @@ impl Encoder {
 
     /// A communicator; `remote` is the other group of one between two.
     pub fn communicator(&mut self, own: &[i32], remote: Option<&[i32]>) {
-        let flags = if remote.is_some() { form::COMMUNICATOR_BETWEEN_GROUPS } else { 0 };
+        let flags = if remote.is_some() { format::COMMUNICATOR_BETWEEN_GROUPS } else { 0 };
         self.out.extend_from_slice(&[0, control::COMMUNICATOR]);
         self.put(flags);
         self.members(own);
@@ -336,10 +336,10 @@ mod tests {
 
     fn decoded(encoder: &mut Encoder) -> RankFile {
         encoder.settle();
-        let header = format!("{}\nrank 1\nranks 4\ncpu-threshold-ns {THRESHOLD}\noverhead-ns 0\n\n", form::MAGIC);
+        let header = format!("{}\nrank 1\nranks 4\ncpu-threshold-ns {THRESHOLD}\noverhead-ns 0\n\n", format::MAGIC);
         let mut bytes = header.into_bytes();
         encoder.drain(|block| {
-            bytes.extend_from_slice(form::BLOCK);
+            bytes.extend_from_slice(format::BLOCK);
             bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
             bytes.extend_from_slice(block);
         });

@@ -1,6 +1,6 @@
 //! What a call did, as the words of its signature; the words of each kind are listed in the library's `form`.
 
-use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
+use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 
 use crate::arguments::Arguments;
 use crate::communicators::{Group, Key};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use flowcast_recording::form::{self, control};
+use flowcast_recording::format::{self, control};
 
 use crate::clock;
 use crate::communicators::{Communicators, Group, Key};
@@ -249,7 +249,7 @@ impl Session {
 
 fn write_block(out: &mut File, bytes: &[u8]) -> std::io::Result<()> {
     let mut head = [0; 8];
-    head[..4].copy_from_slice(form::BLOCK);
+    head[..4].copy_from_slice(format::BLOCK);
     head[4..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
     out.write_all(&head)?;
     out.write_all(bytes)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flowcast_recording::form::{self, control};
+use flowcast_recording::format::{self, control};
 use flowcast_recording::summary::rank_file;
 
 use crate::arguments::Arguments;
@@ -103,7 +103,7 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
     }
     let rank = library.world_rank();
     if rank == 0 {
-        let mut out = create(&folder.join(form::RECORDING))?;
+        let mut out = create(&folder.join(format::RECORDING))?;
         out.write_all(recording_text(library).as_bytes())?;
     }
     let mut file = create(&folder.join(rank_file(rank as u32)))?;
@@ -129,7 +129,7 @@ fn recording_text(library: &Library) -> String {
     let program = program();
     format!(
         "{}\nranks {}\nlibrary {}\nprogram {program}\n",
-        form::RECORDING_MAGIC,
+        format::RECORDING_MAGIC,
         library.world_size(),
         library.version
     )
@@ -154,7 +154,7 @@ fn header(library: &Library) -> String {
     format!(
         "{}\nrank {}\nranks {}\nhost {}\ncores {cores}\nlibrary {}\nprogram {}\npid {}\nthread-level {}\n\
          start-unix-ns {start}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n\n",
-        form::MAGIC,
+        format::MAGIC,
         library.world_rank(),
         library.world_size(),
         host.trim(),

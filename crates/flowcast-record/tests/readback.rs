@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use flowcast_record::encoder::{Encoder, Rest, Times};
-use flowcast_recording::form::{self, control};
-use flowcast_trace::words::Op;
+use flowcast_recording::format::{self, control};
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::{Program, ReadOptions, SharedBytes, Trace, TraceError};
 use flowcast_units::{Rank, Time};
 use proptest::prelude::*;
@@ -38,12 +38,12 @@ impl Writer {
         self.encoder.control(control::END, &[]);
         let mut bytes = format!(
             "{}\nrank {}\nranks 2\nhost a\ncores 8\nprogram ring\ncpu-threshold-ns 50000\noverhead-ns 0\n\n",
-            form::MAGIC,
+            format::MAGIC,
             self.rank
         )
         .into_bytes();
         self.encoder.drain(|block| {
-            bytes.extend_from_slice(form::BLOCK);
+            bytes.extend_from_slice(format::BLOCK);
             bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
             bytes.extend_from_slice(block);
         });
@@ -55,10 +55,10 @@ impl Writer {
 fn recording() -> [Vec<u8>; 2] {
     let mut first = Writer::new(0);
     first.call("Init", &[], 0);
-    first.call("Irecv", &[WORLD, -1, 7, form::ANY_SOURCE], 0);
-    first.call("Irecv", &[WORLD, -1, -1, form::ANY_SOURCE | form::ANY_TAG], 0);
-    first.call("Wait", &[4 + form::MATCHED, 1, 9], 1500);
-    first.call("Wait", &[form::MATCHED, 1, 7], 0);
+    first.call("Irecv", &[WORLD, -1, 7, format::ANY_SOURCE], 0);
+    first.call("Irecv", &[WORLD, -1, -1, format::ANY_SOURCE | format::ANY_TAG], 0);
+    first.call("Wait", &[4 + format::MATCHED, 1, 9], 1500);
+    first.call("Wait", &[format::MATCHED, 1, 7], 0);
     first.call("Allreduce", &[WORLD, -1, 8, 8], 0);
     let mut second = Writer::new(1);
     second.call("Init", &[], 0);
@@ -69,7 +69,7 @@ fn recording() -> [Vec<u8>; 2] {
 }
 
 fn read(files: &[Vec<u8>; 2]) -> Result<Program, TraceError> {
-    let text = format!("{}\nranks 2\n", form::RECORDING_MAGIC);
+    let text = format!("{}\nranks 2\n", format::RECORDING_MAGIC);
     let mut open = |name: &str| -> io::Result<SharedBytes> {
         let rank: usize = name.trim_start_matches("rank-").parse().map_err(io::Error::other)?;
         Ok(Arc::new(files.get(rank).ok_or_else(|| io::Error::other("no such rank"))?.clone()))

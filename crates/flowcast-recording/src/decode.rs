@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::RecordingError;
-use super::form::{self, control, time_of, unzigzag, varint};
+use super::format::{self, control, time_of, unzigzag, varint};
 use flowcast_units::Rank;
 
 /// A communicator as one rank knows it: ranks of the world in its own order.
@@ -146,9 +146,9 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end.min(1 << 16)]).into_owned();
     let first = text.lines().next().unwrap_or_default();
-    if first != form::MAGIC {
+    if first != format::MAGIC {
         let shown: String = first.chars().take(40).collect();
-        return Err(fault(1, &shown, form::MAGIC));
+        return Err(fault(1, &shown, format::MAGIC));
     }
     let mut header = Header::default();
     for line in text.lines().skip(1) {
@@ -174,7 +174,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
 fn block(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let head = bytes.get(at..at + 8)?;
     let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes")) as usize;
-    if head[..4] != *form::BLOCK {
+    if head[..4] != *format::BLOCK {
         return None;
     }
     bytes.get(at + 8..(at + 8).checked_add(length)?)
@@ -254,7 +254,7 @@ impl Decoder {
         let flags = varint(bytes, at)?;
         let ranks = self.file.header.ranks;
         let own = members(bytes, at, ranks)?;
-        let between = flags & form::COMMUNICATOR_BETWEEN_GROUPS != 0;
+        let between = flags & format::COMMUNICATOR_BETWEEN_GROUPS != 0;
         let remote = if between { members(bytes, at, ranks)? } else { Vec::new() };
         self.file.communicators.push(Members { own, remote });
         Some(())

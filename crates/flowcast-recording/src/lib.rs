@@ -5,7 +5,7 @@
 //! or missing, so the calls that a killed program has flushed can still be read.
 //!
 //! A call takes five to seven bytes: the number of its *signature* (function and arguments, written once), the time that
-//! the rank computed before it, and the time in it. [`form`] specifies the bytes, [`mod@table`] lists the functions of
+//! the rank computed before it, and the time in it. [`mod@format`] specifies the bytes, [`mod@table`] lists the functions of
 //! MPI and the meaning of their arguments, [`decode::read`] reads a rank's file into a [`decode::RankFile`], and
 //! [`mod@summary`] counts what a recording contains.
 
@@ -14,7 +14,7 @@
 pub mod decode;
 mod error;
 pub mod fold;
-pub mod form;
+pub mod format;
 pub mod summary;
 pub mod table;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RecordingError;
 use super::decode::{Item, RankFile};
-use super::form::{self, RECORDING_MAGIC};
+use super::format::{self, RECORDING_MAGIC};
 use super::table::{self, Function};
 
 /// Calls of one function.
@@ -148,7 +148,7 @@ pub fn ranks(name: &str, text: &[u8]) -> Result<u32, RecordingError> {
         return Err(RecordingError::At {
             place: format!("{name}:1"),
             found,
-            expected: form::RECORDING_MAGIC.to_owned(),
+            expected: format::RECORDING_MAGIC.to_owned(),
         });
     }
     ranks.ok_or_else(|| RecordingError::At {

@@ -15,8 +15,8 @@ use flowcast_model::machine::{Mapping, NodeGroup};
 use flowcast_model::network::{Network, Rule};
 use flowcast_model::sharing::Sharing;
 use flowcast_trace::access::Access;
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// A parameter without influence.

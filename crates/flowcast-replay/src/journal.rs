@@ -10,9 +10,9 @@ use super::flights::{Columns, Flight, Flights, Source};
 use super::loggops::sends::{Message, Sends};
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, Cause, Interval, MessageSpan, Segment, Timeline, busiest, merged};
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::packed::{Packed, PackedNumbers};
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// What a rank did from one time to another.

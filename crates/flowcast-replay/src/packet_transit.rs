@@ -21,8 +21,8 @@ use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::fabric::Fabric;
 use flowcast_packet::Wire;
 use flowcast_packet::live::{ConnectionId, Live};
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// Bytes of a message that offers another, or answers the offer.

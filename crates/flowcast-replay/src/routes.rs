@@ -3,8 +3,8 @@
 use super::SimulateError;
 use super::placement::Placement;
 use flowcast_model::network::Network;
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::{Bytes, Node, Rank};
 
 /// The numbers of the kinds of ways, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside

@@ -2,8 +2,8 @@
 
 use super::SimulateError;
 use super::deadlock::{Wait, deadlock};
+use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::Program;
-use flowcast_trace::words::{self, Op};
 use flowcast_units::{Bytes, Rank};
 
 /// Where a rank stands.
@@ -40,7 +40,7 @@ impl Standstill<'_> {
     fn explain_wait(&self, rank: Rank, stand: &Stand) -> Wait {
         let words = self.program.words(rank);
         let record = 1 + (0..).scan(0, |at, _| next_begin(words, at, stand.at)).count() as u32;
-        let (what, on) = match words::decode(words, stand.at).map(|(op, _)| op) {
+        let (what, on) = match opcodes::decode(words, stand.at).map(|(op, _)| op) {
             Some(Op::Recv) => self.explain_message(stand.next_slot),
             Some(Op::WaitRecv(own)) => self.explain_message(self.program.first_slot(rank) + own),
             Some(Op::Send { class, slot }) => self.explain_receiver(class, slot),
@@ -94,7 +94,7 @@ impl Standstill<'_> {
         let words = self.program.words(rank);
         let stand = &self.ranks[rank.index()];
         let mut at = stand.at;
-        while let Some((op, next)) = words::decode(words, at) {
+        while let Some((op, next)) = opcodes::decode(words, at) {
             if matches!(op, Op::Collective { instance: own, .. } if own == instance) {
                 return at != stand.at || !stand.entered;
             }
@@ -107,12 +107,12 @@ impl Standstill<'_> {
 /// The start of the record after the one at `at`, if it is not behind `end`; advances `at`.
 fn next_begin(words: &[u32], at: &mut usize, end: usize) -> Option<()> {
     loop {
-        let (_, next) = words::decode(words, *at)?;
+        let (_, next) = opcodes::decode(words, *at)?;
         *at = next;
         if next > end || next >= words.len() {
             return None;
         }
-        if !words::continues(words, next) {
+        if !opcodes::continues(words, next) {
             return Some(());
         }
     }

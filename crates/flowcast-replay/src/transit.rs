@@ -22,8 +22,8 @@ use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::fabric::{Fabric, Path};
 use flowcast_model::sharing::model::Model;
 use flowcast_trace::access::{Access, TransferKind};
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
 /// The way of messages between nodes.

@@ -28,8 +28,8 @@ use super::routes::{route, ways_of};
 use super::standstill::{Stand, Standstill};
 use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
 use flowcast_model::network::Network;
+use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::{CollectiveMode, Program};
-use flowcast_trace::words::{self, Op};
 use flowcast_units::{Rank, Time};
 
 /// A program on a network, ready to run.
@@ -294,7 +294,7 @@ where
             self.transit.go_on(rank);
         }
         while let Pause::Rare = self.follow(rank, state)
-            && let Some((rare, next)) = words::decode(state.words, state.at)
+            && let Some((rare, next)) = opcodes::decode(state.words, state.at)
             && let Step::GoOn = self.do_rare(rank, state, rare)
         {
             state.at = next;
@@ -321,7 +321,7 @@ where
 
     #[inline(always)]
     fn follow_common(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
-        while let Some((op, next)) = words::decode(state.words, state.at) {
+        while let Some((op, next)) = opcodes::decode(state.words, state.at) {
             let step = match op {
                 Op::Compute(time) => self.compute(rank, state, time.as_nanos()),
                 Op::Send { class, slot } => {
@@ -584,7 +584,7 @@ where
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState<'a, W>)| {
-            let send = match words::decode(state.words, state.at) {
+            let send = match opcodes::decode(state.words, state.at) {
                 Some((Op::WaitSend(ago), _)) => self.handshakes.send(rank as u32, ago),
                 _ => None,
             };

@@ -6,7 +6,7 @@ use super::program::{CollectiveCall, CollectiveMode, MessageClass, SendMode};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
-use super::words::{self, MAX_PAYLOAD, Op, Record};
+use super::opcodes::{self, MAX_PAYLOAD, Op, Record};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// A sequence of messages that MPI keeps in order: same peer, tag and communicator.
@@ -160,23 +160,23 @@ impl RankBuilder {
     /// Computation.
     #[inline]
     pub fn compute(&mut self, time: Time) {
-        words::push(&mut self.words, Op::Compute(time), Record::Begins);
+        opcodes::push(&mut self.words, Op::Compute(time), Record::Begins);
     }
 
     /// Computation that belongs to the record before it.
     pub fn compute_further(&mut self, time: Time) {
-        words::push(&mut self.words, Op::Compute(time), Record::Continues);
+        opcodes::push(&mut self.words, Op::Compute(time), Record::Continues);
     }
 
     /// Computation on an accelerator.
     pub fn accelerator(&mut self, time: Time) {
-        words::push(&mut self.words, Op::Accelerator(time), Record::Begins);
+        opcodes::push(&mut self.words, Op::Accelerator(time), Record::Begins);
     }
 
     /// A record without effect on time.
     #[inline]
     pub fn nothing(&mut self) {
-        words::push(&mut self.words, Op::Nothing, Record::Begins);
+        opcodes::push(&mut self.words, Op::Nothing, Record::Begins);
     }
 
     /// A send; gives its route, by which [`RankBuilder::send_again`] repeats it.
@@ -201,7 +201,7 @@ impl RankBuilder {
     pub fn send_again(&mut self, route: u32, record: Record) {
         self.route_sends[route as usize] += 1;
         self.sends += 1;
-        words::push(&mut self.words, Op::Send { class: route, slot: 0 }, record);
+        opcodes::push(&mut self.words, Op::Send { class: route, slot: 0 }, record);
     }
 
     /// The number of a channel, new or known.
@@ -214,7 +214,7 @@ impl RankBuilder {
     #[inline]
     pub fn recv(&mut self, channel: u32, record: Record) -> Result<(), RecordFault> {
         self.post(channel)?;
-        words::push(&mut self.words, Op::Recv, record);
+        opcodes::push(&mut self.words, Op::Recv, record);
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl RankBuilder {
     /// As [`RankBuilder::irecv_waited_by_slot`], perhaps as a further part of the record before it.
     pub fn irecv_again(&mut self, channel: u32, record: Record) -> Result<u32, RecordFault> {
         let slot = self.post(channel)?;
-        words::push(&mut self.words, Op::Irecv, record);
+        opcodes::push(&mut self.words, Op::Irecv, record);
         Ok(slot)
     }
 
@@ -249,7 +249,7 @@ impl RankBuilder {
 
     /// An instruction of another program that names no message, collective or event.
     pub(super) fn copied(&mut self, op: Op, record: Record) {
-        words::push(&mut self.words, op, record);
+        opcodes::push(&mut self.words, op, record);
     }
 
     #[inline]
@@ -270,13 +270,13 @@ impl RankBuilder {
     pub fn wait_recv(&mut self, channel: u32) -> Result<(), RecordFault> {
         let slot =
             self.pending.get_mut(channel as usize).and_then(Pending::pop).ok_or(RecordFault::WaitWithoutReceive)?;
-        words::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
+        opcodes::push(&mut self.words, Op::WaitRecv(slot), Record::Begins);
         Ok(())
     }
 
     /// A wait for the receive in a slot of this rank.
     pub fn wait_slot(&mut self, slot: u32, record: Record) {
-        words::push(&mut self.words, Op::WaitRecv(slot), record);
+        opcodes::push(&mut self.words, Op::WaitRecv(slot), record);
     }
 
     /// How many sends there are so far: the number of the next one.
@@ -290,7 +290,7 @@ impl RankBuilder {
         if ago > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        words::push(&mut self.words, Op::WaitSend(ago), record);
+        opcodes::push(&mut self.words, Op::WaitSend(ago), record);
         Ok(())
     }
 
@@ -315,7 +315,7 @@ impl RankBuilder {
             self.started_collectives.push_back((call.communicator, instance));
             self.immediates.push((call.communicator, instance));
         }
-        words::push(&mut self.words, Op::Collective { call: number, instance }, record);
+        opcodes::push(&mut self.words, Op::Collective { call: number, instance }, record);
         Ok(())
     }
 
@@ -344,8 +344,8 @@ impl RankBuilder {
         // The payload tells linking which communicator the instance is counted on.
         let on = self.collectives_on.number(communicator);
         let at = self.words.len();
-        words::push(&mut self.words, Op::WaitCollective(instance), Record::Begins);
-        words::patch(&mut self.words, at, on, None);
+        opcodes::push(&mut self.words, Op::WaitCollective(instance), Record::Begins);
+        opcodes::patch(&mut self.words, at, on, None);
     }
 
     /// An event of the trace.
@@ -355,7 +355,7 @@ impl RankBuilder {
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        words::push(&mut self.words, Op::Event(number), Record::Begins);
+        opcodes::push(&mut self.words, Op::Event(number), Record::Begins);
         Ok(())
     }
 
@@ -365,13 +365,13 @@ impl RankBuilder {
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        words::push(&mut self.words, Op::Access(number), record);
+        opcodes::push(&mut self.words, Op::Access(number), record);
         Ok(())
     }
 
     /// A record that is counted and left out, by the number of its kind.
     pub fn ignored(&mut self, kind: u32) {
-        words::push(&mut self.words, Op::Ignored(kind & MAX_PAYLOAD), Record::Begins);
+        opcodes::push(&mut self.words, Op::Ignored(kind & MAX_PAYLOAD), Record::Begins);
         self.count(kind);
     }
 

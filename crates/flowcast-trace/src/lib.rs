@@ -29,6 +29,7 @@ pub mod expand;
 pub mod generate;
 pub mod key_map;
 pub mod link;
+pub mod opcodes;
 pub mod otf2;
 pub mod packed;
 mod parallel;
@@ -38,7 +39,6 @@ pub mod recorded_times;
 pub mod run_times;
 pub mod schedule;
 pub mod together;
-pub mod words;
 pub mod write;
 
 pub use error::TraceError;

@@ -8,11 +8,11 @@ use std::cmp::Ordering;
 use super::access::Access;
 use super::build::{CallRecord, Channel, RankBuilder};
 use super::key_map::KeyMap;
+use super::opcodes::{self, MAX_PAYLOAD, Op};
 use super::parallel::for_each_mut;
 use super::program::{
     CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, Source, Stream, StreamWords,
 };
-use super::words::{self, MAX_PAYLOAD, Op};
 use super::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, Rank};
 
@@ -196,25 +196,25 @@ impl Patch {
     fn apply(&self, posted: &[PostedSlots], words: &mut [u32]) {
         let mut targets = self.targets.clone();
         let mut at = 0;
-        while let Some((op, after)) = words::decode(words, at) {
+        while let Some((op, after)) = opcodes::decode(words, at) {
             match op {
                 Op::Send { class: route, .. } => {
                     let (class, channel) = self.routes[route as usize];
                     let target = &mut targets[channel as usize];
                     let slot = posted[target.receiver.index()].slots[target.next as usize];
                     target.next += 1;
-                    words::patch_send(words, at, class, slot);
+                    opcodes::patch_send(words, at, class, slot);
                 }
                 Op::Collective { call, instance } => {
                     let (number, counter) = self.calls[call as usize];
-                    words::patch(words, at, number, Some(self.first_instances[counter as usize] + instance));
+                    opcodes::patch(words, at, number, Some(self.first_instances[counter as usize] + instance));
                 }
                 Op::WaitCollective(instance) => {
                     let counter = words[at] & MAX_PAYLOAD;
-                    words::patch(words, at, 0, Some(self.first_instances[counter as usize] + instance));
+                    opcodes::patch(words, at, 0, Some(self.first_instances[counter as usize] + instance));
                 }
-                Op::Event(event) => words::patch(words, at, self.events[event as usize], None),
-                Op::Access(access) => words::patch(words, at, self.accesses[access as usize], None),
+                Op::Event(event) => opcodes::patch(words, at, self.events[event as usize], None),
+                Op::Access(access) => opcodes::patch(words, at, self.accesses[access as usize], None),
                 _ => {}
             }
             at = after;
@@ -370,7 +370,7 @@ fn check_members(
 
 /// The record of the n-th collective (from 0) of a rank on a communicator.
 fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
-    let found = words::iterate(&builder.words).find(|(_, op)| match op {
+    let found = opcodes::iterate(&builder.words).find(|(_, op)| match op {
         Op::Collective { call, instance } => builder.calls.key(*call).communicator == id && *instance == n,
         _ => false,
     });
@@ -431,7 +431,7 @@ fn record_place(parts: &Parts, rank: Rank, record: u32) -> String {
 
 /// The record of the n-th send of a rank on a channel.
 fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
-    let sends = words::iterate(&builder.words).filter(|(_, op)| match op {
+    let sends = opcodes::iterate(&builder.words).filter(|(_, op)| match op {
         Op::Send { class: route, .. } => builder.routes.key(*route).channel() == channel,
         _ => false,
     });
@@ -441,7 +441,7 @@ fn nth_send(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
 /// The record of the n-th receive that a rank posts on a channel.
 fn nth_post(builder: &RankBuilder, channel: Channel, n: usize) -> u32 {
     let number = builder.channels.get(&channel);
-    let posts = words::iterate(&builder.words).filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv));
+    let posts = opcodes::iterate(&builder.words).filter(|(_, op)| matches!(op, Op::Recv | Op::Irecv));
     let on_channel = posts.zip(&builder.posts).filter(|(_, post)| Some(**post) == number);
     on_channel.map(|((record, _), _)| record).nth(n).unwrap_or(0)
 }

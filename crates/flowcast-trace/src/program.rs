@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::access::Access;
-use super::words::{self, Op};
+use super::opcodes::{self, Op};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Bytes that several owners read, as a memory map.
@@ -171,7 +171,7 @@ impl Program {
 
     /// The instructions of a rank, decoded, with the number of the record of each.
     pub fn ops(&self, rank: Rank) -> impl Iterator<Item = (u32, Op)> + '_ {
-        words::iterate(self.words(rank))
+        opcodes::iterate(self.words(rank))
     }
 
     /// The first slot of each rank.

@@ -1,8 +1,8 @@
 //! Several programs as one: their ranks one behind the other, and nothing between them.
 
 use super::TraceError;
+use super::opcodes::{self, MAX_PAYLOAD, Op, Record};
 use super::program::{CollectiveCall, Communicator, IgnoredRecords, Program, RankSource, Source, Stream, StreamWords};
-use super::words::{self, MAX_PAYLOAD, Op, Record};
 use flowcast_units::{Bytes, Rank};
 
 /// What the numbers of a program begin at in the whole.
@@ -108,8 +108,8 @@ fn add_ignored(all: &mut Vec<IgnoredRecords>, more: &IgnoredRecords) {
 fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
     let mut whole = Vec::with_capacity(words.len());
     let mut at = 0;
-    while let Some((op, next)) = words::decode(words, at) {
-        let record = if words::continues(words, at) { Record::Continues } else { Record::Begins };
+    while let Some((op, next)) = opcodes::decode(words, at) {
+        let record = if opcodes::continues(words, at) { Record::Continues } else { Record::Begins };
         let op = match op {
             Op::Send { class, slot } => Op::Send { class: class + from.class, slot: slot.wrapping_add(from.slot) },
             Op::Collective { call, instance } => {
@@ -120,7 +120,7 @@ fn renumbered(words: &[u32], from: Offsets) -> Vec<u32> {
             Op::Access(access) => Op::Access(access + from.access),
             other => other,
         };
-        words::push(&mut whole, op, record);
+        opcodes::push(&mut whole, op, record);
         at = next;
     }
     whole

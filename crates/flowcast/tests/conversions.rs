@@ -6,7 +6,7 @@ use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::replay::loggops::{self, Loggops};
 use flowcast::trace::convert::{self, Dialect, Tables};
 use flowcast::trace::expand::{Immediate, expand};
-use flowcast::trace::words::Op;
+use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
 use proptest::prelude::*;

@@ -11,7 +11,7 @@ use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
 use flowcast::trace::expand::{Expanded, Immediate, expand};
-use flowcast::trace::words::Op;
+use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::recording::form;
+use flowcast::recording::format;
 use flowcast::recording::summary::{self, Calls, Summary};
 use flowcast::units::{Bytes, Time};
 use serde::Serialize;
@@ -74,7 +74,7 @@ impl Record {
             idle_sleep: self.idle_sleep,
         };
         let status = loading.run(&self.command, |program| Ok(Command::new(program)))?;
-        if !folder.join(form::RECORDING).exists() {
+        if !folder.join(format::RECORDING).exists() {
             // So that the next attempt finds the folder empty.
             let _ = fs::remove_file(folder.join(PROVENANCE));
             return Err(not_recorded(&self.command, status));

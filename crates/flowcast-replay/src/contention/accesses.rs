@@ -13,7 +13,7 @@ use super::pending::{Event, Kind};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
 use flowcast_trace::access::{Access, TransferKind};
-use flowcast_trace::words::{self, Op};
+use flowcast_trace::opcodes::{self, Op};
 use flowcast_units::{Bytes, Node, Rank};
 
 /// All accesses that are under way.
@@ -56,7 +56,7 @@ impl<O: Observer> Engine<'_, O> {
     /// The access that a rank stands at.
     fn current_access(&self, rank: u32) -> (u32, Access) {
         let state = &self.ranks[rank as usize];
-        match words::decode(state.words, state.at as usize) {
+        match opcodes::decode(state.words, state.at as usize) {
             Some((Op::Access(index), _)) => (index, self.program.accesses()[index as usize]),
             _ => unreachable!("a rank that waits for an access stands at it"),
         }

@@ -20,8 +20,8 @@ use super::slots::Slots;
 use super::ways::{Delay, Way, ways};
 use crate::prefetch::MANY_RANKS;
 use crate::walk::Replay;
+use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::Program;
-use flowcast_trace::words::{self, Op};
 use flowcast_units::{Rank, Time};
 
 /// What becomes of the processor after a turn.
@@ -191,8 +191,8 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn start_instruction(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
-        if words::computes(state.words, state.at as usize) == Some(true)
-            && let Some((Op::Compute(time), next)) = words::decode(state.words, state.at as usize)
+        if opcodes::computes(state.words, state.at as usize) == Some(true)
+            && let Some((Op::Compute(time), next)) = opcodes::decode(state.words, state.at as usize)
         {
             state.at = next as u32;
             return self.compute(rank, time.as_nanos());
@@ -298,7 +298,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         let mut place = Place::Back;
         loop {
             let at = self.ranks[rank as usize].at as usize;
-            let Some((op, next)) = words::decode(words, at) else {
+            let Some((op, next)) = opcodes::decode(words, at) else {
                 // Where the stream is damaged the rank stands for ever.
                 if at >= words.len() {
                     self.queue(rank, Place::Back);
@@ -370,7 +370,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     #[inline(always)]
     fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
         let state = &self.ranks[rank as usize];
-        let Some(computes) = words::computes(state.words, state.at as usize) else {
+        let Some(computes) = opcodes::computes(state.words, state.at as usize) else {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
         };
@@ -440,7 +440,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn explain_stop(&self) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState)| {
             let at = state.at as usize;
-            let send = match words::decode(state.words, at) {
+            let send = match opcodes::decode(state.words, at) {
                 Some((Op::WaitSend(ago), _)) => self.slots.sent(rank as u32, ago),
                 _ => None,
             };

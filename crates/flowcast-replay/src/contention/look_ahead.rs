@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::messages::Purpose;
 use super::pending::{Event, Kind};
 use crate::prefetch::{prefetch, prefetch_at};
-use flowcast_trace::words::{self, Op};
+use flowcast_trace::opcodes::{self, Op};
 
 impl<O: Observer> Engine<'_, O> {
     /// Prefetches what the next events will need, in the order in which one thing leads to another.
@@ -61,7 +61,7 @@ impl<O: Observer> Engine<'_, O> {
         match event.kind {
             Kind::Turn => {
                 let state = &self.ranks[event.index as usize];
-                if let Some((Op::Send { slot, .. }, _)) = words::decode(state.words, state.at as usize) {
+                if let Some((Op::Send { slot, .. }, _)) = opcodes::decode(state.words, state.at as usize) {
                     prefetch_at(&self.slots.states, slot);
                     self.links.prefetch_node(self.processors.node(self.slots.receiver(slot)));
                 }

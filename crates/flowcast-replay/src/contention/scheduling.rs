@@ -11,7 +11,7 @@ use super::pending::{Event, Kind};
 use super::processors::Place;
 use super::ranks::Phase;
 use flowcast_model::machine::scheduler::{Policy, Scheduler};
-use flowcast_trace::words::{self, Op};
+use flowcast_trace::opcodes::{self, Op};
 
 /// What the scheduler knows about a rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -183,7 +183,7 @@ impl<O: Observer> Engine<'_, O> {
                 state.phase = Phase::Finishing;
                 state.spend
             }
-            _ => match words::decode(state.words, state.at as usize) {
+            _ => match opcodes::decode(state.words, state.at as usize) {
                 Some((Op::Compute(time), next)) => {
                     state.at = next as u32;
                     computes = true;

@@ -1,7 +1,7 @@
 //! What both sides know about each message.
 
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::Rank;
 
 /// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.

@@ -5,8 +5,8 @@
 use super::lanes::Times;
 use crate::prefetch::prefetch_at;
 use crate::slab::Slab;
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_trace::words::Op;
 use flowcast_units::Rank;
 
 /// What is known about the time of a slot.

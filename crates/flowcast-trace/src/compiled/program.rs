@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables};
 use crate::access::Access;
+use crate::opcodes;
 use crate::program::{
     CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
     StreamWords,
 };
-use crate::words;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Operation, communicator, mode, is root, root, send, receive.
@@ -174,7 +174,7 @@ fn read_call(call: CallRow) -> Option<CollectiveCall> {
 
 /// Whether every number in the tables and streams stays inside what it counts, so that the replay need not look.
 fn check(program: &Program) -> Option<()> {
-    use words::Op;
+    use opcodes::Op;
     let ranks = program.streams() as u32;
     let inside = |value: u32, limit: usize| ((value as usize) < limit).then_some(());
     program.progress.iter().try_for_each(|rank| inside(rank.0, program.ranks()))?;
@@ -196,7 +196,7 @@ fn check(program: &Program) -> Option<()> {
         let posts = after - program.first_slot(rank);
         let (mut at, mut posted, mut sent) = (0, 0, 0u32);
         while at < words.len() {
-            let (op, next) = words::decode(words, at)?;
+            let (op, next) = opcodes::decode(words, at)?;
             match op {
                 Op::Send { class, slot } => {
                     sent += 1;

@@ -5,8 +5,8 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 
 use super::{Damage, encode_tables};
+use crate::opcodes;
 use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
-use crate::words;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// The tables as they stand in the file.
@@ -112,7 +112,7 @@ fn decode_node(bytes: &[u8], ranks: usize) -> Option<Node> {
         }
         2 => {
             let nanos = f64::from_bits(amount);
-            Operation::Calc(Time::from_nanos(Some(nanos).filter(|nanos| words::is_duration(*nanos))?))
+            Operation::Calc(Time::from_nanos(Some(nanos).filter(|nanos| opcodes::is_duration(*nanos))?))
         }
         _ => return None,
     };

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use super::steps::{Message, Step};
 use super::{Counters, Losses, RMA_AND_IO, Tables};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
+use crate::opcodes::{self, Op};
 use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program};
-use crate::words::{self, Op};
 use flowcast_units::{CollectiveOp, Rank, Time};
 
 /// Which records are written.
@@ -198,7 +198,7 @@ impl<'a> Writer<'a> {
         let own = self.place(self.rank);
         let mut at = 0;
         let mut begun = false;
-        while let Some((op, next)) = words::decode(words, at) {
+        while let Some((op, next)) = opcodes::decode(words, at) {
             // Dimemas leaves out a thread whose first record is not a computation.
             if !begun && !matches!(op, Op::Compute(_)) {
                 writeln!(out, "1:{own}:0.000000000")?;
@@ -302,7 +302,7 @@ impl<'a> Writer<'a> {
     /// The next instruction, if it belongs to the same record.
     fn further(&self, at: usize) -> Option<(Op, usize)> {
         let words = self.tables.program.words(self.rank);
-        words::decode(words, at).filter(|_| words::continues(words, at))
+        opcodes::decode(words, at).filter(|_| opcodes::continues(words, at))
     }
 
     /// A record without effect, or the meeting of all ranks that open or close a file together.
@@ -310,7 +310,7 @@ impl<'a> Writer<'a> {
         let words = self.tables.program.words(self.rank);
         if let Some((Op::Collective { call, .. }, behind)) = self.further(next)
             && let Some((Op::Access(access), last)) =
-                words::decode(words, behind).filter(|_| words::continues(words, behind))
+                opcodes::decode(words, behind).filter(|_| opcodes::continues(words, behind))
             && let Access::File { kind, file, size } = self.tables.program.accesses()[access as usize]
         {
             match self.dialect {

@@ -22,8 +22,8 @@ pub(crate) use ti::ti_steps;
 pub use ti::{needs_messages, ti_rank};
 
 use super::key_map::KeyMap;
+use super::opcodes::Op;
 use super::program::{CollectiveCall, MessageClass, Program};
-use super::words::Op;
 use flowcast_units::Rank;
 
 /// What a format cannot express, by kind.

@@ -1,8 +1,8 @@
 //! What some formats need done to a program before it is written.
 
 use super::Losses;
+use crate::opcodes::{self, Op, Record};
 use crate::program::{CollectiveMode, Program, Stream, StreamWords};
-use crate::words::{self, Op, Record};
 use flowcast_units::Rank;
 
 const NON_BLOCKING: &str =
@@ -34,10 +34,10 @@ pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)>
 fn without_waits(old: &[u32]) -> Vec<u32> {
     let mut new = Vec::with_capacity(old.len());
     let mut at = 0;
-    while let Some((op, next)) = words::decode(old, at) {
-        let record = if words::continues(old, at) { Record::Continues } else { Record::Begins };
+    while let Some((op, next)) = opcodes::decode(old, at) {
+        let record = if opcodes::continues(old, at) { Record::Continues } else { Record::Begins };
         let op = if matches!(op, Op::WaitCollective(_)) { Op::Nothing } else { op };
-        words::push(&mut new, op, record);
+        opcodes::push(&mut new, op, record);
         at = next;
     }
     new

@@ -4,8 +4,8 @@
 //! out is counted here, so that the writers only have to find the text.
 
 use super::{ACCELERATOR, EVENTS, Losses, RMA_AND_IO, SYNCHRONOUS, Tables};
+use crate::opcodes::{self, Op};
 use crate::program::{CollectiveMode, MessageClass, SendMode};
-use crate::words::{self, Op};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.
@@ -64,7 +64,7 @@ impl<'a> Steps<'a> {
 
     /// The next step; what is passed over on the way to it is counted.
     pub fn next(&mut self, losses: &mut Losses) -> Option<Step> {
-        while let Some((op, next)) = words::decode(self.words, self.at) {
+        while let Some((op, next)) = opcodes::decode(self.words, self.at) {
             self.at = next;
             match op {
                 Op::Compute(time) => return Some(Step::Compute(time)),

@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, HashMap};
 pub use rewrite::operation_of;
 
 use super::link::{Parts, link};
+use super::opcodes::Op;
 use super::program::{CollectiveCall, CollectiveMode, Program};
-use super::words::Op;
 use super::{ReadOptions, TraceError};
 use flowcast_model::algorithm::{AlgorithmTable, Choice, Extent};
 use flowcast_units::{Bytes, CollectiveOp, Rank};

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Executions;
 use crate::build::CallRecord;
+use crate::opcodes::Op;
 use crate::program::{CollectiveMode, Communicator, Program};
-use crate::words::Op;
 use flowcast_units::{Bytes, Rank};
 
 /// Who carries out the non-blocking operations of a program.

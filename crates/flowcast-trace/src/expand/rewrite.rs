@@ -7,9 +7,9 @@ use super::progress::ProgressStreams;
 use super::{Executions, group::Group};
 use crate::TraceError;
 use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
+use crate::opcodes::{self, Op, Record};
 use crate::parallel::for_each_mut;
 use crate::program::{CollectiveCall, CollectiveMode, MessageClass, Program, SendMode};
-use crate::words::{self, Op, Record};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Who fills a slot, with a message of which class.
@@ -106,8 +106,8 @@ impl<'a> Rewrite<'a> {
     fn run(&mut self) -> Result<(), TraceError> {
         let words = self.program.words(self.rank);
         let mut at = 0;
-        while let Some((op, next)) = words::decode(words, at) {
-            let record = if words::continues(words, at) { Record::Continues } else { Record::Begins };
+        while let Some((op, next)) = opcodes::decode(words, at) {
+            let record = if opcodes::continues(words, at) { Record::Continues } else { Record::Begins };
             self.copy(op, record).map_err(|_: RecordFault| TraceError::Limit(TOO_LARGE))?;
             at = next;
         }

@@ -7,7 +7,7 @@ use super::{Collective, Event, Peer};
 use crate::program::{IgnoredRecords, Program};
 use crate::read::calls::{self, Done, Origin, RankCalls, TracedCall};
 use crate::{ReadOptions, TraceError};
-use flowcast_recording::form::{ANY_SOURCE, ANY_TAG};
+use flowcast_recording::format::{ANY_SOURCE, ANY_TAG};
 use flowcast_recording::table::{self, Function};
 
 /// Names by OTF2's number of the operation, with that of the non-blocking form.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::program::Program;
-use crate::{ReadOptions, words::Op};
+use crate::{ReadOptions, opcodes::Op};
 use flowcast_units::Rank;
 
 /// Two ranks at sparse locations; definitions come out of order, and the world's group twice.

@@ -15,9 +15,9 @@ use super::scan::{Input, bytes_of, check_members, seconds_as_nanos, shown};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
+use crate::opcodes::Record;
 use crate::parallel::for_each_mut;
 use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, SharedBytes, Source};
-use crate::words::Record;
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
@@ -418,7 +418,8 @@ impl Section {
 
     fn read_collective(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
         const FORMAT: &str = "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]";
-        let [op, communicator, root, root_thread, send, recv] = cursor.integers().ok_or_else(|| Fault::malformed(FORMAT))?;
+        let [op, communicator, root, root_thread, send, recv] =
+            cursor.integers().ok_or_else(|| Fault::malformed(FORMAT))?;
         let sync = if cursor.eat(b':') { cursor.integer().ok_or_else(|| Fault::malformed(FORMAT))? } else { 1 };
         let known = usize::try_from(op).ok().and_then(|op| CollectiveOp::ALL.get(op % 16)).filter(|_| op < 32);
         let op_found = || Fault::value(format!("operation {op}"), "a collective operation, 0 to 31");
@@ -483,7 +484,8 @@ impl Section {
     }
 
     fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let [operation, file, communicator, bytes] = cursor.integers().ok_or_else(|| Fault::malformed(format_of(31)))?;
+        let [operation, file, communicator, bytes] =
+            cursor.integers().ok_or_else(|| Fault::malformed(format_of(31)))?;
         let kind = match operation {
             0 => FileKind::Open,
             1 => FileKind::Close,

@@ -6,8 +6,8 @@ use super::fault::Fault;
 use super::scan::{Input, lines, shown};
 use crate::TraceError;
 use crate::key_map::KeyMap;
+use crate::opcodes::is_duration;
 use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
-use crate::words::is_duration;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Whether the text is a schedule: its first words, comments apart, are `num_ranks N`.

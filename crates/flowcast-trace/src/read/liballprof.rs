@@ -13,7 +13,7 @@ use super::parts::Part;
 use super::scan::{Input, bytes_of, lines, shown};
 use crate::program::{IgnoredRecords, Program};
 use crate::{ReadOptions, TraceError};
-use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, NO_RANK};
+use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, NO_RANK};
 use flowcast_recording::operation;
 use flowcast_recording::table::{self, Function};
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::fault::Fault;
 use crate::TraceError;
+use crate::opcodes::is_duration;
 use crate::program::SharedBytes;
-use crate::words::is_duration;
 use flowcast_units::Rank;
 
 /// A file's name and text while it is read.

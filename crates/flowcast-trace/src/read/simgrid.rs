@@ -12,8 +12,8 @@ use super::parts::{Part, content_lines, words_of};
 use super::scan::{Input, bytes_of, shown};
 use crate::build::{CallRecord, Channel, EAGER, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
+use crate::opcodes::{Record, is_duration};
 use crate::program::{CollectiveMode, Communicator, MessageClass, Program, RankSource, SendMode, Source};
-use crate::words::{Record, is_duration};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 

@@ -6,8 +6,8 @@ use std::fmt;
 use super::super::Replayed;
 use flowcast_replay::journal::Function;
 use flowcast_trace::TraceRef;
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
-use flowcast_trace::words::Op;
 use flowcast_units::Rank;
 
 /// Bytes that the rank sends in a collective.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Done, RankCalls, TracedCall};
 use flowcast_recording::decode::{Call, Header, Item, Members, RankFile};
-use flowcast_recording::form::{CANCELLED, MATCHED};
+use flowcast_recording::format::{CANCELLED, MATCHED};
 use flowcast_recording::operation;
 
 /// The file, and how many calls were on communicators without known members.

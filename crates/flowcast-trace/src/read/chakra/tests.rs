@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::words::Op;
+use crate::opcodes::Op;
 use flowcast_units::Rank;
 
 fn varint(mut value: u64, out: &mut Vec<u8>) {

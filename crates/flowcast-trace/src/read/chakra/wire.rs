@@ -15,7 +15,7 @@ pub enum Value<'a> {
 
 /// A number of variable length; moves `at` behind it.
 pub fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    flowcast_recording::form::varint(bytes, at)
+    flowcast_recording::format::varint(bytes, at)
 }
 
 /// A message with its length before it; moves `at` behind it.

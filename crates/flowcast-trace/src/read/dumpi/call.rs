@@ -6,7 +6,7 @@ use super::super::calls::{Done, Origin, RankCalls, Sizes, TracedCall};
 use super::super::fault::Fault;
 use super::lines::Record;
 use super::types::Types;
-use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, NO_RANK};
+use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, NO_RANK};
 use flowcast_recording::operation;
 use flowcast_recording::table::Function;
 

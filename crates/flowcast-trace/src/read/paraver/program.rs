@@ -7,8 +7,8 @@ use super::body::{Body, Message, Task};
 use super::header::Header;
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
+use crate::opcodes::Record;
 use crate::program::{Communicator, IgnoredRecords, MessageClass, Program, SendMode};
-use crate::words::Record;
 use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 

@@ -4,7 +4,7 @@ use super::{Clock, Regions};
 use crate::build::{CallRecord, Channel};
 use crate::program::CollectiveMode;
 use flowcast_recording::decode::{Call, Item, Members, RankFile};
-use flowcast_recording::form::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
+use flowcast_recording::format::{ANY_SOURCE, ANY_TAG, CANCELLED, MATCHED};
 use flowcast_recording::summary::known_functions;
 use flowcast_recording::table::Function;
 use flowcast_recording::{operation, region_name};

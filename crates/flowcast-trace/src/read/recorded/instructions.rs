@@ -3,9 +3,9 @@
 use super::actions::{Action, RankActions, Step};
 use crate::TraceError;
 use crate::build::{RankBuilder, RecordFault};
+use crate::opcodes::Record;
 use crate::program::{CollectiveMode, MessageClass, SendMode};
 use crate::read::fault::Fault;
-use crate::words::Record;
 use flowcast_units::{Rank, Time};
 
 /// Builds a rank's stream.

@@ -26,12 +26,12 @@ use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
 use crate::{ReadOptions, TraceError};
 use actions::RankActions;
 use flowcast_recording::decode::{self, Members, RankFile};
-use flowcast_recording::{form, summary};
+use flowcast_recording::{format, summary};
 use flowcast_units::Rank;
 
 /// Whether the text is that of a recording.
 pub fn recognises(text: &[u8]) -> bool {
-    text.starts_with(form::RECORDING_MAGIC.as_bytes())
+    text.starts_with(format::RECORDING_MAGIC.as_bytes())
 }
 
 /// Reads a recording.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use flowcast::recording::form;
+use flowcast::recording::format;
 use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Bytes, Node, Rounded, Time};
@@ -185,7 +185,7 @@ impl Plan<'_> {
             command.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
             Ok(command)
         })?;
-        if !folder.join(form::RECORDING).exists() {
+        if !folder.join(format::RECORDING).exists() {
             return Err(not_recorded(self.command, status));
         }
         if !status.success() {

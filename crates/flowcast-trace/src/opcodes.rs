@@ -1,9 +1,9 @@
-//! The instruction stream of a rank: what the readers write and the replay walks over.
+//! The encoded instruction stream of a rank, which the readers write and the replay executes: opcodes and operands.
 //!
 //! A record is one 32-bit word, some with one or two more behind it: kind (4 bits), continuation mark (1), payload
 //! (27). Receives carry no payload at all: the k-th receive that a rank posts is the k-th *slot* of that rank, so
 //! that messages are numbered by receiver and posting order, a waiting receiver reads its slots one after the other,
-//! and a send names the slot that it fills. A halo exchange of four neighbours takes 17 bytes a message in this form.
+//! and a send names the slot that it fills. A halo exchange of four neighbours takes 17 bytes a message in this encoding.
 
 use flowcast_units::Time;
 
