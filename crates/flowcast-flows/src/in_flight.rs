@@ -4,11 +4,11 @@
 //! What is left of a flow, and when it ends, is computed only when its rate changes. So an event costs as much as the
 //! number of rates that it changes.
 
-use super::end_queue::EndQueue;
 use flowcast_model::sharing::active_flows::ActiveFlows;
 use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::{Allocation, Fabric, Limit, Share};
 use flowcast_model::sharing::{Changes, RateModel, SharingError};
+use flowcast_queues::indexed::IndexedHeap;
 use flowcast_units::Time;
 
 const NOTHING_YET: Allocation = Allocation { share: Share(0.0), limit: Limit::Alone };
@@ -49,7 +49,7 @@ pub struct Change {
 pub struct FlowsInFlight {
     active_flows: ActiveFlows,
     progress: Vec<Progress>,
-    ends: EndQueue,
+    ends: IndexedHeap,
     count: usize,
     changes: Changes,
 }

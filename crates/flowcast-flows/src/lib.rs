@@ -21,7 +21,6 @@
 //! - **Packets** (`flowcast-packet`).
 
 pub mod concurrent;
-mod end_queue;
 pub mod fluid;
 pub mod in_flight;
 pub mod quasi_dynamic;

@@ -5,13 +5,13 @@
 //! flight once, however many events are in it; when all delays are at rest there are no steps until the next event. As
 //! the steps become shorter, the completions converge.
 
-use super::end_queue::EndQueue;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::active_flows::ActiveFlows;
 use flowcast_model::sharing::closed_loop::Feedback;
 use flowcast_model::sharing::fabric::Fabric;
 use flowcast_model::sharing::protocol::SEGMENT;
 use flowcast_model::sharing::quasi_dynamic::QuasiDynamicQueues;
+use flowcast_queues::indexed::IndexedHeap;
 use flowcast_units::{Bytes, Time};
 
 /// How fast delays approach their balance, and in how many steps.
@@ -118,7 +118,7 @@ struct Flows {
     /// By flow.
     progress: Vec<Progress>,
     /// Of flows that end within the step.
-    ends: EndQueue,
+    ends: IndexedHeap,
     /// When the step began, and when it ends, in nanoseconds; infinite when all is at rest.
     since: f64,
     until: f64,

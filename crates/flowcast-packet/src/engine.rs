@@ -12,9 +12,9 @@ use super::frame::Frame;
 use super::jitter::Jitter;
 use super::link::Link;
 use super::picos::Picos;
-use super::tournament::Tournament;
 use flowcast_model::sharing::completion::FlowCompletion;
 use flowcast_model::sharing::fabric::MOST_HOPS;
+use flowcast_queues::{KeyQueue, tournament::Tournament};
 use flowcast_units::Bytes;
 
 /// No link: the end of a way.
@@ -55,7 +55,7 @@ impl Engine {
         jitter: Option<Jitter>,
     ) -> Engine {
         let mut engine = Engine {
-            events: Tournament::new(links.len() + 1),
+            events: Tournament::new(links.len() as u32 + 1),
             timers: BinaryHeap::new(),
             first_timer: Picos::NEVER,
             scheduled: vec![Picos::NEVER; connections.len()],
@@ -84,7 +84,7 @@ impl Engine {
     /// The next event; false if there is none.
     #[inline]
     pub(super) fn step(&mut self) -> bool {
-        let (now, lane) = self.events.first();
+        let (now, lane) = self.first();
         if now == Picos::NEVER {
             return false;
         }
@@ -96,9 +96,22 @@ impl Engine {
         true
     }
 
+    /// The earliest event's time, [`Picos::NEVER`] if there is none; and its link, or the number behind for a timer.
+    #[inline]
+    fn first(&self) -> (Picos, usize) {
+        let key = self.events.least();
+        (Picos((key >> 64) as u64), key as u32 as usize)
+    }
+
+    /// The first event of a link, or of the timers, is now at this time.
+    #[inline]
+    fn set(&mut self, lane: usize, at: Picos) {
+        self.events.set(lane as u32, u128::from(at.0) << 64 | lane as u128);
+    }
+
     /// When the next event is.
     pub(super) fn next_event(&self) -> Picos {
-        self.events.first().0
+        self.first().0
     }
 
     /// Adds a connection with its ways there and back.
@@ -127,7 +140,7 @@ impl Engine {
     #[inline]
     fn leave(&mut self, now: Picos, lane: usize) {
         let (frame, next) = self.links[lane].pop();
-        self.events.set(lane, next);
+        self.set(lane, next);
         let hop = frame.hop() + 1;
         let link = self.routes[frame.route()].get(hop).copied().unwrap_or(END);
         if link == END {
@@ -161,7 +174,7 @@ impl Engine {
             departure = at.put_off(departure, jitter.of_frame(at.full_frame()));
         }
         if at.push(departure, frame) {
-            self.events.set(link as usize, departure);
+            self.set(link as usize, departure);
         }
     }
 
@@ -248,7 +261,7 @@ impl Engine {
             self.timers.push(Reverse((deadline, connection as u32)));
             if deadline < self.first_timer {
                 self.first_timer = deadline;
-                self.events.set(self.links.len(), deadline);
+                self.set(self.links.len(), deadline);
             }
         }
     }
@@ -269,6 +282,6 @@ impl Engine {
             self.schedule(connection);
         }
         self.first_timer = self.timers.peek().map_or(Picos::NEVER, |Reverse((at, _))| *at);
-        self.events.set(self.links.len(), self.first_timer);
+        self.set(self.links.len(), self.first_timer);
     }
 }

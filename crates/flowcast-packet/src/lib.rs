@@ -25,7 +25,7 @@
 //!
 //! | part | what | rules |
 //! |---|---|---|
-//! | `link`, `tournament`, `engine` | queues and events | the equation above |
+//! | `link`, `engine` | queues and events | the equation above |
 //! | `receiver` | when to acknowledge | RFC 5681 section 4.2, RFC 2018 |
 //! | `sender`, `round_trip` | loss, recovery, timers | RFC 6298, 6675, 6937, 8985, 2861, 4015 |
 //! | `control` | windows | RFC 5681, RFC 9438 and HyStart, the BBR draft |
@@ -49,7 +49,6 @@ mod round_trip;
 pub mod seeds;
 mod sender;
 mod stream;
-mod tournament;
 #[cfg(test)]
 mod twin;
 mod warm_up;

@@ -294,11 +294,8 @@ where
             self.transit.go_on(rank);
         }
         while let Pause::Rare = self.follow(rank, state)
-            && let Some((rare, next)) = opcodes::decode(state.words, state.at)
-            && let Step::GoOn = self.do_rare(rank, state, rare)
-        {
-            state.at = next;
-        }
+            && let Step::GoOn = self.follow_rare(rank, state)
+        {}
         if T::HANDSHAKES {
             self.transit.wait(rank, state.time[0]);
         }
@@ -344,6 +341,10 @@ where
                 }
                 Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own),
                 Op::WaitSend(_) if !RENDEZVOUS => Step::GoOn,
+                Op::Event(event) => {
+                    self.observer.marked(rank, event, state.time[0]);
+                    Step::GoOn
+                }
                 Op::Nothing | Op::Ignored(_) => Step::GoOn,
                 _ => return Pause::Rare,
             };
@@ -356,30 +357,39 @@ where
         Pause::Over
     }
 
-    /// Does an instruction that [`Engine::follow`] leaves out.
+    /// Follows the instructions that [`Engine::follow`] leaves out, of which mostly several come together.
     #[inline(never)]
-    fn do_rare(&mut self, rank: u32, state: &mut RankState<'a, W>, op: Op) -> Step {
-        match op {
-            Op::Send { class, slot } => self.send_rendezvous(rank, state, class, slot),
-            Op::Recv => self.post_and_receive(rank, state),
-            Op::Irecv => {
-                self.post(state.next_slot, &state.time, state.looked);
-                self.observer.posted(state.next_slot, state.time[0]);
-                state.next_slot += 1;
-                Step::GoOn
+    fn follow_rare(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Step {
+        while let Some((op, next)) = opcodes::decode(state.words, state.at) {
+            let step = match op {
+                Op::Send { class, slot } if RENDEZVOUS => {
+                    if !(state.entered || self.path(slot).classes[class as usize].rendezvous) {
+                        return Step::GoOn;
+                    }
+                    self.send_rendezvous(rank, state, class, slot)
+                }
+                Op::Recv if RENDEZVOUS => self.post_and_receive(rank, state),
+                Op::Irecv if RENDEZVOUS => {
+                    self.post(state.next_slot, &state.time, state.looked);
+                    self.observer.posted(state.next_slot, state.time[0]);
+                    state.next_slot += 1;
+                    Step::GoOn
+                }
+                Op::WaitSend(ago) if RENDEZVOUS => self.wait_send(rank, state, ago),
+                Op::Collective { call, instance } => self.collective(rank, state, call, instance),
+                Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
+                Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time.as_nanos()),
+                // The order in which accesses are served depends on times.
+                Op::Access(index) if W == 1 => self.access(rank, state, index),
+                Op::Access(_) => Step::GoOn,
+                _ => return Step::GoOn,
+            };
+            if let Step::Wait = step {
+                return Step::Wait;
             }
-            Op::WaitSend(ago) => self.wait_send(rank, state, ago),
-            Op::Collective { call, instance } => self.collective(rank, state, call, instance),
-            Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
-            Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time.as_nanos()),
-            Op::Event(event) => {
-                self.observer.marked(rank, event, state.time[0]);
-                Step::GoOn
-            }
-            // The order in which accesses are served depends on times.
-            Op::Access(index) if W == 1 => self.access(rank, state, index),
-            _ => Step::GoOn,
+            state.at = next;
         }
+        Step::GoOn
     }
 
     #[inline(always)]

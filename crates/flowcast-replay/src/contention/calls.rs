@@ -3,12 +3,13 @@
 use super::super::record::{Observer, Received, Sent};
 use super::super::routes::Route;
 use super::engine::Engine;
+use super::events::{Event, Kind};
 use super::messages::{Mark, Message, Purpose};
-use super::pending::{Event, Kind, Lane};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
 use super::slots::{Release, state};
 use super::ways::{Delay, Move, Way};
+use flowcast_queues::lanes::Lane;
 
 impl<O: Observer> Engine<'_, O> {
     #[inline(always)]

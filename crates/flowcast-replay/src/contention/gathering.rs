@@ -3,8 +3,8 @@
 use super::super::record::{Gathered, Observer};
 use super::super::routes::route;
 use super::engine::Engine;
+use super::events::{Event, Kind};
 use super::messages::{Message, NONE, Purpose};
-use super::pending::{Event, Kind};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
 use super::ways::Delay;

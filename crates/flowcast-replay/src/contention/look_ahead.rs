@@ -5,8 +5,8 @@
 
 use super::super::record::Observer;
 use super::engine::Engine;
+use super::events::{Event, Kind};
 use super::messages::Purpose;
-use super::pending::{Event, Kind};
 use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_trace::opcodes::{self, Op};
 

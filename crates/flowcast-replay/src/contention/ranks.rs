@@ -1,6 +1,6 @@
 //! The state of a rank, and what a turn of it leads to.
 
-use super::pending::Lane;
+use flowcast_queues::lanes::Lane;
 
 /// How far a rank is with its instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]

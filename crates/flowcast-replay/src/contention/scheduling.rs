@@ -7,7 +7,7 @@
 
 use super::super::record::Observer;
 use super::engine::Engine;
-use super::pending::{Event, Kind};
+use super::events::{Event, Kind};
 use super::processors::Place;
 use super::ranks::Phase;
 use flowcast_model::machine::scheduler::{Policy, Scheduler};

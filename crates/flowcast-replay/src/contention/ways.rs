@@ -1,7 +1,8 @@
 //! What the messages cost, arranged for the engine: each delay with its lane in the queue of events.
 
 use super::super::costs::{Costs, PathCosts};
-use super::pending::{Event, Lane, Pending};
+use super::events::{Event, Pending};
+use flowcast_queues::lanes::Lane;
 
 /// A delay that many events have.
 #[derive(Debug, Clone, Copy)]

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
-use super::order::NEVER;
 use super::prepared::Kind;
 use crate::prefetch::prefetch;
+use flowcast_queues::{MEMBER_BITS, NEVER, member_of, time_of};
 
 /// Neighbouring operations, created one after the other.
 #[derive(Debug, Clone, Copy, Default)]
@@ -77,20 +77,14 @@ pub fn later(one: f64, other: f64) -> f64 {
 
 #[inline(always)]
 fn key(time: f64, created: u32, kind: Kind, rank: u32) -> u128 {
-    u128::from(time.to_bits()) << 64 | u128::from(created) << 32 | u128::from((kind as u32) << 30 | rank)
-}
-
-/// The time of a key.
-#[inline(always)]
-pub fn time_of(key: u128) -> f64 {
-    f64::from_bits((key >> 64) as u64)
+    u128::from(time.to_bits()) << 64 | u128::from(created) << 32 | u128::from((kind as u32) << MEMBER_BITS | rank)
 }
 
 /// Time, kind and rank of a key.
 #[inline(always)]
 pub fn of_key(key: u128) -> (f64, Kind, u32) {
-    let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> 30];
-    (time_of(key), kind, key as u32 & ((1 << 30) - 1))
+    let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> MEMBER_BITS];
+    (time_of(key), kind, member_of(key))
 }
 
 impl Host {

@@ -15,16 +15,13 @@
 //! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
 //! network, [`ways`] says what changes.
 
-mod agenda;
 pub mod explain;
 mod form;
 mod host;
-mod order;
 pub mod plain;
 mod prepared;
 pub mod queues;
 pub mod sends;
-mod tournament;
 pub mod ways;
 
 use super::SimulateError;

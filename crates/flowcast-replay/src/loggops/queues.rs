@@ -8,19 +8,19 @@
 //!   long, so those to one rank arrive in the order of their creation.
 //!
 //! So the next event of a rank is the least of four, by time and then by creation, and a tournament of the ranks, or for
-//! many of them an agenda, gives the next of all. No event is looked at twice, where the plain engine looks at each blocked
+//! many of them a ladder queue, gives the next of all. No event is looked at twice, where the plain engine looks at each blocked
 //! one again whenever the processor becomes free: `n` sends at once cost it `n^2` looks. After the queues have grown,
 //! nothing is allocated.
 
 use super::Loggops;
-use super::agenda::Agenda;
 use super::host::{Arrival, Host, Overflow, later, of_key};
-use super::order::{NEVER, Order};
 use super::prepared::{Kind, Op, Prepared};
-use super::tournament::Tournament;
 use crate::outcome::{Outcome, RankOutcome, Waits};
 use crate::prefetch::prefetch_at;
 use crate::record::{Observer, Received, Sent, Unobserved};
+use flowcast_queues::ladder::Ladder;
+use flowcast_queues::tournament::Tournament;
+use flowcast_queues::{KeyQueue, NEVER};
 use flowcast_units::{Bytes, Time};
 
 /// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
@@ -32,7 +32,7 @@ pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
 pub(super) fn attempt<O: Observer>(prepared: &Prepared, parameters: Loggops, observer: &mut O) -> Option<Outcome> {
     let ranks = prepared.bases.len() - 1;
     match ranks {
-        MANY_RANKS.. => Engine::new(prepared, parameters, observer, Agenda::new(ranks)).run(),
+        MANY_RANKS.. => Engine::new(prepared, parameters, observer, Ladder::new(ranks)).run(),
         _ => Engine::new(prepared, parameters, observer, Tournament::new(ranks as u32)).run(),
     }
 }
@@ -93,7 +93,7 @@ struct Engine<'a, O, Q> {
     bytes: u64,
 }
 
-impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
+impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O, order: Q) -> Engine<'a, O, Q> {
         let ranks = prepared.bases.len() - 1;
         let size = |size: &Bytes| SizeCost {
@@ -161,7 +161,7 @@ impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
         if first != NEVER {
             let rank = of_key(first).2;
             self.hosts[rank as usize].prefetch();
-            self.order.prefetch(rank);
+            prefetch_at(self.order.keys(), rank);
         }
         if second != NEVER {
             self.prefetch_operation(second);
@@ -208,7 +208,7 @@ impl<'a, O: Observer, Q: Order> Engine<'a, O, Q> {
         match kind {
             Kind::Send => {
                 self.hosts[op.peer as usize].prefetch();
-                self.order.prefetch(op.peer);
+                prefetch_at(self.order.keys(), op.peer);
             }
             Kind::Recv => prefetch_at(&self.channels, op.channel()),
             _ => [0, 3, 6].into_iter().for_each(|behind| prefetch_at(ops, op.first + behind)),

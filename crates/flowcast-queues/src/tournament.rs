@@ -1,14 +1,15 @@
-//! Which rank has the earliest event: a tournament of keys, four to a group, the least of a group going up.
+//! Which member has the least key: a tournament of keys, four to a group, the least of a group going up.
 //!
 //! A changed key is compared with three others on each level, all in one cache line and without a branch, where a heap
 //! moves keys about and depends at each level on the comparison before.
 
-use super::order::{NEVER, Order};
+use crate::{KeyQueue, NEVER};
 
-/// The least key of all ranks.
+/// The least key of all members.
+#[derive(Debug, Clone)]
 pub struct Tournament {
     groups: Vec<Group>,
-    /// Where each level's groups begin, from the ranks up to the single last group.
+    /// Where each level's groups begin, from the members up to the single last group.
     levels: Vec<u32>,
     first: u128,
     /// The least key of the last changed part one and two levels below the top.
@@ -23,10 +24,10 @@ struct Group([u128; SIZE]);
 const SIZE: usize = 4;
 
 impl Tournament {
-    /// So many ranks, none with an event.
-    pub fn new(ranks: u32) -> Tournament {
+    /// So many members, none with a key.
+    pub fn new(members: u32) -> Tournament {
         let mut levels = vec![0];
-        let mut groups = ranks.div_ceil(SIZE as u32).max(1);
+        let mut groups = members.div_ceil(SIZE as u32).max(1);
         let mut all = groups;
         while groups > 1 {
             levels.push(all);
@@ -38,7 +39,15 @@ impl Tournament {
     }
 }
 
-impl Order for Tournament {
+impl Tournament {
+    /// The least key, [`NEVER`] if there is none.
+    #[inline(always)]
+    pub fn least(&self) -> u128 {
+        self.first
+    }
+}
+
+impl KeyQueue for Tournament {
     const KNOWS_MORE: bool = false;
 
     #[inline(always)]
@@ -47,8 +56,8 @@ impl Order for Tournament {
     }
 
     #[inline(always)]
-    fn set(&mut self, rank: u32, key: u128) {
-        let (mut place, mut least) = (rank as usize, key);
+    fn set(&mut self, member: u32, key: u128) {
+        let (mut place, mut least) = (member as usize, key);
         for level in &self.levels {
             let Group(keys) = &mut self.groups[*level as usize + place / SIZE];
             let own = place % SIZE;
@@ -70,27 +79,7 @@ impl Order for Tournament {
         [self.far, self.near, NEVER, NEVER]
     }
 
-    #[inline(always)]
-    fn prefetch(&self, _: u32) {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn the_first_is_the_least_of_all(ranks in 1u32..300, changes in proptest::collection::vec((0u32..300, 0u128..50), 0..200)) {
-            let mut tournament = Tournament::new(ranks);
-            let mut keys = vec![NEVER; ranks as usize];
-            for (rank, key) in changes {
-                let key = if key == 0 { NEVER } else { key };
-                tournament.set(rank % ranks, key);
-                keys[(rank % ranks) as usize] = key;
-                let least = *keys.iter().min().unwrap();
-                prop_assert_eq!(tournament.first().unwrap_or(NEVER), least);
-            }
-        }
+    fn keys(&self) -> &[u128] {
+        &[]
     }
 }

@@ -1,18 +1,17 @@
-//! Which rank has the earliest event, for many ranks: events in buckets by time, of which only the next ones are sorted.
+//! Which member has the earliest event, for many members: events in buckets by time, of which only the next ones are
+//! sorted.
 //!
 //! A ladder queue (Tang, Goh and Thng, 2005) with one rung. A tournament or a heap knows the next event only; here many
-//! of the next ones are known, in order, so the memory can be asked for what they need long before they come. With many
-//! ranks that is most of what an event costs. What falls into a bucket that was given out already waits in a heap, which
+//! of the next ones are known, in order, so what they need can be prefetched long before they come. With many
+//! members that is most of what an event costs. What falls into a bucket that was given out already waits in a heap, which
 //! is small as long as events cause few others that come nearly at once.
 //!
-//! Entries are not taken out when a rank gets another key: what is not the key of its rank any more is passed over.
+//! Entries are not taken out when a member gets another key: what is not the key of its member any more is passed over.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::host::{of_key, time_of};
-use super::order::{NEVER, Order};
-use crate::prefetch::prefetch_at;
+use crate::{KeyQueue, NEVER, member_of, time_of};
 
 /// How many buckets there are, and about how many events one gets.
 const BUCKETS: usize = 1024;
@@ -24,9 +23,9 @@ const FEW: usize = 64;
 /// How many places ahead events are told, the farthest first.
 const AHEAD: [usize; 4] = [40, 28, 16, 8];
 
-/// The key of each rank, and all keys by time.
-pub struct Agenda {
-    /// By rank: the key of its next event.
+/// The key of each member, and all keys by time.
+pub struct Ladder {
+    /// By member: the key of its next event.
     keys: Vec<u128>,
     /// What was given out, sorted, and how far it was read.
     batch: Vec<u128>,
@@ -43,11 +42,11 @@ pub struct Agenda {
     rest: Vec<u128>,
 }
 
-impl Agenda {
-    /// So many ranks, none with an event.
-    pub fn new(ranks: usize) -> Agenda {
-        Agenda {
-            keys: vec![NEVER; ranks],
+impl Ladder {
+    /// So many members, none with an event.
+    pub fn new(members: usize) -> Ladder {
+        Ladder {
+            keys: vec![NEVER; members],
             batch: Vec::new(),
             at: 0,
             late: BinaryHeap::new(),
@@ -68,7 +67,7 @@ impl Agenda {
 
     #[inline(always)]
     fn holds(&self, key: u128) -> bool {
-        self.keys[of_key(key).2 as usize] == key
+        self.keys[member_of(key) as usize] == key
     }
 
     /// Gives the next bucket out; `false` if there is no event left but what is given out.
@@ -93,10 +92,10 @@ impl Agenda {
     }
 
     /// Puts what came after the last bucket into buckets, as wide as the earliest of it would fill them as wished: some
-    /// ranks may have an event only long after all others.
+    /// members may have an event only long after all others.
     fn spread(&mut self) -> bool {
-        let Agenda { keys, buckets, rest, .. } = self;
-        rest.retain(|key| keys[of_key(*key).2 as usize] == *key);
+        let Ladder { keys, buckets, rest, .. } = self;
+        rest.retain(|key| keys[member_of(*key) as usize] == *key);
         if rest.len() <= FEW {
             return self.take_earlier_half();
         }
@@ -105,7 +104,7 @@ impl Agenda {
         let start = time_of(earlier.iter().copied().min().expect("an eighth of many is some"));
         let width = (time_of(*last) - start) / part as f64 * EVENTS;
         let density = if width > 0.0 { 1.0 / width } else { 1.0 };
-        rest.retain(|key| match buckets.get_mut(Agenda::place(start, density, *key)) {
+        rest.retain(|key| match buckets.get_mut(Ladder::place(start, density, *key)) {
             Some(bucket) => {
                 bucket.push(*key);
                 false
@@ -132,7 +131,7 @@ impl Agenda {
     }
 }
 
-impl Order for Agenda {
+impl KeyQueue for Ladder {
     const KNOWS_MORE: bool = true;
 
     #[inline(always)]
@@ -168,8 +167,8 @@ impl Order for Agenda {
     }
 
     #[inline(always)]
-    fn set(&mut self, rank: u32, key: u128) {
-        let own = &mut self.keys[rank as usize];
+    fn set(&mut self, member: u32, key: u128) {
+        let own = &mut self.keys[member as usize];
         if *own == key {
             return;
         }
@@ -177,7 +176,7 @@ impl Order for Agenda {
         if key == NEVER {
             return;
         }
-        let place = Agenda::place(self.start, self.density, key);
+        let place = Ladder::place(self.start, self.density, key);
         if place < self.next {
             self.late.push(Reverse(key));
         } else {
@@ -191,48 +190,7 @@ impl Order for Agenda {
     }
 
     #[inline(always)]
-    fn prefetch(&self, rank: u32) {
-        prefetch_at(&self.keys, rank);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tournament::Tournament;
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn an_agenda_gives_out_what_a_tournament_does(
-            ranks in 1u32..400,
-            changes in proptest::collection::vec((0u32..400, 0u32..2000, 0u32..4), 1..800),
-        ) {
-            let (mut agenda, mut tournament) = (Agenda::new(ranks as usize), Tournament::new(ranks));
-            let mut now = 0.0;
-            for (created, (rank, delay, kind)) in (0u128..).zip(changes) {
-                let rank = rank % ranks;
-                let key = u128::from((now + f64::from(delay / 10)).to_bits()) << 64 | created << 32 | u128::from(rank);
-                let key = if delay == 0 { NEVER } else { key };
-                agenda.set(rank, key);
-                tournament.set(rank, key);
-                if kind > 0 {
-                    let first = agenda.first();
-                    prop_assert_eq!(first, tournament.first());
-                    if let Some(key) = first {
-                        now = time_of(key);
-                        agenda.set(of_key(key).2, NEVER);
-                        tournament.set(of_key(key).2, NEVER);
-                    }
-                }
-            }
-            loop {
-                let first = agenda.first();
-                prop_assert_eq!(first, tournament.first());
-                let Some(key) = first else { break };
-                agenda.set(of_key(key).2, NEVER);
-                tournament.set(of_key(key).2, NEVER);
-            }
-        }
+    fn keys(&self) -> &[u128] {
+        &self.keys
     }
 }

@@ -1,4 +1,4 @@
-//! The events to come, given out in the order of time and, at equal times, of insertion.
+//! Events in the order of time and, at equal times, of insertion.
 //!
 //! Most events follow after one of few fixed delays (the start-up of a message, the transfer of a size), and what is
 //! inserted after one delay becomes due in the order of insertion. So each such delay is a *lane*, a plain queue of
@@ -7,28 +7,6 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
-
-/// What happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A rank has the processor and goes on, by rank.
-    Turn,
-    /// The last byte of a message has left the links, by message.
-    Moved,
-    /// A message has arrived, by message.
-    Arrived,
-    /// A collective is done, by the message that stands for it.
-    Gathered,
-}
-
-/// What happens to whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
-    /// What.
-    pub kind: Kind,
-    /// To whom, as the kind says.
-    pub index: u32,
-}
 
 /// One of the fixed delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,22 +24,22 @@ impl Lane {
 const MOST_LANES: usize = 1 << 12;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct Entry<E> {
     /// Bits of a time that is not negative, which order as the time does.
     due: u64,
     /// Number of the insertion, and below it the lane.
     order: u64,
-    event: Event,
+    event: E,
 }
 
-impl Entry {
+impl<E> Entry<E> {
     #[inline(always)]
     fn lane(&self) -> u16 {
         self.order as u16
     }
 
     #[inline(always)]
-    fn is_before(&self, other: &Entry) -> bool {
+    fn is_before(&self, other: &Entry<E>) -> bool {
         match self.due.cmp(&other.due) {
             Ordering::Less => true,
             Ordering::Equal => self.order < other.order,
@@ -71,17 +49,17 @@ impl Entry {
 }
 
 #[derive(Debug, Clone)]
-struct LaneQueue {
+struct LaneEntries<E> {
     delay: f64,
     /// Whether an entry of this lane stands in the heap.
     active: bool,
     /// The entries behind that one.
-    behind: VecDeque<Entry>,
+    behind: VecDeque<Entry<E>>,
 }
 
-impl LaneQueue {
-    fn new(delay: f64) -> LaneQueue {
-        LaneQueue { delay, active: false, behind: VecDeque::new() }
+impl<E> LaneEntries<E> {
+    fn new(delay: f64) -> LaneEntries<E> {
+        LaneEntries { delay, active: false, behind: VecDeque::new() }
     }
 }
 
@@ -89,12 +67,12 @@ impl LaneQueue {
 const WIDTH: usize = 4;
 
 /// Entries of which the earliest is at hand.
-#[derive(Debug, Clone, Default)]
-struct Heap(Vec<Entry>);
+#[derive(Debug, Clone)]
+struct Heap<E>(Vec<Entry<E>>);
 
-impl Heap {
+impl<E: Copy> Heap<E> {
     #[inline]
-    fn insert(&mut self, entry: Entry) {
+    fn insert(&mut self, entry: Entry<E>) {
         let mut at = self.0.len();
         self.0.push(entry);
         while at > 0 {
@@ -110,7 +88,7 @@ impl Heap {
 
     /// Puts an entry at the place of the first.
     #[inline(always)]
-    fn replace_first(&mut self, entry: Entry) {
+    fn replace_first(&mut self, entry: Entry<E>) {
         let heap = &mut self.0[..];
         let mut at = 0;
         loop {
@@ -142,25 +120,39 @@ impl Heap {
     }
 }
 
-/// The events to come.
-#[derive(Debug, Clone, Default)]
-pub struct Pending {
+/// Events to come, each of them due now or later.
+#[derive(Debug, Clone)]
+pub struct LaneQueue<E> {
     now: f64,
     sequence: u64,
-    at_once: VecDeque<Event>,
+    at_once: VecDeque<E>,
     /// Events without a lane.
-    others: Heap,
+    others: Heap<E>,
     /// The head of each lane.
-    heads: Heap,
-    lanes: Vec<LaneQueue>,
+    heads: Heap<E>,
+    lanes: Vec<LaneEntries<E>>,
     /// The lane of the last event that did not come at once.
     last_lane: u16,
 }
 
-impl Pending {
+impl<E> Default for LaneQueue<E> {
+    fn default() -> LaneQueue<E> {
+        LaneQueue {
+            now: 0.0,
+            sequence: 0,
+            at_once: VecDeque::new(),
+            others: Heap(Vec::new()),
+            heads: Heap(Vec::new()),
+            lanes: Vec::new(),
+            last_lane: 0,
+        }
+    }
+}
+
+impl<E: Copy> LaneQueue<E> {
     /// An event that comes soon: this many behind the next one of the lane that the last one came from.
     #[inline(always)]
-    pub fn ahead(&self, places: usize) -> Option<Event> {
+    pub fn ahead(&self, places: usize) -> Option<E> {
         match self.lanes.get(usize::from(self.last_lane)) {
             Some(lane) => lane.behind.get(places),
             None => self.others.0.get(places),
@@ -170,22 +162,22 @@ impl Pending {
 
     /// An event that is due now: this many behind the next one.
     #[inline(always)]
-    pub fn ahead_now(&self, places: usize) -> Option<Event> {
+    pub fn ahead_now(&self, places: usize) -> Option<E> {
         self.at_once.get(places).copied()
     }
 
-    /// The time of the last event given out.
+    /// The time of the last event given out, in nanoseconds.
     #[inline(always)]
     pub fn now(&self) -> f64 {
         self.now
     }
 
-    /// Opens a lane for each of these delays, as far as lanes pay.
+    /// Opens a lane for each of these delays in nanoseconds, as far as lanes pay.
     pub fn open_lanes(&mut self, mut delays: Vec<f64>) {
         delays.sort_unstable_by(f64::total_cmp);
         delays.dedup();
         if delays.len() <= MOST_LANES {
-            self.lanes = delays.into_iter().map(LaneQueue::new).collect();
+            self.lanes = delays.into_iter().map(LaneEntries::new).collect();
         }
     }
 
@@ -195,9 +187,9 @@ impl Pending {
         Lane(found.map_or(DIRECT, |index| index as u16))
     }
 
-    /// Inserts an event that is due at `time`, which is now and the delay of the lane.
+    /// Inserts an event that is due at `time` in nanoseconds: now and the delay of the lane.
     #[inline(always)]
-    pub fn put(&mut self, Lane(lane): Lane, time: f64, event: Event) {
+    pub fn put(&mut self, Lane(lane): Lane, time: f64, event: E) {
         debug_assert!(time >= self.now);
         if time == self.now {
             return self.at_once(event);
@@ -216,26 +208,26 @@ impl Pending {
 
     /// Inserts an event that is due now.
     #[inline(always)]
-    pub fn at_once(&mut self, event: Event) {
+    pub fn at_once(&mut self, event: E) {
         self.at_once.push_back(event);
     }
 
-    /// Inserts an event that is due at `time`.
+    /// Inserts an event that is due at `time` in nanoseconds, which is not before now.
     #[inline]
-    pub fn at(&mut self, time: f64, event: Event) {
+    pub fn at(&mut self, time: f64, event: E) {
         self.put(Lane::NONE, time, event);
     }
 
     /// Whether no event is due now.
     #[inline(always)]
     pub fn nothing_is_due(&self) -> bool {
-        let later = |heap: &Heap| heap.0.first().is_none_or(|entry| entry.due != self.now.to_bits());
+        let later = |heap: &Heap<E>| heap.0.first().is_none_or(|entry| entry.due != self.now.to_bits());
         self.at_once.is_empty() && later(&self.heads) && later(&self.others)
     }
 
     /// Takes the next event and goes on to its time.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<E> {
         let first = match (self.heads.0.first(), self.others.0.first()) {
             (Some(head), Some(other)) => Some(if head.is_before(other) { head } else { other }),
             (head, other) => head.or(other),
@@ -264,45 +256,5 @@ impl Pending {
             }
         }
         Some(event)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn events_come_by_time_and_insertion_as_a_sorted_list_gives_them(
-            steps in proptest::collection::vec((0u8..6, 0u32..4), 1..200),
-        ) {
-            let mut pending = Pending::default();
-            let delays = [0.0, 1.0, 2.5];
-            pending.open_lanes(delays.to_vec());
-            let mut list: Vec<(f64, u32)> = Vec::new();
-            for (number, (action, delay)) in steps.into_iter().enumerate() {
-                let event = Event { kind: Kind::Turn, index: number as u32 };
-                match action {
-                    0..=2 => {
-                        let delay = delays[usize::from(action)];
-                        pending.put(pending.lane(delay), pending.now() + delay, event);
-                        list.push((pending.now() + delay, event.index));
-                    }
-                    3 => {
-                        pending.at(pending.now() + f64::from(delay), event);
-                        list.push((pending.now() + f64::from(delay), event.index));
-                    }
-                    _ => {
-                        let first = list.iter().min_by(|a, b| a.partial_cmp(b).unwrap()).copied();
-                        prop_assert_eq!(pending.next().map(|event| event.index), first.map(|(_, index)| index));
-                        if let Some((time, index)) = first {
-                            prop_assert_eq!(pending.now(), time);
-                            list.retain(|(_, listed)| *listed != index);
-                        }
-                    }
-                }
-            }
-        }
     }
 }

@@ -1,0 +1,118 @@
+//! Which member's event comes next, while events move: a 4-ary heap whose entries know their places.
+
+use flowcast_units::Time;
+
+const CHILDREN: usize = 4;
+const NOWHERE: u32 = u32::MAX;
+
+/// The next event of each member that has one, by time, equal times by member.
+#[derive(Debug, Clone, Default)]
+pub struct IndexedHeap {
+    heap: Vec<Entry>,
+    /// By member.
+    places: Vec<u32>,
+}
+
+/// The bits of a time that is not negative have its order; behind them stands the member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+impl Entry {
+    fn new(time: Time, member: u32) -> Entry {
+        Entry(u128::from(time.as_nanos().to_bits()) << 32 | u128::from(member))
+    }
+
+    fn member(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn time(self) -> Time {
+        Time::from_nanos(f64::from_bits((self.0 >> 32) as u64))
+    }
+}
+
+impl IndexedHeap {
+    /// The first.
+    pub fn first(&self) -> Option<(Time, u32)> {
+        self.heap.first().map(|entry| (entry.time(), entry.member()))
+    }
+
+    /// The event of a member comes at another time than before, or the member has one now.
+    pub fn set(&mut self, member: u32, time: Time) {
+        if self.places.len() <= member as usize {
+            self.places.resize(member as usize + 1, NOWHERE);
+        }
+        let entry = Entry::new(time, member);
+        match self.places[member as usize] {
+            NOWHERE => {
+                self.heap.push(entry);
+                self.rise(self.heap.len() - 1, entry);
+            }
+            place if entry < self.heap[place as usize] => self.rise(place as usize, entry),
+            place => self.sink(place as usize, entry),
+        }
+    }
+
+    /// Whether a member has an event.
+    pub fn contains(&self, member: u32) -> bool {
+        self.places.get(member as usize).is_some_and(|place| *place != NOWHERE)
+    }
+
+    /// A member has no event any more.
+    pub fn remove(&mut self, member: u32) {
+        if !self.contains(member) {
+            return;
+        }
+        let place = std::mem::replace(&mut self.places[member as usize], NOWHERE) as usize;
+        let last = self.heap.pop().expect("the member has an event");
+        if let Some(removed) = self.heap.get(place).copied() {
+            if last < removed { self.rise(place, last) } else { self.sink(place, last) }
+        }
+    }
+
+    /// Takes the first.
+    pub fn pop(&mut self) -> Option<(Time, u32)> {
+        let (time, member) = self.first()?;
+        self.remove(member);
+        Some((time, member))
+    }
+
+    /// Puts an entry at a place or above.
+    fn rise(&mut self, mut place: usize, entry: Entry) {
+        while place > 0 {
+            let parent = (place - 1) / CHILDREN;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.put(place, self.heap[parent]);
+            place = parent;
+        }
+        self.put(place, entry);
+    }
+
+    /// Puts an entry at a place or below.
+    fn sink(&mut self, mut place: usize, entry: Entry) {
+        loop {
+            let first = place * CHILDREN + 1;
+            if first >= self.heap.len() {
+                break;
+            }
+            let children = &self.heap[first..(first + CHILDREN).min(self.heap.len())];
+            let (mut least, mut at) = (children[0], first);
+            for (child, other) in children.iter().enumerate().skip(1) {
+                (least, at) = if *other < least { (*other, first + child) } else { (least, at) };
+            }
+            if entry <= least {
+                break;
+            }
+            self.put(place, least);
+            place = at;
+        }
+        self.put(place, entry);
+    }
+
+    fn put(&mut self, place: usize, entry: Entry) {
+        self.heap[place] = entry;
+        self.places[entry.member() as usize] = place as u32;
+    }
+}

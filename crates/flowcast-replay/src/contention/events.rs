@@ -1,0 +1,28 @@
+//! What happens in a replay under limits, in the order of time.
+
+use flowcast_queues::lanes::LaneQueue;
+
+/// The events to come.
+pub type Pending = LaneQueue<Event>;
+
+/// What happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A rank has the processor and goes on, by rank.
+    Turn,
+    /// The last byte of a message has left the links, by message.
+    Moved,
+    /// A message has arrived, by message.
+    Arrived,
+    /// A collective is done, by the message that stands for it.
+    Gathered,
+}
+
+/// What happens to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What.
+    pub kind: Kind,
+    /// To whom, as the kind says.
+    pub index: u32,
+}
