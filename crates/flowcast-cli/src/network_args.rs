@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use flowcast::model::dimemas_cfg::{DimemasConfig, is_dimemas_cfg};
+use flowcast::model::sharing::model::Model;
 use flowcast::model::{builtin, network::Network};
 
 /// Which network.
@@ -35,6 +36,19 @@ pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
         Ok((key.trim().to_owned(), value.trim().to_owned()))
     };
     texts.iter().map(split).collect()
+}
+
+/// The fields of the network whose rate each model takes in its own kind.
+const RATES: [&str; 3] = ["nic.bandwidth", "backbone.bandwidth", "topology."];
+
+/// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
+pub fn tell_rate_kind(asked: &[String], model: &str) {
+    let is_rate = |name: &&String| name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate));
+    let set: Vec<&str> = asked.iter().filter(is_rate).map(String::as_str).collect();
+    if !set.is_empty() {
+        let kind = if model == Model::Packet.name() { "wire rate" } else { "goodput" };
+        eprintln!("flowcast: note: {} is taken as {kind}, as {model} counts", set.join(", "));
+    }
 }
 
 /// A network and what its file says beyond it.

@@ -25,38 +25,16 @@ pub struct Predictor {
     collectives: Collectives,
 }
 
-/// The network as the models want it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Networks {
-    /// Rates of payload.
-    pub goodput: Network,
-    /// Rates of the wire, for `packet`; none where nobody says what they are.
-    pub wire: Option<Network>,
-}
-
-impl Networks {
-    /// The one for a way of predicting.
-    pub fn of(&self, predictor: &Predictor) -> Result<&Network> {
-        if predictor.contention != Contention::Shared(Model::Packet) {
-            return Ok(&self.goodput);
-        }
-        self.wire.as_ref().context("--model packet: found neither --packet-network nor --lab, expected one of them")
-    }
-}
-
-/// A network with wire rates whose machine, messages and collectives are those of another.
-pub fn on_the_wire(wire: &Network, goodput: &Network) -> Network {
-    Network {
-        machine: goodput.machine.clone(),
-        point_to_point: goodput.point_to_point,
-        collectives: goodput.collectives.clone(),
-        ..wire.clone()
+impl Predictor {
+    /// Whether it takes wire rates.
+    pub fn counts_frames(&self) -> bool {
+        self.contention == Contention::Shared(Model::Packet)
     }
 }
 
 /// What all predictions have in common.
 pub struct Setting<'a> {
-    pub networks: &'a Networks,
+    pub network: &'a Network,
     pub mapping: Option<Mapping>,
     pub rendezvous_from: Option<Bytes>,
     pub clock: Clock,
@@ -99,7 +77,7 @@ fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'
     let mut all = Vec::new();
     for predictor in predictors {
         if !expanded.contains_key(predictor.way.as_str()) {
-            let carried_out = recorded.expanded(&predictor.collectives, &setting.networks.goodput, threads())?;
+            let carried_out = recorded.expanded(&predictor.collectives, setting.network, threads())?;
             expanded.insert(&predictor.way, carried_out);
         }
         let recorded = expanded[predictor.way.as_str()].as_ref().unwrap_or(&recorded);
@@ -108,8 +86,7 @@ fn predict_one(files: &[RankFile], predictors: &[Predictor], setting: &Setting<'
             rendezvous_from: setting.rendezvous_from,
             ..Options::default()
         };
-        let network = setting.networks.of(predictor)?;
-        all.push(recorded.run_times(network, &options, setting.seeds.map_or(0, u64::from))?);
+        all.push(recorded.run_times(setting.network, &options, setting.seeds.map_or(0, u64::from))?);
     }
     Ok(all)
 }

@@ -53,27 +53,25 @@ fn conflicts_of_a_lab_are_measured_and_fitted_and_a_resumed_run_carries_nothing_
     assert!(!folder.path().join("conflicts.csv.partial").exists());
     assert!(document["provenance"]["lab"].as_str().unwrap().contains("20"));
 
-    let fit = json(&flowcast(
-        folder.path(),
-        "fit conflicts.csv -o mine.toml --packet-output wire.toml --replicates 5 --json",
-    ));
+    let fit = json(&flowcast(folder.path(), "fit conflicts.csv -o mine.toml --replicates 5 --json"));
     // Fixed windows: the flow out of a node that two flows enter gets half as well.
     let [out, ..] = times(&fit, "in-out-2")[..] else { panic!("{fit}") };
     assert!((1.5..2.5).contains(&out), "{out}");
     let shown = flowcast(folder.path(), "networks show ./mine.toml");
     let text = String::from_utf8(shown.stdout).unwrap();
     for expected in [
-        "\"fitted.closed-loop.sharing.kappa\"",
+        "sharing.closed_loop.kappa\"",
         "\"samples.kernel\"",
-        "\"error.closed-loop\"",
-        "\"error.closed-loop-transient\"",
-        "\"error.packet\"",
+        "model = \"closed-loop\"",
+        "model = \"closed-loop/transient\"",
+        "model = \"packet\"",
         "[intervals.\"nic.bandwidth\"]",
+        "wire_rate = ",
+        "[sharing.packet]",
+        "window = \"40KiB\"",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    let wire = std::fs::read_to_string(folder.path().join("wire.toml")).unwrap();
-    assert!(wire.contains("model = \"packet\"") && wire.contains("window = \"40KiB\""), "{wire}");
 }
 
 #[test]

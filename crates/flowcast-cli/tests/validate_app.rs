@@ -96,16 +96,16 @@ mod open_mpi {
         let fit = json(&fitted);
         assert_eq!(fit["regions"].as_array().unwrap().len(), 77);
         assert!(fit["latency_s"].as_f64() > Some(0.0) && fit["collectives"]["Bcast"].is_string(), "{fit}");
-        let wire = bench.flowcast(&["lab", "network", "asymmetric", "--rates", "wire"]);
-        std::fs::write(bench.path("wire.toml"), &wire.stdout).unwrap();
-        let packets = ["--wire", "wire.toml", "--packet-output", "packet.toml", "--json"];
+        let lab = bench.flowcast(&["lab", "network", "asymmetric"]);
+        std::fs::write(bench.path("lab.toml"), &lab.stdout).unwrap();
+        let packets = ["--network", "lab.toml", "-o", "packet.toml", "--json"];
         let with_packets = json(&bench.flowcast(&[&["fit", "--regions", "small.rec"][..], &packets].concat()));
         let latency = with_packets["packets"]["latency_s"].as_f64().unwrap();
         assert!((0.0..=2e-3).contains(&latency), "{latency}");
         assert_eq!(with_packets["packets"]["errors"].as_object().unwrap().len(), 77);
         assert_eq!(with_packets["regions"], fit["regions"]);
         let written = std::fs::read_to_string(bench.path("packet.toml")).unwrap();
-        assert!(written.contains("model = \"packet\"") && written.contains("rule = \"dimemas\""), "{written}");
+        assert!(written.contains("wire_rate = ") && written.contains("rule = \"dimemas\""), "{written}");
         let again = ["--no-run", "--network", "fitted.toml", "--model", "limits", "--collectives", "formula"];
         let predicted = json(&bench.validate(&again, &[]));
         // The run that it was fitted to, and the others.

@@ -3,39 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::loggp::LogGpFit;
-use flowcast_model::collective::Collectives;
-use flowcast_model::file_system::FileSystem;
 use flowcast_model::loggp::LogGp;
-use flowcast_model::machine::Machine;
-use flowcast_model::network::{Interval, Network, Nic, PointToPoint, Rule, SCHEMA};
-use flowcast_model::sharing::Sharing;
+use flowcast_model::network::{Interval, LoneFlow, Network, Nic, Rule};
 use flowcast_units::{Time, TimePerByte};
 
 impl LogGpFit {
     /// The fitted network, with its intervals and `provenance`.
     pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
         let LogGp { latency, overhead, gap, gap_per_byte } = self.parameters;
+        let nic = Nic {
+            overhead: tidy_time(overhead),
+            gap: tidy_time(gap),
+            ..Nic::new(tidy_time(latency), LoneFlow::GapPerByte(tidy_per_byte(gap_per_byte)))
+        };
         Network {
-            schema: SCHEMA.to_owned(),
-            name: name.to_owned(),
             title: "Measured by parametrised round trips".to_owned(),
             source: format!("flowcast fit, {} samples", self.samples),
-            point_to_point: PointToPoint { rule: Rule::Loggops, rendezvous_from: None },
-            nic: Nic {
-                latency: tidy_time(latency),
-                bandwidth: None,
-                gap_per_byte: Some(tidy_per_byte(gap_per_byte)),
-                overhead: tidy_time(overhead),
-                gap: tidy_time(gap),
-            },
-            backbone: None,
-            topology: None,
-            sharing: Sharing::default(),
-            machine: Machine::default(),
-            collectives: Collectives::default(),
-            file_system: FileSystem::default(),
             intervals: self.interval_texts(),
             provenance,
+            ..Network::new(name, Rule::Loggops, nic)
         }
     }
 

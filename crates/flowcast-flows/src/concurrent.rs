@@ -116,6 +116,7 @@ pub fn predict_flows(
     network: &Network,
     method: Method,
 ) -> Result<Prediction, PredictError> {
+    let network = &*network.seen_by(method.model);
     let fabric = Fabric::of(flows, racks, network)?;
     if let Some(windows) = transient_windows(method.model, network)? {
         return settle(flows, network, fabric, windows);
@@ -181,6 +182,7 @@ pub fn predict_seeds(
     network: &Network,
     runs: Runs,
 ) -> Result<(Prediction, Vec<Spread>), PredictError> {
+    let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     let wire = wire(network)?;
     let spreads = seeds::spreads(&messages(&pattern.flows), &fabric, &wire, runs)?;
@@ -196,6 +198,7 @@ pub fn predict_seeds(
 /// # Errors
 /// As [`predict`].
 pub fn carry(pattern: &Pattern, network: &Network) -> Result<Carried, PredictError> {
+    let network = &*network.seen_by(Model::Packet);
     let fabric = Fabric::of(&pattern.flows, &pattern.racks, network)?;
     Ok(flowcast_packet::simulate(&messages(&pattern.flows), &fabric, &undisturbed(wire(network)?))?)
 }
@@ -204,7 +207,7 @@ fn wire(network: &Network) -> Result<Wire, SharingError> {
     Ok(Wire {
         rate: finite_rate(network)?,
         latency: network.nic.latency,
-        protocol: Protocol::of(&network.sharing)?,
+        protocol: Protocol::of(&network.sharing.packet)?,
         seed: None,
     })
 }

@@ -39,7 +39,7 @@ mod sockets;
 mod spec;
 mod timed;
 
-pub use as_network::{Level, network_of};
+pub use as_network::network_of;
 pub use cable::{
     CableCheck, CableChecker, CableSpec, DirectionSpec, Distribution, Lateness, PerDirection, serve_cables,
 };

@@ -9,20 +9,21 @@ use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
 use super::machine::{Machine, Mapping, NodeGroup};
-use super::network::{Backbone, Network, NetworkError, Nic, PointToPoint, Rule, SCHEMA, field_error};
-use super::sharing::Sharing;
+use super::network::{Accuracy, Interval, Origin, OverheadPiece, Overheads, PointToPoint, Rule};
+use super::network_file::{LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
 use super::sharing::protocol::{Congestion, Connections};
-use super::topology::{Topology, TopologyLevel};
+use super::sharing::{
+    AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
+    SharingFile,
+};
+use super::topology::{LevelFile, Routing, TopologyFile};
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
 
 /// How many near names an error lists.
 const NEAR: usize = 3;
 
-/// Refuses a dotted name that no network file has.
-///
-/// # Errors
-/// [`NetworkError::Field`] with the names that are nearest.
-pub fn check(key: &str) -> Result<(), NetworkError> {
+/// Refuses a dotted name that no network file has; the error lists the names that are nearest.
+pub fn check(key: &str) -> Result<(), String> {
     let known = all();
     if known.iter().any(|name| is_same(name, key)) {
         return Ok(());
@@ -30,7 +31,7 @@ pub fn check(key: &str) -> Result<(), NetworkError> {
     let mut near: Vec<&String> = known.iter().collect();
     near.sort_by_key(|name| (distance(name, key), (*name).clone()));
     let names: Vec<&str> = near.into_iter().take(NEAR).map(String::as_str).collect();
-    Err(field_error(&format!("--set {key}"), format!("found no such field; near to it are {}", names.join(", "))))
+    Err(format!("found no such field; near to it are {}", names.join(", ")))
 }
 
 /// Whether a name from the list, in which `N` is any place of a list, is this one.
@@ -51,8 +52,8 @@ fn is_same(name: &str, key: &str) -> bool {
 
 /// All dotted names, sections and lists as a whole among them.
 fn all() -> Vec<String> {
-    let table = toml::Table::try_from(every_field()).expect("a network has only tables, texts and numbers");
-    let mut names = ["intervals.NAME", "provenance.NAME", "machine.mapping.per-node"].map(str::to_owned).to_vec();
+    let table = table_of(&every_field());
+    let mut names = vec!["machine.mapping.per-node".to_owned()];
     CollectiveOp::ALL.iter().for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
     CollectiveOp::ALL.iter().for_each(|op| names.push(format!("machine.wide_area.collectives.rows.{}", row_name(*op))));
     collect("", &toml::Value::Table(table), &mut names);
@@ -78,64 +79,85 @@ fn collect(name: &str, value: &toml::Value, names: &mut Vec<String>) {
     }
 }
 
-/// A network in which nothing is left out.
-fn every_field() -> Network {
+/// A file in which nothing is left out.
+fn every_field() -> NetworkFile {
     let time = Time::from_nanos(1.0);
+    let per_byte = TimePerByte::from_nanos(1.0);
     let rate = Rate::from_bytes_per_second(1.0);
-    Network {
+    let piece = OverheadPiece { from: Bytes(0), fixed: time, per_byte };
+    NetworkFile {
         schema: SCHEMA.to_owned(),
         name: "every".to_owned(),
         title: String::new(),
         source: String::new(),
         point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from: Some(Bytes(1)) },
-        nic: Nic {
+        nic: NicFile {
             latency: time,
             bandwidth: Some(rate),
-            gap_per_byte: Some(TimePerByte::from_nanos(1.0)),
+            gap_per_byte: Some(per_byte),
+            wire_rate: Some(rate),
             overhead: time,
             gap: time,
         },
-        backbone: Some(Backbone { bandwidth: rate }),
-        topology: Some(Topology {
+        backbone: Some(LinkFile { bandwidth: Some(rate), wire_rate: Some(rate) }),
+        topology: Some(TopologyFile {
             fat_tree: Some(2),
             oversubscription: Some(1),
             bandwidth: Some(rate),
-            levels: vec![TopologyLevel { down: 2, up: 1, bandwidth: Some(rate) }],
+            wire_rate: Some(rate),
+            routing: Some(Routing::Adaptive),
+            levels: vec![LevelFile { down: 2, up: 1, bandwidth: Some(rate), wire_rate: Some(rate) }],
         }),
-        sharing: Sharing {
-            model: Some(String::new()),
-            odd_end: Some(1.0),
-            odd_inner: Some(1.0),
-            io_out: Some(1.0),
-            include: Some(1.0),
-            start_end: Some(1.0),
-            alpha: Some(1.0),
-            kappa: Some(1.0),
-            transient: Some(true),
-            segment: Some(Bytes(1)),
-            window: Some(Bytes(1)),
-            send_buffer: Some(Bytes(1)),
+        overheads: Overheads { send: vec![piece], receive: vec![piece] },
+        sharing: every_field_of_sharing(time, rate),
+        machine: every_field_of_machine(time, rate),
+        collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
+        file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
+        intervals: [("NAME".to_owned(), Interval { low: String::new(), high: String::new(), level: 0.5 })].into(),
+        origins: [("NAME".to_owned(), Origin::Source(String::new()))].into(),
+        accuracy: vec![Accuracy {
+            model: String::new(),
+            validated_on: String::new(),
+            cases: 1,
+            mean: Some(0.0),
+            quantiles: [("NAME".to_owned(), 0.0)].into(),
+        }],
+        provenance: [("NAME".to_owned(), String::new())].into(),
+    }
+}
+
+fn every_field_of_sharing(time: Time, rate: Rate) -> SharingFile {
+    let number = Some(1.0);
+    let size = Some(Bytes(1));
+    SharingFile {
+        model: Some(String::new()),
+        flow_cuts: FlowCutParameters {
+            odd_end: number,
+            odd_inner: number,
+            io_out: number,
+            include: number,
+            start_end: number,
+        },
+        closed_loop: LoopParameters { alpha: number, kappa: number, transient: Some(true) },
+        alpha_fair: AlphaParameters { alpha: number },
+        asymmetric: SaturationParameters { backbone_from: Some(1), backbone_share: Some(rate) },
+        ib_penalty: PenaltyParameters { out: number, into: number, crowded: number },
+        packet: PacketParameters {
+            latency: Some(time),
+            segment: size,
+            window: size,
+            send_buffer: size,
             congestion: Some(Congestion::default()),
-            first_window: Some(Bytes(1)),
-            queue: Some(Bytes(1)),
-            burst: Some(Bytes(1)),
+            first_window: size,
+            queue: size,
+            burst: size,
             connections: Some(Connections::default()),
             idle_restart: Some(true),
             warm_ups: Some(1),
             small_queues: Some(true),
             jitter: Some(time),
-            noise: Some(1.0),
-            backbone_from: Some(1),
-            backbone_share: Some(rate),
-            penalty_out: Some(1.0),
-            penalty_in: Some(1.0),
-            penalty_crowded: Some(1.0),
+            noise: number,
         },
-        machine: every_field_of_machine(time, rate),
-        collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
-        file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
-        intervals: std::collections::BTreeMap::new(),
-        provenance: std::collections::BTreeMap::new(),
     }
 }
 
@@ -214,7 +236,9 @@ mod tests {
             "file_system.requests",
             "provenance.host",
             "machine.mapping.per-node",
-            "sharing.io_out",
+            "sharing.flow_cuts.io_out",
+            "topology.levels.0.wire_rate",
+            "accuracy.0.quantiles.1",
         ] {
             assert!(check(name).is_ok(), "{name}");
         }
@@ -222,9 +246,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_refused_with_those_that_are_near() {
-        let error = check("machine.scheduler.qantum").unwrap_err().to_string();
+        let error = check("machine.scheduler.qantum").unwrap_err();
         assert!(error.contains("machine.scheduler.quantum"), "{error}");
-        let error = check("nic.latncy").unwrap_err().to_string();
+        let error = check("nic.latncy").unwrap_err();
         assert!(error.contains("near to it are nic.latency"), "{error}");
         assert!(check("machine.nodes.first.cpus").is_err());
     }

@@ -10,6 +10,7 @@ pub mod file_system;
 pub mod loggp;
 pub mod machine;
 pub mod network;
+pub mod network_file;
 pub mod sharing;
 pub mod single;
 pub mod stats;

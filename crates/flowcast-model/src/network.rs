@@ -1,24 +1,21 @@
-//! The network file: one TOML document that says what a message costs on a network.
+//! A network as the models see it: what a message costs, which links there are, and how messages share them.
 //!
-//! Each section belongs to one part of the model and every field carries its unit. A file that has a field nobody
-//! reads is an error, so that a misspelt parameter cannot go unnoticed.
+//! [`crate::network_file`] says what the file looks like and makes these types of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::collective::Collectives;
-use super::field_names;
 use super::file_system::FileSystem;
 use super::machine::Machine;
+use super::network_file::{self, SCHEMA, overrides};
 use super::sharing::Sharing;
+use super::sharing::model::Model;
 use super::topology::Topology;
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
-
-/// The schema that this version reads and writes.
-pub const SCHEMA: &str = "flowcast/network/1";
 
 /// Why a network file or an override was refused.
 #[derive(Debug, Error)]
@@ -26,10 +23,13 @@ pub enum NetworkError {
     /// The text is not a network file; the message names line, column and field.
     #[error("{0}")]
     Malformed(#[from] Box<toml::de::Error>),
+    /// The text of a file of an earlier schema is no TOML.
+    #[error("{0}")]
+    NotToml(#[from] Box<toml_edit::TomlError>),
     /// Another schema.
-    #[error("schema: found `{0}`, expected `{SCHEMA}`")]
+    #[error("schema: found `{0}`, expected `{SCHEMA}` or an earlier one")]
     Schema(String),
-    /// Two fields that exclude each other, or neither of two of which one is needed.
+    /// A value that is out of range, two fields that exclude each other, or none of two of which one is needed.
     #[error("{field}: {problem}")]
     Field {
         /// Dotted name, as in `--set`.
@@ -49,46 +49,39 @@ pub enum NetworkError {
 }
 
 /// A network as the models see it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Network {
-    /// Always [`SCHEMA`].
-    pub schema: String,
     /// Short name, as given to `--network`.
     pub name: String,
     /// One line for people.
-    #[serde(default)]
     pub title: String,
     /// Where the numbers come from.
-    #[serde(default)]
     pub source: String,
     /// What a single message costs.
     pub point_to_point: PointToPoint,
     /// The network interface of a node.
     pub nic: Nic,
     /// The links between racks, if they are slower than the sum of what they join.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backbone: Option<Backbone>,
+    pub backbone: Option<LinkRate>,
     /// The switches between the nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
-    /// What messages do to each other while they are under way together.
-    #[serde(default, skip_serializing_if = "Sharing::is_default")]
+    /// Processor time of single messages by size. No model reads it yet.
+    pub overheads: Overheads,
+    /// What messages do to each other while they are in flight together.
     pub sharing: Sharing,
     /// Nodes, links and buses, in Dimemas' terms.
-    #[serde(default, skip_serializing_if = "Machine::is_default")]
     pub machine: Machine,
     /// What a collective operation costs.
-    #[serde(default, skip_serializing_if = "Collectives::is_default")]
     pub collectives: Collectives,
     /// What reading and writing files costs.
-    #[serde(default, skip_serializing_if = "FileSystem::is_default")]
     pub file_system: FileSystem,
     /// Confidence intervals of fitted fields, by dotted field name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals: BTreeMap<String, Interval>,
+    /// Where single values come from, by dotted field name.
+    pub origins: BTreeMap<String, Origin>,
+    /// How well models predicted what was measured on this network.
+    pub accuracy: Vec<Accuracy>,
     /// How the numbers were obtained: host, kernel, versions, command, date, seed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provenance: BTreeMap<String, String>,
 }
 
@@ -99,7 +92,6 @@ pub struct PointToPoint {
     /// The rule.
     pub rule: Rule,
     /// From this size on a sender waits for its receiver, whatever the trace says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendezvous_from: Option<Bytes>,
 }
 
@@ -115,47 +107,128 @@ pub enum Rule {
     Loggops,
 }
 
-/// A node's network interface. Exactly one of `bandwidth` and `gap_per_byte` is given.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A node's network interface.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nic {
-    /// `L`: from the sender's last instruction to the receiver's first.
+    /// `L`: from the sender's last instruction to the receiver's first, 0 or more.
     pub latency: Time,
-    /// Bytes per second of one flow alone; 0 is infinite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<Rate>,
-    /// `G` of LogGP, the inverse of the bandwidth.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gap_per_byte: Option<TimePerByte>,
-    /// `o`: processor time for each message on each side.
-    #[serde(default)]
+    /// What one flow alone gets.
+    pub rate: LinkRate<LoneFlow>,
+    /// `o`: processor time for each message on each side, 0 or more.
     pub overhead: Time,
-    /// `g`: shortest time between two messages at an interface.
-    #[serde(default)]
+    /// `g`: shortest time between two messages at an interface, 0 or more.
     pub gap: Time,
 }
 
+/// The goodput of one flow alone, in the form in which it was given; so the times of both forms are exact.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LoneFlow {
+    /// Bytes per second; 0 is infinite.
+    Bandwidth(Rate),
+    /// `G` of LogGP, the inverse.
+    GapPerByte(TimePerByte),
+}
+
+/// The rate of a link in each direction. Fluid models count payload (goodput), the packet level counts frames (wire
+/// rate); a rate that is given alone stands for both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LinkRate<G = Rate> {
+    /// Of payload.
+    Goodput(G),
+    /// Of frames.
+    Wire(Rate),
+    /// Both.
+    Both {
+        /// Of payload.
+        goodput: G,
+        /// Of frames.
+        wire: Rate,
+    },
+}
+
+impl<G: Copy + From<Rate> + Into<Rate>> LinkRate<G> {
+    /// What is given of the two; `None` where neither is.
+    pub fn given(goodput: Option<G>, wire: Option<Rate>) -> Option<LinkRate<G>> {
+        match (goodput, wire) {
+            (Some(goodput), Some(wire)) => Some(LinkRate::Both { goodput, wire }),
+            (Some(goodput), None) => Some(LinkRate::Goodput(goodput)),
+            (None, wire) => wire.map(LinkRate::Wire),
+        }
+    }
+
+    /// Of payload, as far as it is given.
+    pub fn given_goodput(self) -> Option<G> {
+        if let LinkRate::Goodput(goodput) | LinkRate::Both { goodput, .. } = self { Some(goodput) } else { None }
+    }
+
+    /// Of frames, as far as it is given.
+    pub fn given_wire(self) -> Option<Rate> {
+        if let LinkRate::Wire(wire) | LinkRate::Both { wire, .. } = self { Some(wire) } else { None }
+    }
+
+    /// Bytes of payload per second; 0 is infinite.
+    pub fn goodput(self) -> Rate {
+        self.given_goodput().map_or_else(|| self.wire(), G::into)
+    }
+
+    /// Bytes of frames per second; 0 is infinite.
+    pub fn wire(self) -> Rate {
+        match self {
+            LinkRate::Goodput(goodput) => goodput.into(),
+            LinkRate::Wire(wire) | LinkRate::Both { wire, .. } => wire,
+        }
+    }
+
+    /// The wire rate alone, which then stands for both.
+    fn on_the_wire(self) -> LinkRate<G> {
+        self.given_wire().map_or(self, LinkRate::Wire)
+    }
+}
+
+impl From<Rate> for LoneFlow {
+    fn from(rate: Rate) -> LoneFlow {
+        LoneFlow::Bandwidth(rate)
+    }
+}
+
+impl From<LoneFlow> for Rate {
+    fn from(flow: LoneFlow) -> Rate {
+        match flow {
+            LoneFlow::Bandwidth(rate) => rate,
+            LoneFlow::GapPerByte(gap) => gap.rate(),
+        }
+    }
+}
+
 impl Nic {
+    /// An interface of this goodput that costs the processors nothing.
+    pub fn new(latency: Time, goodput: impl Into<LoneFlow>) -> Nic {
+        Nic { latency, rate: LinkRate::Goodput(goodput.into()), overhead: Time::ZERO, gap: Time::ZERO }
+    }
+
+    fn lone_flow(&self) -> LoneFlow {
+        self.rate.given_goodput().unwrap_or_else(|| self.rate.wire().into())
+    }
+
     /// Time per byte, whichever way it was given.
     pub fn per_byte(&self) -> TimePerByte {
-        match (self.gap_per_byte, self.bandwidth) {
-            (Some(gap), _) => gap,
-            (None, Some(rate)) => TimePerByte::from_rate(rate),
-            (None, None) => TimePerByte::from_nanos(0.0),
+        match self.lone_flow() {
+            LoneFlow::GapPerByte(gap) => gap,
+            LoneFlow::Bandwidth(rate) => TimePerByte::from_rate(rate),
         }
     }
 
     /// How long the bytes of one flow alone take, without latency; exact in whichever way the rate was given.
     pub fn time_for(&self, bytes: Bytes) -> Time {
-        match (self.gap_per_byte, self.bandwidth) {
-            (None, Some(rate)) => rate.time_for(bytes),
-            _ => self.per_byte().time_for(bytes),
+        match self.lone_flow() {
+            LoneFlow::GapPerByte(gap) => gap.time_for(bytes),
+            LoneFlow::Bandwidth(rate) => rate.time_for(bytes),
         }
     }
 
-    /// Bytes per second, whichever way it was given; 0 is infinite.
+    /// Bytes of payload per second, whichever way it was given; 0 is infinite.
     pub fn rate(&self) -> Rate {
-        self.bandwidth.unwrap_or_else(|| self.per_byte().rate())
+        self.rate.goodput()
     }
 
     /// How long a message takes that meets no other: `T = L + size/bandwidth` (Hockney).
@@ -164,12 +237,28 @@ impl Nic {
     }
 }
 
-/// The links between racks.
+/// Processor time of a message by its size, on both sides; empty where the file has none.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Overheads {
+    /// Of the sender, by ascending size from 0 on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub send: Vec<OverheadPiece>,
+    /// Of the receiver, by ascending size from 0 on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub receive: Vec<OverheadPiece>,
+}
+
+/// `fixed + per_byte · size` for sizes of at least `from`, up to the next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Backbone {
-    /// Bytes per second in each direction.
-    pub bandwidth: Rate,
+pub struct OverheadPiece {
+    /// First size.
+    pub from: Bytes,
+    /// Time of a message, 0 or more.
+    pub fixed: Time,
+    /// What each byte adds, 0 or more.
+    pub per_byte: TimePerByte,
 }
 
 /// A confidence interval, in the unit of its field.
@@ -180,29 +269,69 @@ pub struct Interval {
     pub low: String,
     /// Upper end, with unit.
     pub high: String,
-    /// Confidence level, such as 0.95.
+    /// Confidence level above 0 and below 1, such as 0.95.
     pub level: f64,
 }
 
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A publication or data sheet.
+    Source(String),
+    /// A measurement: the command and what it ran on.
+    MeasuredBy(String),
+}
+
+/// How well a model predicted what was measured. Errors are absolute, as shares of what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accuracy {
+    /// A model of sharing, or `limits`; more may follow a slash, as in `packet/openmpi`.
+    pub model: String,
+    /// What was predicted, such as `random patterns, in no fit`.
+    pub validated_on: String,
+    /// How many predictions, at least 1.
+    pub cases: u64,
+    /// The mean error.
+    pub mean: Option<f64>,
+    /// Errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
+    #[serde(default)]
+    pub quantiles: BTreeMap<String, f64>,
+}
+
 impl Network {
+    /// A network of these costs in which nothing else is said.
+    pub fn new(name: impl Into<String>, rule: Rule, nic: Nic) -> Network {
+        Network {
+            name: name.into(),
+            title: String::new(),
+            source: String::new(),
+            point_to_point: PointToPoint { rule, rendezvous_from: None },
+            nic,
+            backbone: None,
+            topology: None,
+            overheads: Overheads::default(),
+            sharing: Sharing::default(),
+            machine: Machine::default(),
+            collectives: Collectives::default(),
+            file_system: FileSystem::default(),
+            intervals: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            accuracy: Vec::new(),
+            provenance: BTreeMap::new(),
+        }
+    }
+
     /// Reads a network file and applies `overrides`, pairs of dotted field name and value (`--set KEY=VALUE`).
     ///
     /// # Errors
     /// Malformed TOML, an unknown field, a value without its unit, or fields that exclude each other.
     pub fn from_toml(text: &str, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
-        let network: Network = if overrides.is_empty() {
-            toml::from_str(text).map_err(Box::new)?
-        } else {
-            let mut table: toml::Table = toml::from_str(text).map_err(Box::new)?;
-            for (key, value) in overrides {
-                set_field(&mut table, key, value)?;
-            }
-            // Through text again, because only the text form reports the name of a refused field.
-            let merged = table.to_string();
-            toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?
-        };
-        network.validate()?;
-        Ok(network)
+        if overrides.is_empty() {
+            return network_file::read(text)?.try_into();
+        }
+        overrides::apply(network_file::read_table(text)?, overrides)
     }
 
     /// The same network with fields replaced.
@@ -210,149 +339,42 @@ impl Network {
     /// # Errors
     /// As [`Network::from_toml`].
     pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
-        if overrides.is_empty() { Ok(self.clone()) } else { Network::from_toml(&self.to_toml(), overrides) }
+        if overrides.is_empty() { Ok(self.clone()) } else { overrides::apply(self.to_table(), overrides) }
     }
 
     /// The file's text.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a network has only tables, texts and numbers")
+        toml::to_string(&network_file::NetworkFile::from(self)).expect("a network has only tables, texts and numbers")
     }
 
-    fn validate(&self) -> Result<(), NetworkError> {
-        if self.schema != SCHEMA {
-            return Err(NetworkError::Schema(self.schema.clone()));
+    /// The file's content.
+    pub fn to_table(&self) -> toml::Table {
+        network_file::table_of(&network_file::NetworkFile::from(self))
+    }
+
+    /// The network with the rates and the latency that a model takes: of packets those of the wire.
+    pub fn seen_by(&self, model: Model) -> Cow<'_, Network> {
+        if model != Model::Packet {
+            return Cow::Borrowed(self);
         }
-        if self.nic.bandwidth.is_some() == self.nic.gap_per_byte.is_some() {
-            return Err(NetworkError::Field {
-                field: "nic.bandwidth".into(),
-                problem: "expected exactly one of nic.bandwidth and nic.gap_per_byte".into(),
-            });
+        let mut network = self.clone();
+        network.nic.rate = network.nic.rate.on_the_wire();
+        network.nic.latency = network.sharing.packet.latency.unwrap_or(network.nic.latency);
+        network.backbone = network.backbone.map(LinkRate::on_the_wire);
+        let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
+        cables.flatten().for_each(|rate| *rate = rate.on_the_wire());
+        Cow::Owned(network)
+    }
+
+    /// The same network with what another one says of frames: wire rates and the parameters of packets.
+    #[must_use]
+    pub fn with_wire_of(mut self, other: &Network) -> Network {
+        let nic = LinkRate::given(self.nic.rate.given_goodput(), other.nic.rate.given_wire());
+        self.nic.rate = nic.unwrap_or(self.nic.rate);
+        if let (Some(own), Some(other)) = (&mut self.backbone, other.backbone) {
+            *own = LinkRate::given(own.given_goodput(), other.given_wire()).unwrap_or(*own);
         }
-        if let Some(topology) = &self.topology {
-            topology.tree().map_err(|error| NetworkError::Topology(error.to_string()))?;
-        }
-        if let Some(problem) = self.collectives.algorithms.as_ref().and_then(|table| table.check().err()) {
-            return Err(NetworkError::Algorithms(problem));
-        }
-        let table = toml::Table::try_from(self).expect("a network has only tables, texts and numbers");
-        refuse_impossible_numbers("", &toml::Value::Table(table))
-    }
-}
-
-/// No field of any section may be negative, infinite or NaN.
-fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
-    let below = |part: &dyn fmt::Display| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
-    match value {
-        toml::Value::Table(table) => table.iter().try_for_each(|(key, v)| refuse_impossible_numbers(&below(key), v)),
-        toml::Value::Array(items) => {
-            items.iter().enumerate().try_for_each(|(at, v)| refuse_impossible_numbers(&below(&at), v))
-        }
-        toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => {
-            Err(field_error(name, format!("found `{number}`, expected a number that is finite and not negative")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn set_field(table: &mut toml::Table, key: &str, value: &str) -> Result<(), NetworkError> {
-    field_names::check(key)?;
-    match key {
-        "nic.bandwidth" => remove_field(table, "nic", "gap_per_byte"),
-        "nic.gap_per_byte" => remove_field(table, "nic", "bandwidth"),
-        _ => {}
-    }
-    let parts: Vec<&str> = key.split('.').collect();
-    insert(table, key, &parts, literal(value))
-}
-
-/// Puts a value at the end of a path of sections and places in lists; `*` is every place.
-fn insert(section: &mut toml::Table, key: &str, parts: &[&str], value: toml::Value) -> Result<(), NetworkError> {
-    let (name, rest) = parts.split_first().expect("a path has a name");
-    if rest.is_empty() {
-        section.insert((*name).to_owned(), value);
-        return Ok(());
-    }
-    let is_list = rest[0] == "*" || rest[0].parse::<usize>().is_ok();
-    let empty = || if is_list { toml::Value::Array(Vec::new()) } else { toml::Value::Table(toml::Table::new()) };
-    match section.entry(*name).or_insert_with(empty) {
-        toml::Value::Table(table) => insert(table, key, rest, value),
-        toml::Value::Array(items) => insert_in_list(items, key, parts, value),
-        _ => Err(field_error(key, format!("`{name}` is not a section"))),
-    }
-}
-
-fn insert_in_list(
-    items: &mut Vec<toml::Value>,
-    key: &str,
-    parts: &[&str],
-    value: toml::Value,
-) -> Result<(), NetworkError> {
-    let (name, place, rest) = (parts[0], parts[1], &parts[2..]);
-    // Without groups there is one, of as many nodes as ranks: the first place stands for it.
-    if items.is_empty() && name == "nodes" {
-        items.push(toml::Value::Table(toml::Table::from_iter([("count".to_owned(), toml::Value::Integer(0))])));
-    }
-    let last = items.len().saturating_sub(1);
-    let wrong = || {
-        let places = if items.is_empty() {
-            "a list that has places".to_owned()
-        } else {
-            format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
-        };
-        field_error(key, format!("found `{place}`, expected {places}"))
-    };
-    let chosen = match place.parse::<usize>() {
-        Ok(index) if index <= last && !items.is_empty() => index..index + 1,
-        _ if place == "*" && !items.is_empty() => 0..items.len(),
-        _ => return Err(wrong()),
-    };
-    for item in &mut items[chosen] {
-        match item {
-            item if rest.is_empty() => *item = value.clone(),
-            toml::Value::Table(table) => insert(table, key, rest, value.clone())?,
-            toml::Value::Array(items) => {
-                let inner: Vec<&str> = std::iter::once(name).chain(rest.iter().copied()).collect();
-                insert_in_list(items, key, &inner, value.clone())?;
-            }
-            _ => return Err(field_error(key, format!("`{name}.{place}` is not a section"))),
-        }
-    }
-    Ok(())
-}
-
-fn remove_field(table: &mut toml::Table, section: &str, field: &str) {
-    if let Some(section) = table.get_mut(section).and_then(toml::Value::as_table_mut) {
-        section.remove(field);
-    }
-}
-
-/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`.
-fn literal(value: &str) -> toml::Value {
-    if let Ok(integer) = value.parse::<i64>() {
-        toml::Value::Integer(integer)
-    } else if let Ok(number) = value.parse::<f64>() {
-        toml::Value::Float(number)
-    } else if let Ok(truth) = value.parse::<bool>() {
-        toml::Value::Boolean(truth)
-    } else {
-        toml::Value::String(value.to_owned())
-    }
-}
-
-pub(super) fn field_error(field: &str, problem: String) -> NetworkError {
-    NetworkError::Field { field: field.to_owned(), problem }
-}
-
-/// Names the override at fault instead of a line of a text that the user never wrote.
-fn override_error(error: toml::de::Error, merged: &str, overrides: &[(String, String)]) -> NetworkError {
-    let line = error.span().and_then(|span| merged.get(..span.start)).map_or("", |before| {
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        merged[start..].lines().next().unwrap_or("")
-    });
-    let name = line.split('=').next().unwrap_or("").trim();
-    let culprit = overrides.iter().find(|(key, _)| !name.is_empty() && key.rsplit('.').next() == Some(name));
-    match culprit.or(if overrides.len() == 1 { overrides.first() } else { None }) {
-        Some((key, value)) => field_error(&format!("--set {key}={value}"), error.message().to_owned()),
-        None => NetworkError::Malformed(Box::new(error)),
+        self.sharing.packet = other.sharing.packet;
+        self
     }
 }

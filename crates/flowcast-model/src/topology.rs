@@ -1,4 +1,4 @@
-//! The section `[topology]` of a network file: the switches between the nodes.
+//! The switches between the nodes: the section `[topology]` of a network file.
 //!
 //! ```toml
 //! [topology]
@@ -18,80 +18,75 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::tree::{Level, Tree, TreeError};
+use crate::network::LinkRate;
 use crate::sharing::SharingError;
 use flowcast_units::Rate;
 
-/// Switches between nodes. Either `fat_tree` or `levels` is given.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// Switches between nodes.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// Ports of each switch of a fat tree of three levels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fat_tree: Option<u32>,
-    /// Nodes for each cable upward at the lowest switches of the fat tree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oversubscription: Option<u32>,
-    /// Rate of the fat tree's cables; that of the interfaces if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<Rate>,
-    /// Level by level, the lowest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub levels: Vec<TopologyLevel>,
+    /// Switches and cables.
+    pub shape: Shape,
+    /// Which cables a message takes.
+    pub routing: Routing,
 }
 
-/// One level of switches.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TopologyLevel {
-    /// Nodes, or groups of the level below, that a group joins.
-    pub down: u32,
-    /// Cables of each switch to the level above; 0 at the top.
-    #[serde(default = "one")]
-    pub up: u32,
-    /// Rate of each cable upward, in each direction; that of the interfaces if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<Rate>,
+/// Switches and cables, whose rates are those of the interfaces if absent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// A fat tree of three levels.
+    FatTree {
+        /// Ports of each switch.
+        ports: u32,
+        /// Nodes for each cable upward at the lowest switches.
+        oversubscription: u32,
+        /// Rate of each cable.
+        rate: Option<LinkRate>,
+    },
+    /// Level by level, the lowest first, with the rate of each cable upward.
+    Levels(Vec<(Level, Option<LinkRate>)>),
 }
 
-const fn one() -> u32 {
-    1
+/// Which of several cables upward a message takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// That of its destination (Zahavi and others, 2010).
+    #[default]
+    DModK,
+    /// That of a hash of its ends (equal-cost multi-path). No model follows it yet.
+    Ecmp,
+    /// The one with the shortest queue. No model follows it yet.
+    Adaptive,
 }
 
 impl Topology {
-    /// The tree, and the rate of the cables of each level (none: that of the interfaces).
+    /// The tree, and the goodput of the cables of each level (none: that of the interfaces).
     ///
     /// # Errors
     /// [`SharingError::Topology`] names the field.
     pub fn tree(&self) -> Result<(Tree, Vec<Option<Rate>>), SharingError> {
-        let refuse = |field: &str, found: String, expected: &str| {
-            Err(SharingError::Topology { field: format!("topology.{field}"), found, expected: expected.to_owned() })
-        };
-        let Some(ports) = self.fat_tree else {
-            if self.oversubscription.is_some() {
-                return refuse("oversubscription", "it without fat_tree".into(), "topology.fat_tree beside it");
+        let goodput = |rate: &Option<LinkRate>| rate.map(LinkRate::goodput);
+        match &self.shape {
+            Shape::FatTree { ports, oversubscription, rate } => {
+                let tree = Tree::fat(*ports, *oversubscription);
+                tree.map(|tree| (tree, vec![goodput(rate); 3]))
+                    .map_err(|error| in_field("topology.fat_tree".into(), error))
             }
-            if self.bandwidth.is_some() {
-                let expected = "topology.fat_tree beside it, or a bandwidth in topology.levels";
-                return refuse("bandwidth", "it without fat_tree".into(), expected);
+            Shape::Levels(levels) => {
+                let tree = Tree::new(levels.iter().map(|(level, _)| *level).collect());
+                let tree = tree.map_err(|error| in_field(format!("topology.levels.{}", error.level), error))?;
+                Ok((tree, levels.iter().map(|(_, rate)| goodput(rate)).collect()))
             }
-            return self.levelled();
-        };
-        if !self.levels.is_empty() {
-            return refuse("levels", "them beside fat_tree".into(), "one of the two");
         }
-        let rates = vec![checked_rate("topology.bandwidth", self.bandwidth)?; 3];
-        let tree = Tree::fat(ports, self.oversubscription.unwrap_or(1));
-        tree.map(|tree| (tree, rates)).map_err(|error| in_field("topology.fat_tree".into(), error))
     }
 
-    fn levelled(&self) -> Result<(Tree, Vec<Option<Rate>>), SharingError> {
-        let rate = |(place, level): (usize, &TopologyLevel)| {
-            checked_rate(&format!("topology.levels.{place}.bandwidth"), level.bandwidth)
-        };
-        let rates = self.levels.iter().enumerate().map(rate).collect::<Result<_, _>>()?;
-        let levels = self.levels.iter().map(|level| Level { down: level.down, up: level.up }).collect();
-        let tree = Tree::new(levels).map_err(|error| in_field(format!("topology.levels.{}", error.level), error))?;
-        Ok((tree, rates))
+    /// The rates of its cables.
+    pub(crate) fn rates_mut(&mut self) -> Vec<&mut Option<LinkRate>> {
+        match &mut self.shape {
+            Shape::FatTree { rate, .. } => vec![rate],
+            Shape::Levels(levels) => levels.iter_mut().map(|(_, rate)| rate).collect(),
+        }
     }
 }
 
@@ -99,14 +94,94 @@ fn in_field(field: String, error: TreeError) -> SharingError {
     SharingError::Topology { field, found: error.found, expected: error.expected.to_owned() }
 }
 
-fn checked_rate(field: &str, rate: Option<Rate>) -> Result<Option<Rate>, SharingError> {
-    match rate {
-        Some(rate) if rate.as_bytes_per_second() <= 0.0 => Err(SharingError::Topology {
-            field: field.to_owned(),
-            found: rate.to_string(),
-            expected: "a rate above 0".to_owned(),
-        }),
-        _ => Ok(rate),
+/// The section on disk. Either `fat_tree` or `levels` is given.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TopologyFile {
+    pub fat_tree: Option<u32>,
+    pub oversubscription: Option<u32>,
+    pub bandwidth: Option<Rate>,
+    pub wire_rate: Option<Rate>,
+    pub routing: Option<Routing>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelFile>,
+}
+
+/// One level of switches on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LevelFile {
+    pub down: u32,
+    #[serde(default = "one")]
+    pub up: u32,
+    pub bandwidth: Option<Rate>,
+    pub wire_rate: Option<Rate>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl TryFrom<TopologyFile> for Topology {
+    type Error = SharingError;
+
+    fn try_from(file: TopologyFile) -> Result<Topology, SharingError> {
+        let refuse = |field: &str, found: &str, expected: &str| {
+            let (field, found, expected) = (format!("topology.{field}"), found.to_owned(), expected.to_owned());
+            Err(SharingError::Topology { field, found, expected })
+        };
+        let rate = checked_rate("topology", file.bandwidth, file.wire_rate)?;
+        let shape = match file.fat_tree {
+            Some(_) if !file.levels.is_empty() => return refuse("levels", "them beside fat_tree", "one of the two"),
+            Some(ports) => Shape::FatTree { ports, oversubscription: file.oversubscription.unwrap_or(1), rate },
+            None if file.oversubscription.is_some() => {
+                return refuse("oversubscription", "it without fat_tree", "topology.fat_tree beside it");
+            }
+            None if rate.is_some() => {
+                let field = if file.bandwidth.is_some() { "bandwidth" } else { "wire_rate" };
+                return refuse(field, "it without fat_tree", "topology.fat_tree beside it, or it in topology.levels");
+            }
+            None => Shape::Levels(file.levels.iter().enumerate().map(level).collect::<Result<_, _>>()?),
+        };
+        let topology = Topology { shape, routing: file.routing.unwrap_or_default() };
+        topology.tree().map(|_| topology)
+    }
+}
+
+fn level((place, file): (usize, &LevelFile)) -> Result<(Level, Option<LinkRate>), SharingError> {
+    let rate = checked_rate(&format!("topology.levels.{place}"), file.bandwidth, file.wire_rate)?;
+    Ok((Level { down: file.down, up: file.up }, rate))
+}
+
+fn checked_rate(section: &str, goodput: Option<Rate>, wire: Option<Rate>) -> Result<Option<LinkRate>, SharingError> {
+    for (name, rate) in [("bandwidth", goodput), ("wire_rate", wire)] {
+        if let Some(rate) = rate.filter(|rate| rate.as_bytes_per_second() <= 0.0) {
+            let (field, expected) = (format!("{section}.{name}"), "a rate above 0".to_owned());
+            return Err(SharingError::Topology { field, found: rate.to_string(), expected });
+        }
+    }
+    Ok(LinkRate::given(goodput, wire))
+}
+
+impl From<&Topology> for TopologyFile {
+    fn from(topology: &Topology) -> TopologyFile {
+        let routing = (topology.routing != Routing::default()).then_some(topology.routing);
+        let parts =
+            |rate: &Option<LinkRate>| (rate.and_then(LinkRate::given_goodput), rate.and_then(LinkRate::given_wire));
+        match &topology.shape {
+            Shape::FatTree { ports, oversubscription, rate } => {
+                let (bandwidth, wire_rate) = parts(rate);
+                let oversubscription = (*oversubscription != 1).then_some(*oversubscription);
+                TopologyFile { fat_tree: Some(*ports), oversubscription, bandwidth, wire_rate, routing, levels: vec![] }
+            }
+            Shape::Levels(levels) => {
+                let level = |(Level { down, up }, rate): &(Level, Option<LinkRate>)| {
+                    let (bandwidth, wire_rate) = parts(rate);
+                    LevelFile { down: *down, up: *up, bandwidth, wire_rate }
+                };
+                TopologyFile { routing, levels: levels.iter().map(level).collect(), ..TopologyFile::default() }
+            }
+        }
     }
 }
 
@@ -114,15 +189,15 @@ fn checked_rate(field: &str, rate: Option<Rate>) -> Result<Option<Rate>, Sharing
 mod tests {
     use super::*;
 
-    fn message(text: &str) -> String {
-        toml::from_str::<Topology>(text).unwrap().tree().unwrap_err().to_string()
+    fn read(text: &str) -> Result<Topology, SharingError> {
+        toml::from_str::<TopologyFile>(text).unwrap().try_into()
     }
 
     #[test]
     fn both_forms_give_the_same_tree() {
-        let short: Topology = toml::from_str("fat_tree = 8\noversubscription = 2").unwrap();
+        let short = read("fat_tree = 8\noversubscription = 2").unwrap();
         let levels = "[[levels]]\ndown = 4\nup = 2\n[[levels]]\ndown = 4\nup = 4\n[[levels]]\ndown = 8\nup = 0";
-        let long: Topology = toml::from_str(levels).unwrap();
+        let long = read(levels).unwrap();
         assert_eq!(short.tree().unwrap(), long.tree().unwrap());
         assert_eq!(short.tree().unwrap().0.nodes(), Some(128));
     }
@@ -134,13 +209,14 @@ mod tests {
             ("fat_tree = 8\noversubscription = 3", "topology.fat_tree: found an over-subscription of 3"),
             ("oversubscription = 2", "topology.oversubscription: found it without fat_tree"),
             ("bandwidth = \"1GB/s\"", "topology.bandwidth: found it without fat_tree"),
+            ("wire_rate = \"1GB/s\"", "topology.wire_rate: found it without fat_tree"),
             ("fat_tree = 4\nbandwidth = \"0B/s\"", "topology.bandwidth: found 0MB/s"),
             ("[[levels]]\ndown = 4\n[[levels]]\ndown = 0", "topology.levels.1: found down = 0"),
             ("[[levels]]\ndown = 4\nbandwidth = \"0B/s\"", "topology.levels.0.bandwidth: found 0MB/s"),
             ("fat_tree = 4\n[[levels]]\ndown = 4", "topology.levels: found them beside fat_tree"),
             ("", "topology.levels.0: found 0 levels"),
         ] {
-            let message = message(text);
+            let message = read(text).unwrap_err().to_string();
             assert!(message.starts_with(start), "{text}: {message}");
         }
     }

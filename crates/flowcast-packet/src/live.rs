@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use flowcast_model::cluster::flow::Flow;
     use flowcast_model::cluster::racks::Racks;
-    use flowcast_model::sharing::Sharing;
+    use flowcast_model::sharing::PacketParameters;
     use flowcast_model::sharing::protocol::{Connections, Protocol};
     use flowcast_units::{Node, Rate};
 
@@ -144,7 +144,7 @@ mod tests {
     fn two_nodes_over(is_pair: bool, small_queues: bool) -> (Live, [ConnectionId; 2]) {
         let flow = |id, src, dst| Flow { id, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
         let fabric = Fabric::new(&[flow(0, 0, 1), flow(1, 1, 0)], &Racks::default(), None);
-        let protocol = Protocol { small_queues, ..Protocol::of(&Sharing::default()).unwrap() };
+        let protocol = Protocol { small_queues, ..Protocol::of(&PacketParameters::default()).unwrap() };
         let wire = Wire { rate: Rate::from_bytes_per_second(1e9), latency: Time::ZERO, protocol, seed: None };
         let mut live = Live::new(&fabric, wire);
         let [there, back] = [0, 1].map(|flow| live.connect(&fabric.paths[flow]));

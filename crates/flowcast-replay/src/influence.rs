@@ -12,12 +12,27 @@ use flowcast_model::machine::random::Randomness;
 use flowcast_model::machine::scheduler::Policy;
 use flowcast_model::machine::wide_area::{Traffic, WideArea};
 use flowcast_model::machine::{Mapping, NodeGroup};
-use flowcast_model::network::{Network, Rule};
+use flowcast_model::network::{LoneFlow, Network, Overheads, Rule};
+use flowcast_model::network_file::upgrade::current_name;
 use flowcast_model::sharing::Sharing;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::topology::Routing;
 use flowcast_trace::access::Access;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Rank, Time};
+
+/// Which models read what others do not.
+const PARAMETERS_OF: [(&str, &[Model]); 8] = [
+    ("nic.wire_rate", &[Model::Packet]),
+    ("backbone.wire_rate", &[Model::Packet]),
+    ("sharing.flow_cuts", &[Model::FlowCuts]),
+    ("sharing.closed_loop", &[Model::ClosedLoop, Model::AlphaFair]),
+    ("sharing.alpha_fair", &[Model::AlphaFair]),
+    ("sharing.asymmetric", &[Model::Asymmetric, Model::DegreeFair]),
+    ("sharing.ib_penalty", &[Model::IbPenalty]),
+    ("sharing.packet", &[Model::Packet]),
+];
 
 /// A parameter without influence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +54,8 @@ pub struct Done<'a> {
     pub placement: &'a Placement,
     /// Which sends waited for their receivers.
     pub rendezvous: Rendezvous,
-    /// Whether messages shared the network by a model, so that the machine's limits did not count.
-    pub is_shared: bool,
+    /// By which model messages shared the network, if they did, so that the machine's limits did not count.
+    pub model: Option<Model>,
     /// The result.
     pub outcome: &'a Outcome,
 }
@@ -71,8 +86,9 @@ struct Uses {
 /// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
 pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
     let uses = Uses::of(done);
-    let mut list = List { asked: asked.iter().map(|name| bare(name)).collect(), unused: Vec::new() };
+    let mut list = List { asked: asked.iter().map(|name| bare(current_name(name))).collect(), unused: Vec::new() };
     list.messages(done, &uses);
+    done.model.into_iter().for_each(|model| list.other_models(model));
     list.machine(done, &uses);
     list.scheduler(done, &uses);
     list.wide_area(done, &uses);
@@ -181,14 +197,30 @@ impl List {
             done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
         self.check("point_to_point.rendezvous_from", threshold, uses.reached_rendezvous, "no message reached it");
         self.check("nic.latency", nic.latency > Time::ZERO, messages || collective, NONE);
-        self.check("nic.bandwidth", nic.bandwidth.is_some_and(|rate| rate.as_bytes_per_second() > 0.0), bytes, NONE);
-        self.check("nic.gap_per_byte", nic.gap_per_byte.is_some_and(|gap| gap.as_nanos() > 0.0), bytes, NONE);
+        let name = match nic.rate.given_goodput() {
+            Some(LoneFlow::Bandwidth(_)) => "nic.bandwidth",
+            Some(LoneFlow::GapPerByte(_)) => "nic.gap_per_byte",
+            None => "nic.wire_rate",
+        };
+        self.check(name, nic.rate().as_bytes_per_second() > 0.0, bytes, NONE);
         let reason = if loggops { NONE } else { "the rule has none" };
         self.check("nic.overhead", nic.overhead > Time::ZERO, loggops && messages || collective, reason);
         self.check("nic.gap", nic.gap > Time::ZERO, loggops && messages, reason);
         const NO_MODEL: &str = "no --model, so that messages do not share bandwidth";
-        self.check("backbone", done.network.backbone.is_some(), done.is_shared, NO_MODEL);
-        self.check("sharing", done.network.sharing != Sharing::default(), done.is_shared, NO_MODEL);
+        let is_shared = done.model.is_some();
+        self.check("backbone", done.network.backbone.is_some(), is_shared, NO_MODEL);
+        self.check("sharing", done.network.sharing != Sharing::default(), is_shared, NO_MODEL);
+        const RESERVED: &str = "no model reads it yet";
+        self.check("overheads", done.network.overheads != Overheads::default(), false, RESERVED);
+        let routing = done.network.topology.as_ref().is_some_and(|topology| topology.routing != Routing::DModK);
+        self.check("topology.routing", routing, false, "no model follows it yet: messages are routed d-mod-k");
+    }
+
+    /// A network has parameters for all models, which is no reason for a word unless the caller asked for one of them.
+    fn other_models(&mut self, model: Model) {
+        for (parameter, models) in PARAMETERS_OF {
+            self.check(parameter, false, models.contains(&model), "a parameter of another model");
+        }
     }
 
     fn machine(&mut self, done: &Done, uses: &Uses) {
@@ -197,7 +229,7 @@ impl List {
         let waits = done.outcome.waits;
         let machine = &done.network.machine;
         let any = |set: fn(&NodeGroup) -> bool| machine.nodes.iter().any(set);
-        let contended = if done.is_shared { "limits play no part under --model" } else { NEVER };
+        let contended = if done.model.is_some() { "limits play no part under --model" } else { NEVER };
         let all_rows =
             || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
         let logarithmic = |row: &flowcast_model::collective::Row| {
@@ -214,7 +246,7 @@ impl List {
             "machine.nodes.cpus",
             any(|group| group.cpus > 1),
             cpus,
-            if done.is_shared { contended } else { "no rank waited for one" },
+            if done.model.is_some() { contended } else { "no rank waited for one" },
         );
         let inside = uses.inside.messages > 0 || uses.collectives > 0;
         self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
@@ -239,7 +271,7 @@ impl List {
         self.check("machine.scheduler.policy", policy != Policy::Fifo, shares, ALONE);
         let quanta = shares && policy == Policy::RoundRobin && waits.preemptions > 0;
         self.check("machine.scheduler.quantum", policy == Policy::RoundRobin, quanta, "no computation was cut");
-        let switches = scheduler.context_switch > Time::ZERO && !done.is_shared;
+        let switches = scheduler.context_switch > Time::ZERO && done.model.is_none();
         let switched = switches && (uses.computed || uses.between.messages + uses.inside.messages > 0);
         self.check("machine.scheduler.context_switch", switches, switched, "no rank got a processor");
         let priorities = !scheduler.priorities.is_empty();

@@ -330,8 +330,9 @@ impl<'a> SharedReplay<'a> {
         rendezvous: Rendezvous,
         model: Model,
     ) -> Result<SharedReplay<'a>, SimulateError> {
-        let replay = Replay::new(program, network, placement.clone(), rendezvous)?;
-        Ok(SharedReplay { program, network: network.clone(), placement, model, seed: None, replay })
+        let network = network.seen_by(model).into_owned();
+        let replay = Replay::new(program, &network, placement.clone(), rendezvous)?;
+        Ok(SharedReplay { program, network, placement, model, seed: None, replay })
     }
 
     /// With random times of hosts, where messages go packet by packet.

@@ -33,13 +33,9 @@ pub struct PatternPrediction {
 
 impl PatternOptions {
     /// The model, and how strictly it is read, on a network.
-    ///
-    /// # Errors
-    /// [`Error::Sharing`] if the network names no model and none is given.
-    pub fn method(&self, network: &Network) -> Result<Method, Error> {
-        let model = self.model.map_or_else(|| Model::of(network), Ok)?;
+    pub fn method(&self, network: &Network) -> Method {
         let strictness = if self.is_strict { Strictness::Strict } else { Strictness::Extended };
-        Ok(Method { model, strictness })
+        Method { model: self.model.unwrap_or_else(|| Model::of(network)), strictness }
     }
 }
 
@@ -53,7 +49,7 @@ pub fn predict_pattern(
     network: &Network,
     options: &PatternOptions,
 ) -> Result<PatternPrediction, Error> {
-    let method = options.method(network)?;
+    let method = options.method(network);
     let model = method.model;
     let (prediction, spreads) = match options.seeds {
         None => (predict(pattern, network, method)?, Vec::new()),

@@ -196,7 +196,7 @@ impl<'a> PreparedProgram<'a> {
             network: self.network,
             placement: &self.placement,
             rendezvous: self.rendezvous,
-            is_shared: self.contention.model().is_some(),
+            model: self.contention.model(),
             outcome,
         };
         without_influence(&done, asked)

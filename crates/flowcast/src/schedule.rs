@@ -156,15 +156,18 @@ impl<'a> Setting<'a> {
             let found = "a GOAL schedule, which has no collectives".into();
             return Err(Error::Option { option: "--collectives", found, expected: "another trace" });
         }
+        let model = options.contention.model();
         let mut parameters = match (options.loggops, network) {
             (Some(parameters), _) => parameters,
-            (None, Some(network)) => Loggops::from_network(network),
+            (None, Some(network)) => match model {
+                Some(model) => Loggops::from_network(&network.seen_by(model)),
+                None => Loggops::from_network(network),
+            },
             (None, None) => return Err(Error::NoNetwork),
         };
         if let Some(from) = options.rendezvous_from {
             parameters.eager_up_to = Some(Bytes(from.0.saturating_sub(1)));
         }
-        let model = options.contention.model();
         if model.is_some() && network.is_none() {
             return Err(Error::NoNetwork);
         }

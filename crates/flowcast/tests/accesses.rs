@@ -4,7 +4,7 @@ mod random_programs;
 
 use flowcast::model::file_system::FileSystem;
 use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::{Network, Rule};
+use flowcast::model::network::{LinkRate, LoneFlow, Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::contention::Contention;
@@ -21,7 +21,7 @@ fn network(rule: Rule, requests: u32) -> Network {
     let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
     network.point_to_point.rule = rule;
     network.nic.latency = Time::from_nanos(1000.0);
-    network.nic.gap_per_byte = Some(flowcast::units::TimePerByte::from_nanos(1.0));
+    network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(flowcast::units::TimePerByte::from_nanos(1.0)));
     network.nic.overhead = Time::from_nanos(300.0);
     network.nic.gap = Time::from_nanos(100.0);
     let bandwidth = Rate::from_bytes_per_second(5e8);

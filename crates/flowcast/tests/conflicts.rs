@@ -79,7 +79,11 @@ fn the_closed_loop_gives_back_alpha_kappa_and_the_backbone() {
     for (alpha, kappa) in [(1.0, 1.0), (0.7, 0.4)] {
         let truth = network(&format!("alpha = {alpha:?}\nkappa = {kappa:?}\n"));
         let fit = fit(&made_by(&truth, Model::ClosedLoop, 8, 0.0));
-        gives_back(&fit, Model::ClosedLoop, &[("sharing.alpha", alpha), ("sharing.kappa", kappa)]);
+        gives_back(
+            &fit,
+            Model::ClosedLoop,
+            &[("sharing.closed_loop.alpha", alpha), ("sharing.closed_loop.kappa", kappa)],
+        );
         let backbone = fit.backbone.unwrap();
         close(backbone.rate.value.as_bytes_per_second() * 8e-6, 141.0, "backbone");
         assert_eq!(backbone.from.value, 4);
@@ -92,7 +96,8 @@ fn flow_cuts_come_back_as_they_were() {
     let text: String = cuts.iter().map(|(field, cut)| format!("{field} = {cut:?}\n")).collect();
     let truth = network(&format!("{text}start_end = 0.0\n"));
     let fit = fit(&made_by(&truth, Model::FlowCuts, 8, 0.0));
-    let fields: Vec<(String, f64)> = cuts.iter().map(|(field, cut)| (format!("sharing.{field}"), *cut)).collect();
+    let fields: Vec<(String, f64)> =
+        cuts.iter().map(|(field, cut)| (format!("sharing.flow_cuts.{field}"), *cut)).collect();
     for (field, truth) in &fields {
         let parameters = &of(&fit, Model::FlowCuts).parameters;
         let parameter = parameters.iter().find(|parameter| parameter.field == field).unwrap();
@@ -117,20 +122,23 @@ fn intervals_hold_the_truth_and_a_network_file_reads_back() {
     let options = ConflictFitOptions { replicates: 8, ..ConflictFitOptions::default() };
     let fit = fit_conflicts(&samples, options, &durations).unwrap();
     for parameter in &of(&fit, Model::ClosedLoop).parameters {
-        let truth = if parameter.field == "sharing.alpha" { 1.0 } else { 0.6 };
+        let truth = if parameter.field == "sharing.closed_loop.alpha" { 1.0 } else { 0.6 };
         let estimate = parameter.estimate;
         assert!(estimate.low < estimate.high && estimate.low - 0.02 < truth && truth < estimate.high + 0.02);
     }
     let written = fit.to_network("mine", Default::default());
     let read = Network::from_toml(&written.to_toml(), &[]).unwrap();
     assert_eq!(read, written);
-    assert_eq!(read.sharing.model.as_deref(), Some("closed-loop"));
-    assert!(read.intervals.contains_key("sharing.kappa") && read.provenance["error.fair"].contains("random patterns"));
+    assert_eq!(read.sharing.model, Some(Model::ClosedLoop));
+    assert!(read.intervals.contains_key("sharing.closed_loop.kappa"));
+    let of_fair: Vec<&str> =
+        read.accuracy.iter().filter(|one| one.model == "fair").map(|one| &*one.validated_on).collect();
+    assert!(of_fair.len() == 3 && of_fair[0].contains("random patterns"), "{of_fair:?}");
 }
 
 #[test]
 fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
-    let transport = |text: &str| Some(network(text).sharing);
+    let transport = |text: &str| Some(network(text).sharing.packet);
     let with = |samples: &ConflictSamples, transport| {
         let options = ConflictFitOptions { replicates: 2, transport, ..ConflictFitOptions::default() };
         fit_conflicts(samples, options, &durations).unwrap()
@@ -141,28 +149,31 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     let fit = with(&made_by(&settling, Model::ClosedLoop, 4, 0.0), transport(window));
     let settled = named(&fit, "closed-loop-transient").held_out.unwrap();
     assert!(settled.mean_absolute < 0.005, "{settled:?}");
-    assert_eq!(fit.best_fluid_model().name(), "closed-loop-transient");
+    assert_eq!(fit.best_model().name(), "closed-loop-transient");
     let written = fit.to_network("mine", Default::default());
     assert_eq!(Network::from_toml(&written.to_toml(), &[]).unwrap(), written);
-    assert_eq!((written.sharing.transient, written.sharing.kappa), (Some(true), Some(1.0)));
-    assert!(written.sharing.odd_end.is_some() && written.provenance.contains_key("fitted.closed-loop.sharing.kappa"));
+    let closed_loop = written.sharing.closed_loop;
+    assert_eq!((closed_loop.transient, closed_loop.kappa), (Some(true), Some(1.0)));
+    assert!(written.sharing.flow_cuts.odd_end.is_some());
+    assert!(written.provenance.contains_key("fitted.sharing.closed_loop.kappa"));
 
     let packets = "window = \"160kB\"\nfirst_window = \"160kB\"\n";
     let fit = with(&made_by(&network(packets), Model::Packet, 4, 0.0), transport(packets));
     let counted = named(&fit, "packet").held_out.unwrap();
     assert!(counted.mean_absolute < 0.01, "{counted:?}");
     assert_eq!(fit.best_model().name(), "packet");
-    let written = fit.to_packet_network("mine", Default::default()).unwrap();
-    assert!((written.nic.rate().as_bytes_per_second() * 8e-6 / 47.0 - 1.0).abs() < 0.005);
+    let written = fit.to_network("mine", Default::default());
+    assert!((written.nic.rate.wire().as_bytes_per_second() * 8e-6 / 47.0 - 1.0).abs() < 0.005);
+    assert!(written.nic.rate().as_bytes_per_second() < written.nic.rate.wire().as_bytes_per_second());
+    assert_eq!(written.sharing.model, Some(Model::Packet));
 
     // Losses leave no common window, and without a transport there is nothing to count.
     let cubic = "congestion = \"cubic\"\nqueue = \"100kB\"\n";
     let names: Vec<&str> =
         with(&made_by(&network(""), Model::Fair, 4, 0.0), transport(cubic)).models.iter().map(ModelFit::name).collect();
     assert!(names.contains(&"packet") && !names.contains(&"closed-loop-transient"), "{names:?}");
-    assert!(
-        with(&made_by(&network(""), Model::Fair, 4, 0.0), None).to_packet_network("mine", Default::default()).is_none()
-    );
+    let written = with(&made_by(&network(""), Model::Fair, 4, 0.0), None).to_network("mine", Default::default());
+    assert_eq!(written.nic.rate.given_wire(), None);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_plain_machine_becomes_one_group_and_everything_in_it_is_modelled() {
     let network = config.network;
     assert_eq!(network.point_to_point.rule, Rule::Dimemas);
     assert_eq!(network.nic.latency, Time::from_seconds(5e-5));
-    assert_eq!(network.nic.bandwidth, Some(Rate::from_mebibytes_per_second(100.0)));
+    assert_eq!(network.nic.rate.given_goodput(), Some(Rate::from_mebibytes_per_second(100.0).into()));
     let group = NodeGroup {
         count: 4,
         in_links: 1,

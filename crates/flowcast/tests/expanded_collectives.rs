@@ -5,7 +5,7 @@ mod random_programs;
 use std::fmt::Write as _;
 
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
-use flowcast::model::network::{Network, Rule};
+use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::replay::contention::Contention;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::placement::Placement;
@@ -44,7 +44,7 @@ fn hockney() -> Network {
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
     network.point_to_point.rule = Rule::Hockney;
     network.nic.latency = Time::from_nanos(LATENCY);
-    network.nic.bandwidth = Some(Rate::from_bytes_per_second(1e9 / NANOS_PER_BYTE));
+    network.nic.rate = LinkRate::Goodput(Rate::from_bytes_per_second(1e9 / NANOS_PER_BYTE).into());
     network
 }
 

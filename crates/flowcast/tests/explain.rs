@@ -3,7 +3,7 @@
 mod random_programs;
 
 use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::{Network, Rule};
+use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
@@ -89,7 +89,7 @@ fn each_cause_is_told_from_the_others() {
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
     network.point_to_point.rule = Rule::Hockney;
     network.nic.latency = Time::from_nanos(500.0);
-    network.nic.bandwidth = Some(flowcast::units::Rate::from_bytes_per_second(1e9));
+    network.nic.rate = LinkRate::Goodput(flowcast::units::Rate::from_bytes_per_second(1e9).into());
     network.machine.nodes = vec![NodeGroup { count: 3, in_links: 1, out_links: 1, ..NodeGroup::default() }];
     let (outcome, explanation) = explained(&program, &network, None);
     let of = |rank: usize| Cost::ALL.map(|cost| explanation.ranks[rank].of(cost).as_nanos());

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use flowcast::model::algorithm::{Algorithm, AlgorithmTable, Base};
 use flowcast::model::machine::NodeGroup;
-use flowcast::model::network::{Network, Rule};
+use flowcast::model::network::{LinkRate, Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::contention::Contention;
 use flowcast::replay::costs::Rendezvous;
@@ -69,7 +69,7 @@ fn network(rule: Rule) -> Network {
     network.point_to_point.rule = rule;
     network.nic.latency = Time::from_micros(10.0);
     network.nic.overhead = Time::from_micros(2.0);
-    network.nic.bandwidth = Some(Rate::from_bytes_per_second(1e9));
+    network.nic.rate = LinkRate::Goodput(Rate::from_bytes_per_second(1e9).into());
     network
 }
 

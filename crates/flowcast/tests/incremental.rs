@@ -4,11 +4,13 @@ use flowcast::flows::fluid::{Demand, simulate, stepwise};
 use flowcast::model::builtin;
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
+use flowcast::model::cluster::tree::Level;
+use flowcast::model::network::{LinkRate, Network};
 use flowcast::model::sharing::fabric::Fabric;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::{Model, rate_model};
-use flowcast::units::{Bytes, Node, Time};
+use flowcast::model::topology::{Routing, Shape, Topology};
+use flowcast::units::{Bytes, Node, Rate, Time};
 use proptest::prelude::*;
 
 const EXACT: [Model; 6] =
@@ -26,13 +28,10 @@ fn networks() -> Vec<(Network, Racks)> {
     racks.place(Node(8), Node(15), "B").unwrap();
     let two_racks = network(&[("backbone.bandwidth", "250MB/s")]);
     let fat_tree = network(&[("topology.fat_tree", "4"), ("topology.bandwidth", "80MB/s")]);
+    let rate = |megabytes| Some(LinkRate::Goodput(Rate::from_bytes_per_second(megabytes * 1e6)));
+    let levels = vec![(Level { down: 2, up: 2 }, rate(60.0)), (Level { down: 3, up: 1 }, rate(200.0))];
     let mut tree = network(&[]);
-    tree.topology = Some(
-        toml::from_str(
-            "[[levels]]\ndown = 2\nup = 2\nbandwidth = \"60MB/s\"\n[[levels]]\ndown = 3\nbandwidth = \"200MB/s\"",
-        )
-        .unwrap(),
-    );
+    tree.topology = Some(Topology { shape: Shape::Levels(levels), routing: Routing::DModK });
     vec![(two_racks, racks), (fat_tree, Racks::default()), (tree, Racks::default())]
 }
 

@@ -9,6 +9,7 @@ use flowcast::model::dimemas_cfg::DimemasConfig;
 use flowcast::model::machine::scheduler::Policy;
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
 use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::influence::{Done, without_influence};
@@ -46,7 +47,7 @@ fn replay(program: &Program, network: &Network) -> Outcome {
 
 fn network(machine: &str) -> Network {
     let text = format!(
-        "schema = \"flowcast/network/1\"\nname = \"test\"\n[point_to_point]\nrule = \"dimemas\"\n[nic]\nlatency = \
+        "schema = \"flowcast/network/2\"\nname = \"test\"\n[point_to_point]\nrule = \"dimemas\"\n[nic]\nlatency = \
          \"2us\"\nbandwidth = \"1000MB/s\"\n{machine}"
     );
     Network::from_toml(&text, &[]).unwrap()
@@ -181,7 +182,7 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
         network: &network,
         placement: &placement,
         rendezvous: Rendezvous::AsRecorded,
-        is_shared: false,
+        model: None,
         outcome: &outcome,
     };
     let names = |asked: &[&str]| {
@@ -192,6 +193,29 @@ fn parameters_that_nothing_used_are_named_and_others_are_not() {
     assert_eq!(names(&[]), found);
     // What the user asked for is named even if it has its default value.
     assert!(names(&["machine.nodes.0.in_links"]).contains(&"machine.nodes.in_links".to_owned()));
+}
+
+#[test]
+fn what_no_model_reads_is_always_named_and_parameters_of_other_models_when_asked_for() {
+    let program = program(TWO_BURSTS);
+    let more = "[topology]\nfat_tree = 4\nrouting = \"ecmp\"\n[overheads]\nsend = [{ from = \"0B\", fixed = \"1us\", per_byte = \
+                \"0ns/B\" }]\n[sharing.closed_loop]\nkappa = 0.5\n[sharing.packet]\nwindow = \"44kB\"\n";
+    let network = network(more);
+    let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+    let rendezvous = Rendezvous::AsRecorded;
+    let engine = Engine::sharing(&program, &network, placement.clone(), rendezvous, Model::ClosedLoop).unwrap();
+    let outcome = engine.run().unwrap();
+    let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
+    let done = Done { program, network, placement, rendezvous, model: Some(Model::ClosedLoop), outcome };
+    let names = |asked: &[&str]| {
+        let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+        without_influence(&done, &asked).into_iter().map(|one| one.parameter).collect::<Vec<_>>()
+    };
+    let always = ["nic.latency", "nic.bandwidth", "overheads", "topology.routing"];
+    assert_eq!(names(&[]), always);
+    assert_eq!(names(&["sharing.kappa"]), always);
+    let with_others = [&always[..], &["nic.wire_rate", "sharing.packet"]].concat();
+    assert_eq!(names(&["nic.wire_rate", "sharing.window"]), with_others);
 }
 
 #[test]

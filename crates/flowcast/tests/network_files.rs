@@ -1,7 +1,10 @@
 //! Network files that nobody would write: whatever the text, the answer is a network or an error, never a panic.
 
 use flowcast::model::builtin;
-use flowcast::model::network::Network;
+use flowcast::model::network::{LinkRate, Network};
+use flowcast::model::network_file::upgrade::upgraded;
+use flowcast::model::sharing::model::Model;
+use flowcast::units::{Bytes, Rate};
 use proptest::prelude::*;
 
 /// What a careless or hostile hand could put where a value belongs.
@@ -96,7 +99,8 @@ fn change_line(text: &str, share: f64, change: impl Fn(&str) -> String) -> Strin
 }
 
 fn start() -> impl Strategy<Value = String> {
-    prop::sample::select(builtin::NETWORKS.to_vec()).prop_map(|(_, text)| text.to_owned())
+    (prop::sample::select(builtin::NETWORKS.to_vec()), any::<bool>())
+        .prop_map(|((name, text), is_old)| if is_old { in_schema_1(name) } else { text.to_owned() })
 }
 
 fn value() -> impl Strategy<Value = String> {
@@ -176,4 +180,114 @@ fn each_field_of_the_built_in_networks_is_documented() {
             assert!(PAGE.contains(&format!("`{field}`")), "{name}: {field}");
         }
     }
+}
+
+/// The built-in networks as they were in schema 1.
+fn in_schema_1(name: &str) -> String {
+    let file = format!("{}/../../tests/data/networks-1/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn a_file_of_schema_1_is_the_network_that_it_was_and_is_upgraded_to_the_built_in_file() {
+    for (name, text) in builtin::NETWORKS {
+        let old = in_schema_1(name);
+        assert_eq!(Network::from_toml(&old, &[]).unwrap(), builtin::network(name).unwrap());
+        assert_eq!(upgraded(&old).unwrap().as_deref(), Some(text));
+    }
+}
+
+#[test]
+fn an_error_in_a_file_of_schema_1_names_the_line_that_the_user_wrote() {
+    let old = in_schema_1("gige-lam").replace("io_out = 3.0", "io_out = \"three\"");
+    let error = Network::from_toml(&old, &[]).unwrap_err().to_string();
+    assert!(error.starts_with("line 17, `io_out = \"three\"`: invalid type"), "{error}");
+}
+
+fn with(text: &str, overrides: &[(&str, &str)]) -> Network {
+    let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Network::from_toml(text, &overrides).unwrap()
+}
+
+/// An interface with both rates, and a backbone and cables that have both as well.
+const BOTH: &str = "schema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\n\
+                    latency = \"9us\"\nbandwidth = \"94MB/s\"\nwire_rate = \"100MB/s\"\n[backbone]\nbandwidth = \"188MB/s\"\n\
+                    wire_rate = \"200MB/s\"\n[sharing.packet]\nlatency = \"7us\"\n[sharing.alpha_fair]\nalpha = 3.0\n";
+
+#[test]
+fn each_model_sees_the_rates_of_its_own_kind() {
+    let seen = |overrides: &[(&str, &str)], model: Model| {
+        let network = with(BOTH, overrides);
+        let network = network.seen_by(model);
+        let rates = [network.nic.rate(), network.backbone.unwrap().goodput()];
+        (rates.map(|rate| rate.as_bytes_per_second() / 1e6), network.nic.latency.as_micros())
+    };
+    assert_eq!(seen(&[], Model::Fair), ([94.0, 188.0], 9.0));
+    assert_eq!(seen(&[], Model::Packet), ([100.0, 200.0], 7.0));
+    // A rate that is set is that of whichever model is asked.
+    let set = [("nic.bandwidth", "50MB/s"), ("backbone.bandwidth", "70MB/s"), ("nic.latency", "5us")];
+    assert_eq!(seen(&set, Model::Fair), ([50.0, 70.0], 5.0));
+    assert_eq!(seen(&set, Model::Packet), ([50.0, 70.0], 5.0));
+    let wire = [("nic.wire_rate", "60MB/s")];
+    assert_eq!((seen(&wire, Model::Fair).0[0], seen(&wire, Model::Packet).0[0]), (94.0, 60.0));
+}
+
+#[test]
+fn names_of_schema_1_set_what_they_set_before() {
+    let network = with(BOTH, &[("sharing.alpha", "2"), ("sharing.window", "50kB"), ("sharing.penalty_in", "0.5")]);
+    assert_eq!((network.sharing.closed_loop.alpha, network.sharing.alpha_fair.alpha), (Some(2.0), None));
+    assert_eq!(network.sharing.packet.window, Some(Bytes(50_000)));
+    assert_eq!(network.sharing.ib_penalty.into, Some(0.5));
+    let packet = "schema = \"flowcast/network/1\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\nlatency = \"0us\"\n\
+                  bandwidth = \"100MB/s\"\n[sharing]\nmodel = \"packet\"\nwindow = \"50kB\"\n";
+    let network = with(packet, &[]);
+    assert_eq!(network.nic.rate, LinkRate::Wire(Rate::from_bytes_per_second(1e8)));
+    assert_eq!(network.seen_by(Model::Fair).nic.rate(), network.seen_by(Model::Packet).nic.rate());
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_by_field() {
+    for (more, expected) in [
+        ("[nic2]\n", "unknown field `nic2`"),
+        (
+            "[sharing]\nmodel = \"fare\"\n",
+            "sharing.model: no sharing model is named `fare`, expected one of independent",
+        ),
+        ("[sharing.closed_loop]\nwindow = \"1MB\"\n", "unknown field `window`, expected one of"),
+        ("[sharing.packet]\nio_out = 1.0\n", "unknown field `io_out`"),
+        (
+            "[overheads]\nsend = [{ from = \"1B\", fixed = \"1us\", per_byte = \"0ns/B\" }]\n",
+            "overheads.send.0.from: found 1B",
+        ),
+        (
+            "[overheads]\nreceive = [{ from = \"0B\", fixed = \"1us\", per_byte = \"0ns/B\" }, { from = \"0B\", fixed = \"1us\", \
+             per_byte = \"0ns/B\" }]\n",
+            "overheads.receive.1.from: found 0B, expected more than in the piece before",
+        ),
+        (
+            "[intervals]\n\"nic.latncy\" = { low = \"1us\", high = \"2us\", level = 0.9 }\n",
+            "intervals.nic.latncy: found no such",
+        ),
+        (
+            "[intervals]\n\"nic.latency\" = { low = \"1us\", high = \"2us\", level = 95.0 }\n",
+            "intervals.nic.latency.level: found 95",
+        ),
+        (
+            "[origins]\n\"nic.gapp\" = { source = \"x\" }\n",
+            "origins.nic.gapp: found no such field; near to it are nic.gap",
+        ),
+        ("[[accuracy]]\nmodel = \"magic\"\nvalidated_on = \"x\"\ncases = 1\n", "accuracy.0.model: found `magic`"),
+        ("[[accuracy]]\nmodel = \"fair\"\nvalidated_on = \"x\"\ncases = 0\n", "accuracy.0.cases: found 0"),
+        (
+            "[[accuracy]]\nmodel = \"limits/openmpi\"\nvalidated_on = \"x\"\ncases = 1\nquantiles = { \"95\" = 0.1 }\n",
+            "accuracy.0.quantiles: found `95`, expected shares of cases from 0 to 1",
+        ),
+    ] {
+        let text = format!("{}{more}", BOTH.split("[sharing").next().unwrap());
+        let error = Network::from_toml(&text, &[]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{more}: {error}");
+    }
+    let neither = BOTH.replace("bandwidth = \"94MB/s\"\nwire_rate = \"100MB/s\"\n", "");
+    let error = Network::from_toml(&neither, &[]).unwrap_err().to_string();
+    assert!(error.starts_with("nic.bandwidth: found nothing, expected one of nic.bandwidth"), "{error}");
 }

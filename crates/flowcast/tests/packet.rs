@@ -300,12 +300,12 @@ fn small_queues_keep_a_flow_from_filling_its_own_interface() {
 #[test]
 fn fields_out_of_range_are_refused_by_name() {
     for (field, value) in [
-        ("sharing.window", "1447B"),
-        ("sharing.first_window", "2GB"),
-        ("sharing.queue", "1537B"),
-        ("sharing.queue", "0B"),
-        ("sharing.warm_ups", "1001"),
-        ("sharing.noise", "1.5"),
+        ("sharing.packet.window", "1447B"),
+        ("sharing.packet.first_window", "2GB"),
+        ("sharing.packet.queue", "1537B"),
+        ("sharing.packet.queue", "0B"),
+        ("sharing.packet.warm_ups", "1001"),
+        ("sharing.packet.noise", "1.5"),
     ] {
         let network = network(WIRE, &[(field, value)]);
         let method = Method { model: Model::Packet, strictness: Strictness::Extended };

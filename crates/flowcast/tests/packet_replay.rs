@@ -154,7 +154,7 @@ fn a_buffer_is_not_less_than_a_window() {
     let placement = Placement::new(&network.machine, None, 2).unwrap();
     let engine = Engine::sharing(&program, &network, placement, Rendezvous::AsRecorded, Model::Packet).unwrap();
     let error = engine.run().unwrap_err().to_string();
-    assert!(error.contains("sharing.send_buffer"), "{error}");
+    assert!(error.contains("sharing.packet.send_buffer: found 43kB"), "{error}");
 }
 
 #[test]

@@ -253,15 +253,16 @@ fn the_infiniband_penalties_are_those_of_the_paper() {
 fn wrong_parameters_are_named() {
     let flow = Flow { id: 1, src: Node(0), dst: Node(1), size: Bytes(1), start: Time::ZERO };
     for (key, value, model) in [
-        ("sharing.alpha", "0", Model::ClosedLoop),
-        ("sharing.alpha", "-1", Model::AlphaFair),
-        ("sharing.alpha", "nan", Model::ClosedLoop),
-        ("sharing.kappa", "-0.1", Model::ClosedLoop),
-        ("sharing.kappa", "nan", Model::ClosedLoop),
-        ("sharing.io_out", "-1", Model::FlowCuts),
-        ("sharing.odd_end", "nan", Model::FlowCuts),
-        ("sharing.penalty_in", "0", Model::IbPenalty),
-        ("sharing.backbone_share", "0B/s", Model::Asymmetric),
+        ("sharing.closed_loop.alpha", "0", Model::ClosedLoop),
+        ("sharing.alpha_fair.alpha", "-1", Model::AlphaFair),
+        ("sharing.alpha_fair.alpha", "0", Model::AlphaFair),
+        ("sharing.closed_loop.alpha", "nan", Model::ClosedLoop),
+        ("sharing.closed_loop.kappa", "-0.1", Model::ClosedLoop),
+        ("sharing.closed_loop.kappa", "nan", Model::ClosedLoop),
+        ("sharing.flow_cuts.io_out", "-1", Model::FlowCuts),
+        ("sharing.flow_cuts.odd_end", "nan", Model::FlowCuts),
+        ("sharing.ib_penalty.into", "0", Model::IbPenalty),
+        ("sharing.asymmetric.backbone_share", "0B/s", Model::Asymmetric),
     ] {
         let method = Method { model, strictness: Strictness::Strict };
         let message = match network("0us").with_overrides(&[(key.into(), value.into())]) {
@@ -272,5 +273,5 @@ fn wrong_parameters_are_named() {
     }
     let method = Method { model: Model::FlowCuts, strictness: Strictness::Strict };
     let message = predict_flows(&[flow], &Racks::default(), &builtin::network("gige-tcp").unwrap(), method);
-    assert!(message.unwrap_err().to_string().contains("sharing.odd_end: found nothing"));
+    assert!(message.unwrap_err().to_string().contains("sharing.flow_cuts.odd_end: found nothing"));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
-use flowcast::model::network::Network;
+use flowcast::model::network::{LinkRate, Network};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::critical_path::Limit;
 use flowcast::replay::explain::Cost;
@@ -40,7 +40,7 @@ fn parameters() -> Loggops {
 
 fn network() -> Network {
     let mut network = flowcast::model::builtin::network("gige-lam").unwrap();
-    network.nic.bandwidth = Some(Rate::from_bytes_per_second(1e9));
+    network.nic.rate = LinkRate::Goodput(Rate::from_bytes_per_second(1e9).into());
     network.nic.latency = Time::from_micros(10.0);
     network
 }

@@ -79,9 +79,9 @@ fn what_it_cannot_step_is_refused_by_name() {
         let network = network(&[("sharing.transient", "true"), (field, value)]);
         predict_flows(&flows(&[(0, 1, 1, 0)]), &Racks::default(), &network, method).unwrap_err().to_string()
     };
-    assert!(refusal("sharing.alpha", "2").contains("sharing.alpha"));
-    assert!(refusal("sharing.kappa", "0").contains("sharing.kappa"));
-    assert!(refusal("sharing.window", "1kB").contains("sharing.window"));
+    assert!(refusal("sharing.alpha", "2").contains("sharing.closed_loop.alpha"));
+    assert!(refusal("sharing.kappa", "0").contains("sharing.closed_loop.kappa"));
+    assert!(refusal("sharing.window", "1kB").contains("sharing.packet.window"));
 }
 
 fn wishes() -> impl Strategy<Value = Vec<(u32, u32, u64, u32)>> {

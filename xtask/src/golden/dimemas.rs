@@ -154,13 +154,8 @@ fn dim_record(task: usize, record: &Field) -> Result<String, Mismatch> {
 
 fn p2p(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();
-    let nic = Nic {
-        latency: Time::from_seconds(input.at("latency_s")?.number()?),
-        bandwidth: Some(Rate::from_bytes_per_second(input.at("bandwidth_Bps")?.number()?)),
-        gap_per_byte: None,
-        overhead: Time::ZERO,
-        gap: Time::ZERO,
-    };
+    let latency = Time::from_seconds(input.at("latency_s")?.number()?);
+    let nic = Nic::new(latency, Rate::from_bytes_per_second(input.at("bandwidth_Bps")?.number()?));
     case.near(&case.expected().at("time_s")?, nic.lone_message(Bytes(input.at("size")?.whole()?)).as_seconds())
 }
 

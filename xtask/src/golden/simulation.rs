@@ -5,10 +5,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use flowcast::model::collective::Collectives;
 use flowcast::model::machine::{Machine, NodeGroup};
-use flowcast::model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
-use flowcast::model::sharing::Sharing;
+use flowcast::model::network::{Network, Nic, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
@@ -62,23 +60,7 @@ pub fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Misma
 
 /// A network of one rule, one latency and one bandwidth, without limits.
 pub fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
-    let nic = Nic { latency, bandwidth: Some(bandwidth), gap_per_byte: None, overhead: Time::ZERO, gap: Time::ZERO };
-    Network {
-        schema: SCHEMA.into(),
-        name: "case".into(),
-        title: String::new(),
-        source: String::new(),
-        point_to_point: PointToPoint { rule, rendezvous_from: None },
-        nic,
-        backbone: None,
-        topology: None,
-        sharing: Sharing::default(),
-        machine: Machine::default(),
-        collectives: Collectives::default(),
-        file_system: Default::default(),
-        intervals: Default::default(),
-        provenance: Default::default(),
-    }
+    Network::new("case", rule, Nic::new(latency, bandwidth))
 }
 
 /// Equal nodes, as many as ranks, with these links.

@@ -29,7 +29,7 @@ use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
-use flowcast_model::sharing::{Sharing, SharingError};
+use flowcast_model::sharing::{PacketParameters, SharingError};
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::error_measures::error_summary;
 use flowcast_units::Time;
@@ -67,7 +67,7 @@ pub struct ConflictFitOptions {
     /// Seed of the bootstrap.
     pub seed: u64,
     /// What carried the messages, as `packet` reads it, if it is known.
-    pub transport: Option<Sharing>,
+    pub transport: Option<PacketParameters>,
 }
 
 impl Default for ConflictFitOptions {

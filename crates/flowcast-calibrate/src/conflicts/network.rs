@@ -3,44 +3,33 @@
 use std::collections::BTreeMap;
 
 use super::parameters::known;
-use super::search::{packet_network, plain_network, plain_sharing, settling};
-use super::{BackboneLimit, ConflictFit, Estimate, FittedParameter, Links, ModelFit};
-use flowcast_model::network::{Interval, Network};
-use flowcast_model::sharing::Sharing;
+use super::search::{SETTLING, add_packets, plain_network};
+use super::{BackboneLimit, ConflictFit, Errors, Estimate, FittedParameter, Links, ModelFit};
+use flowcast_model::network::{Accuracy, Interval, Network};
 use flowcast_model::sharing::model::Model;
 use flowcast_units::{Rate, Time};
 
 impl ConflictFit {
-    /// The network with the parameters of all fluid models, the best of them as its own, and `provenance`. `alpha` is that
-    /// of the closed loop, unless alpha-fair, which shares the field, is the best, or the closed loop while queues fill,
-    /// which has 1. What the fields do not hold stands in the provenance.
-    pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
-        let (links, best) = (self.tidy_links(), self.best_fluid_model());
-        let mut sharing = Sharing { model: Some(best.model.name().to_owned()), ..plain_sharing(&links) };
-        for parameter in self.written_parameters() {
-            set(&mut sharing, parameter);
+    /// The network with the parameters of all models, the best of them as its own, and `provenance`; with wire rates and
+    /// the transport where that is known. What the fields do not hold stands in the provenance.
+    pub fn to_network(&self, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
+        let (links, written) = (self.tidy_links(), self.written_parameters());
+        let mut network = plain_network(&links);
+        for parameter in &written {
+            let known = known(parameter.field).expect("fitted parameters are those of candidates");
+            known.set(&mut network.sharing, tidy(parameter.estimate.value));
         }
-        if best.is_settling {
-            sharing = settling(&sharing, self.options.transport.as_ref().unwrap_or(&Sharing::default()));
+        if let Some(transport) = &self.options.transport {
+            add_packets(&mut network, &links, transport);
         }
-        let network = Network { sharing, intervals: self.interval_texts(), ..plain_network(&links) };
-        self.told(network, name, provenance)
-    }
-
-    /// The network of the packet level: wire rates, and the transport that was given. None without that.
-    pub fn to_packet_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Option<Network> {
-        let network = packet_network(&self.tidy_links(), self.options.transport.as_ref()?);
-        Some(self.told(network, name, provenance))
-    }
-
-    fn told(&self, network: Network, name: &str, mut provenance: BTreeMap<String, String>) -> Network {
-        for fit in &self.models {
-            provenance.insert(format!("error.{}", fit.name()), fit.verdict());
-            for parameter in &fit.parameters {
-                let Estimate { value, low, high } = parameter.estimate;
-                let text = format!("{} ({} to {})", tidy(value), tidy(low), tidy(high));
-                provenance.insert(format!("fitted.{}.{}", fit.name(), parameter.field), text);
-            }
+        if self.settles() {
+            network.sharing.closed_loop = SETTLING;
+        }
+        network.sharing.model = Some(self.best_model().model);
+        for parameter in self.parameters().filter(|parameter| !written.contains(parameter)) {
+            let Estimate { value, low, high } = parameter.estimate;
+            let text = format!("{} ({} to {})", tidy(value), tidy(low), tidy(high));
+            provenance.insert(format!("fitted.{}", parameter.field), text);
         }
         let (conflicts, random, repetitions) = self.counts;
         Network {
@@ -49,6 +38,8 @@ impl ConflictFit {
             source: format!(
                 "flowcast fit, {conflicts} conflicts and {random} random patterns in {repetitions} repetitions"
             ),
+            intervals: self.interval_texts(&written),
+            accuracy: self.models.iter().flat_map(ModelFit::accuracy).collect(),
             provenance,
             ..network
         }
@@ -69,27 +60,25 @@ impl ConflictFit {
         &self.models[self.best]
     }
 
-    /// The fluid model that does: one that goodput belongs to.
-    pub fn best_fluid_model(&self) -> &ModelFit {
-        let fluid = self.models.iter().filter(|fit| fit.model != Model::Packet);
-        fluid.min_by(|a, b| a.unseen().total_cmp(&b.unseen())).expect("there are fluid models")
+    /// Whether the closed loop explains the network better while queues fill.
+    fn settles(&self) -> bool {
+        let of_loop = self.models.iter().filter(|fit| fit.model == Model::ClosedLoop);
+        of_loop.min_by(|a, b| a.unseen().total_cmp(&b.unseen())).is_some_and(|best| best.is_settling)
     }
 
-    /// Each field once.
+    fn parameters(&self) -> impl Iterator<Item = &FittedParameter> {
+        self.models.iter().flat_map(|fit| &fit.parameters)
+    }
+
+    /// Those of a closed loop that settles are fixed.
     fn written_parameters(&self) -> Vec<&FittedParameter> {
-        let best = self.best_fluid_model();
-        if best.is_settling {
-            let cuts = self.models.iter().filter(|fit| fit.model == Model::FlowCuts);
-            return cuts.flat_map(|fit| &fit.parameters).collect();
-        }
-        let left_out = if best.model == Model::AlphaFair { "sharing.alpha" } else { "" };
-        let of_others = self.models.iter().filter(|fit| fit.model != Model::AlphaFair).flat_map(|fit| &fit.parameters);
-        let others = of_others.filter(|parameter| parameter.field != left_out);
-        let own = best.parameters.iter().filter(|parameter| parameter.field == left_out);
-        others.chain(own).collect()
+        let settles = self.settles();
+        let is_written =
+            |parameter: &&FittedParameter| !(settles && parameter.field.starts_with("sharing.closed_loop."));
+        self.parameters().filter(is_written).collect()
     }
 
-    fn interval_texts(&self) -> BTreeMap<String, Interval> {
+    fn interval_texts(&self, written: &[&FittedParameter]) -> BTreeMap<String, Interval> {
         let level = self.options.level;
         let interval = |low: String, high: String| Interval { low, high, level };
         let times = |e: &Estimate<Time>| interval(tidy_time(e.low).to_string(), tidy_time(e.high).to_string());
@@ -101,9 +90,12 @@ impl ConflictFit {
         if let Some(backbone) = &self.backbone {
             let from = &backbone.from;
             all.insert("backbone.bandwidth".to_owned(), rates(&backbone.rate));
-            all.insert("sharing.backbone_from".to_owned(), interval(from.low.to_string(), from.high.to_string()));
+            all.insert(
+                "sharing.asymmetric.backbone_from".to_owned(),
+                interval(from.low.to_string(), from.high.to_string()),
+            );
         }
-        for parameter in self.written_parameters().into_iter().filter(|parameter| parameter.is_measured) {
+        for parameter in written.iter().filter(|parameter| parameter.is_measured) {
             let Estimate { low, high, .. } = parameter.estimate;
             all.insert(parameter.field.to_owned(), interval(tidy(low).to_string(), tidy(high).to_string()));
         }
@@ -112,19 +104,23 @@ impl ConflictFit {
 }
 
 impl ModelFit {
-    fn verdict(&self) -> String {
-        let held_out = self.held_out.as_ref().map_or(String::new(), |errors| {
-            format!("{:.2} % on {} flows of random patterns, ", errors.mean_absolute * 100.0, errors.flows)
-        });
-        let (left_out, fitted) = (self.left_out.mean_absolute * 100.0, self.fitted.mean_absolute * 100.0);
-        format!("{held_out}{left_out:.2} % on conflicts left out, {fitted:.2} % on those fitted to")
+    /// On what no fit has seen, and on what it was fitted to.
+    fn accuracy(&self) -> Vec<Accuracy> {
+        let model = if self.is_settling { "closed-loop/transient" } else { self.model.name() };
+        let entry = |validated_on: &str, errors: &Errors| Accuracy {
+            model: model.to_owned(),
+            validated_on: validated_on.to_owned(),
+            cases: errors.flows as u64,
+            mean: Some(tidy(errors.mean_absolute)),
+            quantiles: [("1".to_owned(), tidy(errors.worst))].into(),
+        };
+        let held_out = self.held_out.iter().map(|errors| entry("flows of random patterns, in no fit", errors));
+        let others = [
+            entry("flows of conflicts left out of the fit", &self.left_out),
+            entry("flows of the conflicts fitted to", &self.fitted),
+        ];
+        held_out.chain(others).collect()
     }
-}
-
-fn set(sharing: &mut Sharing, parameter: &FittedParameter) {
-    known(parameter.field)
-        .expect("fitted parameters are those of candidates")
-        .set(sharing, tidy(parameter.estimate.value));
 }
 
 /// Six significant digits: more than any measurement has, and short in a file.

@@ -1,8 +1,8 @@
 //! What of a sharing model is found out by conflicts, and where the search begins.
 
-use flowcast_model::sharing::Sharing;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::Congestion;
+use flowcast_model::sharing::{PacketParameters, Sharing};
 
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]
@@ -86,22 +86,28 @@ const fn cut(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -
     Parameter { field, range: CUT, scale: Scale::LogarithmOfOneMore, place }
 }
 
-const ALPHA: Parameter = Parameter {
-    field: "sharing.alpha",
-    range: (0.1, 100.0),
-    scale: Scale::Logarithm,
-    place: |sharing| &mut sharing.alpha,
-};
+const fn alpha(field: &'static str, place: fn(&mut Sharing) -> &mut Option<f64>) -> Parameter {
+    Parameter { field, range: (0.1, 100.0), scale: Scale::Logarithm, place }
+}
 
-const KAPPA: Parameter =
-    Parameter { field: "sharing.kappa", range: (0.0, 2.0), scale: Scale::Linear, place: |sharing| &mut sharing.kappa };
+const LOOP: [Parameter; 2] = [
+    alpha("sharing.closed_loop.alpha", |sharing| &mut sharing.closed_loop.alpha),
+    Parameter {
+        field: "sharing.closed_loop.kappa",
+        range: (0.0, 2.0),
+        scale: Scale::Linear,
+        place: |sharing| &mut sharing.closed_loop.kappa,
+    },
+];
+
+const ALPHA_FAIR: [Parameter; 1] = [alpha("sharing.alpha_fair.alpha", |sharing| &mut sharing.alpha_fair.alpha)];
 
 /// `start_end` is no parameter: a flow alone is cut by it, and what a flow alone gets is the unit of all cuts.
 const CUTS: [Parameter; 4] = [
-    cut("sharing.odd_end", |sharing| &mut sharing.odd_end),
-    cut("sharing.odd_inner", |sharing| &mut sharing.odd_inner),
-    cut("sharing.io_out", |sharing| &mut sharing.io_out),
-    cut("sharing.include", |sharing| &mut sharing.include),
+    cut("sharing.flow_cuts.odd_end", |sharing| &mut sharing.flow_cuts.odd_end),
+    cut("sharing.flow_cuts.odd_inner", |sharing| &mut sharing.flow_cuts.odd_inner),
+    cut("sharing.flow_cuts.io_out", |sharing| &mut sharing.flow_cuts.io_out),
+    cut("sharing.flow_cuts.include", |sharing| &mut sharing.flow_cuts.include),
 ];
 
 const fn plain(model: Model) -> Candidate {
@@ -119,9 +125,9 @@ const FLUID: [Candidate; 7] = [
         starts: &[&[0.5, 2.0, 3.0, 0.5], &[0.75, 4.0 / 3.0, 3.0, 0.5], &[1.0, 1.0, 0.0, 0.0]],
         ..plain(Model::FlowCuts)
     },
-    Candidate { parameters: &[ALPHA], starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
+    Candidate { parameters: &ALPHA_FAIR, starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
     Candidate {
-        parameters: &[ALPHA, KAPPA],
+        parameters: &LOOP,
         starts: &[&[1.0, 1.0], &[1.0, 0.1], &[2.41, 0.1], &[0.5, 0.5], &[8.0, 0.1]],
         ..plain(Model::ClosedLoop)
     },
@@ -129,7 +135,7 @@ const FLUID: [Candidate; 7] = [
 
 /// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
 /// window, the closed loop while it settles if all flows keep the same window, and the packet level.
-pub fn candidates(transport: Option<&Sharing>) -> Vec<Candidate> {
+pub fn candidates(transport: Option<&PacketParameters>) -> Vec<Candidate> {
     let mut all = FLUID.to_vec();
     if let Some(transport) = transport {
         if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {

@@ -1,19 +1,14 @@
 //! The parameters of one model that explain the conflicts best, and how well they do.
 
-use std::collections::BTreeMap;
-
 use super::parameters::{Candidate, Needs};
-use super::{BackboneLimit, ConflictFitError, Errors, Links, Observed, Predictor, errors};
+use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
 use crate::descent::{Lowest, descend};
 use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::collective::Collectives;
-use flowcast_model::file_system::FileSystem;
-use flowcast_model::machine::Machine;
-use flowcast_model::network::{Backbone, Network, Nic, PointToPoint, Rule, SCHEMA};
+use flowcast_model::network::{LinkRate, Network, Nic, Rule};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
-use flowcast_model::sharing::{Sharing, SharingError};
+use flowcast_model::sharing::{LoopParameters, PacketParameters, SharingError};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// What predictions need apart from the network.
@@ -23,7 +18,7 @@ pub struct Fitter<'a> {
     /// Steps flows through their events.
     pub predictor: &'a Predictor<'a>,
     /// What carried the messages, if it is known.
-    pub transport: Option<&'a Sharing>,
+    pub transport: Option<&'a PacketParameters>,
     /// The models.
     pub candidates: Vec<Candidate>,
 }
@@ -84,18 +79,21 @@ impl Fitter<'_> {
 
     /// The network of a place of the search.
     pub fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
-        let transport = self.transport.cloned().unwrap_or_default();
-        match candidate.needs {
-            Needs::Nothing => {
-                let mut sharing = plain_sharing(links);
-                for (parameter, value) in candidate.parameters.iter().zip(at) {
-                    parameter.set(&mut sharing, parameter.in_file(*value));
-                }
-                Network { sharing, ..plain_network(links) }
-            }
-            Needs::Window => Network { sharing: settling(&plain_sharing(links), &transport), ..plain_network(links) },
-            Needs::Transport => packet_network(links, &transport),
+        let mut network = plain_network(links);
+        for (parameter, value) in candidate.parameters.iter().zip(at) {
+            parameter.set(&mut network.sharing, parameter.in_file(*value));
         }
+        if let Some(transport) = self.transport {
+            match candidate.needs {
+                Needs::Nothing => {}
+                Needs::Window => {
+                    network.sharing.packet.window = transport.window;
+                    network.sharing.closed_loop = SETTLING;
+                }
+                Needs::Transport => add_packets(&mut network, links, transport),
+            }
+        }
+        network
     }
 
     /// Predicted durations of a conflict.
@@ -127,54 +125,30 @@ impl Fitter<'_> {
     }
 }
 
-/// The closed loop with equal windows, followed while queues fill: alpha = kappa = 1.
-pub fn settling(sharing: &Sharing, transport: &Sharing) -> Sharing {
-    Sharing { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true), window: transport.window, ..sharing.clone() }
-}
+/// The closed loop with equal windows, followed while queues fill.
+pub const SETTLING: LoopParameters = LoopParameters { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true) };
 
-/// The packet level counts frames: wire rates, and no latency that is a frame's own way through the switch.
-pub fn packet_network(links: &Links, transport: &Sharing) -> Network {
+/// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
+/// switch.
+pub fn add_packets(network: &mut Network, links: &Links, transport: &PacketParameters) {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let frame = (segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64;
     let wire = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * frame);
     let through = links.rate.time_for(segment);
     let latency = if links.latency > through { links.latency - through } else { Time::ZERO };
-    let backbone = links.backbone.map(|limit| BackboneLimit { rate: wire(limit.rate), ..limit });
-    let model = Some(Model::Packet.name().to_owned());
-    Network {
-        sharing: Sharing { model, ..transport.clone() },
-        ..plain_network(&Links { latency, rate: wire(links.rate), backbone })
-    }
+    network.sharing.packet = PacketParameters { latency: Some(latency), ..*transport };
+    network.nic.rate = LinkRate::Both { goodput: links.rate.into(), wire: wire(links.rate) };
+    network.backbone = links.backbone.map(|limit| LinkRate::Both { goodput: limit.rate, wire: wire(limit.rate) });
 }
 
-/// What is not searched for: the backbone's limit, and the cut of a flow alone.
-pub fn plain_sharing(links: &Links) -> Sharing {
-    let backbone_from = links.backbone.map(|limit| limit.from);
-    Sharing { backbone_from, start_end: Some(0.0), ..Sharing::default() }
-}
-
-/// A network of these links whose messages follow Hockney's rule.
+/// A network of these links whose messages follow Hockney's rule, with what is not searched for: the backbone's limit, and
+/// the cut of a flow alone.
 pub fn plain_network(links: &Links) -> Network {
-    Network {
-        schema: SCHEMA.to_owned(),
-        name: String::new(),
-        title: String::new(),
-        source: String::new(),
-        point_to_point: PointToPoint { rule: Rule::Hockney, rendezvous_from: None },
-        nic: Nic {
-            latency: links.latency,
-            bandwidth: Some(links.rate),
-            gap_per_byte: None,
-            overhead: Time::ZERO,
-            gap: Time::ZERO,
-        },
-        backbone: links.backbone.map(|limit| Backbone { bandwidth: limit.rate }),
-        topology: None,
-        sharing: Sharing::default(),
-        machine: Machine::default(),
-        collectives: Collectives::default(),
-        file_system: FileSystem::default(),
-        intervals: BTreeMap::new(),
-        provenance: BTreeMap::new(),
-    }
+    let mut network = Network {
+        backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
+        ..Network::new("", Rule::Hockney, Nic::new(links.latency, links.rate))
+    };
+    network.sharing.asymmetric.backbone_from = links.backbone.map(|limit| limit.from);
+    network.sharing.flow_cuts.start_end = Some(0.0);
+    network
 }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use super::DimemasFit;
 use flowcast_model::collective::Collectives;
-use flowcast_model::file_system::FileSystem;
 use flowcast_model::machine::{Machine, NodeGroup};
-use flowcast_model::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
-use flowcast_model::sharing::Sharing;
+use flowcast_model::network::{Network, Nic, PointToPoint, Rule};
 use flowcast_units::{Bytes, Rate, Time};
 
 impl DimemasFit {
@@ -27,27 +25,16 @@ impl DimemasFit {
             out_links: self.links.outgoing,
             ..NodeGroup::default()
         };
+        let latency = Time::from_nanos(self.latency.as_nanos().round());
+        let bandwidth = Rate::from_bytes_per_second(self.bandwidth.as_bytes_per_second().round());
         Network {
-            schema: SCHEMA.to_owned(),
-            name: name.to_owned(),
             title: "Dimemas' parameters found by search".to_owned(),
             source: format!("flowcast fit --regions, {} regions", self.regions.len()),
             point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from },
-            nic: Nic {
-                latency: Time::from_nanos(self.latency.as_nanos().round()),
-                bandwidth: Some(Rate::from_bytes_per_second(self.bandwidth.as_bytes_per_second().round())),
-                gap_per_byte: None,
-                overhead: Time::ZERO,
-                gap: Time::ZERO,
-            },
-            backbone: None,
-            topology: None,
-            sharing: Sharing::default(),
             machine: Machine { buses: self.buses, nodes: vec![group], ..Machine::default() },
             collectives,
-            file_system: FileSystem::default(),
-            intervals: BTreeMap::new(),
             provenance,
+            ..Network::new(name, Rule::Dimemas, Nic::new(latency, bandwidth))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use flowcast::model::network::Network;
+use flowcast::model::network::{LinkRate, Network};
 use flowcast::trace::Program;
 use flowcast::units::{Rate, Time};
 use flowcast::{Options, PreparedProgram, sweep};
@@ -57,8 +57,8 @@ fn what_ifs(network: &Network, sets: usize) -> Vec<Network> {
         let factor = 1.0 + index as f64 / sets as f64;
         let mut network = network.clone();
         network.nic.latency = Time::from_nanos(network.nic.latency.as_nanos() * factor);
-        network.nic.bandwidth = Some(Rate::from_bytes_per_second(network.nic.rate().as_bytes_per_second() / factor));
-        network.nic.gap_per_byte = None;
+        let rate = Rate::from_bytes_per_second(network.nic.rate().as_bytes_per_second() / factor);
+        network.nic.rate = LinkRate::Goodput(rate.into());
         network
     };
     (0..sets).map(what_if).collect()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::calibrate::conflict_samples::ConflictSamples;
 use flowcast::calibrate::conflicts::{self, ConflictFitOptions};
@@ -33,7 +33,7 @@ use crate::tables::table;
                         flowcast fit --prtt round-trips.csv --json\n  \
                         flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
                         flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
-                        flowcast fit --regions one.rec two.rec --wire wire.toml --packet-output packet.toml -o cluster.toml")]
+                        flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml")]
 pub struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present_any = ["prtt", "regions"], conflicts_with = "prtt")]
@@ -51,13 +51,11 @@ pub struct Fit {
     /// Write the network file
     #[arg(short, long, value_name = "NET.toml")]
     output: Option<PathBuf>,
-    /// Of conflicts, and of regions with --wire: write the network file for the model packet, which has wire rates
-    #[arg(long, value_name = "NET.toml", conflicts_with = "prtt")]
-    packet_output: Option<PathBuf>,
-    /// With --regions and --packet-output: the network with wire rates whose latency is fitted, as `flowcast lab network
-    /// LAB --rates wire` prints it; collectives are carried out as Open MPI does it
-    #[arg(long, value_name = "NET", requires_all = ["regions", "packet_output"])]
-    wire: Option<String>,
+    /// With --regions: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
+    /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
+    /// does it
+    #[arg(short, long, value_name = "NET", requires = "regions")]
+    network: Option<String>,
     /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
     window: Option<Bytes>,
@@ -113,12 +111,7 @@ impl Fit {
         let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed, transport };
         let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
         let provenance = fit_conflicts::provenance_of(samples, &fit);
-        write(self.output.as_deref(), &fit.to_network(&self.network_name(), provenance.clone()))?;
-        if let Some(output) = &self.packet_output {
-            let expected = "--packet-output: found conflicts of an unknown transport, expected --window SIZE";
-            let network = fit.to_packet_network(&stem(output).unwrap_or_else(|| "measured".into()), provenance);
-            write(Some(output), &network.context(expected)?)?;
-        }
+        write(self.output.as_deref(), &fit.to_network(&self.network_name(), provenance))?;
         if self.json {
             println_out!("{}", fit_conflicts::document(&fit, samples));
         } else {
@@ -133,19 +126,14 @@ impl Fit {
             output: self.output.as_deref(),
             name: self.network_name(),
             rendezvous_from: self.rendezvous_from,
-            packets: self.packets()?,
+            known: self
+                .network
+                .as_ref()
+                .map(|name| anyhow::Ok(network_args::load(name, &[])?.announced()))
+                .transpose()?,
             json: self.json,
         };
         fit.run()
-    }
-
-    /// Where the packets' latency goes, and the network that it is fitted in.
-    fn packets(&self) -> Result<Option<(Network, &Path)>> {
-        match (&self.wire, &self.packet_output) {
-            (Some(wire), Some(output)) => Ok(Some((network_args::load(wire, &[])?.announced(), output))),
-            (None, Some(output)) => bail!("--packet-output {}: found no --wire, expected --wire NET", output.display()),
-            _ => Ok(None),
-        }
     }
 
     fn options(&self) -> FitOptions {
@@ -163,7 +151,8 @@ impl Fit {
     }
 }
 
-fn write(output: Option<&Path>, network: &Network) -> Result<()> {
+/// Writes the network file where one is asked for.
+pub fn write(output: Option<&Path>, network: &Network) -> Result<()> {
     let Some(output) = output else { return Ok(()) };
     write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
 }

@@ -12,10 +12,10 @@ use flowcast::model::cluster::racks::Racks;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
-use flowcast::model::sharing::{Sharing, SharingError};
+use flowcast::model::sharing::{PacketParameters, SharingError};
 use flowcast::packet::seeds::Runs;
 use flowcast::units::{Bytes, Rate, Rounded, Time};
-use flowcast_lab::{LabSpec, Level, network_of};
+use flowcast_lab::{LabSpec, network_of};
 use serde_json::{Value, json};
 
 use crate::output::println_out;
@@ -28,7 +28,7 @@ const SEEDS: u32 = 9;
 /// Durations of flows under a model, stepped through their events.
 pub fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Result<Vec<Time>, SharingError> {
     let method = Method { model, strictness: Strictness::Extended };
-    let prediction = if model == Model::Packet && network.sharing.queue.is_some() {
+    let prediction = if model == Model::Packet && network.sharing.packet.queue.is_some() {
         let pattern = Pattern { flows: flows.to_vec(), racks: racks.clone() };
         predict_seeds(&pattern, network, Runs::once(SEEDS)).map(|(prediction, _)| prediction)
     } else {
@@ -41,25 +41,14 @@ pub fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model)
 }
 
 /// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
-pub fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Option<Sharing>> {
+pub fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Option<PacketParameters>> {
     if window.is_some() {
-        let restart = Some(false);
-        return Ok(Some(Sharing { window, first_window: window, idle_restart: restart, ..Sharing::default() }));
+        let fixed = PacketParameters { window, first_window: window, ..PacketParameters::default() };
+        return Ok(Some(PacketParameters { idle_restart: Some(false), ..fixed }));
     }
     let Some(lab) = samples.provenance.get("lab") else { return Ok(None) };
     let spec: LabSpec = serde_json::from_str(lab).context("# lab")?;
-    let transport = network_of(&spec, Level::Wire)?.sharing;
-    // The packet level has neither cuts nor exponents.
-    Ok(Some(Sharing {
-        odd_end: None,
-        odd_inner: None,
-        io_out: None,
-        include: None,
-        start_end: None,
-        alpha: None,
-        kappa: None,
-        ..transport
-    }))
+    Ok(Some(network_of(&spec).sharing.packet))
 }
 
 /// This run's provenance, and that of the samples under `samples.`.
@@ -136,12 +125,6 @@ pub fn print(fit: &ConflictFit) {
     let best = fit.best_model();
     let on = if best.held_out.is_some() { "on the random patterns" } else { "on conflicts left out" };
     println_out!("{} explains this network best, {on}.", best.name());
-    if best.model == Model::Packet {
-        println_out!(
-            "The network file is for {}; packet has wire rates: --packet-output.",
-            fit.best_fluid_model().name()
-        );
-    }
     if fit.has_racks && fit.backbone.is_none() {
         eprintln!(
             "warning: the backbone was not saturated and is taken for no limit; measure with more nodes in a rack"
@@ -188,7 +171,11 @@ fn print_parameters(fit: &ConflictFit) {
     if let Some(backbone) = &fit.backbone {
         row("backbone.bandwidth", "all", all(&backbone.rate));
         let from = &backbone.from;
-        row("sharing.backbone_from", "asymmetric", [from.value, from.low, from.high].map(|from| from.to_string()));
+        row(
+            "sharing.asymmetric.backbone_from",
+            "asymmetric",
+            [from.value, from.low, from.high].map(|from| from.to_string()),
+        );
     }
     for model in &fit.models {
         for parameter in &model.parameters {

@@ -1,4 +1,4 @@
-//! `flowcast fit --regions --wire`: the latency of packets from recorded micro-benchmarks.
+//! `flowcast fit --regions --network`: the latency of packets from recorded micro-benchmarks.
 //!
 //! What takes time on a wire of known rate, with frames, windows and collectives that are carried out, is known; what hosts
 //! take to see a message is not, and is the same for all.
@@ -17,48 +17,38 @@ use flowcast::units::{Rounded, Time};
 use flowcast::{Collectives, Contention, Options, Recorded};
 use serde_json::json;
 
-use crate::provenance;
 use crate::trace_args::{print_notes, threads};
 
 /// No latency beyond this is looked for.
 const MOST: Time = Time::from_nanos(2e6);
 
-/// A network with wire rates and the latency that was found.
+/// The latency that was found.
 pub struct PacketFit {
-    pub network: Network,
+    pub latency: Time,
     /// By region: predicted over measured, less one.
     errors: BTreeMap<String, f64>,
 }
 
 /// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
-pub fn fit(recordings: &[Vec<RankFile>], wire: &Network) -> Result<PacketFit> {
+pub fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
     let ready = |files: &Vec<RankFile>| {
         let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
         print_notes(recorded.program());
-        let expanded = recorded.expanded(&Collectives::OpenMpi, wire, threads())?.unwrap_or(recorded);
+        let expanded = recorded.expanded(&Collectives::OpenMpi, network, threads())?.unwrap_or(recorded);
         anyhow::Ok((expanded, measured(files).regions))
     };
     let all = recordings.iter().map(ready).collect::<Result<Vec<_>>>()?;
     let with = |latency: Time| {
-        let mut network = wire.clone();
-        network.nic.latency = latency;
+        let mut network = network.clone();
+        network.sharing.packet.latency = Some(latency);
         network
     };
     let (latency, _) = least_cost(0.0, MOST.as_nanos(), |nanos| {
         let errors = errors(&all, &with(Time::from_nanos(nanos)))?;
         anyhow::Ok(errors.values().map(|error| error.ln_1p().abs()).sum::<f64>() / errors.len().max(1) as f64)
     })?;
-    let mut network = with(Time::from_nanos(latency));
-    let errors = errors(&all, &network)?;
-    network.source = format!("{}; latency: flowcast fit, {} regions", wire.source, errors.len());
-    network.provenance.extend(provenance::of_this_run());
-    let mut found = PacketFit { network, errors };
-    let told = [
-        ("regions", found.errors.len().to_string()),
-        ("regions.mean_absolute_error", format!("{:.3}", found.mean_error())),
-    ];
-    found.network.provenance.extend(told.map(|(key, value)| (key.to_owned(), value)));
-    Ok(found)
+    let latency = Time::from_nanos(latency);
+    Ok(PacketFit { latency, errors: errors(&all, &with(latency))? })
 }
 
 /// By region, the mean over the recordings.
@@ -82,6 +72,11 @@ impl PacketFit {
         self.errors.values().map(|error| error.abs()).sum::<f64>() / self.errors.len().max(1) as f64
     }
 
+    /// By region: predicted over measured, less one.
+    pub fn errors(&self) -> impl Iterator<Item = f64> {
+        self.errors.values().copied()
+    }
+
     fn within(&self, tolerance: f64) -> usize {
         self.errors.values().filter(|error| error.abs() <= tolerance).count()
     }
@@ -89,7 +84,7 @@ impl PacketFit {
     /// As part of the fit's document.
     pub fn document(&self) -> serde_json::Value {
         json!({
-            "latency_s": self.network.nic.latency.as_seconds(),
+            "latency_s": self.latency.as_seconds(),
             "mean_absolute_error": self.mean_error(),
             "within_10_percent": self.within(0.1) as f64 / self.errors.len().max(1) as f64,
             "errors": self.errors,
@@ -102,7 +97,7 @@ impl fmt::Display for PacketFit {
         write!(
             out,
             "packets: latency {}, {} of {} regions are within 10 %, on average {:.1} % off",
-            Rounded(self.network.nic.latency),
+            Rounded(self.latency),
             self.within(0.1),
             self.errors.len(),
             self.mean_error() * 100.0

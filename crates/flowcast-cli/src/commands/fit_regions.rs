@@ -1,22 +1,20 @@
 //! `flowcast fit --regions`: Dimemas' parameters from recorded micro-benchmarks.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use flowcast::calibrate::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
 use flowcast::calibrate::recorded_regions::exercises;
-use flowcast::model::network::Network;
-use flowcast::model::stats::sample::median;
+use flowcast::model::network::{Accuracy, Network};
+use flowcast::model::stats::sample::{median, quantile};
 use flowcast::recording::decode::RankFile;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
 
+use super::fit::write;
 use super::fit_packets::{self, PacketFit};
-use crate::files::write_whole;
 use crate::output::println_out;
-use crate::predictors::on_the_wire;
 use crate::provenance;
 use crate::recording::open_recording;
 use crate::tables::table;
@@ -27,8 +25,8 @@ pub struct FitRegions<'a> {
     pub output: Option<&'a Path>,
     pub name: String,
     pub rendezvous_from: Option<Bytes>,
-    /// The network with wire rates whose latency is fitted as well, and where that goes.
-    pub packets: Option<(Network, &'a Path)>,
+    /// What is known of the network beforehand: with wire rates the latency of packets is fitted as well.
+    pub known: Option<Network>,
     pub json: bool,
 }
 
@@ -37,22 +35,23 @@ impl FitRegions<'_> {
     pub fn run(&self) -> Result<()> {
         let recordings = self.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<Vec<_>>>()?;
         let fit = fit(&self.regions(&recordings)?)?;
-        let network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
-        // All is known before anything is written.
-        let packets = match &self.packets {
-            Some((wire, output)) => Some((fit_packets::fit(&recordings, &on_the_wire(wire, &network))?, *output)),
-            None => None,
-        };
-        if let Some(output) = self.output {
-            write(&network, output)?;
+        let mut network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
+        let errors = fit.errors().map(|(_, error)| error);
+        network.accuracy.push(accuracy("limits/formula", errors)?);
+        let mut packets = None;
+        if let Some(known) = &self.known {
+            network.sharing = known.sharing.clone();
+            network = network.with_wire_of(known);
+            if network.nic.rate.given_wire().is_some() {
+                let found = packets.insert(fit_packets::fit(&recordings, &network)?);
+                network.sharing.packet.latency = Some(found.latency);
+                network.accuracy.push(accuracy("packet/openmpi", found.errors())?);
+            }
         }
-        if let Some((packets, output)) = &packets {
-            write(&packets.network, output)?;
-        }
-        let packets = packets.as_ref().map(|(packets, _)| packets);
+        write(self.output, &network)?;
         match self.json {
-            true => println_out!("{}", document(&fit, packets)),
-            false => print(&fit, packets),
+            true => println_out!("{}", document(&fit, packets.as_ref())),
+            false => print(&fit, packets.as_ref()),
         }
         Ok(())
     }
@@ -86,14 +85,21 @@ impl FitRegions<'_> {
     fn provenance(&self, fit: &DimemasFit) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("regions".into(), fit.regions.len().to_string());
-        all.insert("regions.within_10_percent".into(), format!("{:.3}", fit.share_within(0.1)));
-        all.insert("regions.mean_absolute_error".into(), format!("{:.3}", mean_error(fit)));
         all
     }
 }
 
-fn write(network: &Network, output: &Path) -> Result<()> {
-    write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
+fn accuracy(model: &str, errors: impl Iterator<Item = f64>) -> Result<Accuracy> {
+    let errors: Vec<f64> = errors.map(f64::abs).collect();
+    let rounded = |share: f64| (share * 1e4).round() / 1e4;
+    let at = |share: &str| anyhow::Ok((share.to_owned(), rounded(quantile(&errors, share.parse()?)?)));
+    Ok(Accuracy {
+        model: model.to_owned(),
+        validated_on: "the regions fitted to".to_owned(),
+        cases: errors.len() as u64,
+        mean: Some(rounded(errors.iter().sum::<f64>() / errors.len() as f64)),
+        quantiles: ["0.5", "0.9", "1"].into_iter().map(at).collect::<Result<_>>()?,
+    })
 }
 
 fn mean_error(fit: &DimemasFit) -> f64 {

@@ -1,8 +1,8 @@
 //! `flowcast lab network`: the network file that follows from a lab's rates and windows.
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use flowcast_lab::{Level, network_of};
+use clap::Args;
+use flowcast_lab::network_of;
 
 use super::lab::load;
 use crate::output::print_out;
@@ -10,7 +10,7 @@ use crate::output::print_out;
 /// Print the network file of a lab: what its rates and windows say, with nothing measured
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab network asymmetric > asymmetric.toml\n  \
-                        flowcast predict x.pattern --network asymmetric.toml")]
+                        flowcast predict x.pattern --network asymmetric.toml --model packet")]
 pub struct LabNetwork {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
     #[arg(value_name = "PROFILE|FILE")]
@@ -18,22 +18,12 @@ pub struct LabNetwork {
     /// Replace a field of the lab, such as nic.bandwidth=100Mbit/s (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// What rates mean: goodput for the fluid models, wire rates for `packet`
-    #[arg(long, value_enum, default_value_t = Rates::Goodput)]
-    rates: Rates,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Rates {
-    Goodput,
-    Wire,
 }
 
 impl LabNetwork {
     /// Prints the file.
     pub fn run(self) -> Result<()> {
-        let level = if self.rates == Rates::Wire { Level::Wire } else { Level::Goodput };
-        print_out!("{}", network_of(&load(&self.lab, &self.overrides)?, level)?.to_toml());
+        print_out!("{}", network_of(&load(&self.lab, &self.overrides)?).to_toml());
         Ok(())
     }
 }

@@ -63,7 +63,7 @@ impl Place {
         let steps = Steps::read(&name, &content)?;
         let network = self.network.load()?;
         let model = self.model.as_deref().map(Model::named).transpose()?;
-        let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(&network)?;
+        let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(&network);
         let inside = match self.inside {
             Some(latency) => InsideNode { latency, rate: Rate::default() },
             None => InsideNode::of(&network),

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::sharing::model::Model;
 
 use super::predict_applications;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
-use crate::network_args::{LoadedNetwork, load, parse_overrides};
+use crate::network_args::{LoadedNetwork, load, parse_overrides, tell_rate_kind};
 use crate::trace_args::first_file;
 
 /// Predict how long communications, or a program's communication, take
@@ -77,11 +78,13 @@ impl Predict {
                     "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
                 );
             }
+            tell_rate_kind(&asked, self.pattern.model.as_deref().unwrap_or(Model::of(&network).name()));
             return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
         }
         if self.pattern.is_for_patterns_only() {
             bail!("found a trace, expected a pattern for --plot and --strict");
         }
+        tell_rate_kind(&asked, self.pattern.model.as_deref().unwrap_or("limits"));
         let options = self.trace.with_pattern_args(self.pattern);
         predict_trace::run(input, network.as_ref(), &asked, &options, self.json)
     }

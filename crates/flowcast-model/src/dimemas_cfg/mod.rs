@@ -16,7 +16,6 @@ mod records;
 mod tuning;
 mod wide_area;
 
-use std::collections::BTreeMap;
 use std::io;
 
 use self::machine::{Environment, NodeRecord, PlacedMapping};
@@ -26,9 +25,7 @@ use self::wide_area::{Accelerators, NumberedConnection, WideAreaRecord};
 use super::file_system::FileSystem;
 use super::machine::Machine;
 use super::machine::wide_area::Site;
-use super::network::{Network, Nic, PointToPoint, Rule, SCHEMA};
-use super::sharing::Sharing;
-use flowcast_units::Time;
+use super::network::{Network, Nic, Rule};
 
 pub use self::error::DimemasConfigError;
 
@@ -146,27 +143,13 @@ impl Parts {
             random: tuned.random,
         };
         let names = [environment.name, self.wide_area.map_or(String::new(), |wide_area| wide_area.name)];
+        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
         let network = Network {
-            schema: SCHEMA.to_owned(),
-            name: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
             title: "Dimemas configuration".to_owned(),
-            source: String::new(),
-            point_to_point: PointToPoint { rule: Rule::Dimemas, rendezvous_from: None },
-            nic: Nic {
-                latency,
-                bandwidth: Some(environment.bandwidth),
-                gap_per_byte: None,
-                overhead: Time::ZERO,
-                gap: Time::ZERO,
-            },
-            backbone: None,
-            topology: None,
-            sharing: Sharing::default(),
             machine,
             collectives: collectives::table(environment.model, tuned.rows),
             file_system: self.file_system,
-            intervals: BTreeMap::new(),
-            provenance: BTreeMap::new(),
+            ..Network::new(name, Rule::Dimemas, Nic::new(latency, environment.bandwidth))
         };
         Ok(DimemasConfig { network, not_modelled: self.not_modelled })
     }

@@ -40,9 +40,12 @@ mod relaxation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::network::NetworkError;
+use crate::network_file::{field_error, is_default};
 use active_flows::{ActiveFlows, Reach};
 use fabric::{Allocation, Fabric};
 use flowcast_units::{Bytes, Node, Rate, Time};
+use model::Model;
 use protocol::{Congestion, Connections};
 
 /// New allocations, by flow; flows that are not named keep theirs.
@@ -154,7 +157,7 @@ pub enum SharingError {
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
         "closed-loop found no steady rates for {flows} flows: a link is {residual:.1e} of its capacity off its balance \
-         (try another sharing.alpha or sharing.kappa)"
+         (try another sharing.closed_loop.alpha or sharing.closed_loop.kappa)"
     )]
     Unsettled {
         /// Flows in the part that did not settle.
@@ -164,96 +167,164 @@ pub enum SharingError {
     },
 }
 
-/// Parameters of the sharing models; each model reads its own.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// Parameters of the sharing models: each model reads those of its own section.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sharing {
     /// The model that is used when none is asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Flow cuts: the two ends of an odd zig-zag (RR-5910 Table 2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub odd_end: Option<f64>,
-    /// Flow cuts: every second flow inside an odd zig-zag.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub odd_inner: Option<f64>,
-    /// Flow cuts: the outgoing flow of an income/outgo conflict.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub io_out: Option<f64>,
-    /// Flow cuts: a flow left over between two active neighbours.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub include: Option<f64>,
-    /// Flow cuts: a flow left over at the start or end of its path.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_end: Option<f64>,
-    /// Closed loop: exponent of the fairness, 1 proportional, large max-min.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// Closed loop: weight of the delay that acknowledgements meet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kappa: Option<f64>,
-    /// Closed loop: whether patterns are stepped through the filling and emptying of queues, by `window`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transient: Option<bool>,
-    /// Packet level, and closed loop with `transient`: payload of a full packet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub segment: Option<Bytes>,
-    /// Packet level, and closed loop with `transient`: bytes that a flow keeps in flight.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Bytes>,
-    /// Packet level, programs: what the sender's system takes of a message before it is acknowledged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub send_buffer: Option<Bytes>,
-    /// Packet level: how a sender finds its window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<Congestion>,
-    /// Packet level: the congestion window of a new connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_window: Option<Bytes>,
-    /// Packet level: bytes that wait at most before a port of the switch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<Bytes>,
-    /// Packet level: bytes that a link lets through at once after a pause, as token buckets do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub burst: Option<Bytes>,
-    /// Packet level: which messages go over one connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connections: Option<Connections>,
-    /// Packet level: whether a connection that was idle falls back to its first window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle_restart: Option<bool>,
-    /// Packet level: how often the pattern was carried before over the same connections.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warm_ups: Option<u32>,
-    /// Packet level: whether a sender keeps its own interface's queue small.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub small_queues: Option<bool>,
-    /// Packet level, several seeds: how much later than its time a message may start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Time>,
-    /// Packet level, several seeds: standard deviation, as a share, of what a message alone takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub noise: Option<f64>,
-    /// Asymmetric Ethernet: flows over the backbone from which it is the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backbone_from: Option<u32>,
-    /// Asymmetric Ethernet: what one flow of a saturated backbone may take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backbone_share: Option<Rate>,
-    /// InfiniBand penalty: weight of the flows that leave a node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub penalty_out: Option<f64>,
-    /// InfiniBand penalty: weight of the flows that enter a node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub penalty_in: Option<f64>,
-    /// InfiniBand penalty: what a sender suffers whose receiver has more than two flows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub penalty_crowded: Option<f64>,
+    pub model: Option<Model>,
+    /// Of `flow-cuts`.
+    pub flow_cuts: FlowCutParameters,
+    /// Of `closed-loop`.
+    pub closed_loop: LoopParameters,
+    /// Of `alpha-fair`.
+    pub alpha_fair: AlphaParameters,
+    /// Of `asymmetric` and `degree-fair`.
+    pub asymmetric: SaturationParameters,
+    /// Of `ib-penalty`.
+    pub ib_penalty: PenaltyParameters,
+    /// Of `packet`; `closed-loop` takes `segment` and `window` where it is transient.
+    pub packet: PacketParameters,
 }
 
-impl Sharing {
-    /// Whether nothing is set.
-    pub fn is_default(&self) -> bool {
-        *self == Sharing::default()
+/// The section on disk.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SharingFile {
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub flow_cuts: FlowCutParameters,
+    #[serde(skip_serializing_if = "is_default")]
+    pub closed_loop: LoopParameters,
+    #[serde(skip_serializing_if = "is_default")]
+    pub alpha_fair: AlphaParameters,
+    #[serde(skip_serializing_if = "is_default")]
+    pub asymmetric: SaturationParameters,
+    #[serde(skip_serializing_if = "is_default")]
+    pub ib_penalty: PenaltyParameters,
+    #[serde(skip_serializing_if = "is_default")]
+    pub packet: PacketParameters,
+}
+
+impl TryFrom<SharingFile> for Sharing {
+    type Error = NetworkError;
+
+    fn try_from(file: SharingFile) -> Result<Sharing, NetworkError> {
+        let model = file.model.as_deref().map(Model::named).transpose();
+        let refused = |error: SharingError| field_error("sharing.model", error.to_string());
+        Ok(Sharing {
+            model: model.map_err(refused)?,
+            flow_cuts: file.flow_cuts,
+            closed_loop: file.closed_loop,
+            alpha_fair: file.alpha_fair,
+            asymmetric: file.asymmetric,
+            ib_penalty: file.ib_penalty,
+            packet: file.packet,
+        })
     }
+}
+
+impl From<Sharing> for SharingFile {
+    fn from(sharing: Sharing) -> SharingFile {
+        SharingFile {
+            model: sharing.model.map(|model| model.name().to_owned()),
+            flow_cuts: sharing.flow_cuts,
+            closed_loop: sharing.closed_loop,
+            alpha_fair: sharing.alpha_fair,
+            asymmetric: sharing.asymmetric,
+            ib_penalty: sharing.ib_penalty,
+            packet: sharing.packet,
+        }
+    }
+}
+
+/// `[sharing.flow_cuts]`: a flow with the cut c gets 1/(1+c) of its rate (RR-5910 Table 2). The model needs all five.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FlowCutParameters {
+    /// The two ends of an odd zig-zag.
+    pub odd_end: Option<f64>,
+    /// Every second flow inside an odd zig-zag.
+    pub odd_inner: Option<f64>,
+    /// The outgoing flow of an income/outgo conflict.
+    pub io_out: Option<f64>,
+    /// A flow left over between two active neighbours.
+    pub include: Option<f64>,
+    /// A flow left over at the start or end of its path.
+    pub start_end: Option<f64>,
+}
+
+/// `[sharing.closed_loop]`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoopParameters {
+    /// Exponent of the fairness, 0.1 to 100: 1 proportional, large max-min; 1 if absent.
+    pub alpha: Option<f64>,
+    /// Weight of the delay that acknowledgements meet, 0 to 2; 1 if absent.
+    pub kappa: Option<f64>,
+    /// Whether patterns are stepped through the filling and emptying of queues, by the window of `[sharing.packet]`.
+    pub transient: Option<bool>,
+}
+
+/// `[sharing.alpha_fair]`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AlphaParameters {
+    /// Exponent of the fairness, 0.1 to 100; that of the closed loop if absent.
+    pub alpha: Option<f64>,
+}
+
+/// `[sharing.asymmetric]`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SaturationParameters {
+    /// Flows over the backbone from which it is the limit.
+    pub backbone_from: Option<u32>,
+    /// Goodput that one flow of a saturated backbone may take.
+    pub backbone_share: Option<Rate>,
+}
+
+/// `[sharing.ib_penalty]`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PenaltyParameters {
+    /// Weight of the flows that leave a node, above 0.
+    pub out: Option<f64>,
+    /// Weight of the flows that enter a node, above 0.
+    pub into: Option<f64>,
+    /// What a sender suffers whose receiver has more than two flows, above 0.
+    pub crowded: Option<f64>,
+}
+
+/// `[sharing.packet]`; [`protocol::Protocol`] has ranges and defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PacketParameters {
+    /// Latency beyond the time of frames on the wire; that of the interface if absent.
+    pub latency: Option<Time>,
+    /// Payload of a full packet.
+    pub segment: Option<Bytes>,
+    /// Bytes that a flow keeps in flight.
+    pub window: Option<Bytes>,
+    /// Programs: what the sender's system takes of a message before it is acknowledged.
+    pub send_buffer: Option<Bytes>,
+    /// How a sender finds its window.
+    pub congestion: Option<Congestion>,
+    /// The congestion window of a new connection.
+    pub first_window: Option<Bytes>,
+    /// Bytes that wait at most before a port of the switch.
+    pub queue: Option<Bytes>,
+    /// Bytes that a link lets through at once after a pause, as token buckets do.
+    pub burst: Option<Bytes>,
+    /// Which messages go over one connection.
+    pub connections: Option<Connections>,
+    /// Whether a connection that was idle falls back to its first window.
+    pub idle_restart: Option<bool>,
+    /// How often the pattern was carried before over the same connections.
+    pub warm_ups: Option<u32>,
+    /// Whether a sender keeps its own interface's queue small.
+    pub small_queues: Option<bool>,
+    /// Several seeds: how much later than its time a message may start.
+    pub jitter: Option<Time>,
+    /// Several seeds: standard deviation, as a share, of what a message alone takes.
+    pub noise: Option<f64>,
 }

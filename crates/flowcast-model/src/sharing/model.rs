@@ -9,7 +9,7 @@ use super::ib_penalty::IbPenalty;
 use super::independent::Independent;
 use super::protocol::{Protocol, Windows};
 use super::quasi_dynamic::STEEPEST;
-use super::{RateModel, Sharing, SharingError};
+use super::{FlowCutParameters, LoopParameters, PenaltyParameters, RateModel, Sharing, SharingError};
 use crate::network::Network;
 use flowcast_units::Rate;
 
@@ -77,11 +77,8 @@ impl Model {
     }
 
     /// The model that a network asks for; max-min fairness if it does not.
-    ///
-    /// # Errors
-    /// As [`Model::named`].
-    pub fn of(network: &Network) -> Result<Model, SharingError> {
-        network.sharing.model.as_deref().map_or(Ok(Model::Fair), Model::named)
+    pub fn of(network: &Network) -> Model {
+        network.sharing.model.unwrap_or(Model::Fair)
     }
 }
 
@@ -100,10 +97,10 @@ pub fn rate_model(
         Model::Fair => Box::new(Fair::default()),
         Model::DegreeFair => Box::new(DegreeFair { saturation: saturation(network)? }),
         Model::Asymmetric => Box::new(Asymmetric { saturation: saturation(network)? }),
-        Model::FlowCuts => Box::new(FlowCuts::new(cuts(sharing)?, strictness)),
-        Model::ClosedLoop => Box::new(ClosedLoop::new(feedback(sharing)?)),
-        Model::AlphaFair => Box::new(ClosedLoop::new(Feedback { kappa: 0.0, ..feedback(sharing)? })),
-        Model::IbPenalty => Box::new(ib_penalty(sharing)?),
+        Model::FlowCuts => Box::new(FlowCuts::new(cuts(&sharing.flow_cuts)?, strictness)),
+        Model::ClosedLoop => Box::new(ClosedLoop::new(feedback(&sharing.closed_loop)?)),
+        Model::AlphaFair => Box::new(ClosedLoop::new(alpha_fair(sharing)?)),
+        Model::IbPenalty => Box::new(ib_penalty(&sharing.ib_penalty)?),
         Model::Packet => return Ok(None),
     }))
 }
@@ -114,20 +111,24 @@ pub fn rate_model(
 /// A closed loop that is not that of equal windows through lossless queues, or no window.
 pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windows>, SharingError> {
     let sharing = &network.sharing;
-    if model != Model::ClosedLoop || sharing.transient != Some(true) {
+    if model != Model::ClosedLoop || sharing.closed_loop.transient != Some(true) {
         return Ok(None);
     }
-    let Feedback { alpha, kappa } = feedback(sharing)?;
+    let Feedback { alpha, kappa } = feedback(&sharing.closed_loop)?;
     if alpha != 1.0 {
-        return Err(parameter("sharing.alpha", Some(alpha), "1 beside sharing.transient"));
+        return Err(parameter("sharing.closed_loop.alpha", Some(alpha), "1 beside sharing.closed_loop.transient"));
     }
     if kappa != 1.0 {
-        return Err(parameter("sharing.kappa", Some(kappa), "1 beside sharing.transient"));
+        return Err(parameter("sharing.closed_loop.kappa", Some(kappa), "1 beside sharing.closed_loop.transient"));
     }
-    if sharing.window.is_none() {
-        return Err(parameter("sharing.window", None, "the bytes that a flow keeps in flight, for sharing.transient"));
+    if sharing.packet.window.is_none() {
+        return Err(parameter(
+            "sharing.packet.window",
+            None,
+            "the bytes that a flow keeps in flight, for sharing.closed_loop.transient",
+        ));
     }
-    let Protocol { window, segment, .. } = Protocol::of(sharing)?;
+    let Protocol { window, segment, .. } = Protocol::of(&sharing.packet)?;
     Ok(Some(Windows { window, segment }))
 }
 
@@ -136,10 +137,9 @@ pub fn transient_windows(model: Model, network: &Network) -> Result<Option<Windo
 /// # Errors
 /// As [`rate_model`].
 pub fn program_model(model: Model, network: &Network) -> Result<Option<Box<dyn RateModel>>, SharingError> {
-    let feedback = || feedback(&network.sharing);
     Ok(Some(match model {
-        Model::ClosedLoop => Box::new(ClosedLoop::for_program(feedback()?)),
-        Model::AlphaFair => Box::new(ClosedLoop::for_program(Feedback { kappa: 0.0, ..feedback()? })),
+        Model::ClosedLoop => Box::new(ClosedLoop::for_program(feedback(&network.sharing.closed_loop)?)),
+        Model::AlphaFair => Box::new(ClosedLoop::for_program(alpha_fair(&network.sharing)?)),
         _ => return rate_model(model, network, Strictness::Extended),
     }))
 }
@@ -153,7 +153,8 @@ pub fn quasi_dynamic_feedback(model: Model, network: &Network) -> Result<Option<
     if model != Model::ClosedLoop {
         return Ok(None);
     }
-    Ok(Some(feedback(&network.sharing)?).filter(|Feedback { alpha, kappa }| *kappa > 0.0 && *alpha <= STEEPEST))
+    Ok(Some(feedback(&network.sharing.closed_loop)?)
+        .filter(|Feedback { alpha, kappa }| *kappa > 0.0 && *alpha <= STEEPEST))
 }
 
 /// The interface's rate, which must be finite.
@@ -175,7 +176,7 @@ pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
 /// A network whose interface has no rate.
 pub fn backbone_share(network: &Network) -> Result<Option<Share>, SharingError> {
     let nic = network.nic.rate().as_bytes_per_second();
-    let rate = network.backbone.map(|backbone| backbone.bandwidth.as_bytes_per_second()).filter(|rate| *rate > 0.0);
+    let rate = network.backbone.map(|rate| rate.goodput().as_bytes_per_second()).filter(|rate| *rate > 0.0);
     if rate.is_some() && nic == 0.0 {
         return Err(parameter("nic.bandwidth", Some(nic), "a finite rate beside that of the backbone"));
     }
@@ -187,43 +188,61 @@ pub(super) fn infinite_interface() -> SharingError {
     parameter("nic.bandwidth", Some(0.0), "a finite rate beside those of the topology")
 }
 
-fn cuts(sharing: &Sharing) -> Result<Cuts, SharingError> {
+fn cuts(given: &FlowCutParameters) -> Result<Cuts, SharingError> {
     const EXPECTED: &str = "a flow cut of 0 or more, as gige-lam, gige-mpich and myrinet-mx have it";
     let cut = |field, value: Option<f64>| {
         value.filter(|cut| (0.0..=1e6).contains(cut)).ok_or_else(|| parameter(field, value, EXPECTED))
     };
     Ok(Cuts {
-        odd_end: cut("sharing.odd_end", sharing.odd_end)?,
-        odd_inner: cut("sharing.odd_inner", sharing.odd_inner)?,
-        io_out: cut("sharing.io_out", sharing.io_out)?,
-        include: cut("sharing.include", sharing.include)?,
-        start_end: cut("sharing.start_end", sharing.start_end)?,
+        odd_end: cut("sharing.flow_cuts.odd_end", given.odd_end)?,
+        odd_inner: cut("sharing.flow_cuts.odd_inner", given.odd_inner)?,
+        io_out: cut("sharing.flow_cuts.io_out", given.io_out)?,
+        include: cut("sharing.flow_cuts.include", given.include)?,
+        start_end: cut("sharing.flow_cuts.start_end", given.start_end)?,
     })
 }
 
-fn feedback(sharing: &Sharing) -> Result<Feedback, SharingError> {
-    let alpha = sharing.alpha.unwrap_or(1.0);
-    if !(0.1..=100.0).contains(&alpha) {
-        return Err(parameter("sharing.alpha", Some(alpha), "a number from 0.1 to 100"));
-    }
-    let kappa = sharing.kappa.unwrap_or(1.0);
+fn feedback(given: &LoopParameters) -> Result<Feedback, SharingError> {
+    let alpha = exponent("sharing.closed_loop.alpha", given.alpha)?;
+    let kappa = given.kappa.unwrap_or(1.0);
     if !(0.0..=2.0).contains(&kappa) {
-        return Err(parameter("sharing.kappa", Some(kappa), "a number from 0 to 2"));
+        return Err(parameter("sharing.closed_loop.kappa", Some(kappa), "a number from 0 to 2"));
     }
     Ok(Feedback { alpha, kappa })
 }
 
-fn saturation(network: &Network) -> Result<Saturation, SharingError> {
-    let sharing = &network.sharing;
-    let nic = network.nic.rate().as_bytes_per_second();
-    let cap = sharing.backbone_share.map(|rate| rate.as_bytes_per_second() / nic);
-    if let Some(cap) = cap.filter(|cap| !cap.is_finite() || *cap <= 0.0) {
-        return Err(parameter("sharing.backbone_share", Some(cap), "a rate above 0 beside that of the interface"));
-    }
-    Ok(Saturation { from: sharing.backbone_from, cap: cap.map(Share) })
+/// The closed loop without its acknowledgements.
+fn alpha_fair(sharing: &Sharing) -> Result<Feedback, SharingError> {
+    let alpha = match sharing.alpha_fair.alpha {
+        None => exponent("sharing.closed_loop.alpha", sharing.closed_loop.alpha)?,
+        own => exponent("sharing.alpha_fair.alpha", own)?,
+    };
+    Ok(Feedback { alpha, kappa: 0.0 })
 }
 
-fn ib_penalty(sharing: &Sharing) -> Result<IbPenalty, SharingError> {
+fn exponent(field: &'static str, alpha: Option<f64>) -> Result<f64, SharingError> {
+    let alpha = alpha.unwrap_or(1.0);
+    if (0.1..=100.0).contains(&alpha) {
+        return Ok(alpha);
+    }
+    Err(parameter(field, Some(alpha), "a number from 0.1 to 100"))
+}
+
+fn saturation(network: &Network) -> Result<Saturation, SharingError> {
+    let given = &network.sharing.asymmetric;
+    let nic = network.nic.rate().as_bytes_per_second();
+    let cap = given.backbone_share.map(|rate| rate.as_bytes_per_second() / nic);
+    if let Some(cap) = cap.filter(|cap| !cap.is_finite() || *cap <= 0.0) {
+        return Err(parameter(
+            "sharing.asymmetric.backbone_share",
+            Some(cap),
+            "a rate above 0 beside that of the interface",
+        ));
+    }
+    Ok(Saturation { from: given.backbone_from, cap: cap.map(Share) })
+}
+
+fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {
     let published = IbPenalty::default();
     let weight = |field, value: Option<f64>, default: f64| {
         let weight = value.unwrap_or(default);
@@ -231,9 +250,9 @@ fn ib_penalty(sharing: &Sharing) -> Result<IbPenalty, SharingError> {
         if is_weight { Ok(weight) } else { Err(parameter(field, value, "a number above 0")) }
     };
     Ok(IbPenalty {
-        out: weight("sharing.penalty_out", sharing.penalty_out, published.out)?,
-        into: weight("sharing.penalty_in", sharing.penalty_in, published.into)?,
-        crowded: weight("sharing.penalty_crowded", sharing.penalty_crowded, published.crowded)?,
+        out: weight("sharing.ib_penalty.out", given.out, published.out)?,
+        into: weight("sharing.ib_penalty.into", given.into, published.into)?,
+        crowded: weight("sharing.ib_penalty.crowded", given.crowded, published.crowded)?,
     })
 }
 

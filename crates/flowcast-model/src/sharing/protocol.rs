@@ -1,8 +1,8 @@
-//! What the packet level has to know of the transport: the parameters of `[sharing]` that only it reads.
+//! What the packet level has to know of the transport: the section `[sharing.packet]`.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Sharing, SharingError};
+use super::{PacketParameters, SharingError};
 use flowcast_units::{Bytes, Time};
 
 /// Payload of a full packet where the largest IP packet has 1500 bytes.
@@ -17,7 +17,7 @@ const MOST_WARM_UPS: u32 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// Slow start up to `sharing.window`, which nothing makes smaller.
+    /// Slow start up to `sharing.packet.window`, which nothing makes smaller.
     #[default]
     Fixed,
     /// RFC 5681.
@@ -91,40 +91,40 @@ impl Protocol {
     ///
     /// # Errors
     /// A field out of range, by name.
-    pub fn of(sharing: &Sharing) -> Result<Protocol, SharingError> {
-        let congestion = sharing.congestion.unwrap_or_default();
+    pub fn of(given: &PacketParameters) -> Result<Protocol, SharingError> {
+        let congestion = given.congestion.unwrap_or_default();
         // 32 KiB socket buffers, as reference measurements had them; Linux' largest send buffer.
         let window = if congestion == Congestion::Fixed { Bytes(44_000) } else { Bytes(4 << 20) };
-        let segment = segment(sharing)?;
-        let window = at_least(segment, "sharing.window", sharing.window.unwrap_or(window), "one packet to 1GB")?;
+        let segment = segment(given)?;
+        let window = at_least(segment, "sharing.packet.window", given.window.unwrap_or(window), "one packet to 1GB")?;
         Ok(Protocol {
             congestion,
             segment,
             window,
-            send_buffer: sharing
+            send_buffer: given
                 .send_buffer
-                .map(|buffer| at_least(window, "sharing.send_buffer", buffer, "sharing.window to 1GB"))
+                .map(|buffer| at_least(window, "sharing.packet.send_buffer", buffer, "sharing.packet.window to 1GB"))
                 .transpose()?,
             first_window: at_least(
                 segment,
-                "sharing.first_window",
-                sharing.first_window.unwrap_or(Bytes(10 * segment.0)),
+                "sharing.packet.first_window",
+                given.first_window.unwrap_or(Bytes(10 * segment.0)),
                 "one packet to 1GB",
             )?,
-            queue: sharing
+            queue: given
                 .queue
                 .map(|queue| {
                     let frame = Bytes(segment.0 + FRAME_OVERHEAD);
-                    at_least(frame, "sharing.queue", queue, "one frame to 1GB")
+                    at_least(frame, "sharing.packet.queue", queue, "one frame to 1GB")
                 })
                 .transpose()?,
-            burst: at_least(Bytes(0), "sharing.burst", sharing.burst.unwrap_or_default(), "0B to 1GB")?,
-            connections: sharing.connections.unwrap_or_default(),
-            idle_restart: sharing.idle_restart.unwrap_or(true),
-            warm_ups: warm_ups(sharing.warm_ups.unwrap_or(0))?,
-            small_queues: sharing.small_queues.unwrap_or(congestion != Congestion::Fixed),
-            jitter: sharing.jitter.unwrap_or(Time::from_micros(100.0)),
-            noise: noise(sharing.noise.unwrap_or(0.0))?,
+            burst: at_least(Bytes(0), "sharing.packet.burst", given.burst.unwrap_or_default(), "0B to 1GB")?,
+            connections: given.connections.unwrap_or_default(),
+            idle_restart: given.idle_restart.unwrap_or(true),
+            warm_ups: warm_ups(given.warm_ups.unwrap_or(0))?,
+            small_queues: given.small_queues.unwrap_or(congestion != Congestion::Fixed),
+            jitter: given.jitter.unwrap_or(Time::from_micros(100.0)),
+            noise: noise(given.noise.unwrap_or(0.0))?,
         })
     }
 }
@@ -133,26 +133,30 @@ impl Protocol {
 ///
 /// # Errors
 /// Out of range.
-pub fn segment(sharing: &Sharing) -> Result<Bytes, SharingError> {
-    let found = sharing.segment.unwrap_or(Bytes(SEGMENT));
+fn segment(given: &PacketParameters) -> Result<Bytes, SharingError> {
+    let found = given.segment.unwrap_or(Bytes(SEGMENT));
     if (256..=65_000).contains(&found.0) {
         return Ok(found);
     }
-    Err(SharingError::Parameter { field: "sharing.segment", found: found.to_string(), expected: "256B to 65kB" })
+    Err(SharingError::Parameter { field: "sharing.packet.segment", found: found.to_string(), expected: "256B to 65kB" })
 }
 
 fn warm_ups(found: u32) -> Result<u32, SharingError> {
     if found <= MOST_WARM_UPS {
         return Ok(found);
     }
-    Err(SharingError::Parameter { field: "sharing.warm_ups", found: found.to_string(), expected: "0 to 1000" })
+    Err(SharingError::Parameter { field: "sharing.packet.warm_ups", found: found.to_string(), expected: "0 to 1000" })
 }
 
 fn noise(found: f64) -> Result<f64, SharingError> {
     if (0.0..=1.0).contains(&found) {
         return Ok(found);
     }
-    Err(SharingError::Parameter { field: "sharing.noise", found: found.to_string(), expected: "a share from 0 to 1" })
+    Err(SharingError::Parameter {
+        field: "sharing.packet.noise",
+        found: found.to_string(),
+        expected: "a share from 0 to 1",
+    })
 }
 
 fn at_least(least: Bytes, field: &'static str, found: Bytes, range: &'static str) -> Result<Bytes, SharingError> {

@@ -121,7 +121,7 @@ impl<'a> Ways<'a> {
                 Sharing::Rates(Box::new(shared))
             }
             None => {
-                let mut network = network.clone();
+                let mut network = network.seen_by(model).into_owned();
                 network.nic.latency = costs.parameters.latency;
                 let of_rank = |rank| sends(rank).map(move |(slot, to)| (slot, rank, to));
                 let all = (0..ranks as u32).map(Rank).flat_map(of_rank);

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use flowcast::model::machine::{Machine, Mapping, NodeGroup};
-use flowcast::model::network::{Network, Rule};
+use flowcast::model::network::{LinkRate, LoneFlow, Network, Rule};
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::explain::{Explainer, Explanation};
 use flowcast::replay::journal::{Journal, Keeps};
@@ -371,7 +371,7 @@ impl Numbers {
         let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
         network.point_to_point.rule = self.rule;
         network.nic.latency = Time::from_nanos(self.latency);
-        network.nic.gap_per_byte = Some(TimePerByte::from_nanos(self.per_byte));
+        network.nic.rate = LinkRate::Goodput(LoneFlow::GapPerByte(TimePerByte::from_nanos(self.per_byte)));
         network.nic.overhead = Time::from_nanos(self.overhead);
         network.nic.gap = Time::from_nanos(self.gap);
         let group = NodeGroup {

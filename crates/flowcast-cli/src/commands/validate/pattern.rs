@@ -8,12 +8,12 @@ use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::{ModelErrors, Validation, html};
-use flowcast_lab::{Lab, LabSpec, Level, network_of};
+use flowcast_lab::{Lab, LabSpec, network_of};
 
 use super::finished::{Finished, Header};
 use super::journal::{self, Journal, path_beside};
 use super::patterns::{Draw, Ends, Named, Set};
-use super::results::{self, Predictors};
+use super::results;
 use super::tolerance::Tolerance;
 use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
@@ -67,12 +67,10 @@ pub struct ValidatePattern {
         default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet"
     )]
     models: Vec<String>,
-    /// Network for the fluid models: a name or a file fitted to other measurements [default: that of the lab's rates]
+    /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
+    /// [default: that of the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
-    /// Network for `packet`, with wire rates [default: that of the lab's rates]
-    #[arg(long, value_name = "NET")]
-    packet_network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
     /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -110,12 +108,12 @@ impl ValidatePattern {
         let set = Set::parse(&self.sets)?;
         let (header, finished) = if self.no_run { self.known()? } else { self.carried(&set)? };
         let spec = &header.lab;
-        let predictors = self.predictors(&models, spec)?;
+        let network = self.network(spec)?;
         let validation = Validation {
             title: set.title().to_owned(),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
-            cases: results::cases(&finished, spec, &predictors, self.seeds)?,
-            provenance: self.provenance(&header, &predictors),
+            cases: results::cases(&finished, spec, &models, &network, self.seeds)?,
+            provenance: self.provenance(&header, &network),
         };
         let errors = validation.errors()?;
         let document = results::Document::new(&validation, &errors, &finished)?;
@@ -183,22 +181,19 @@ impl ValidatePattern {
         load(lab, &self.lab_set)
     }
 
-    fn predictors(&self, models: &[Model], spec: &LabSpec) -> Result<Predictors> {
-        let network = |model: &Model| -> Result<Network> {
-            let (given, level) = if *model == Model::Packet {
-                (&self.packet_network, Level::Wire)
-            } else {
-                (&self.network, Level::Goodput)
-            };
-            Ok(match given {
-                Some(name) => network_args::load(name, &[])?.announced(),
-                None => network_of(spec, level)?,
-            })
-        };
-        models.iter().map(|model| Ok((*model, network(model)?))).collect()
+    fn network(&self, spec: &LabSpec) -> Result<Network> {
+        let lab = network_of(spec);
+        let Some(name) = &self.network else { return Ok(lab) };
+        let given = network_args::load(name, &[])?.announced();
+        if given.nic.rate.given_wire().is_some() {
+            return Ok(given);
+        }
+        let mut network = given.with_wire_of(&lab);
+        network.sharing.packet.latency = Some(lab.nic.latency);
+        Ok(network)
     }
 
-    fn provenance(&self, header: &Header, predictors: &Predictors) -> std::collections::BTreeMap<String, String> {
+    fn provenance(&self, header: &Header, network: &Network) -> std::collections::BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("lab".into(), header.lab.to_toml());
         all.insert("over".into(), header.over().to_owned());
@@ -206,10 +201,7 @@ impl ValidatePattern {
         if let Some(seeds) = self.seeds {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }
-        for (model, network) in predictors {
-            let name = if *model == Model::Packet { "network.packet" } else { "network" };
-            all.insert(name.into(), network.to_toml());
-        }
+        all.insert("network".into(), network.to_toml());
         all
     }
 }

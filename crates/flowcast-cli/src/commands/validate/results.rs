@@ -24,18 +24,21 @@ use crate::output::{Seconds, Shown, document, println_out};
 use crate::tables::table;
 use flowcast_lab::LabSpec;
 
-/// The models, each with its network.
-pub type Predictors = Vec<(Model, Network)>;
-
 /// Predicts every finished pattern with every model; `seeds` is how often the packet model runs, if not once.
-pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors, seeds: Option<u32>) -> Result<Vec<Case>> {
+pub fn cases(
+    finished: &[Finished],
+    spec: &LabSpec,
+    models: &[Model],
+    network: &Network,
+    seeds: Option<u32>,
+) -> Result<Vec<Case>> {
     let racks = racks_of(spec);
     let case = |finished: &Finished| -> Result<Case> {
         let (flows, step_of) = (finished.pattern_flows(), finished.steps());
         let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
-        for (model, network) in predictors {
+        let network = as_carried(network, finished);
+        for model in models {
             let mut of_model = Predicted::default();
-            let network = as_carried(network, finished);
             let runs = seeds.map(|seeds| Runs { seeds, repetitions: finished.repetitions() });
             for flows in by_step(&flows, &step_of) {
                 let pattern = Pattern { flows, racks: racks.clone() };
@@ -59,7 +62,7 @@ pub fn cases(finished: &[Finished], spec: &LabSpec, predictors: &Predictors, see
 /// Where a network asks for warm-ups, those of the measurement if they are known.
 fn as_carried(network: &Network, finished: &Finished) -> Network {
     let mut network = network.clone();
-    if let (Some(warm_ups), Some(found)) = (&mut network.sharing.warm_ups, finished.warm_ups) {
+    if let (Some(warm_ups), Some(found)) = (&mut network.sharing.packet.warm_ups, finished.warm_ups) {
         *warm_ups = found;
     }
     network

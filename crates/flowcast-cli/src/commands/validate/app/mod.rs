@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::machine::NodeGroup;
+use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::app::{AppValidation, Fared};
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Bytes, Time};
-use flowcast_lab::{LabSpec, Level, network_of};
+use flowcast_lab::{LabSpec, network_of};
 
 use self::document::Document;
 use self::runs::{Header, Measured};
@@ -27,7 +28,7 @@ use crate::commands::predict_trace::parse_mapping;
 use crate::exit::Finding;
 use crate::network_args::{self, parse_overrides};
 use crate::output::{Format, show};
-use crate::predictors::{self, Networks, Predictor, Setting, on_the_wire};
+use crate::predictors::{self, Predictor, Setting};
 use crate::provenance;
 use crate::recording::open_recording;
 
@@ -59,12 +60,10 @@ pub struct ValidateApp {
     /// Do not check that the lab delivers its rates
     #[arg(long)]
     no_self_test: bool,
-    /// Built-in network, network file or Dimemas configuration, fitted to other runs [default: that of the lab's rates]
+    /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` takes
+    /// the lab's [default: that of the lab's rates]
     #[arg(short, long, value_name = "NET")]
     network: Option<String>,
-    /// Network for `packet`, with wire rates [default: the lab's rates, with what --network says of latency and overhead]
-    #[arg(long, value_name = "NET")]
-    packet_network: Option<String>,
     /// Replace a field of the network (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -141,13 +140,13 @@ impl ValidateApp {
         if self.seeds.is_some() && !self.model.iter().any(|model| model == Model::Packet.name()) {
             bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
         }
-        let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
+        let known = if self.no_run { None } else { Some(self.network(spec.as_ref(), &predictors)?) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
-        let networks = match known {
-            Some(networks) => networks,
-            None => self.networks(measured.header.lab.as_ref(), &predictors)?,
+        let network = match known {
+            Some(network) => network,
+            None => self.network(measured.header.lab.as_ref(), &predictors)?,
         };
-        let validation = self.validation(&measured, &predictors, &networks)?;
+        let validation = self.validation(&measured, &predictors, &network)?;
         let fared = validation.fared()?;
         let document = Document::new(&validation, &fared)?;
         document.write(&self.output, &validation)?;
@@ -189,40 +188,36 @@ impl ValidateApp {
         plan.carry_out(header, self.resume)
     }
 
-    /// What is given, else what the lab's rates say; computation scaled. Packets have the lab's wire rates and what the
-    /// network says of overheads and latency, unless they are given a network of their own.
-    fn networks(&self, spec: Option<&LabSpec>, predictors: &[Predictor]) -> Result<Networks> {
+    /// What is given, else what the lab's rates say; computation scaled. Packets have the wire rates of a network that has
+    /// them, else those of the lab.
+    fn network(&self, spec: Option<&LabSpec>, predictors: &[Predictor]) -> Result<Network> {
         let overrides = parse_overrides(&self.overrides)?;
-        let mut goodput = match (&self.network, spec) {
+        let mut network = match (&self.network, spec) {
             (Some(name), _) => network_args::load(name, &overrides)?.announced(),
-            (None, Some(spec)) => network_of(spec, Level::Goodput)?.with_overrides(&overrides)?,
+            (None, Some(spec)) => network_of(spec).with_overrides(&overrides)?,
             (None, None) => bail!("found neither --network nor --lab, expected --network NET"),
         };
         if self.compute_scale != 1.0 {
-            if goodput.machine.nodes.is_empty() {
-                goodput.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
+            if network.machine.nodes.is_empty() {
+                network.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
             }
-            goodput.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
+            network.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
         }
-        let mut wire = match (&self.packet_network, spec) {
-            (Some(name), _) => Some(network_args::load(name, &[])?.announced()),
-            (None, Some(spec)) => Some(network_of(spec, Level::Wire)?),
-            (None, None) => None,
-        };
-        if let Some(wire) = &mut wire {
-            *wire = on_the_wire(wire, &goodput);
-            if self.packet_network.is_none() {
-                (wire.nic.latency, wire.nic.overhead) = (goodput.nic.latency, goodput.nic.overhead);
+        if network.nic.rate.given_wire().is_some() {
+            return Ok(network);
+        }
+        match spec {
+            Some(spec) => Ok(network.with_wire_of(&network_of(spec))),
+            None if predictors.iter().any(Predictor::counts_frames) => {
+                bail!("--model packet: found a network without nic.wire_rate, expected one that has it, or --lab")
             }
+            None => Ok(network),
         }
-        let networks = Networks { goodput, wire };
-        predictors.iter().try_for_each(|predictor| networks.of(predictor).map(|_| ()))?;
-        Ok(networks)
     }
 
-    fn validation(&self, measured: &Measured, predictors: &[Predictor], networks: &Networks) -> Result<AppValidation> {
+    fn validation(&self, measured: &Measured, predictors: &[Predictor], network: &Network) -> Result<AppValidation> {
         let setting = Setting {
-            networks,
+            network,
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
             seeds: self.seeds,
@@ -240,20 +235,17 @@ impl ValidateApp {
             runs: measured.runs.clone(),
             predicted: predictors::predict(&recordings, predictors, &setting)?,
             worked: worked(first),
-            provenance: self.provenance(measured, networks),
+            provenance: self.provenance(measured, network),
         })
     }
 
-    fn provenance(&self, measured: &Measured, networks: &Networks) -> BTreeMap<String, String> {
+    fn provenance(&self, measured: &Measured, network: &Network) -> BTreeMap<String, String> {
         let mut all = provenance::of_this_run();
         all.insert("program".into(), measured.header.title());
         if let Some(lab) = &measured.header.lab {
             all.insert("lab".into(), lab.to_toml());
         }
-        all.insert("network".into(), networks.goodput.to_toml());
-        if let Some(wire) = &networks.wire {
-            all.insert("network.packet".into(), wire.to_toml());
-        }
+        all.insert("network".into(), network.to_toml());
         if let Some(seeds) = self.seeds {
             all.insert("seeds".into(), format!("1 to {seeds}, of the packet model"));
         }

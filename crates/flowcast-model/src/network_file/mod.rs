@@ -1,0 +1,317 @@
+//! The network file on disk, schema `flowcast/network/2`: one TOML document that says what a network is and what each
+//! model has to know of it.
+//!
+//! # Design
+//! - **One file for all models.** What belongs to the network stands once ([`Network::nic`] and so on); what belongs to one
+//!   model stands in that model's section of `[sharing]`, and no other model reads it: `[sharing.flow_cuts]`,
+//!   `[sharing.closed_loop]`, `[sharing.alpha_fair]`, `[sharing.asymmetric]`, `[sharing.ib_penalty]`, `[sharing.packet]`.
+//!   Two things are said once and read by two models: the closed loop that follows how queues fill takes the window and
+//!   the segment of `[sharing.packet]`, and `alpha-fair` takes the `alpha` of `[sharing.closed_loop]` unless it has one.
+//! - **A rate says what it counts.** `bandwidth` is goodput, which fluid models take; `wire_rate` beside it is the rate of
+//!   frames, which `packet` takes; interface, backbone and the cables of a topology have both fields. One alone stands for
+//!   both. `latency` in `[sharing.packet]` takes the place of `nic.latency` for packets, whose own time on the wire counts
+//!   extra. So there is one network for both kinds, [`Network::seen_by`] a model.
+//! - **Units** stand in the text of each value, and a field that nobody knows is an error.
+//! - **Reserved**: `[overheads]` by size, `routing` in `[topology]`. They are read, checked and written again; no model reads
+//!   them yet, and a replay lists them among the fields without influence.
+//! - **Evidence** stands beside the values: `[intervals]` and `[origins]` by dotted field name, `[[accuracy]]` by model,
+//!   `[provenance]` of the whole file. Each is checked: names are fields, levels and shares lie between 0 and 1.
+//! - **Form and meaning are two types.** What has fields that depend on each other is read into the types of this module
+//!   and turned into those of [`crate::network`], which have enums in their place. Sections whose fields are independent
+//!   (`machine`, `collectives`, `file_system`, the parameters of one sharing model) have one type.
+//! - **Schema 1** is read by moving its fields to their new names ([`upgrade`]) before anything else happens; the same
+//!   table of names serves `--set`. The names of schema 1 keep working there. `--set nic.bandwidth=X` takes away
+//!   `nic.wire_rate`, so that X is what every model takes, each in its own kind; `--set nic.latency` does the same to the
+//!   latency of packets.
+
+pub(crate) mod overrides;
+pub mod upgrade;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collective::Collectives;
+use crate::field_names;
+use crate::file_system::FileSystem;
+use crate::machine::Machine;
+use crate::network::{
+    Accuracy, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, Origin, OverheadPiece, Overheads, PointToPoint,
+};
+use crate::sharing::SharingFile;
+use crate::sharing::model::Model;
+use crate::topology::{Topology, TopologyFile};
+use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "flowcast/network/2";
+
+/// What stands in the place of a sharing model where Dimemas' links and buses hold.
+const LIMITS: &str = "limits";
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NetworkFile {
+    pub schema: String,
+    pub name: String,
+    #[serde(default)]
+    pub title: String,
+    #[serde(default)]
+    pub source: String,
+    pub point_to_point: PointToPoint,
+    pub nic: NicFile,
+    pub backbone: Option<LinkFile>,
+    pub topology: Option<TopologyFile>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub overheads: Overheads,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sharing: SharingFile,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub machine: Machine,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub collectives: Collectives,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub file_system: FileSystem,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub intervals: BTreeMap<String, Interval>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub origins: BTreeMap<String, Origin>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accuracy: Vec<Accuracy>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub provenance: BTreeMap<String, String>,
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Of `bandwidth` and `gap_per_byte` at most one is given, and one of the three at least.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NicFile {
+    pub latency: Time,
+    pub bandwidth: Option<Rate>,
+    pub gap_per_byte: Option<TimePerByte>,
+    pub wire_rate: Option<Rate>,
+    #[serde(default)]
+    pub overhead: Time,
+    #[serde(default)]
+    pub gap: Time,
+}
+
+/// One of the two is given at least.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkFile {
+    pub bandwidth: Option<Rate>,
+    pub wire_rate: Option<Rate>,
+}
+
+/// Reads the text of a file of this schema or an earlier one.
+pub(crate) fn read(text: &str) -> Result<NetworkFile, NetworkError> {
+    match upgrade::upgraded(text)? {
+        None => Ok(toml::from_str(text).map_err(Box::new)?),
+        Some(upgraded) => toml::from_str(&upgraded).map_err(|error| in_original(error, &upgraded, text)),
+    }
+}
+
+/// As [`read`], without a look at the fields.
+pub(crate) fn read_table(text: &str) -> Result<toml::Table, NetworkError> {
+    let upgraded = upgrade::upgraded(text)?;
+    Ok(toml::from_str(upgraded.as_deref().unwrap_or(text)).map_err(Box::new)?)
+}
+
+pub(crate) fn table_of(file: &NetworkFile) -> toml::Table {
+    toml::Table::try_from(file).expect("a network has only tables, texts and numbers")
+}
+
+/// The line of a text in which an error stands, without its value.
+fn line_at<'a>(error: &toml::de::Error, text: &'a str) -> &'a str {
+    error.span().and_then(|span| text.get(..span.start)).map_or("", |before| {
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        text[start..].lines().next().unwrap_or("")
+    })
+}
+
+/// Names the line of the text that the user wrote, not of its upgraded form.
+fn in_original(error: toml::de::Error, upgraded: &str, original: &str) -> NetworkError {
+    let line = line_at(&error, upgraded);
+    match original.lines().position(|known| known.trim() == line.trim()) {
+        Some(at) if !line.is_empty() => {
+            field_error(&format!("line {}, `{}`", at + 1, line.trim()), error.message().into())
+        }
+        _ => NetworkError::Malformed(Box::new(error)),
+    }
+}
+
+pub(crate) fn field_error(field: &str, problem: String) -> NetworkError {
+    NetworkError::Field { field: field.to_owned(), problem }
+}
+
+fn refused(field: impl fmt::Display, found: impl fmt::Display, expected: &str) -> NetworkError {
+    field_error(&field.to_string(), format!("found {found}, expected {expected}"))
+}
+
+impl TryFrom<NetworkFile> for Network {
+    type Error = NetworkError;
+
+    fn try_from(file: NetworkFile) -> Result<Network, NetworkError> {
+        if file.schema != SCHEMA {
+            return Err(NetworkError::Schema(file.schema));
+        }
+        refuse_impossible_numbers("", &toml::Value::Table(table_of(&file)))?;
+        if let Some(problem) = file.collectives.algorithms.as_ref().and_then(|table| table.check().err()) {
+            return Err(NetworkError::Algorithms(problem));
+        }
+        check_overheads("overheads.send", &file.overheads.send)?;
+        check_overheads("overheads.receive", &file.overheads.receive)?;
+        file.intervals.iter().try_for_each(|(field, interval)| check_interval(field, interval))?;
+        file.origins.keys().try_for_each(|field| check_name("origins", field))?;
+        file.accuracy.iter().enumerate().try_for_each(|(place, entry)| check_accuracy(place, entry))?;
+        let topology = file.topology.map(Topology::try_from).transpose();
+        Ok(Network {
+            name: file.name,
+            title: file.title,
+            source: file.source,
+            point_to_point: file.point_to_point,
+            nic: file.nic.try_into()?,
+            backbone: file.backbone.map(TryInto::try_into).transpose()?,
+            topology: topology.map_err(|error| NetworkError::Topology(error.to_string()))?,
+            overheads: file.overheads,
+            sharing: file.sharing.try_into()?,
+            machine: file.machine,
+            collectives: file.collectives,
+            file_system: file.file_system,
+            intervals: file.intervals,
+            origins: file.origins,
+            accuracy: file.accuracy,
+            provenance: file.provenance,
+        })
+    }
+}
+
+impl From<&Network> for NetworkFile {
+    fn from(network: &Network) -> NetworkFile {
+        let network = network.clone();
+        NetworkFile {
+            schema: SCHEMA.to_owned(),
+            name: network.name,
+            title: network.title,
+            source: network.source,
+            point_to_point: network.point_to_point,
+            nic: network.nic.into(),
+            backbone: network.backbone.map(Into::into),
+            topology: network.topology.as_ref().map(Into::into),
+            overheads: network.overheads,
+            sharing: network.sharing.into(),
+            machine: network.machine,
+            collectives: network.collectives,
+            file_system: network.file_system,
+            intervals: network.intervals,
+            origins: network.origins,
+            accuracy: network.accuracy,
+            provenance: network.provenance,
+        }
+    }
+}
+
+impl TryFrom<NicFile> for Nic {
+    type Error = NetworkError;
+
+    fn try_from(file: NicFile) -> Result<Nic, NetworkError> {
+        const EXPECTED: &str =
+            "one of nic.bandwidth and nic.gap_per_byte, nic.wire_rate, or one of them and nic.wire_rate";
+        let goodput = match (file.bandwidth, file.gap_per_byte) {
+            (Some(_), Some(_)) => return Err(refused("nic.bandwidth", "it beside nic.gap_per_byte", EXPECTED)),
+            (Some(rate), None) => Some(LoneFlow::Bandwidth(rate)),
+            (None, gap) => gap.map(LoneFlow::GapPerByte),
+        };
+        let rate = LinkRate::given(goodput, file.wire_rate);
+        let rate = rate.ok_or_else(|| refused("nic.bandwidth", "nothing", EXPECTED))?;
+        Ok(Nic { latency: file.latency, rate, overhead: file.overhead, gap: file.gap })
+    }
+}
+
+impl From<Nic> for NicFile {
+    fn from(Nic { latency, rate, overhead, gap }: Nic) -> NicFile {
+        let (bandwidth, gap_per_byte) = match rate.given_goodput() {
+            Some(LoneFlow::Bandwidth(rate)) => (Some(rate), None),
+            Some(LoneFlow::GapPerByte(gap)) => (None, Some(gap)),
+            None => (None, None),
+        };
+        NicFile { latency, bandwidth, gap_per_byte, wire_rate: rate.given_wire(), overhead, gap }
+    }
+}
+
+impl TryFrom<LinkFile> for LinkRate {
+    type Error = NetworkError;
+
+    fn try_from(file: LinkFile) -> Result<LinkRate, NetworkError> {
+        let rate = LinkRate::given(file.bandwidth, file.wire_rate);
+        rate.ok_or_else(|| refused("backbone.bandwidth", "nothing", "it, backbone.wire_rate, or both"))
+    }
+}
+
+impl From<LinkRate> for LinkFile {
+    fn from(rate: LinkRate) -> LinkFile {
+        LinkFile { bandwidth: rate.given_goodput(), wire_rate: rate.given_wire() }
+    }
+}
+
+/// No field of any section may be negative, infinite or NaN.
+fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
+    let below = |part: &dyn fmt::Display| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
+    match value {
+        toml::Value::Table(table) => table.iter().try_for_each(|(key, v)| refuse_impossible_numbers(&below(key), v)),
+        toml::Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(at, v)| refuse_impossible_numbers(&below(&at), v))
+        }
+        toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => {
+            Err(refused(name, format!("`{number}`"), "a number that is finite and not negative"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkError> {
+    if let Some(first) = pieces.first().filter(|first| first.from != Bytes(0)) {
+        return Err(refused(format!("{field}.0.from"), first.from, "0B, where the first piece begins"));
+    }
+    match pieces.windows(2).position(|pair| pair[0].from >= pair[1].from) {
+        Some(at) => {
+            Err(refused(format!("{field}.{}.from", at + 1), pieces[at + 1].from, "more than in the piece before"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_name(section: &str, field: &str) -> Result<(), NetworkError> {
+    field_names::check(field).map_err(|problem| field_error(&format!("{section}.{field}"), problem))
+}
+
+fn check_interval(field: &str, interval: &Interval) -> Result<(), NetworkError> {
+    check_name("intervals", field)?;
+    if interval.level > 0.0 && interval.level < 1.0 {
+        return Ok(());
+    }
+    Err(refused(format!("intervals.{field}.level"), interval.level, "a level above 0 and below 1"))
+}
+
+fn check_accuracy(place: usize, entry: &Accuracy) -> Result<(), NetworkError> {
+    let field = |name: &str| format!("accuracy.{place}.{name}");
+    let model = entry.model.split('/').next().unwrap_or_default();
+    if model != LIMITS && Model::named(model).is_err() {
+        return Err(refused(field("model"), format!("`{model}`"), "limits or a model of sharing"));
+    }
+    if entry.cases == 0 {
+        return Err(refused(field("cases"), 0, "at least 1"));
+    }
+    let is_share = |name: &String| name.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share));
+    match entry.quantiles.keys().find(|name| !is_share(name)) {
+        Some(name) => Err(refused(field("quantiles"), format!("`{name}`"), "shares of cases from 0 to 1")),
+        None => Ok(()),
+    }
+}

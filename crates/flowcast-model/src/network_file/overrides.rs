@@ -1,0 +1,147 @@
+//! `--set KEY=VALUE`: fields of a network file replaced by dotted name.
+
+use super::{NetworkFile, field_error, line_at, upgrade};
+use crate::field_names;
+use crate::network::{Network, NetworkError};
+use toml::{Table, Value};
+
+/// What a field takes away when it is set, because it says the same thing otherwise or for one model alone.
+const INSTEAD_OF: [(&str, &[&str]); 7] = [
+    ("nic.bandwidth", &["nic.gap_per_byte", "nic.wire_rate"]),
+    ("nic.gap_per_byte", &["nic.bandwidth", "nic.wire_rate"]),
+    ("nic.latency", &["sharing.packet.latency"]),
+    ("backbone.bandwidth", &["backbone.wire_rate"]),
+    ("topology.bandwidth", &["topology.wire_rate"]),
+    ("topology.levels.N.bandwidth", &["topology.levels.N.wire_rate"]),
+    ("sharing.alpha", &["sharing.alpha_fair.alpha"]),
+];
+
+/// Replaces fields in a file's content and makes a network of it.
+///
+/// # Errors
+/// A name that no field has, or a value that the field refuses; the message names the override.
+pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
+    for (key, _) in overrides {
+        instead_of(key).iter().for_each(|field| remove(&mut table, field));
+    }
+    for (key, value) in overrides {
+        let current = upgrade::current_name(key);
+        field_names::check(current).map_err(|problem| field_error(&format!("--set {key}"), problem))?;
+        let parts: Vec<&str> = current.split('.').collect();
+        insert(&mut table, current, &parts, literal(value))?;
+    }
+    // Through text, because only the text form reports the name of a refused field.
+    let merged = table.to_string();
+    let file: NetworkFile = toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?;
+    Network::try_from(file).map_err(|error| {
+        let is_at_fault = |key: &str, field: &str| key != field && upgrade::current_name(key) == field;
+        match &error {
+            NetworkError::Field { field, problem } => match overrides.iter().find(|(key, _)| is_at_fault(key, field)) {
+                Some((key, value)) => field_error(&format!("--set {key}={value}"), problem.clone()),
+                None => error,
+            },
+            _ => error,
+        }
+    })
+}
+
+/// The fields that setting this one takes away, with its own places in lists.
+fn instead_of(key: &str) -> Vec<String> {
+    let place = key.split('.').find(|part| *part == "*" || part.parse::<usize>().is_ok()).unwrap_or("N");
+    let found = INSTEAD_OF.iter().find(|(name, _)| name.replace('N', place) == key);
+    found.map_or(Vec::new(), |(_, others)| others.iter().map(|other| other.replace('N', place)).collect())
+}
+
+/// Takes a field away wherever a path leads; `*` is every place of a list.
+fn remove(table: &mut Table, field: &str) {
+    fn below(value: &mut Value, parts: &[&str]) {
+        match (value, parts) {
+            (Value::Table(table), [name]) => drop(table.remove(*name)),
+            (Value::Table(table), [name, rest @ ..]) => {
+                table.get_mut(*name).into_iter().for_each(|value| below(value, rest));
+            }
+            (Value::Array(items), [place, rest @ ..]) => {
+                let chosen = items.iter_mut().enumerate().filter(|(at, _)| *place == "*" || at.to_string() == *place);
+                chosen.for_each(|(_, value)| below(value, rest));
+            }
+            _ => {}
+        }
+    }
+    let parts: Vec<&str> = field.split('.').collect();
+    let (first, rest) = parts.split_first().expect("a path has a name");
+    table.get_mut(*first).into_iter().for_each(|value| below(value, rest));
+}
+
+/// Puts a value at the end of a path of sections and places in lists; `*` is every place.
+fn insert(section: &mut Table, key: &str, parts: &[&str], value: Value) -> Result<(), NetworkError> {
+    let (name, rest) = parts.split_first().expect("a path has a name");
+    if rest.is_empty() {
+        section.insert((*name).to_owned(), value);
+        return Ok(());
+    }
+    let is_list = rest[0] == "*" || rest[0].parse::<usize>().is_ok();
+    let empty = || if is_list { Value::Array(Vec::new()) } else { Value::Table(Table::new()) };
+    match section.entry(*name).or_insert_with(empty) {
+        Value::Table(table) => insert(table, key, rest, value),
+        Value::Array(items) => insert_in_list(items, key, parts, value),
+        _ => Err(field_error(key, format!("`{name}` is not a section"))),
+    }
+}
+
+fn insert_in_list(items: &mut Vec<Value>, key: &str, parts: &[&str], value: Value) -> Result<(), NetworkError> {
+    let (name, place, rest) = (parts[0], parts[1], &parts[2..]);
+    // Without groups there is one, of as many nodes as ranks: the first place stands for it.
+    if items.is_empty() && name == "nodes" {
+        items.push(Value::Table(Table::from_iter([("count".to_owned(), Value::Integer(0))])));
+    }
+    let last = items.len().saturating_sub(1);
+    let wrong = || {
+        let places = if items.is_empty() {
+            "a list that has places".to_owned()
+        } else {
+            format!("a place in the list, {name}.0 to {name}.{last}, or {name}.*")
+        };
+        field_error(key, format!("found `{place}`, expected {places}"))
+    };
+    let chosen = match place.parse::<usize>() {
+        Ok(index) if index <= last && !items.is_empty() => index..index + 1,
+        _ if place == "*" && !items.is_empty() => 0..items.len(),
+        _ => return Err(wrong()),
+    };
+    for item in &mut items[chosen] {
+        match item {
+            item if rest.is_empty() => *item = value.clone(),
+            Value::Table(table) => insert(table, key, rest, value.clone())?,
+            Value::Array(items) => {
+                let inner: Vec<&str> = std::iter::once(name).chain(rest.iter().copied()).collect();
+                insert_in_list(items, key, &inner, value.clone())?;
+            }
+            _ => return Err(field_error(key, format!("`{name}.{place}` is not a section"))),
+        }
+    }
+    Ok(())
+}
+
+/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`.
+fn literal(value: &str) -> Value {
+    if let Ok(integer) = value.parse::<i64>() {
+        Value::Integer(integer)
+    } else if let Ok(number) = value.parse::<f64>() {
+        Value::Float(number)
+    } else if let Ok(truth) = value.parse::<bool>() {
+        Value::Boolean(truth)
+    } else {
+        Value::String(value.to_owned())
+    }
+}
+
+/// Names the override at fault instead of a line of a text that the user never wrote.
+fn override_error(error: toml::de::Error, merged: &str, overrides: &[(String, String)]) -> NetworkError {
+    let name = line_at(&error, merged).split('=').next().unwrap_or("").trim();
+    let last = |key: &str| upgrade::current_name(key).rsplit('.').next() == Some(name);
+    let culprit = overrides.iter().find(|(key, _)| !name.is_empty() && last(key));
+    match culprit.or(if overrides.len() == 1 { overrides.first() } else { None }) {
+        Some((key, value)) => field_error(&format!("--set {key}={value}"), error.message().to_owned()),
+        None => NetworkError::Malformed(Box::new(error)),
+    }
+}
