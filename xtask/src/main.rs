@@ -1,10 +1,11 @@
-//! Development tasks: `cargo xtask test`, `cargo xtask golden` and `cargo xtask install-openmpi`.
+//! Development tasks: `cargo xtask test`, `golden`, `lines` and `install-openmpi`.
 
 mod golden;
+mod lines;
 mod openmpi;
 mod suite;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,8 @@ enum Task {
         /// Folder with *.json files of cases and tables of results
         folder: PathBuf,
     },
+    /// Count the lines of each crate, product code and tests apart
+    Lines,
     /// Build the Open MPI component and install it
     InstallOpenmpi(openmpi::Options),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Test(options) => suite::run(&options),
         Task::InstallOpenmpi(options) => openmpi::install(&options).map(|_| true),
+        Task::Lines => lines::print(Path::new(".")).map(|()| true),
         Task::Golden { folder } => golden::run(&folder).map(|report| {
             print!("{report}");
             println!("{}", report.closing_line());
