@@ -33,9 +33,12 @@ fn kind(number: u32) -> Result<usize, f64> {
     }
 }
 
+/// Drives so many ranks for all events; the time of the last.
+type Drive = fn(u32) -> f64;
+
 fn main() {
     let rounds = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(11);
-    let queues: [(&str, fn(u32) -> f64); 6] = [
+    let queues: [(&str, Drive); 6] = [
         ("lanes: a queue for each delay, heap of heads", by_lanes),
         ("tournament", |ranks| by_keys(Tournament::new(ranks), ranks)),
         ("ladder queue", |ranks| by_keys(Ladder::new(ranks as usize), ranks)),
@@ -66,7 +69,7 @@ fn by_lanes(ranks: u32) -> f64 {
     let lanes = DELAYS.map(|delay| queue.lane(delay));
     (0..ranks).for_each(|rank| queue.at(delay(rank), rank));
     for number in ranks..ranks + EVENTS {
-        let Some(rank) = queue.next() else { break };
+        let Some(rank) = queue.pop() else { break };
         match kind(number) {
             Ok(fixed) => queue.put(lanes[fixed], queue.now() + DELAYS[fixed], rank),
             Err(varying) => queue.at(queue.now() + varying, rank),

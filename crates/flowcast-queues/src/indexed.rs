@@ -1,16 +1,16 @@
-//! Which member's event comes next, while events move: a 4-ary heap whose entries know their places.
+//! Which member's event comes next, while events move: a 4-ary heap whose entries know their indices.
 
 use flowcast_units::Time;
 
 const CHILDREN: usize = 4;
-const NOWHERE: u32 = u32::MAX;
+const ABSENT: u32 = u32::MAX;
 
 /// The next event of each member that has one, by time, equal times by member.
 #[derive(Debug, Clone, Default)]
 pub struct IndexedHeap {
     heap: Vec<Entry>,
     /// By member.
-    places: Vec<u32>,
+    indices: Vec<u32>,
 }
 
 /// The bits of a time that is not negative have its order; behind them stands the member.
@@ -39,23 +39,23 @@ impl IndexedHeap {
 
     /// The event of a member comes at another time than before, or the member has one now.
     pub fn set(&mut self, member: u32, time: Time) {
-        if self.places.len() <= member as usize {
-            self.places.resize(member as usize + 1, NOWHERE);
+        if self.indices.len() <= member as usize {
+            self.indices.resize(member as usize + 1, ABSENT);
         }
         let entry = Entry::new(time, member);
-        match self.places[member as usize] {
-            NOWHERE => {
+        match self.indices[member as usize] {
+            ABSENT => {
                 self.heap.push(entry);
                 self.rise(self.heap.len() - 1, entry);
             }
-            place if entry < self.heap[place as usize] => self.rise(place as usize, entry),
-            place => self.sink(place as usize, entry),
+            index if entry < self.heap[index as usize] => self.rise(index as usize, entry),
+            index => self.sink(index as usize, entry),
         }
     }
 
     /// Whether a member has an event.
     pub fn contains(&self, member: u32) -> bool {
-        self.places.get(member as usize).is_some_and(|place| *place != NOWHERE)
+        self.indices.get(member as usize).is_some_and(|index| *index != ABSENT)
     }
 
     /// A member has no event any more.
@@ -63,10 +63,10 @@ impl IndexedHeap {
         if !self.contains(member) {
             return;
         }
-        let place = std::mem::replace(&mut self.places[member as usize], NOWHERE) as usize;
+        let index = std::mem::replace(&mut self.indices[member as usize], ABSENT) as usize;
         let last = self.heap.pop().expect("the member has an event");
-        if let Some(removed) = self.heap.get(place).copied() {
-            if last < removed { self.rise(place, last) } else { self.sink(place, last) }
+        if let Some(removed) = self.heap.get(index).copied() {
+            if last < removed { self.rise(index, last) } else { self.sink(index, last) }
         }
     }
 
@@ -77,23 +77,23 @@ impl IndexedHeap {
         Some((time, member))
     }
 
-    /// Puts an entry at a place or above.
-    fn rise(&mut self, mut place: usize, entry: Entry) {
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
+    /// Puts an entry at a index or above.
+    fn rise(&mut self, mut index: usize, entry: Entry) {
+        while index > 0 {
+            let parent = (index - 1) / CHILDREN;
             if self.heap[parent] <= entry {
                 break;
             }
-            self.put(place, self.heap[parent]);
-            place = parent;
+            self.put(index, self.heap[parent]);
+            index = parent;
         }
-        self.put(place, entry);
+        self.put(index, entry);
     }
 
-    /// Puts an entry at a place or below.
-    fn sink(&mut self, mut place: usize, entry: Entry) {
+    /// Puts an entry at a index or below.
+    fn sink(&mut self, mut index: usize, entry: Entry) {
         loop {
-            let first = place * CHILDREN + 1;
+            let first = index * CHILDREN + 1;
             if first >= self.heap.len() {
                 break;
             }
@@ -105,14 +105,14 @@ impl IndexedHeap {
             if entry <= least {
                 break;
             }
-            self.put(place, least);
-            place = at;
+            self.put(index, least);
+            index = at;
         }
-        self.put(place, entry);
+        self.put(index, entry);
     }
 
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.heap[place] = entry;
-        self.places[entry.member() as usize] = place as u32;
+    fn put(&mut self, index: usize, entry: Entry) {
+        self.heap[index] = entry;
+        self.indices[entry.member() as usize] = index as u32;
     }
 }

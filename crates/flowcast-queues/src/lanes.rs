@@ -227,7 +227,7 @@ impl<E: Copy> LaneQueue<E> {
 
     /// Takes the next event and goes on to its time.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<E> {
+    pub fn pop(&mut self) -> Option<E> {
         let first = match (self.heads.0.first(), self.others.0.first()) {
             (Some(head), Some(other)) => Some(if head.is_before(other) { head } else { other }),
             (head, other) => head.or(other),

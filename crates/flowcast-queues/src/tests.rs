@@ -106,7 +106,7 @@ proptest! {
                 }
                 _ => {
                     let first = list.first();
-                    prop_assert_eq!(queue.next(), first.map(|(_, number)| number));
+                    prop_assert_eq!(queue.pop(), first.map(|(_, number)| number));
                     if let Some((time, _)) = first {
                         prop_assert_eq!(queue.now(), time);
                         list.remove(|listed| Some(*listed) == first);

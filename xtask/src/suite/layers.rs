@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 /// The crates that take bytes and parameters and give values.
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "flowcast",
     "flowcast-calibrate",
     "flowcast-fit",
@@ -19,6 +19,7 @@ const PURE: [&str; 13] = [
     "flowcast-model",
     "flowcast-packet",
     "flowcast-place",
+    "flowcast-queues",
     "flowcast-recording",
     "flowcast-replay",
     "flowcast-report",

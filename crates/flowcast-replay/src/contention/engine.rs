@@ -102,7 +102,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
         self.dispatch();
         let is_large = self.ranks.len() >= MANY_RANKS;
-        while let Some(Event { kind, index }) = self.pending.next() {
+        while let Some(Event { kind, index }) = self.pending.pop() {
             if is_large {
                 self.look_ahead();
             }
