@@ -1,10 +1,19 @@
-//! From samples to the parameters of a model.
+//! From measured round trips to the parameters of LogGP, with their intervals (Lichei, chapter 3).
 //!
-//! [`samples`] reads and writes what was measured, [`prtt`] says what a parametrised round trip measures, [`loggp`]
-//! turns round trips into LogGP parameters with intervals, [`conflict_samples`] and [`conflicts`] do the same for messages
-//! that are under way together, [`verdict`] says what is wrong with them, and [`plogp`] how many messages the older method
-//! would need. [`dimemas`] finds Dimemas' parameters from regions of dedicated runs, [`narrowing`] one parameter of whatever is
-//! replayed.
+//! [`samples`] reads and writes what was measured; [`mod@prtt`] says what a parametrised round trip takes under LogGP;
+//! [`loggp::fit_loggp`] turns samples into parameters with intervals, without ever having saturated the network;
+//! [`verdict`] says what is wrong with samples; [`plogp`] counts the messages that the older method would need.
+//!
+//! ```
+//! use flowcast_fit::prtt::{PrttPoint, prtt};
+//! use flowcast_model::loggp::LogGp;
+//! use flowcast_units::{Bytes, Time, TimePerByte};
+//!
+//! let [latency, overhead, gap] = [20.0, 3.0, 5.0].map(Time::from_micros);
+//! let network = LogGp { latency, overhead, gap, gap_per_byte: TimePerByte::from_nanos(8.0) };
+//! // 2 (2o + L + 1000 G)
+//! assert_eq!(prtt(&network, PrttPoint::round_trip(Bytes(1001))), Time::from_micros(68.0));
+//! ```
 
 mod estimate;
 pub mod loggp;

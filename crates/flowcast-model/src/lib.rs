@@ -1,4 +1,21 @@
-//! What one message costs, and what several at once leave each other.
+//! Networks: what one message costs, and what concurrent messages leave each other.
+//!
+//! A [`network::Network`] is read from a file ([`network_file`]), from Dimemas' configuration ([`dimemas_cfg`]) or built in
+//! ([`builtin`]). It holds the rule for single messages ([`single`], [`loggp`]), the sharing models with their parameters
+//! ([`sharing`]), the machine with its nodes, links, buses and processors ([`machine`]), the topology, and how collectives
+//! are carried out ([`algorithm`]) or what they cost by formula ([`collective`]). [`cluster`] has flows, racks and
+//! patterns, [`stats`] medians, intervals and regression.
+//!
+//! ```
+//! use flowcast_model::builtin;
+//! use flowcast_units::{Bytes, Time};
+//!
+//! let network = builtin::network("gige-tcp")?;
+//! let faster = network.with_overrides(&[("nic.latency".into(), "5us".into())])?;
+//! assert_eq!(faster.nic.latency, Time::from_micros(5.0));
+//! assert!(network.nic.time_for(Bytes(1_000_000)) > Time::from_micros(8000.0));
+//! # Ok::<(), flowcast_model::network::NetworkError>(())
+//! ```
 
 pub mod algorithm;
 pub mod builtin;

@@ -1,7 +1,7 @@
 //! When each message of a replay was sent, moved and arrived, as its observers remember it.
 //!
 //! The times stand in columns of 16 bytes for each message and pair of times, and an observer has only those that it
-//! needs ([`Columns`]); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
+//! needs (`Columns`); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
 
 use crate::loggops::sends::{Message, Sends};
 use crate::record::{Observer, Received, Sent};

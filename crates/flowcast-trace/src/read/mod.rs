@@ -1,4 +1,4 @@
-//! Readers: one module for each format; [`FORMATS`] tells by content which of them reads a file.
+//! Readers: one module for each format; `FORMATS` tells by content which of them reads a file.
 
 pub(super) mod calls;
 mod chakra;
