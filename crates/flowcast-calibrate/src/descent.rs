@@ -2,7 +2,7 @@
 //! derivatives by differences. Made for at most a handful of parameters.
 
 /// Bounds of a parameter.
-pub type Range = (f64, f64);
+pub(crate) type Range = (f64, f64);
 
 /// A step that is a smaller part of the range, or gains a smaller part of the sum, ends the search.
 const STILL: f64 = 1e-7;
@@ -16,7 +16,7 @@ const FELT: f64 = 1e-5;
 
 /// Where a search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lowest {
+pub(crate) struct Lowest {
     /// The parameters.
     pub at: Vec<f64>,
     /// Their sum of squared residuals.
@@ -26,7 +26,7 @@ pub struct Lowest {
 }
 
 /// Goes down from `start`; `None` if there are no residuals there.
-pub fn descend(
+pub(crate) fn descend(
     start: &[f64],
     ranges: &[Range],
     residuals: &mut dyn FnMut(&[f64]) -> Option<Vec<f64>>,

@@ -8,52 +8,52 @@ use flowcast_units::Time;
 
 /// A point in time or a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
-pub struct Picos(pub u64);
+pub(crate) struct Picos(pub u64);
 
 impl Picos {
     /// The beginning.
-    pub const ZERO: Picos = Picos(0);
+    pub(crate) const ZERO: Picos = Picos(0);
     /// Later than everything.
-    pub const NEVER: Picos = Picos(u64::MAX);
+    pub(crate) const NEVER: Picos = Picos(u64::MAX);
 
     /// The nearest whole number of picoseconds.
-    pub fn from_time(time: Time) -> Picos {
+    pub(crate) fn from_time(time: Time) -> Picos {
         Picos((time.as_nanos() * 1e3).round() as u64)
     }
 
     /// From milliseconds.
-    pub const fn from_millis(millis: u64) -> Picos {
+    pub(crate) const fn from_millis(millis: u64) -> Picos {
         Picos(millis * 1_000_000_000)
     }
 
     /// From microseconds.
-    pub const fn from_micros(micros: u64) -> Picos {
+    pub(crate) const fn from_micros(micros: u64) -> Picos {
         Picos(micros * 1_000_000)
     }
 
     /// As the library's time.
-    pub fn to_time(self) -> Time {
+    pub(crate) fn to_time(self) -> Time {
         Time::from_nanos(self.0 as f64 / 1e3)
     }
 
     /// In seconds.
-    pub fn as_seconds(self) -> f64 {
+    pub(crate) fn as_seconds(self) -> f64 {
         self.0 as f64 * 1e-12
     }
 
     /// From seconds; what does not fit is [`Picos::NEVER`].
-    pub fn from_seconds(seconds: f64) -> Picos {
+    pub(crate) fn from_seconds(seconds: f64) -> Picos {
         Picos((seconds * 1e12).round() as u64)
     }
 
     /// As many times as long, or shorter.
-    pub fn scaled(self, factor: f64) -> Picos {
+    pub(crate) fn scaled(self, factor: f64) -> Picos {
         Picos((self.0 as f64 * factor) as u64)
     }
 
     /// How long after `earlier`; nothing if it was before.
     #[inline]
-    pub fn since(self, earlier: Picos) -> Picos {
+    pub(crate) fn since(self, earlier: Picos) -> Picos {
         Picos(self.0.saturating_sub(earlier.0))
     }
 }

@@ -10,11 +10,11 @@ use flowcast_trace::access::{Access, FileKind, LockKind};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// A window and the rank whose memory is meant.
-pub type Memory = (i32, u32);
+pub(crate) type Memory = (i32, u32);
 
 /// Locks and places at the file system.
 #[derive(Default)]
-pub struct Requests {
+pub(crate) struct Requests {
     locks: BTreeMap<Memory, Lock>,
     /// Requests that nobody has looked at, the earliest first, of equal times that of the lowest rank.
     waiting: BinaryHeap<Reverse<Request>>,
@@ -71,32 +71,32 @@ impl Lock {
 
 impl Requests {
     /// Of so many ranks.
-    pub fn new(ranks: usize) -> Requests {
+    pub(crate) fn new(ranks: usize) -> Requests {
         Requests { served: vec![None; ranks], ..Requests::default() }
     }
 
     /// A rank asks.
-    pub fn put(&mut self, rank: u32, time: f64, access: Access) {
+    pub(crate) fn put(&mut self, rank: u32, time: f64, access: Access) {
         self.waiting.push(Reverse(Request { time: Time::from_nanos(time), rank, access }));
     }
 
     /// The time of the earliest request.
-    pub fn first(&self) -> Option<Time> {
+    pub(crate) fn first(&self) -> Option<Time> {
         self.waiting.peek().map(|Reverse(request)| request.time)
     }
 
     /// From when to when the request of a rank is carried out, once that is known.
-    pub fn served(&self, rank: u32) -> Option<(f64, f64)> {
+    pub(crate) fn served(&self, rank: u32) -> Option<(f64, f64)> {
         self.served[rank as usize]
     }
 
     /// The same, which is forgotten.
-    pub fn take(&mut self, rank: u32) -> Option<(f64, f64)> {
+    pub(crate) fn take(&mut self, rank: u32) -> Option<(f64, f64)> {
         self.served[rank as usize].take()
     }
 
     /// Serves the earliest request; gives the ranks that may go on to `ready`. Whether there was one.
-    pub fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<u32>) -> bool {
+    pub(crate) fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<u32>) -> bool {
         let Some(Reverse(request)) = self.waiting.pop() else { return false };
         match request.access {
             Access::File { kind, size, .. } => {
@@ -134,7 +134,7 @@ impl Requests {
     }
 
     /// A lock is given back; those that waited for it may have it now.
-    pub fn unlock(&mut self, memory: Memory, time: f64, ready: &mut Vec<u32>) {
+    pub(crate) fn unlock(&mut self, memory: Memory, time: f64, ready: &mut Vec<u32>) {
         let Some(lock) = self.locks.get_mut(&memory) else { return };
         lock.release(time);
         let mut granted = Vec::new();
@@ -149,7 +149,7 @@ impl Requests {
 
 /// When transfers are done, and what the last of them spent on latency and on others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Done {
+pub(crate) struct Done {
     pub at: f64,
     pub latency: f64,
     /// How much later it was done than it would have been alone.
@@ -162,7 +162,7 @@ impl Done {
     }
 
     /// What a rank is told that waited for it since `call`.
-    pub fn awaited(self, access: u32, call: f64) -> Accessed {
+    pub(crate) fn awaited(self, access: u32, call: f64) -> Accessed {
         let end = self.at.max(call);
         let queued = self.conflict.min(end - call);
         Accessed { access, call, start: call, came: call, processor: 0.0, queued, latency: self.latency, end }
@@ -177,7 +177,7 @@ struct UnderWay {
 
 /// The transfers of each rank since its last flush.
 #[derive(Default)]
-pub struct Transfers {
+pub(crate) struct Transfers {
     /// By rank.
     all: Vec<BTreeMap<Memory, UnderWay>>,
     /// By rank: what it waits for.
@@ -186,17 +186,17 @@ pub struct Transfers {
 
 impl Transfers {
     /// Of so many ranks.
-    pub fn new(ranks: usize) -> Transfers {
+    pub(crate) fn new(ranks: usize) -> Transfers {
         Transfers { all: vec![BTreeMap::new(); ranks], awaited: vec![None; ranks] }
     }
 
     /// A transfer starts.
-    pub fn start(&mut self, rank: u32, memory: Memory) {
+    pub(crate) fn start(&mut self, rank: u32, memory: Memory) {
         self.all[rank as usize].entry(memory).or_default().count += 1;
     }
 
     /// A transfer ends. Whether the rank has waited for it, and may go on.
-    pub fn end(&mut self, rank: u32, memory: Memory, done: Done) -> bool {
+    pub(crate) fn end(&mut self, rank: u32, memory: Memory, done: Done) -> bool {
         let under_way = self.all[rank as usize].get_mut(&memory).expect("what ends has started");
         under_way.count -= 1;
         under_way.done = under_way.done.later(done);
@@ -218,7 +218,7 @@ impl Transfers {
 
     /// When the transfers of a rank to a memory, or to all of a window, are done; they are forgotten. `None` if some are
     /// under way, for which the rank waits then.
-    pub fn flush(&mut self, rank: u32, window: i32, target: Option<Rank>) -> Option<Done> {
+    pub(crate) fn flush(&mut self, rank: u32, window: i32, target: Option<Rank>) -> Option<Done> {
         if self.is_busy(rank, window, target) {
             self.awaited[rank as usize] = Some((window, target));
             return None;

@@ -5,7 +5,7 @@ use flowcast_units::Rank;
 
 /// A rank that cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
+pub(crate) struct Wait {
     /// The rank, or strand of a rank.
     pub rank: Rank,
     /// The rank that it belongs to.
@@ -22,7 +22,7 @@ pub struct Wait {
 const SHOWN: usize = 8;
 
 /// The error for these waits: a cycle if there is one, else the first of the waiting ranks.
-pub fn deadlock(waits: &[Wait]) -> SimulateError {
+pub(crate) fn deadlock(waits: &[Wait]) -> SimulateError {
     let cycle = find_cycle(waits);
     let chosen: Vec<&Wait> = match &cycle {
         Some(cycle) => cycle.iter().map(|index| &waits[*index]).collect(),

@@ -17,7 +17,7 @@ pub(crate) enum Source<'a> {
 
 impl<'a> Source<'a> {
     /// How many ranks there are, without the streams of non-blocking collectives.
-    pub fn ranks(self) -> usize {
+    pub(crate) fn ranks(self) -> usize {
         match self {
             Source::Program(program) => program.ranks(),
             Source::Schedule(sends) => sends.ranks(),
@@ -25,7 +25,7 @@ impl<'a> Source<'a> {
     }
 
     /// How many ranks and streams of non-blocking collectives there are.
-    pub fn streams(self) -> usize {
+    pub(crate) fn streams(self) -> usize {
         match self {
             Source::Program(program) => program.streams(),
             Source::Schedule(sends) => sends.ranks(),
@@ -33,7 +33,7 @@ impl<'a> Source<'a> {
     }
 
     /// The rank that a stream belongs to.
-    pub fn owner(self, stream: Rank) -> Rank {
+    pub(crate) fn owner(self, stream: Rank) -> Rank {
         match self {
             Source::Program(program) => program.owner(stream),
             Source::Schedule(_) => stream,
@@ -42,7 +42,7 @@ impl<'a> Source<'a> {
 
     /// The number of a message among all. The replay of a program calls it by that, the replay of a schedule by its send's
     /// number among all operations.
-    pub fn number(self, slot: u32) -> u32 {
+    pub(crate) fn number(self, slot: u32) -> u32 {
         match self {
             Source::Program(_) => slot,
             Source::Schedule(sends) => sends.number(slot),
@@ -115,7 +115,7 @@ pub(crate) struct Flights<'a> {
 
 impl<'a> Flights<'a> {
     /// Of a replay that has not begun.
-    pub fn new(source: Source<'a>, columns: Columns) -> Flights<'a> {
+    pub(crate) fn new(source: Source<'a>, columns: Columns) -> Flights<'a> {
         let rows = |is_kept: bool| if is_kept { source.messages() } else { 0 };
         Flights {
             source,
@@ -127,7 +127,7 @@ impl<'a> Flights<'a> {
     }
 
     /// What is known of a message.
-    pub fn flight(&self, slot: u32) -> Flight {
+    pub(crate) fn flight(&self, slot: u32) -> Flight {
         let number = self.source.number(slot) as usize;
         let Times { call, asked, arrival, received } = self.times[number];
         let (from, class) = match self.source {
@@ -140,7 +140,7 @@ impl<'a> Flights<'a> {
     }
 
     /// Receiving rank or stream, size and tag of a message that `from` has sent.
-    pub fn message(&self, from: Rank, slot: u32) -> Message {
+    pub(crate) fn message(&self, from: Rank, slot: u32) -> Message {
         match self.source {
             Source::Program(program) => {
                 let class = &program.classes()[self.origins[slot as usize].1 as usize];
@@ -151,22 +151,22 @@ impl<'a> Flights<'a> {
     }
 
     /// Whether it was sent.
-    pub fn is_sent(&self, slot: u32) -> bool {
+    pub(crate) fn is_sent(&self, slot: u32) -> bool {
         !self.times[self.source.number(slot) as usize].call.is_nan()
     }
 
     /// When it could have begun to move.
-    pub fn asked(&self, slot: u32) -> f64 {
+    pub(crate) fn asked(&self, slot: u32) -> f64 {
         self.times[self.source.number(slot) as usize].asked
     }
 
     /// Whether its receive was posted by a call of its own; false without the column of moves.
-    pub fn is_posted(&self, slot: u32) -> bool {
+    pub(crate) fn is_posted(&self, slot: u32) -> bool {
         self.moves.get(self.source.number(slot) as usize).is_some_and(|(_, posted)| !posted.is_nan())
     }
 
     /// When each message that has arrived did so.
-    pub fn arrivals(&self) -> impl Iterator<Item = f64> + '_ {
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = f64> + '_ {
         self.times.iter().map(|times| times.arrival).filter(|arrival| arrival.is_finite())
     }
 }

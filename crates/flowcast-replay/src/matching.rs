@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// A peer and a tag, each of which may be any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     /// The other rank.
     pub peer: Option<u32>,
     /// The tag.
@@ -24,7 +24,7 @@ impl Pattern {
 
 /// Entries in the order of their coming; those without wildcards are found by key.
 #[derive(Debug, Clone)]
-pub struct MatchQueue<T> {
+pub(crate) struct MatchQueue<T> {
     exact: HashMap<(u32, u32), VecDeque<(u64, T)>>,
     wild: VecDeque<(u64, Pattern, T)>,
     put: u64,
@@ -39,7 +39,7 @@ impl<T> Default for MatchQueue<T> {
 
 impl<T: Copy> MatchQueue<T> {
     /// Appends an entry.
-    pub fn push(&mut self, pattern: Pattern, value: T) {
+    pub(crate) fn push(&mut self, pattern: Pattern, value: T) {
         match pattern.key() {
             Some(key) => self.exact.entry(key).or_default().push_back((self.put, value)),
             None => self.wild.push_back((self.put, pattern, value)),
@@ -49,7 +49,7 @@ impl<T: Copy> MatchQueue<T> {
     }
 
     /// Removes the first entry that meets `pattern`.
-    pub fn take(&mut self, pattern: Pattern) -> Option<T> {
+    pub(crate) fn take(&mut self, pattern: Pattern) -> Option<T> {
         if self.len == 0 {
             return None;
         }
@@ -85,7 +85,7 @@ impl<T: Copy> MatchQueue<T> {
     }
 
     /// The entry that came first, with its pattern.
-    pub fn first_entry(&self) -> Option<(Pattern, T)> {
+    pub(crate) fn first_entry(&self) -> Option<(Pattern, T)> {
         let exact = self.first_key(|_| true).and_then(|key| {
             let (order, value) = self.exact[&key].front()?;
             Some((*order, exact_pattern(key), *value))
@@ -99,12 +99,12 @@ impl<T: Copy> MatchQueue<T> {
     }
 
     /// The value that came first.
-    pub fn first(&self) -> Option<T> {
+    pub(crate) fn first(&self) -> Option<T> {
         self.first_entry().map(|(_, value)| value)
     }
 
     /// The values in the order of their coming.
-    pub fn iter(&self) -> impl Iterator<Item = T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
         let exact = self.exact.values().flatten().map(|(order, value)| (*order, *value));
         let wild = self.wild.iter().map(|(order, _, value)| (*order, *value));
         let mut all: Vec<(u64, T)> = exact.chain(wild).collect();

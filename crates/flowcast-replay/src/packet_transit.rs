@@ -32,7 +32,7 @@ const CONTROL: Bytes = Bytes(64);
 const ENVELOPE: Bytes = Bytes(22);
 
 /// Messages share queues.
-pub struct Packets {
+pub(crate) struct Packets {
     live: Live,
     /// The connections of pairs of ranks: there at even places, back behind it.
     open: Vec<ConnectionId>,
@@ -102,7 +102,7 @@ impl Packets {
     ///
     /// # Errors
     /// A parameter of the packet level out of range, or a topology that has no place for a node.
-    pub fn new(
+    pub(crate) fn new(
         program: &Program,
         placement: &Placement,
         network: &Network,
@@ -124,7 +124,7 @@ impl Packets {
     ///
     /// # Errors
     /// As [`Packets::new`].
-    pub fn between(
+    pub(crate) fn between(
         slots: usize,
         placement: &Placement,
         sends: impl Iterator<Item = (u32, Rank, Rank)>,

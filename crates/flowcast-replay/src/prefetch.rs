@@ -5,11 +5,11 @@
 
 /// From so many ranks on, the states of ranks do not stay in the nearest caches, and an engine that goes from event to
 /// event looks ahead.
-pub const MANY_RANKS: usize = 4096;
+pub(crate) const MANY_RANKS: usize = 4096;
 
 /// Fetches the cache line of a value; without effect on any result, and nothing at all where it cannot be done.
 #[inline(always)]
-pub fn prefetch<T>(value: &T) {
+pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // Sound: a prefetch reads nothing that anybody sees, and a reference is a valid address.
     #[allow(unsafe_code)]
@@ -23,7 +23,7 @@ pub fn prefetch<T>(value: &T) {
 
 /// The same for a place of a list, if there is one.
 #[inline(always)]
-pub fn prefetch_at<T>(values: &[T], index: u32) {
+pub(crate) fn prefetch_at<T>(values: &[T], index: u32) {
     if let Some(value) = values.get(index as usize) {
         prefetch(value);
     }

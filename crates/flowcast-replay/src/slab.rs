@@ -4,7 +4,7 @@ use std::ops::{Index, IndexMut};
 
 /// Values by number. The number that came back last is given out first: its place is still in the cache.
 #[derive(Debug, Clone)]
-pub struct Slab<T> {
+pub(crate) struct Slab<T> {
     values: Vec<T>,
     free: Vec<u32>,
 }
@@ -18,7 +18,7 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     /// A number that nobody uses. Its value is what was kept there before, or `new`.
     #[inline(always)]
-    pub fn take(&mut self, new: impl FnOnce() -> T) -> u32 {
+    pub(crate) fn take(&mut self, new: impl FnOnce() -> T) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.values.push(new());
             self.values.len() as u32 - 1
@@ -26,7 +26,7 @@ impl<T> Slab<T> {
     }
 
     /// Keeps a value under a number that nobody uses.
-    pub fn insert(&mut self, value: T) -> u32 {
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
         let Some(number) = self.free.pop() else {
             self.values.push(value);
             return self.values.len() as u32 - 1;
@@ -37,7 +37,7 @@ impl<T> Slab<T> {
 
     /// The number may be given out again.
     #[inline(always)]
-    pub fn give_back(&mut self, number: u32) {
+    pub(crate) fn give_back(&mut self, number: u32) {
         self.free.push(number);
     }
 }

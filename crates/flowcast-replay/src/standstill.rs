@@ -8,7 +8,7 @@ use flowcast_units::{Bytes, Rank};
 
 /// Where a rank stands.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Stand {
+pub(crate) struct Stand {
     /// Its instruction.
     pub at: usize,
     /// The slot of its next receive.
@@ -22,7 +22,7 @@ pub struct Stand {
 }
 
 /// A program that came to a stop.
-pub struct Standstill<'a> {
+pub(crate) struct Standstill<'a> {
     /// The program.
     pub program: &'a Program,
     /// By rank.
@@ -31,7 +31,7 @@ pub struct Standstill<'a> {
 
 impl Standstill<'_> {
     /// The error that tells who waits for whom.
-    pub fn explain(&self) -> SimulateError {
+    pub(crate) fn explain(&self) -> SimulateError {
         let stopped = self.ranks.iter().enumerate().filter(|(_, stand)| !stand.done);
         let waits: Vec<Wait> = stopped.map(|(rank, stand)| self.explain_wait(Rank(rank as u32), stand)).collect();
         deadlock(&waits)

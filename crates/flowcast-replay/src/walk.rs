@@ -120,7 +120,7 @@ pub(super) struct Walk<'a, const W: usize> {
 
 impl<'a, const W: usize> Walk<'a, W> {
     /// Walks to the end; the ranks' last states.
-    pub fn run<O: Observer, T: Transit>(
+    pub(crate) fn run<O: Observer, T: Transit>(
         &'a self,
         observer: &'a mut O,
         transit: &'a mut T,

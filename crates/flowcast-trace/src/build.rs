@@ -47,7 +47,7 @@ impl Hash for Route {
 }
 
 impl Route {
-    pub fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> Channel {
         Channel { peer: self.peer, tag: self.class.tag, communicator: self.class.communicator }
     }
 }

@@ -60,20 +60,20 @@ pub enum Op {
 }
 
 mod kind {
-    pub const NOTHING: u32 = 0;
-    pub const COMPUTE: u32 = 1;
-    pub const COMPUTE_LONG: u32 = 2;
-    pub const SEND: u32 = 3;
-    pub const RECV: u32 = 4;
-    pub const IRECV: u32 = 5;
-    pub const WAIT_RECV: u32 = 6;
-    pub const WAIT_SEND: u32 = 7;
-    pub const COLLECTIVE: u32 = 8;
-    pub const WAIT_COLLECTIVE: u32 = 9;
-    pub const EVENT: u32 = 10;
-    pub const IGNORED: u32 = 11;
-    pub const ACCELERATOR: u32 = 12;
-    pub const ACCESS: u32 = 13;
+    pub(super) const NOTHING: u32 = 0;
+    pub(super) const COMPUTE: u32 = 1;
+    pub(super) const COMPUTE_LONG: u32 = 2;
+    pub(super) const SEND: u32 = 3;
+    pub(super) const RECV: u32 = 4;
+    pub(super) const IRECV: u32 = 5;
+    pub(super) const WAIT_RECV: u32 = 6;
+    pub(super) const WAIT_SEND: u32 = 7;
+    pub(super) const COLLECTIVE: u32 = 8;
+    pub(super) const WAIT_COLLECTIVE: u32 = 9;
+    pub(super) const EVENT: u32 = 10;
+    pub(super) const IGNORED: u32 = 11;
+    pub(super) const ACCELERATOR: u32 = 12;
+    pub(super) const ACCESS: u32 = 13;
 }
 
 /// Whether an instruction begins a record of the trace or belongs to the one before.

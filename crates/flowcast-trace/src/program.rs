@@ -91,7 +91,7 @@ pub(super) enum StreamWords {
 }
 
 impl StreamWords {
-    pub fn get(&self) -> &[u32] {
+    pub(crate) fn get(&self) -> &[u32] {
         match self {
             StreamWords::Owned(words) => words,
             StreamWords::Mapped { bytes, start, len } => {

@@ -51,7 +51,7 @@ fn redraw(measured: &Measured, resampler: &mut Resampler) -> Measured {
 
 impl Replicates {
     /// Of what a replicate has as a number.
-    pub fn estimate<T>(
+    pub(super) fn estimate<T>(
         &self,
         value: T,
         of_one: impl Fn(&Replicate) -> f64,
@@ -63,7 +63,7 @@ impl Replicates {
     }
 
     /// Of a rate.
-    pub fn rate(
+    pub(super) fn rate(
         &self,
         value: Rate,
         of_one: impl Fn(&Replicate) -> Option<Rate>,
@@ -73,7 +73,7 @@ impl Replicates {
     }
 
     /// Of a backbone's limit.
-    pub fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
+    pub(super) fn backbone(&self, limit: BackboneLimit) -> Result<BackboneFit, ConflictFitError> {
         let from = |one: &Replicate| f64::from(one.links.backbone.map_or(limit.from, |limit| limit.from));
         Ok(BackboneFit {
             rate: self.rate(limit.rate, |one| one.links.backbone.map(|limit| limit.rate))?,

@@ -6,7 +6,7 @@ use flowcast_model::sharing::{PacketParameters, Sharing};
 
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]
-pub struct Parameter {
+pub(super) struct Parameter {
     /// Dotted name.
     pub field: &'static str,
     /// What it may be.
@@ -26,7 +26,7 @@ enum Scale {
 
 impl Parameter {
     /// As the search has it.
-    pub fn to_search(self, value: f64) -> f64 {
+    pub(super) fn to_search(self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
             Scale::Logarithm => value.ln(),
@@ -35,7 +35,7 @@ impl Parameter {
     }
 
     /// As the file has it.
-    pub fn in_file(self, value: f64) -> f64 {
+    pub(super) fn in_file(self, value: f64) -> f64 {
         let (low, high) = self.range;
         let value = match self.scale {
             Scale::Linear => value,
@@ -46,19 +46,19 @@ impl Parameter {
     }
 
     /// The bounds of the search.
-    pub fn search_range(self) -> (f64, f64) {
+    pub(super) fn search_range(self) -> (f64, f64) {
         (self.to_search(self.range.0), self.to_search(self.range.1))
     }
 
     /// Writes it among the parameters of the models.
-    pub fn set(self, sharing: &mut Sharing, value: f64) {
+    pub(super) fn set(self, sharing: &mut Sharing, value: f64) {
         *(self.place)(sharing) = Some(value);
     }
 }
 
 /// A model that is held against the conflicts.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate {
+pub(super) struct Candidate {
     /// The model.
     pub model: Model,
     /// What it needs besides its parameters.
@@ -71,7 +71,7 @@ pub struct Candidate {
 
 /// What a candidate takes from the measurement's transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
+pub(super) enum Needs {
     /// Nothing.
     Nothing,
     /// The window, to follow how queues fill.
@@ -135,7 +135,7 @@ const FLUID: [Candidate; 7] = [
 
 /// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
 /// window, the closed loop while it settles if all flows keep the same window, and the packet level.
-pub fn candidates(transport: Option<&PacketParameters>) -> Vec<Candidate> {
+pub(super) fn candidates(transport: Option<&PacketParameters>) -> Vec<Candidate> {
     let mut all = FLUID.to_vec();
     if let Some(transport) = transport {
         if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {
@@ -147,6 +147,6 @@ pub fn candidates(transport: Option<&PacketParameters>) -> Vec<Candidate> {
 }
 
 /// The parameter that stands in this field.
-pub fn known(field: &str) -> Option<Parameter> {
+pub(super) fn known(field: &str) -> Option<Parameter> {
     FLUID.iter().flat_map(|candidate| candidate.parameters).copied().find(|known| known.field == field)
 }

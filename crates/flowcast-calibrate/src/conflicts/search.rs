@@ -12,7 +12,7 @@ use flowcast_model::sharing::{LoopParameters, PacketParameters, SharingError};
 use flowcast_units::{Bytes, Rate, Time};
 
 /// What predictions need apart from the network.
-pub struct Fitter<'a> {
+pub(super) struct Fitter<'a> {
     /// Where the nodes stand.
     pub racks: &'a Racks,
     /// Steps flows through their events.
@@ -25,7 +25,7 @@ pub struct Fitter<'a> {
 
 /// Predicted and measured durations of several conflicts.
 #[derive(Debug, Default)]
-pub struct Judged {
+pub(super) struct Judged {
     predicted: Vec<f64>,
     measured: Vec<f64>,
     names: Vec<(String, u32)>,
@@ -33,14 +33,14 @@ pub struct Judged {
 
 impl Judged {
     /// The errors of all of them.
-    pub fn errors(&self) -> Result<Errors, ConflictFitError> {
+    pub(super) fn errors(&self) -> Result<Errors, ConflictFitError> {
         errors(&self.predicted, &self.measured, &self.names)
     }
 }
 
 impl Fitter<'_> {
     /// The best of the searches from all starts.
-    pub fn search(&self, candidate: &Candidate, links: &Links, observed: &[Observed<'_>]) -> Lowest {
+    pub(super) fn search(&self, candidate: &Candidate, links: &Links, observed: &[Observed<'_>]) -> Lowest {
         let from = |start: &&[f64]| {
             let start: Vec<f64> = start.iter().zip(candidate.parameters).map(|(x, p)| p.to_search(*x)).collect();
             self.refine(candidate, &start, links, observed)
@@ -50,7 +50,13 @@ impl Fitter<'_> {
     }
 
     /// Down from one place. Where a model has no solution there, it stays.
-    pub fn refine(&self, candidate: &Candidate, start: &[f64], links: &Links, observed: &[Observed<'_>]) -> Lowest {
+    pub(super) fn refine(
+        &self,
+        candidate: &Candidate,
+        start: &[f64],
+        links: &Links,
+        observed: &[Observed<'_>],
+    ) -> Lowest {
         let ranges: Vec<(f64, f64)> = candidate.parameters.iter().map(|parameter| parameter.search_range()).collect();
         let stay = || Lowest { at: start.to_vec(), squares: f64::INFINITY, is_felt: vec![false; start.len()] };
         if ranges.is_empty() {
@@ -78,7 +84,7 @@ impl Fitter<'_> {
     }
 
     /// The network of a place of the search.
-    pub fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
+    pub(super) fn network_with(&self, candidate: &Candidate, at: &[f64], links: &Links) -> Network {
         let mut network = plain_network(links);
         for (parameter, value) in candidate.parameters.iter().zip(at) {
             parameter.set(&mut network.sharing, parameter.in_file(*value));
@@ -97,12 +103,17 @@ impl Fitter<'_> {
     }
 
     /// Predicted durations of a conflict.
-    pub fn durations(&self, model: Model, network: &Network, conflict: &Conflict) -> Result<Vec<Time>, SharingError> {
+    pub(super) fn durations(
+        &self,
+        model: Model,
+        network: &Network,
+        conflict: &Conflict,
+    ) -> Result<Vec<Time>, SharingError> {
         (self.predictor)(&conflict.flows, self.racks, network, model)
     }
 
     /// Adds a conflict's prediction. What a model has no solution for counts as predicted to take no time.
-    pub fn judge(&self, model: Model, network: &Network, observed: &Observed<'_>, judged: &mut Judged) {
+    pub(super) fn judge(&self, model: Model, network: &Network, observed: &Observed<'_>, judged: &mut Judged) {
         let none = |_| vec![Time::ZERO; observed.medians.len()];
         let durations = self.durations(model, network, observed.conflict).unwrap_or_else(none);
         for ((flow, predicted), measured) in observed.conflict.flows.iter().zip(durations).zip(&observed.medians) {
@@ -113,7 +124,7 @@ impl Fitter<'_> {
     }
 
     /// The errors of a model on some conflicts.
-    pub fn errors<'o, 'c: 'o>(
+    pub(super) fn errors<'o, 'c: 'o>(
         &self,
         model: Model,
         network: &Network,
@@ -126,11 +137,12 @@ impl Fitter<'_> {
 }
 
 /// The closed loop with equal windows, followed while queues fill.
-pub const SETTLING: LoopParameters = LoopParameters { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true) };
+pub(super) const SETTLING: LoopParameters =
+    LoopParameters { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true) };
 
 /// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
 /// switch.
-pub fn add_packets(network: &mut Network, links: &Links, transport: &PacketParameters) {
+pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &PacketParameters) {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
     let frame = (segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64;
     let wire = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * frame);
@@ -143,7 +155,7 @@ pub fn add_packets(network: &mut Network, links: &Links, transport: &PacketParam
 
 /// A network of these links whose messages follow Hockney's rule, with what is not searched for: the backbone's limit, and
 /// the cut of a flow alone.
-pub fn plain_network(links: &Links) -> Network {
+pub(super) fn plain_network(links: &Links) -> Network {
     let mut network = Network {
         backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
         ..Network::new("", Rule::Hockney, Nic::new(links.latency, links.rate))

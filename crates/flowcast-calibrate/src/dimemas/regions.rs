@@ -6,7 +6,7 @@ use flowcast_units::{Bytes, Rate, Time};
 
 /// What all regions have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Parameters {
+pub(super) struct Parameters {
     pub latency: Time,
     pub bandwidth: Rate,
     pub links: Links,
@@ -14,7 +14,7 @@ pub struct Parameters {
 }
 
 /// An exercise of messages, once; `None` for collectives.
-pub fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<Time> {
+pub(super) fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<Time> {
     let others = region.ranks.saturating_sub(1);
     let latency = parameters.latency;
     let bytes = parameters.bandwidth.time_for(region.size);
@@ -46,7 +46,7 @@ pub fn once(region: &MeasuredRegion, parameters: &Parameters) -> Option<Time> {
 }
 
 /// A collective that follows a row.
-pub fn by_row(region: &MeasuredRegion, sizes: (Bytes, Bytes), row: Row, parameters: &Parameters) -> Time {
+pub(super) fn by_row(region: &MeasuredRegion, sizes: (Bytes, Bytes), row: Row, parameters: &Parameters) -> Time {
     let (send, recv) = sizes;
     let Parameters { latency, bandwidth, buses, .. } = *parameters;
     row.time(PhaseMessage { latency, bandwidth, send, recv }, region.ranks, buses)

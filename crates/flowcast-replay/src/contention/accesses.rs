@@ -28,7 +28,7 @@ pub(super) struct Accesses {
 
 impl Accesses {
     /// Of so many ranks.
-    pub fn new(ranks: usize) -> Accesses {
+    pub(super) fn new(ranks: usize) -> Accesses {
         let (requests, transfers) = (Requests::new(ranks), Transfers::new(ranks));
         Accesses { requests, transfers, ready: Vec::new(), handed: Vec::new() }
     }

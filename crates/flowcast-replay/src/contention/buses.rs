@@ -6,7 +6,7 @@ use super::messages::{Messages, Purpose, Queue};
 
 /// A number of buses and those that wait for them. Whoever waits does so because all are taken.
 #[derive(Debug, Clone)]
-pub struct Buses {
+pub(super) struct Buses {
     count: u32,
     taken: u32,
     waiting: Queue,
@@ -14,18 +14,18 @@ pub struct Buses {
 
 impl Buses {
     /// All free.
-    pub fn new(count: u32) -> Buses {
+    pub(super) fn new(count: u32) -> Buses {
         Buses { count, taken: 0, waiting: Queue::EMPTY }
     }
 
     /// Whether there is a limit.
-    pub fn is_limited(&self) -> bool {
+    pub(super) fn is_limited(&self) -> bool {
         self.count > 0
     }
 
     /// Takes one for a message, or makes it wait.
     #[inline]
-    pub fn take(&mut self, messages: &mut Messages, number: u32) -> bool {
+    pub(super) fn take(&mut self, messages: &mut Messages, number: u32) -> bool {
         let free = self.taken < self.count;
         if free {
             self.taken += 1;
@@ -36,7 +36,7 @@ impl Buses {
     }
 
     /// Takes all for a collective, or takes those that are free and makes it wait for the others.
-    pub fn take_all(&mut self, messages: &mut Messages, number: u32) -> bool {
+    pub(super) fn take_all(&mut self, messages: &mut Messages, number: u32) -> bool {
         let free = self.taken == 0;
         if !free {
             messages[number].class = self.count - self.taken;
@@ -48,13 +48,13 @@ impl Buses {
 
     /// Gives back the one of a message.
     #[inline]
-    pub fn release(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
+    pub(super) fn release(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
         self.taken -= 1;
         self.serve(messages, granted);
     }
 
     /// Gives back all.
-    pub fn release_all(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
+    pub(super) fn release_all(&mut self, messages: &mut Messages, granted: &mut Vec<u32>) {
         self.taken = 0;
         self.serve(messages, granted);
     }

@@ -34,7 +34,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A send: overhead first, then the message is handed to the network or waits for its receiver.
     #[inline(always)]
-    pub fn send(&mut self, rank: u32, class: u32, slot: u32) -> Step {
+    pub(super) fn send(&mut self, rank: u32, class: u32, slot: u32) -> Step {
         let now = self.pending.now();
         if self.ranks[rank as usize].phase == Phase::Begin {
             let way = self.way(slot);
@@ -66,7 +66,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// The processor's part of a send, once the interface is free; the step if that takes time.
     #[inline(always)]
-    pub fn begin_send(&mut self, rank: u32, overhead: Delay, busy: f64) -> Option<Step> {
+    pub(super) fn begin_send(&mut self, rank: u32, overhead: Delay, busy: f64) -> Option<Step> {
         let now = self.pending.now();
         let state = &mut self.ranks[rank as usize];
         let start = if state.interface_free > now { state.interface_free } else { now };
@@ -118,7 +118,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Hands a message to the network.
     #[inline(always)]
-    pub fn hand_over(&mut self, number: u32) {
+    pub(super) fn hand_over(&mut self, number: u32) {
         let now = self.pending.now();
         if O::WATCHES {
             self.messages.set_asked(number, now);
@@ -160,7 +160,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A message has all links that it needs.
     #[inline(always)]
-    pub fn begin_transfer(&mut self, number: u32) {
+    pub(super) fn begin_transfer(&mut self, number: u32) {
         let now = self.pending.now();
         let Message { slot, class, .. } = self.messages[number];
         let moved = Event { kind: Kind::Moved, index: number };
@@ -212,7 +212,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A message has left its links.
     #[inline(always)]
-    pub fn moved(&mut self, number: u32) {
+    pub(super) fn moved(&mut self, number: u32) {
         self.links.release(&mut self.messages, number);
         self.start_granted();
         let message = self.messages[number];
@@ -238,7 +238,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A message is there; a receiver that waits for it goes on.
     #[inline(always)]
-    pub fn arrived(&mut self, number: u32) {
+    pub(super) fn arrived(&mut self, number: u32) {
         let Message { slot, from, purpose, .. } = self.messages[number];
         if purpose == Purpose::Transfer {
             return self.transferred(number);
@@ -262,7 +262,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A receive (which posts itself) or a wait for one posted before: overhead, then the message is taken or awaited.
     #[inline(always)]
-    pub fn receive(&mut self, rank: u32, slot: u32) -> Step {
+    pub(super) fn receive(&mut self, rank: u32, slot: u32) -> Step {
         let now = self.pending.now();
         if self.ranks[rank as usize].phase == Phase::Begin {
             let before = self.way(slot).before;
@@ -305,7 +305,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// An immediate receive.
     #[inline(always)]
-    pub fn post(&mut self, rank: u32) -> Step {
+    pub(super) fn post(&mut self, rank: u32) -> Step {
         let state = &mut self.ranks[rank as usize];
         let slot = state.next_slot;
         state.next_slot += 1;
@@ -321,7 +321,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     /// A wait for a send, which costs nothing.
-    pub fn wait_send(&mut self, rank: u32, ago: u32) -> Step {
+    pub(super) fn wait_send(&mut self, rank: u32, ago: u32) -> Step {
         let Some(slot) = self.slots.sent(rank, ago) else { return Step::Skip };
         let release = &mut self.slots.releases[slot as usize];
         if *release == Release::Released {

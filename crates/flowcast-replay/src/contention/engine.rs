@@ -60,7 +60,7 @@ pub(super) struct Engine<'a, O> {
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
-    pub fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O) -> Self {
+    pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O) -> Self {
         let Replay { program, placement, costs, ways: way_of } = replay;
         let ranks = program.streams();
         let mut pending = Pending::default();
@@ -96,7 +96,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    pub fn run(mut self) -> Result<Outcome, SimulateError> {
+    pub(super) fn run(mut self) -> Result<Outcome, SimulateError> {
         for rank in 0..self.ranks.len() as u32 {
             self.queue(rank, Place::Back);
         }
@@ -141,7 +141,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// A rank wants a processor for its next instruction; one without instructions has ended.
     #[inline(always)]
-    pub fn queue(&mut self, rank: u32, place: Place) {
+    pub(super) fn queue(&mut self, rank: u32, place: Place) {
         let state = &mut self.ranks[rank as usize];
         if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
@@ -158,7 +158,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// The instruction of a rank is done.
     #[inline(always)]
-    pub fn advance(&mut self, rank: u32, place: Place) {
+    pub(super) fn advance(&mut self, rank: u32, place: Place) {
         let state = &mut self.ranks[rank as usize];
         state.at = state.next;
         state.phase = Phase::Begin;
@@ -211,7 +211,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// What a computation takes on the processor of a rank.
     #[inline(always)]
-    pub fn scaled(&mut self, rank: u32, nanos: f64) -> f64 {
+    pub(super) fn scaled(&mut self, rank: u32, nanos: f64) -> f64 {
         let mut speed = if self.costs.is_as_traced { 1.0 } else { self.costs.speeds[rank as usize] };
         if let Some(perturbation) = &mut self.perturbation {
             speed = perturbation.speed(speed);
@@ -402,7 +402,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// Lets a rank spend processor time before it goes on with its call; the caller books it.
     #[inline(always)]
-    pub fn start_up(&mut self, rank: u32, delay: Delay) -> Step {
+    pub(super) fn start_up(&mut self, rank: u32, delay: Delay) -> Step {
         let now = self.pending.now();
         let state = &mut self.ranks[rank as usize];
         state.phase = Phase::StartUp;
@@ -416,7 +416,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// Starts the transfers and collectives that have got all that they need.
     #[inline(always)]
-    pub fn start_granted(&mut self) {
+    pub(super) fn start_granted(&mut self) {
         let mut taken = 0;
         while let Some(number) = self.links.next_granted(&mut taken) {
             self.start_transfer(number);
@@ -425,7 +425,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// Starts what has got all that it needs.
     #[inline(always)]
-    pub fn start_transfer(&mut self, number: u32) {
+    pub(super) fn start_transfer(&mut self, number: u32) {
         match self.messages[number].purpose {
             Purpose::Deliver => self.begin_transfer(number),
             Purpose::Part => {

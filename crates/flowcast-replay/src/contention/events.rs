@@ -3,11 +3,11 @@
 use flowcast_queues::lanes::LaneQueue;
 
 /// The events to come.
-pub type Pending = LaneQueue<Event>;
+pub(super) type Pending = LaneQueue<Event>;
 
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A rank has the processor and goes on, by rank.
     Turn,
     /// The last byte of a message has left the links, by message.
@@ -20,7 +20,7 @@ pub enum Kind {
 
 /// What happens to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct Event {
     /// What.
     pub kind: Kind,
     /// To whom, as the kind says.

@@ -53,7 +53,7 @@ const NOBODY: Gathering = Gathering {
 };
 
 /// All executions of collectives in a replay.
-pub struct Gatherings {
+pub(super) struct Gatherings {
     all: Vec<Gathering>,
     /// By communicator.
     sizes: Vec<u32>,
@@ -62,7 +62,7 @@ pub struct Gatherings {
 
 impl Gatherings {
     /// None has begun.
-    pub fn new(program: &Program) -> Gatherings {
+    pub(super) fn new(program: &Program) -> Gatherings {
         Gatherings {
             all: vec![NOBODY; program.instances().len()],
             sizes: program.communicators().iter().map(|known| known.members.len() as u32).collect(),

@@ -21,7 +21,7 @@ use flowcast_units::{Node, Rank};
 
 /// All links and buses of a machine.
 #[derive(Debug, Clone)]
-pub struct Links {
+pub(super) struct Links {
     pools: Vec<Pool>,
     buses: Vec<Buses>,
     /// By node: its pool.
@@ -44,7 +44,7 @@ pub struct Links {
 
 impl Links {
     /// All free.
-    pub fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
+    pub(super) fn new(program: &Program, network: &Network, placement: &Placement) -> Links {
         let sites = placement.sites() as u32;
         let mut links = Links {
             pools: Vec::new(),
@@ -121,20 +121,20 @@ impl Links {
 
     /// Asks for the links of a message.
     #[inline(always)]
-    pub fn prefetch(&self, message: &Message) {
+    pub(super) fn prefetch(&self, message: &Message) {
         prefetch_at(&self.pools, message.source);
         prefetch_at(&self.pools, message.destination);
     }
 
     /// Asks for the links of a node.
     #[inline(always)]
-    pub fn prefetch_node(&self, node: u32) {
+    pub(super) fn prefetch_node(&self, node: u32) {
         prefetch_at(&self.pools, self.of_node[node as usize]);
     }
 
     /// Asks for the messages that wait for the links of another.
     #[inline(always)]
-    pub fn prefetch_waiting(&self, message: &Message, messages: &Messages) {
+    pub(super) fn prefetch_waiting(&self, message: &Message, messages: &Messages) {
         let first =
             |pool: u32, queue: fn(&Pool) -> &Queue| self.pools.get(pool as usize).and_then(|pool| queue(pool).first());
         let waiting =
@@ -150,7 +150,7 @@ impl Links {
 
     /// Sets what a message to a rank needs, between ranks on these nodes.
     #[inline(always)]
-    pub fn route(&self, message: &mut Message, to: u32, (from, at): (u32, u32), route: Route) {
+    pub(super) fn route(&self, message: &mut Message, to: u32, (from, at): (u32, u32), route: Route) {
         match route {
             Route::Between => {
                 message.source = self.of_node[from as usize];
@@ -207,7 +207,7 @@ impl Links {
 
     /// What has got all that it needs, in order; `taken` counts the calls since something was asked or released.
     #[inline(always)]
-    pub fn next_granted(&mut self, taken: &mut usize) -> Option<u32> {
+    pub(super) fn next_granted(&mut self, taken: &mut usize) -> Option<u32> {
         let next = self.granted.get(*taken).copied();
         *taken += 1;
         if next.is_none() {
@@ -218,7 +218,7 @@ impl Links {
 
     /// Asks for what a message still lacks: whether it has all now; else it waits.
     #[inline(always)]
-    pub fn request(&mut self, messages: &mut Messages, number: u32) -> bool {
+    pub(super) fn request(&mut self, messages: &mut Messages, number: u32) -> bool {
         let message = &messages[number];
         if message.source != NONE || message.destination != NONE {
             let linked = match message.is(Mark::Steals) {
@@ -275,7 +275,7 @@ impl Links {
     }
 
     /// Asks for all buses of a site for a collective, which needs no links.
-    pub fn request_all(&mut self, messages: &mut Messages, number: u32, site: u32) {
+    pub(super) fn request_all(&mut self, messages: &mut Messages, number: u32, site: u32) {
         messages[number].bus = Bus(site as u16 + 2);
         let buses = &mut self.buses[site as usize];
         if !buses.is_limited() || buses.take_all(messages, number) {
@@ -286,7 +286,7 @@ impl Links {
     }
 
     /// Gives all buses of a site back.
-    pub fn release_all(&mut self, messages: &mut Messages, site: u32) {
+    pub(super) fn release_all(&mut self, messages: &mut Messages, site: u32) {
         self.buses[site as usize].release_all(messages, &mut self.granted);
     }
 
@@ -392,7 +392,7 @@ impl Links {
 
     /// Gives back all that a message has; for each thing the first that waits for it asks again.
     #[inline(always)]
-    pub fn release(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn release(&mut self, messages: &mut Messages, number: u32) {
         let message = messages[number];
         if message.is(Mark::HasOut) {
             self.release_out(messages, number, &message);

@@ -1,12 +1,12 @@
 //! The messages that are under way or wait for something, and the queues in which they wait.
 
 /// No message, pool, rank or bus.
-pub const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// What a message does to the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Purpose {
+pub(super) enum Purpose {
     /// An ordinary message; it fills a slot.
     Deliver,
     /// A rank's part of a root-synchronous collective; the slot is the execution's number.
@@ -20,7 +20,7 @@ pub enum Purpose {
 /// What may be true of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Mark {
+pub(super) enum Mark {
     /// The blocked sender goes on when the message moves.
     HoldsSender = 1,
     /// Both ranks are on one node.
@@ -39,19 +39,19 @@ pub enum Mark {
 
 /// The bus that a message needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bus(pub u16);
+pub(super) struct Bus(pub u16);
 
 impl Bus {
     /// None.
-    pub const NONE: Bus = Bus(0);
+    pub(super) const NONE: Bus = Bus(0);
     /// One of its node.
-    pub const INSIDE: Bus = Bus(1);
+    pub(super) const INSIDE: Bus = Bus(1);
 }
 
 /// A message between its send and its arrival: half a cache line, since many are under way at once.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
-pub struct Message {
+pub(super) struct Message {
     /// The receiver's slot, or what the purpose says.
     pub slot: u32,
     /// Sender.
@@ -73,7 +73,7 @@ pub struct Message {
 
 impl Message {
     /// A message that has nothing yet.
-    pub fn new(slot: u32, from: u32, class: u32, purpose: Purpose) -> Message {
+    pub(super) fn new(slot: u32, from: u32, class: u32, purpose: Purpose) -> Message {
         Message {
             slot,
             from,
@@ -90,26 +90,26 @@ impl Message {
 
     /// Whether this is true of it.
     #[inline(always)]
-    pub fn is(&self, mark: Mark) -> bool {
+    pub(super) fn is(&self, mark: Mark) -> bool {
         self.marks & mark as u8 != 0
     }
 
     /// Makes it true.
     #[inline(always)]
-    pub fn mark(&mut self, mark: Mark) {
+    pub(super) fn mark(&mut self, mark: Mark) {
         self.marks |= mark as u8;
     }
 
     /// Makes it untrue.
     #[inline(always)]
-    pub fn unmark(&mut self, mark: Mark) {
+    pub(super) fn unmark(&mut self, mark: Mark) {
         self.marks &= !(mark as u8);
     }
 }
 
 /// The messages, by number; numbers are used again.
 #[derive(Debug, Clone, Default)]
-pub struct Messages {
+pub(super) struct Messages {
     all: Vec<Message>,
     free: Vec<u32>,
     /// When each was handed to the network, as far as somebody wants to know.
@@ -122,7 +122,7 @@ pub struct Messages {
 impl Messages {
     /// Keeps a message.
     #[inline(always)]
-    pub fn add(&mut self, message: Message) -> u32 {
+    pub(super) fn add(&mut self, message: Message) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.all[number as usize] = message;
@@ -137,27 +137,27 @@ impl Messages {
 
     /// Forgets a message.
     #[inline(always)]
-    pub fn remove(&mut self, number: u32) {
+    pub(super) fn remove(&mut self, number: u32) {
         self.free.push(number);
     }
 
     /// Notes when a message was handed to the network.
-    pub fn set_asked(&mut self, number: u32, time: f64) {
+    pub(super) fn set_asked(&mut self, number: u32, time: f64) {
         put(&mut self.asked, number, time, 0.0);
     }
 
     /// When it was.
-    pub fn asked(&self, number: u32) -> f64 {
+    pub(super) fn asked(&self, number: u32) -> f64 {
         self.asked[number as usize]
     }
 
     /// Notes how long a part is on the links and in flight.
-    pub fn set_part(&mut self, number: u32, times: (f64, f64)) {
+    pub(super) fn set_part(&mut self, number: u32, times: (f64, f64)) {
         put(&mut self.parts, number, times, (0.0, 0.0));
     }
 
     /// How long it is.
-    pub fn part(&self, number: u32) -> (f64, f64) {
+    pub(super) fn part(&self, number: u32) -> (f64, f64) {
         self.parts[number as usize]
     }
 }
@@ -186,23 +186,23 @@ impl std::ops::IndexMut<u32> for Messages {
 
 /// A queue of messages, linked through them; a message stands in one queue at most.
 #[derive(Debug, Clone, Copy)]
-pub struct Queue {
+pub(super) struct Queue {
     first: u32,
     last: u32,
 }
 
 impl Queue {
     /// An empty queue.
-    pub const EMPTY: Queue = Queue { first: NONE, last: NONE };
+    pub(super) const EMPTY: Queue = Queue { first: NONE, last: NONE };
 
     /// The head.
     #[inline(always)]
-    pub fn first(&self) -> Option<u32> {
+    pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 
     /// Appends.
-    pub fn push_back(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn push_back(&mut self, messages: &mut Messages, number: u32) {
         messages[number].previous = self.last;
         messages[number].next = NONE;
         match self.last {
@@ -213,7 +213,7 @@ impl Queue {
     }
 
     /// Puts in front of all.
-    pub fn push_front(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn push_front(&mut self, messages: &mut Messages, number: u32) {
         messages[number].previous = NONE;
         messages[number].next = self.first;
         match self.first {
@@ -225,14 +225,14 @@ impl Queue {
 
     /// Takes the head.
     #[inline]
-    pub fn pop_front(&mut self, messages: &mut Messages) -> Option<u32> {
+    pub(super) fn pop_front(&mut self, messages: &mut Messages) -> Option<u32> {
         let number = self.first()?;
         self.remove(messages, number);
         Some(number)
     }
 
     /// Takes a message out that stands in this queue.
-    pub fn remove(&mut self, messages: &mut Messages, number: u32) {
+    pub(super) fn remove(&mut self, messages: &mut Messages, number: u32) {
         let Message { previous, next, .. } = messages[number];
         match previous {
             NONE => self.first = next,

@@ -17,7 +17,7 @@ const LEAST: f64 = 0.01;
 
 /// What is drawn, and the traffic so far.
 #[derive(Debug, Clone)]
-pub struct Perturbation {
+pub(super) struct Perturbation {
     numbers: Pcg64,
     random: Randomness,
     wide_area: WideArea,
@@ -32,21 +32,21 @@ pub struct Perturbation {
 /// How a transfer differs from what it costs on its own: factors of the time on the links and of the time until all
 /// bytes are there.
 #[derive(Debug, Clone, Copy)]
-pub struct Stretch {
+pub(super) struct Stretch {
     pub on_links: f64,
     pub until_there: f64,
 }
 
 impl Perturbation {
     /// Whether anything varies.
-    pub fn is_needed(network: &Network) -> bool {
+    pub(super) fn is_needed(network: &Network) -> bool {
         let wide_area = &network.machine.wide_area;
         let traffic = wide_area.traffic_weight > 0.0 && wide_area.max_traffic.as_bytes_per_second() > 0.0;
         network.machine.random.varies() || traffic
     }
 
     /// From the network's seed.
-    pub fn new(costs: &Costs, routes: &[Route]) -> Perturbation {
+    pub(super) fn new(costs: &Costs, routes: &[Route]) -> Perturbation {
         let machine = &costs.network().machine;
         Perturbation {
             numbers: Pcg64::seed_from_u64(machine.random.seed),
@@ -60,13 +60,13 @@ impl Perturbation {
     }
 
     /// A relative speed, instead of this one.
-    pub fn speed(&mut self, speed: f64) -> f64 {
+    pub(super) fn speed(&mut self, speed: f64) -> f64 {
         let drawn = self.draw(self.random.speed.shape);
         (speed + drawn).max(speed * LEAST)
     }
 
     /// A start-up, instead of this one.
-    pub fn start_up(&mut self, nanos: f64, route: Route) -> f64 {
+    pub(super) fn start_up(&mut self, nanos: f64, route: Route) -> f64 {
         let shape = match route {
             Route::Between => self.random.latency.shape,
             Route::Inside => self.random.intra_latency.shape,
@@ -77,7 +77,7 @@ impl Perturbation {
     }
 
     /// What becomes of a transfer on this way.
-    pub fn transfer(&mut self, now: f64, way: usize, route: Route, size: f64) -> Stretch {
+    pub(super) fn transfer(&mut self, now: f64, way: usize, route: Route, size: f64) -> Stretch {
         let rate = self.rates[way];
         let shape = match route {
             Route::Between => self.random.bandwidth.shape,

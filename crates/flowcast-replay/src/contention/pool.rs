@@ -19,7 +19,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Exactly one count of 0 makes the links half duplex.
-    pub fn new(links_in: u32, links_out: u32) -> Pool {
+    pub(super) fn new(links_in: u32, links_out: u32) -> Pool {
         let half_duplex = links_in == 0 || links_out == 0;
         let most = links_in.max(links_out);
         let (free_in, free_out) = if half_duplex { (most, most) } else { (links_in, links_out) };
@@ -29,7 +29,7 @@ impl Pool {
 
     /// The first message that has an out link and waits for its in link.
     #[inline]
-    pub fn victim(&self, messages: &Messages) -> Option<u32> {
+    pub(super) fn victim(&self, messages: &Messages) -> Option<u32> {
         let waits = |number: &u32| !messages[*number].is(Mark::HasIn);
         let first = (self.first_holder != NONE).then_some(self.first_holder);
         first.filter(waits).or_else(|| self.other_holders.iter().copied().find(waits))
@@ -37,7 +37,7 @@ impl Pool {
 
     /// Notes that a message has got an out link.
     #[inline]
-    pub fn hold(&mut self, number: u32) {
+    pub(super) fn hold(&mut self, number: u32) {
         match self.first_holder {
             NONE => self.first_holder = number,
             _ => self.other_holders.push(number),
@@ -46,7 +46,7 @@ impl Pool {
 
     /// Notes that a message has no out link any more.
     #[inline]
-    pub fn let_go(&mut self, number: u32) {
+    pub(super) fn let_go(&mut self, number: u32) {
         if self.first_holder != number {
             let place = self.other_holders.iter().position(|held| *held == number).expect("what has a link is listed");
             self.other_holders.remove(place);
@@ -58,7 +58,7 @@ impl Pool {
     }
 
     /// Notes that one message has taken the out link of another.
-    pub fn hand_on(&mut self, from: u32, to: u32) {
+    pub(super) fn hand_on(&mut self, from: u32, to: u32) {
         if self.first_holder == from {
             self.first_holder = to;
             return;
@@ -68,7 +68,7 @@ impl Pool {
     }
 
     #[inline]
-    pub fn take_out(&mut self) -> bool {
+    pub(super) fn take_out(&mut self) -> bool {
         let free = self.free_out > 0;
         if free {
             self.free_out -= 1;
@@ -78,7 +78,7 @@ impl Pool {
     }
 
     #[inline]
-    pub fn take_in(&mut self) -> bool {
+    pub(super) fn take_in(&mut self) -> bool {
         let free = self.free_in > 0;
         if free {
             self.free_in -= 1;

@@ -12,7 +12,7 @@ use flowcast_units::{Node, Rank};
 
 /// Where in its node's queue a rank goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub(super) enum Place {
     /// Before all others.
     Front,
     /// Behind all others.
@@ -28,7 +28,7 @@ struct NodeState {
 
 /// The processors of all nodes and the ranks that wait for one.
 #[derive(Debug, Clone)]
-pub struct Processors {
+pub(super) struct Processors {
     nodes: Vec<NodeState>,
     node_of: Vec<u32>,
     /// How many ranks there are, before their strands.
@@ -48,7 +48,7 @@ pub struct Processors {
 
 impl Processors {
     /// All free.
-    pub fn new(placement: &Placement, streams: usize, priorities: Vec<i32>) -> Processors {
+    pub(super) fn new(placement: &Placement, streams: usize, priorities: Vec<i32>) -> Processors {
         let node = |node| {
             let group = &placement.groups()[placement.group_index(Node(node))];
             NodeState { free: group.cpus.max(1), first: NONE, last: NONE }
@@ -90,24 +90,24 @@ impl Processors {
     }
 
     /// Whether a node has a free processor.
-    pub fn has_free(&self, node: u32) -> bool {
+    pub(super) fn has_free(&self, node: u32) -> bool {
         self.are_alone() || self.nodes[node as usize].free > 0
     }
 
     /// The node of a rank.
     #[inline(always)]
-    pub fn node(&self, rank: u32) -> u32 {
+    pub(super) fn node(&self, rank: u32) -> u32 {
         self.node_of[rank as usize]
     }
 
     /// How many nodes there are, one for each strand included.
-    pub fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
     /// The node whose processors a rank uses; for a strand the one that is its own.
     #[inline(always)]
-    pub fn home(&self, rank: u32) -> u32 {
+    pub(super) fn home(&self, rank: u32) -> u32 {
         match rank.checked_sub(self.ranks) {
             None => self.node_of[rank as usize],
             Some(strand) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + strand,
@@ -116,7 +116,7 @@ impl Processors {
 
     /// A rank wants a processor.
     #[inline(always)]
-    pub fn queue(&mut self, rank: u32, place: Place) {
+    pub(super) fn queue(&mut self, rank: u32, place: Place) {
         let number = self.home(rank);
         if self.are_alone() {
             self.wants[rank as usize] = true;
@@ -166,7 +166,7 @@ impl Processors {
 
     /// A rank gives its processor back.
     #[inline(always)]
-    pub fn release(&mut self, rank: u32) {
+    pub(super) fn release(&mut self, rank: u32) {
         if self.are_alone() {
             return;
         }
@@ -180,7 +180,7 @@ impl Processors {
 
     /// A rank takes the processor back that it has just given back, unless it is gone.
     #[inline(always)]
-    pub fn keep(&mut self, rank: u32) -> bool {
+    pub(super) fn keep(&mut self, rank: u32) -> bool {
         if self.are_alone() {
             return true;
         }
@@ -193,19 +193,19 @@ impl Processors {
 
     /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
     #[inline(always)]
-    pub fn nobody_waits(&self, rank: u32) -> bool {
+    pub(super) fn nobody_waits(&self, rank: u32) -> bool {
         self.changed.is_empty() && (self.are_alone() || self.nodes[self.home(rank) as usize].free > 0)
     }
 
     /// The next rank that gets a processor of the node of `rank`.
     #[inline(always)]
-    pub fn next_beside(&mut self, rank: u32) -> Option<u32> {
+    pub(super) fn next_beside(&mut self, rank: u32) -> Option<u32> {
         self.take(self.home(rank))
     }
 
     /// The next rank of any node that gets a processor: by node, then in the order of the node's queue.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<u32> {
         if self.changed.is_empty() {
             return None;
         }

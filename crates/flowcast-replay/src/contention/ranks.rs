@@ -74,7 +74,7 @@ pub(super) struct RankState<'a> {
 }
 
 impl<'a> RankState<'a> {
-    pub fn new(words: &'a [u32], next_slot: u32) -> RankState<'a> {
+    pub(super) fn new(words: &'a [u32], next_slot: u32) -> RankState<'a> {
         RankState {
             words,
             at: 0,

@@ -44,7 +44,7 @@ const FRESH: Share = Share {
 
 /// The scheduler of all nodes.
 #[derive(Debug, Clone)]
-pub struct Scheduling {
+pub(super) struct Scheduling {
     policy: Policy,
     quantum: f64,
     context_switch: f64,
@@ -58,7 +58,7 @@ pub struct Scheduling {
 }
 
 /// What the end of a slice, or of a switch, means.
-pub enum Slice {
+pub(super) enum Slice {
     /// The turn is done.
     Done,
     /// The rank needs a further slice.
@@ -71,7 +71,7 @@ pub enum Slice {
 
 impl Scheduling {
     /// `None` if turns are first come, first served, and cost nothing.
-    pub fn new(scheduler: &Scheduler, ranks: usize, nodes: usize) -> Option<Scheduling> {
+    pub(super) fn new(scheduler: &Scheduler, ranks: usize, nodes: usize) -> Option<Scheduling> {
         let plain = scheduler.policy == Policy::Fifo && scheduler.context_switch.as_nanos() == 0.0;
         let preemptive = scheduler.policy == Policy::Priority && scheduler.preemptive;
         (!plain).then(|| Scheduling {
@@ -87,12 +87,12 @@ impl Scheduling {
     }
 
     /// Whether a rank that goes on with a call keeps its processor without a look at the queue.
-    pub fn keeps_processor(&self) -> bool {
+    pub(super) fn keeps_processor(&self) -> bool {
         self.policy != Policy::Priority
     }
 
     /// A rank has been queued.
-    pub fn queued(&mut self, rank: u32, place: Place) {
+    pub(super) fn queued(&mut self, rank: u32, place: Place) {
         self.shares[rank as usize].lost = place == Place::Back;
     }
 
@@ -125,7 +125,7 @@ impl Scheduling {
 }
 
 /// The number of each rank.
-pub fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
+pub(super) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
     match scheduler.policy {
         Policy::Priority => (0..ranks).map(|rank| scheduler.priorities.get(rank).copied().unwrap_or(0)).collect(),
         Policy::Fifo | Policy::RoundRobin => Vec::new(),

@@ -6,15 +6,15 @@ use flowcast_units::Rank;
 
 /// How far the two sides of a message are. A byte for each message, so that many of them stay at hand.
 pub(super) mod state {
-    pub const EMPTY: u8 = 0;
+    pub(crate) const EMPTY: u8 = 0;
     /// The receiver is ready.
-    pub const POSTED: u8 = 1;
+    pub(crate) const POSTED: u8 = 1;
     /// The receiver waits.
-    pub const AWAITED: u8 = 2;
+    pub(crate) const AWAITED: u8 = 2;
     /// The message is there.
-    pub const ARRIVED: u8 = 3;
+    pub(crate) const ARRIVED: u8 = 3;
     /// The message waits for its receiver.
-    pub const PENDING: u8 = 4;
+    pub(crate) const PENDING: u8 = 4;
 }
 
 /// Whether a sender that waits for its receiver may go on.
@@ -44,7 +44,7 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Nothing sent, nothing posted.
-    pub fn new(program: &Program, has_rendezvous: bool) -> Slots {
+    pub(super) fn new(program: &Program, has_rendezvous: bool) -> Slots {
         let messages = program.messages();
         let ranks = program.streams() as u32;
         let mut firsts: Vec<u32> = (0..ranks).map(|rank| program.first_slot(Rank(rank))).collect();
@@ -62,7 +62,7 @@ impl Slots {
 
     /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
     #[inline(always)]
-    pub fn receiver(&self, slot: u32) -> u32 {
+    pub(super) fn receiver(&self, slot: u32) -> u32 {
         let guess = ((u64::from(slot) * self.ranks_per_slot) >> 32) as usize;
         for rank in [guess, guess + 1] {
             if let Some([first, end]) = self.firsts.get(rank..rank + 2)
@@ -75,18 +75,18 @@ impl Slots {
     }
 
     /// A message waits for its receiver.
-    pub fn wait(&mut self, slot: u32, message: u32) {
+    pub(super) fn wait(&mut self, slot: u32, message: u32) {
         self.states[slot as usize] = state::PENDING;
         self.waiting[slot as usize] = message;
     }
 
     /// The message that waits for its receiver.
-    pub fn waiting(&self, slot: u32) -> u32 {
+    pub(super) fn waiting(&self, slot: u32) -> u32 {
         self.waiting[slot as usize]
     }
 
     /// Notes the slot of a send.
-    pub fn note_send(&mut self, rank: u32, slot: u32) {
+    pub(super) fn note_send(&mut self, rank: u32, slot: u32) {
         let (_, next) = &mut self.made[rank as usize];
         self.sends[*next as usize] = slot;
         *next += 1;
@@ -94,12 +94,12 @@ impl Slots {
 
     /// Whether any sender waits for its receiver.
     #[inline(always)]
-    pub fn has_rendezvous(&self) -> bool {
+    pub(super) fn has_rendezvous(&self) -> bool {
         !self.made.is_empty()
     }
 
     /// The slot of the send of a rank that was this many sends ago.
-    pub fn sent(&self, rank: u32, ago: u32) -> Option<u32> {
+    pub(super) fn sent(&self, rank: u32, ago: u32) -> Option<u32> {
         let (first, next) = *self.made.get(rank as usize)?;
         let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
         Some(self.sends[index as usize])

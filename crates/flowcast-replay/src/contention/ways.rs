@@ -6,7 +6,7 @@ use flowcast_queues::lanes::Lane;
 
 /// A delay that many events have.
 #[derive(Debug, Clone, Copy)]
-pub struct Delay {
+pub(super) struct Delay {
     /// In nanoseconds.
     pub nanos: f64,
     /// Its lane.
@@ -15,13 +15,13 @@ pub struct Delay {
 
 impl Delay {
     /// A delay of its own.
-    pub fn of(nanos: f64) -> Delay {
+    pub(super) fn of(nanos: f64) -> Delay {
         Delay { nanos, lane: Lane::NONE }
     }
 
     /// Inserts an event that is due after the delay; gives its time.
     #[inline(always)]
-    pub fn schedule(self, pending: &mut Pending, event: Event) -> f64 {
+    pub(super) fn schedule(self, pending: &mut Pending, event: Event) -> f64 {
         let time = pending.now() + self.nanos;
         pending.put(self.lane, time, event);
         time
@@ -30,7 +30,7 @@ impl Delay {
 
 /// What the messages of one class cost.
 #[derive(Debug, Clone, Copy)]
-pub struct Move {
+pub(super) struct Move {
     /// From the start of the transfer to the arrival.
     pub arrives: Delay,
     /// How long the links are taken; the same where there is no latency besides.
@@ -45,7 +45,7 @@ pub struct Move {
 
 /// What a message costs on one kind of way.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub(super) struct Way {
     /// Sender's processor time.
     pub send: Delay,
     /// Receiver's processor time before it looks for the message.
@@ -59,7 +59,7 @@ pub struct Way {
 }
 
 /// All ways, with lanes for their delays.
-pub fn ways(costs: &Costs, pending: &mut Pending) -> Vec<Way> {
+pub(super) fn ways(costs: &Costs, pending: &mut Pending) -> Vec<Way> {
     let delays = |path: &PathCosts| {
         let own = [path.send_overhead, path.recv_before, path.recv_after];
         own.into_iter().chain(path.classes.iter().map(|class| class.delay)).collect::<Vec<f64>>()

@@ -29,7 +29,7 @@ impl Run {
 
 /// A message on its way.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Arrival {
+pub(super) struct Arrival {
     pub time: f64,
     pub created: u32,
     /// The send.
@@ -43,7 +43,7 @@ const NEAR: usize = 4;
 /// A rank.
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
-pub struct Host {
+pub(super) struct Host {
     pub cpu: f64,
     pub sending: f64,
     pub receiving: f64,
@@ -64,14 +64,14 @@ pub struct Host {
 
 /// What does not fit into a [`Host`].
 #[derive(Debug, Clone, Default)]
-pub struct Overflow {
+pub(super) struct Overflow {
     /// Sends, receives, computations; receives have a time.
     runs: [VecDeque<(f64, Run)>; 3],
     arrivals: VecDeque<Arrival>,
 }
 
 #[inline(always)]
-pub fn later(one: f64, other: f64) -> f64 {
+pub(super) fn later(one: f64, other: f64) -> f64 {
     if one > other { one } else { other }
 }
 
@@ -82,7 +82,7 @@ fn key(time: f64, created: u32, kind: Kind, rank: u32) -> u128 {
 
 /// Time, kind and rank of a key.
 #[inline(always)]
-pub fn of_key(key: u128) -> (f64, Kind, u32) {
+pub(super) fn of_key(key: u128) -> (f64, Kind, u32) {
     let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> MEMBER_BITS];
     (time_of(key), kind, member_of(key))
 }
@@ -90,7 +90,7 @@ pub fn of_key(key: u128) -> (f64, Kind, u32) {
 impl Host {
     /// The key of its next event: the least of four, by time and then by creation.
     #[inline(always)]
-    pub fn next(&self, rank: u32) -> u128 {
+    pub(super) fn next(&self, rank: u32) -> u128 {
         let mut least = NEVER;
         if self.sends.count > 0 {
             least = least.min(key(later(self.cpu, self.sending), self.sends.created, Kind::Send, rank));
@@ -120,7 +120,7 @@ impl Host {
 
     /// Queues an operation that has become free.
     #[inline(always)]
-    pub fn push(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut [Overflow], rank: u32) {
+    pub(super) fn push(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut [Overflow], rank: u32) {
         let cpu = self.cpu;
         let is_recv = kind == Kind::Recv;
         if self.overflown >> kind as u8 & 1 == 0 {
@@ -152,7 +152,7 @@ impl Host {
 
     /// Takes the first operation of a kind.
     #[inline(always)]
-    pub fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: u32) -> u32 {
+    pub(super) fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: u32) -> u32 {
         let run = self.run(kind);
         let node = run.node;
         *run = Run { created: run.created + 1, node: node + 1, count: run.count - 1 };
@@ -178,7 +178,7 @@ impl Host {
 
     /// Queues a message; whether it is the only one.
     #[inline(always)]
-    pub fn expect(&mut self, arrival: Arrival, overflow: &mut [Overflow], rank: u32) -> bool {
+    pub(super) fn expect(&mut self, arrival: Arrival, overflow: &mut [Overflow], rank: u32) -> bool {
         if self.length as usize == NEAR {
             overflow[rank as usize].arrivals.push_back(arrival);
             self.overflown |= 1 << Kind::Message as u8;
@@ -191,7 +191,7 @@ impl Host {
 
     /// Takes the first message.
     #[inline(always)]
-    pub fn take(&mut self, overflow: &mut [Overflow], rank: u32) -> Arrival {
+    pub(super) fn take(&mut self, overflow: &mut [Overflow], rank: u32) -> Arrival {
         let place = self.head as usize % NEAR;
         let first = self.arrivals[place];
         self.head = (place as u8 + 1) % NEAR as u8;
@@ -212,7 +212,7 @@ impl Host {
 
     /// Asks the memory for all of it.
     #[inline(always)]
-    pub fn prefetch(&self) {
+    pub(super) fn prefetch(&self) {
         prefetch(&self.cpu);
         prefetch(&self.compute);
         prefetch(&self.arrivals[NEAR - 1]);
@@ -220,7 +220,7 @@ impl Host {
 
     /// The first operation of a kind.
     #[inline(always)]
-    pub fn first(&self, kind: Kind) -> u32 {
+    pub(super) fn first(&self, kind: Kind) -> u32 {
         match kind {
             Kind::Send => self.sends.node,
             Kind::Calc => self.calcs.node,
@@ -230,19 +230,19 @@ impl Host {
 
     /// The operation that its next send will be.
     #[inline(always)]
-    pub fn next_send(&self) -> Option<u32> {
+    pub(super) fn next_send(&self) -> Option<u32> {
         (self.sends.count > 0).then_some(self.sends.node)
     }
 
     /// An operation that it will come to soon.
     #[inline(always)]
-    pub fn next_node(&self) -> u32 {
+    pub(super) fn next_node(&self) -> u32 {
         if self.calcs.count > 0 { self.calcs.node } else { self.sends.node }
     }
 
     /// The channel of its first message.
     #[inline(always)]
-    pub fn next_channel(&self) -> Option<u32> {
+    pub(super) fn next_channel(&self) -> Option<u32> {
         (self.length > 0).then(|| self.arrivals[self.head as usize % NEAR].channel)
     }
 }

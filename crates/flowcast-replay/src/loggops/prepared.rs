@@ -40,11 +40,11 @@ pub(super) struct Op {
 }
 
 impl Op {
-    pub fn size(&self) -> u32 {
+    pub(super) fn size(&self) -> u32 {
         self.payload as u32
     }
 
-    pub fn channel(&self) -> u32 {
+    pub(super) fn channel(&self) -> u32 {
         (self.payload >> 32) as u32
     }
 }

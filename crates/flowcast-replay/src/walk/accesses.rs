@@ -25,7 +25,7 @@ use flowcast_units::{Bytes, Rank};
 
 /// All accesses that are under way.
 #[derive(Default)]
-pub struct Accesses {
+pub(super) struct Accesses {
     pub requests: Requests,
     transfers: Transfers,
     /// Transfers that share the network, by number.
@@ -43,7 +43,7 @@ struct Flight {
 
 impl Accesses {
     /// Of so many ranks.
-    pub fn new(ranks: usize) -> Accesses {
+    pub(super) fn new(ranks: usize) -> Accesses {
         Accesses { requests: Requests::new(ranks), transfers: Transfers::new(ranks), ..Accesses::default() }
     }
 }

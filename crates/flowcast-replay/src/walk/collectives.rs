@@ -7,7 +7,7 @@ use crate::slab::Slab;
 use flowcast_trace::program::{CollectiveMode, Program};
 
 /// A rank's arrival at a collective.
-pub struct Entry<const W: usize> {
+pub(super) struct Entry<const W: usize> {
     /// The rank.
     pub rank: u32,
     /// Its call.
@@ -56,7 +56,7 @@ struct Progress {
 const NOBODY: u32 = u32::MAX;
 
 /// All executions of collectives in a walk.
-pub struct Collectives<'a, const W: usize> {
+pub(super) struct Collectives<'a, const W: usize> {
     program: &'a Program,
     /// What they cost.
     pub costs: CollectiveCosts<'a, W>,
@@ -67,7 +67,7 @@ pub struct Collectives<'a, const W: usize> {
 
 impl<'a, const W: usize> Collectives<'a, W> {
     /// None has begun.
-    pub fn new(program: &'a Program, costs: &'a [&'a Costs; W]) -> Self {
+    pub(super) fn new(program: &'a Program, costs: &'a [&'a Costs; W]) -> Self {
         let progress = Progress { entered: 0, left: 0, number: NOBODY, waiting: NOBODY };
         Collectives {
             program,
@@ -79,7 +79,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     /// A rank comes. If it is the one that all wait for, those that wait become ready.
-    pub fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<u32>) {
+    pub(super) fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<u32>) {
         let at = instance as usize;
         if self.progress[at].number == NOBODY {
             self.progress[at].number = self.executions.insert(Execution::new());
@@ -99,7 +99,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     /// When the operation is done, and who decided that by coming when on the first network; once all have come.
-    pub fn finish(&self, instance: u32) -> Option<(&Times<W>, (f64, u32))> {
+    pub(super) fn finish(&self, instance: u32) -> Option<(&Times<W>, (f64, u32))> {
         let progress = &self.progress[instance as usize];
         let all = progress.entered >= self.members(instance) && progress.number != NOBODY;
         all.then(|| {
@@ -109,13 +109,13 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     /// The rank becomes ready when the last has come.
-    pub fn wait(&mut self, instance: u32, rank: u32) {
+    pub(super) fn wait(&mut self, instance: u32, rank: u32) {
         let progress = &mut self.progress[instance as usize];
         self.next_waiting[rank as usize] = std::mem::replace(&mut progress.waiting, rank);
     }
 
     /// A rank asks no more; what the last one leaves behind serves another execution.
-    pub fn leave(&mut self, instance: u32) {
+    pub(super) fn leave(&mut self, instance: u32) {
         let members = self.members(instance);
         let progress = &mut self.progress[instance as usize];
         progress.left += 1;

@@ -7,22 +7,22 @@ use flowcast_trace::program::CollectiveCall;
 use flowcast_units::Rank;
 
 /// A time in nanoseconds on each network.
-pub type Times<const W: usize> = [f64; W];
+pub(super) type Times<const W: usize> = [f64; W];
 
 /// The later of two times that are numbers.
 #[inline(always)]
-pub fn later(a: f64, b: f64) -> f64 {
+pub(super) fn later(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
 /// Lane by lane, the sum.
 #[inline(always)]
-pub fn plus<const W: usize>(times: &Times<W>, more: &Times<W>) -> Times<W> {
+pub(super) fn plus<const W: usize>(times: &Times<W>, more: &Times<W>) -> Times<W> {
     std::array::from_fn(|lane| times[lane] + more[lane])
 }
 
 /// Times of one message class, as in [`ClassCost`](crate::costs::ClassCost).
-pub struct LaneClass<const W: usize> {
+pub(crate) struct LaneClass<const W: usize> {
     pub delay: Times<W>,
     pub busy: Times<W>,
     pub held: Times<W>,
@@ -30,7 +30,7 @@ pub struct LaneClass<const W: usize> {
 }
 
 /// What a message costs on one kind of route, as in [`PathCosts`].
-pub struct LanePath<const W: usize> {
+pub(crate) struct LanePath<const W: usize> {
     pub send_overhead: Times<W>,
     pub recv_before: Times<W>,
     pub recv_after: Times<W>,
@@ -38,7 +38,7 @@ pub struct LanePath<const W: usize> {
 }
 
 /// The costs of up to `W` networks that agree on which sends wait for their receiver.
-pub struct LaneCosts<'a, const W: usize> {
+pub(crate) struct LaneCosts<'a, const W: usize> {
     pub paths: Vec<LanePath<W>>,
     /// By rank; absent if all processors compute at the speed of the trace.
     pub speeds: Option<Vec<Times<W>>>,
@@ -50,7 +50,7 @@ pub struct LaneCosts<'a, const W: usize> {
 
 impl<'a, const W: usize> LaneCosts<'a, W> {
     /// Of at least one network.
-    pub fn new(costs: &[&'a Costs]) -> LaneCosts<'a, W> {
+    pub(crate) fn new(costs: &[&'a Costs]) -> LaneCosts<'a, W> {
         let networks: [&Costs; W] = std::array::from_fn(|lane| costs[lane.min(costs.len() - 1)]);
         let first = networks[0];
         let speeds = |rank| std::array::from_fn(|lane| networks[lane].speeds[rank]);
@@ -86,7 +86,7 @@ impl<const W: usize> LanePath<W> {
 
 /// What collectives cost on all networks, each computed when it first occurs: by call or communicator, and by the group
 /// of the rank that counts.
-pub struct CollectiveCosts<'a, const W: usize> {
+pub(super) struct CollectiveCosts<'a, const W: usize> {
     networks: &'a [&'a Costs; W],
     durations: HashMap<(u32, usize), Times<W>>,
     startups: HashMap<(u32, usize), Startup<W>>,
@@ -94,17 +94,17 @@ pub struct CollectiveCosts<'a, const W: usize> {
 
 impl<'a, const W: usize> CollectiveCosts<'a, W> {
     /// None is known yet.
-    pub fn new(networks: &'a [&'a Costs; W]) -> Self {
+    pub(super) fn new(networks: &'a [&'a Costs; W]) -> Self {
         CollectiveCosts { networks, durations: HashMap::new(), startups: HashMap::new() }
     }
 
     /// What ranks of one group have in common.
-    pub fn group(&self, rank: u32) -> usize {
+    pub(super) fn group(&self, rank: u32) -> usize {
         self.networks[0].group_index(Rank(rank))
     }
 
     /// What the operation takes after all have come if this rank's call, number `index`, decides.
-    pub fn duration(&mut self, index: u32, call: &CollectiveCall, rank: u32) -> &Times<W> {
+    pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: u32) -> &Times<W> {
         let networks = self.networks;
         let of =
             |lane: usize| networks[lane].collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
@@ -113,7 +113,7 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     }
 
     /// Start-up of an immediate or root-synchronous collective, and of the wait for one.
-    pub fn startup(&mut self, communicator: u32, rank: u32) -> &Startup<W> {
+    pub(super) fn startup(&mut self, communicator: u32, rank: u32) -> &Startup<W> {
         let networks = self.networks;
         let key = (communicator, self.group(rank));
         self.startups.entry(key).or_insert_with(|| {
@@ -125,7 +125,7 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
 }
 
 /// Start-up of a collective.
-pub struct Startup<const W: usize> {
+pub(super) struct Startup<const W: usize> {
     /// Where it is called: whole nanoseconds.
     pub of_call: Times<W>,
     /// Where it is waited for.

@@ -35,7 +35,7 @@ struct PendingSend<const W: usize> {
 
 impl<'a, const W: usize> Handshakes<'a, W> {
     /// Of so many ranks with so many slots; `polls` of which it is known when the receiver last polled.
-    pub fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
+    pub(super) fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
         Handshakes {
             posted: Slots::new(slots),
             looked: vec![0.0; polls],
@@ -48,14 +48,14 @@ impl<'a, const W: usize> Handshakes<'a, W> {
 
     /// A rank has sent without waiting for its receiver.
     #[inline(always)]
-    pub fn skip(&mut self, rank: u32, slot: u32) {
+    pub(super) fn skip(&mut self, rank: u32, slot: u32) {
         self.posted.close(slot);
         self.released.close(slot);
         self.sends[rank as usize].push(slot);
     }
 
     /// The slot of the send of a rank that was so many sends ago.
-    pub fn send(&self, rank: u32, ago: u32) -> Option<u32> {
+    pub(super) fn send(&self, rank: u32, ago: u32) -> Option<u32> {
         let sends = self.sends.get(rank as usize)?;
         Some(sends[sends.len().checked_sub(ago as usize + 1)?])
     }

@@ -11,7 +11,7 @@ use flowcast_units::Rank;
 
 /// What is known about the time of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub(super) enum Known {
     /// Nothing.
     Nothing,
     /// Nothing; a rank, or a pending send, waits for it.
@@ -34,14 +34,14 @@ const PAST: u64 = 0;
 const SLOTS_AHEAD: u32 = 8;
 
 /// A time for each slot, once it is known.
-pub struct Slots<const W: usize> {
+pub(super) struct Slots<const W: usize> {
     known: Vec<u64>,
     times: Slab<Times<W>>,
 }
 
 impl<const W: usize> Slots<W> {
     /// So many slots, of which nothing is known.
-    pub fn new(slots: usize) -> Slots<W> {
+    pub(super) fn new(slots: usize) -> Slots<W> {
         let mut times = Slab::default();
         let _past = times.insert([0.0; W]);
         Slots { known: vec![NOTHING; slots], times }
@@ -49,7 +49,7 @@ impl<const W: usize> Slots<W> {
 
     /// What is known.
     #[inline(always)]
-    pub fn look(&self, slot: u32) -> Known {
+    pub(super) fn look(&self, slot: u32) -> Known {
         match self.known[slot as usize] {
             known if known < AWAITED => Known::Time(known),
             NOTHING => Known::Nothing,
@@ -59,7 +59,7 @@ impl<const W: usize> Slots<W> {
 
     /// The time of a slot is known now, lane by lane. Gives who waits for it.
     #[inline(always)]
-    pub fn fill(&mut self, slot: u32, time: impl Fn(usize) -> f64) -> Option<u32> {
+    pub(super) fn fill(&mut self, slot: u32, time: impl Fn(usize) -> f64) -> Option<u32> {
         let known = if W == 1 {
             time(0).to_bits()
         } else {
@@ -75,7 +75,7 @@ impl<const W: usize> Slots<W> {
 
     /// Uses the time of a slot, which needs it no more: the time of each lane.
     #[inline(always)]
-    pub fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> f64 {
+    pub(super) fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> f64 {
         if W > 1 && known != PAST {
             self.known[slot as usize] = PAST;
             self.times.give_back(known as u32);
@@ -86,7 +86,7 @@ impl<const W: usize> Slots<W> {
 
     /// Nobody will ask for more than whether the time is over. Gives who waits.
     #[inline(always)]
-    pub fn close(&mut self, slot: u32) -> Option<u32> {
+    pub(super) fn close(&mut self, slot: u32) -> Option<u32> {
         let before = self.look(slot);
         self.known[slot as usize] = PAST;
         match before {
@@ -99,13 +99,13 @@ impl<const W: usize> Slots<W> {
 
     /// Somebody waits for the time of a slot.
     #[inline(always)]
-    pub fn wait(&mut self, slot: u32, who: u32) {
+    pub(super) fn wait(&mut self, slot: u32, who: u32) {
         self.known[slot as usize] = AWAITED | u64::from(who);
     }
 }
 
 /// By slot: whether its sender ever asks when it may go on. If not, the time of that need not be kept.
-pub fn awaited_sends(program: &Program) -> Vec<bool> {
+pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.messages() as usize];
     let mut sends = Vec::new();
     for rank in 0..program.streams() as u32 {

@@ -18,7 +18,7 @@ type CallRow = (u8, u32, u8, bool, Option<u32>, u64, u64);
 
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]
-pub struct Tables {
+pub(super) struct Tables {
     schema: String,
     name: String,
     /// Words and posted receives of each rank.
@@ -47,7 +47,7 @@ pub struct Tables {
 const SCHEMA: &str = "flowcast/compiled-trace/1";
 
 /// Tables, then the streams.
-pub fn parts(program: &Program) -> Vec<Vec<u8>> {
+pub(super) fn parts(program: &Program) -> Vec<Vec<u8>> {
     let mut parts = vec![encode_tables(&tables_of(program))];
     for rank in 0..program.streams() as u32 {
         parts.push(program.words(Rank(rank)).iter().flat_map(|word| word.to_le_bytes()).collect());
@@ -88,7 +88,7 @@ fn tables_of(program: &Program) -> Tables {
 }
 
 /// Reads a program whose streams begin at `start`.
-pub fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, Damage> {
+pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<Program, Damage> {
     let Some(calls) = tables.calls.iter().map(|call| read_call(*call)).collect::<Option<Vec<_>>>() else {
         return Err("found a collective call of unknown kind".into());
     };

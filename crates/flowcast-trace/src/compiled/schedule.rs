@@ -11,7 +11,7 @@ use flowcast_units::{Bytes, Rank, Time};
 
 /// The tables as they stand in the file.
 #[derive(Serialize, Deserialize)]
-pub struct Tables {
+pub(super) struct Tables {
     schema: String,
     name: String,
     /// Operations and dependencies of each rank.
@@ -24,7 +24,7 @@ const DEPENDENCY_BYTES: usize = 9;
 const ANY: u64 = u64::MAX;
 
 /// The tables.
-pub fn tables(schedule: &Schedule) -> Vec<u8> {
+pub(super) fn tables(schedule: &Schedule) -> Vec<u8> {
     let counts = |graph: &Graph| (graph.nodes.len() as u64, graph.count_dependencies() as u64);
     encode_tables(&Tables {
         schema: SCHEMA.to_owned(),
@@ -34,7 +34,7 @@ pub fn tables(schedule: &Schedule) -> Vec<u8> {
 }
 
 /// What stands behind them for a rank.
-pub fn part(graph: &Graph) -> Vec<u8> {
+pub(super) fn part(graph: &Graph) -> Vec<u8> {
     let dependencies = graph.dependencies();
     let mut part = Vec::with_capacity(graph.nodes.len() * NODE_BYTES + dependencies.len() * DEPENDENCY_BYTES);
     graph.nodes.iter().for_each(|node| encode_node(node, &mut part));
@@ -62,7 +62,7 @@ fn encode_dependency(dependency: Dependency, out: &mut Vec<u8>) {
 }
 
 /// Reads a schedule, rank by rank.
-pub fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Damage> {
+pub(super) fn read(input: &mut dyn Read, tables: Tables) -> Result<Schedule, Damage> {
     let ranks = tables.ranks.len();
     let mut part = Vec::new();
     let mut graphs = Vec::with_capacity(ranks);

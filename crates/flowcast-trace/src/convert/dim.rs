@@ -43,7 +43,7 @@ pub fn dim(program: &Program, dialect: Dialect, out: &mut dyn Write) -> io::Resu
 ///
 /// # Errors
 /// Those of `out`.
-pub fn dim_steps<S: Iterator<Item = Step>>(
+pub(crate) fn dim_steps<S: Iterator<Item = Step>>(
     name: &str,
     ranks: u32,
     steps: impl Fn(Rank) -> S,

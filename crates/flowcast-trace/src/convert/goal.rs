@@ -33,7 +33,7 @@ pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn goal_steps<S: Iterator<Item = Step>>(
+pub(crate) fn goal_steps<S: Iterator<Item = Step>>(
     ranks: u32,
     steps: impl Fn(Rank) -> S,
     out: &mut dyn Write,

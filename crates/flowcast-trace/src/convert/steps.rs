@@ -10,7 +10,7 @@ use flowcast_units::{Bytes, Rank, Time};
 
 /// What a stream does next.
 #[derive(Debug, Clone, Copy)]
-pub enum Step {
+pub(crate) enum Step {
     /// Computation.
     Compute(Time),
     /// A send.
@@ -33,7 +33,7 @@ pub enum Step {
 
 /// A message as one of its ends sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub(crate) struct Message {
     /// Counted among the receives, or among the sends, of the stream.
     pub number: u32,
     /// The rank at the other end.
@@ -47,7 +47,7 @@ pub struct Message {
 }
 
 /// A stream on the way through its instructions.
-pub struct Steps<'a> {
+pub(super) struct Steps<'a> {
     tables: &'a Tables<'a>,
     stream: Rank,
     words: &'a [u32],
@@ -58,12 +58,12 @@ pub struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// At the beginning.
-    pub fn new(tables: &'a Tables<'a>, stream: Rank) -> Steps<'a> {
+    pub(super) fn new(tables: &'a Tables<'a>, stream: Rank) -> Steps<'a> {
         Steps { tables, stream, words: tables.program.words(stream), at: 0, received: 0, sent: Vec::new() }
     }
 
     /// The next step; what is passed over on the way to it is counted.
-    pub fn next(&mut self, losses: &mut Losses) -> Option<Step> {
+    pub(super) fn next(&mut self, losses: &mut Losses) -> Option<Step> {
         while let Some((op, next)) = opcodes::decode(self.words, self.at) {
             self.at = next;
             match op {

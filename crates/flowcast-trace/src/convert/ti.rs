@@ -48,7 +48,7 @@ pub fn ti_rank(tables: &Tables<'_>, rank: Rank, losses: &mut Losses, out: &mut d
 ///
 /// # Errors
 /// Those of `out`.
-pub fn ti_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn ti_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{rank} init")?;
     for step in steps {
         action(step, rank, out)?;

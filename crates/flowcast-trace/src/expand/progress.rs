@@ -15,7 +15,7 @@ use flowcast_units::{Bytes, Rank};
 
 /// Who carries out the non-blocking operations of a program.
 #[derive(Default)]
-pub struct ProgressStreams {
+pub(super) struct ProgressStreams {
     /// By progress stream: its rank.
     pub owners: Vec<Rank>,
     /// By rank: its first progress stream; one more at the end.
@@ -28,7 +28,7 @@ pub struct ProgressStreams {
 
 /// A non-blocking call of a rank.
 #[derive(Debug, Clone, Copy)]
-pub struct ProgressStream {
+pub(super) struct ProgressStream {
     /// Its number among those of the rank.
     pub number: usize,
     /// The communicator of the two.
@@ -37,7 +37,7 @@ pub struct ProgressStream {
 
 impl ProgressStreams {
     /// Those that the expanded executions of a program need.
-    pub fn new(program: &Program, found: &Executions) -> ProgressStreams {
+    pub(super) fn new(program: &Program, found: &Executions) -> ProgressStreams {
         let mut progress = ProgressStreams { firsts: vec![0], ..ProgressStreams::default() };
         if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
             progress.firsts.resize(program.ranks() + 1, 0);
@@ -79,24 +79,24 @@ impl ProgressStreams {
     }
 
     /// How many a rank has.
-    pub fn of(&self, rank: Rank) -> usize {
+    pub(super) fn of(&self, rank: Rank) -> usize {
         (self.firsts[rank.index() + 1] - self.firsts[rank.index()]) as usize
     }
 
     /// The streams that carry out an execution, if any member's call is immediate.
-    pub fn members(&self, instance: u32) -> Option<&[Rank]> {
+    pub(super) fn members(&self, instance: u32) -> Option<&[Rank]> {
         self.members.get(&instance).map(Vec::as_slice)
     }
 
     /// The progress stream that is this stream.
-    pub fn stream(&self, stream: Rank) -> ProgressStream {
+    pub(super) fn stream(&self, stream: Rank) -> ProgressStream {
         let index = stream.index() - (self.firsts.len() - 1);
         let first = self.firsts[self.owners[index].index()] as usize;
         ProgressStream { number: index - first, meeting: self.meetings[index] }
     }
 
     /// The communicators of ranks with their progress streams.
-    pub fn communicators(&self) -> impl Iterator<Item = Communicator> + '_ {
+    pub(super) fn communicators(&self) -> impl Iterator<Item = Communicator> + '_ {
         let ranks = self.firsts.len() as u32 - 1;
         let streams = (ranks..).map(Rank);
         let pairs = self.owners.iter().zip(streams).map(|(rank, stream)| vec![*rank, stream]);
@@ -106,7 +106,7 @@ impl ProgressStreams {
 
 impl ProgressStream {
     /// A meeting of the two, at the begin or the end of an operation.
-    pub fn meets(&self, op: flowcast_units::CollectiveOp, mode: CollectiveMode) -> CallRecord {
+    pub(super) fn meets(&self, op: flowcast_units::CollectiveOp, mode: CollectiveMode) -> CallRecord {
         let (communicator, nothing) = (self.meeting, Bytes(0));
         CallRecord { op, communicator, mode, is_root: false, root: None, send: nothing, recv: nothing }
     }

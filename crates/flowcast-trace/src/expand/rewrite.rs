@@ -23,7 +23,7 @@ struct SlotSource {
 ///
 /// # Errors
 /// [`TraceError::Limit`].
-pub fn rewritten(
+pub(super) fn rewritten(
     of: (&Program, &Executions, &ProgressStreams),
     threads: usize,
 ) -> Result<Vec<RankBuilder>, TraceError> {

@@ -2,7 +2,7 @@
 
 /// A tree over `P` ranks with root 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tree {
+pub(super) enum Tree {
     /// All are children of the root.
     Flat,
     /// So many chains start at the root.
@@ -17,7 +17,7 @@ pub enum Tree {
 
 /// A rank's neighbours in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Branch {
+pub(super) struct Branch {
     /// `None` for the root.
     pub parent: Option<u32>,
     /// In the order in which they are served.
@@ -26,7 +26,7 @@ pub struct Branch {
 
 impl Tree {
     /// The neighbours of a rank.
-    pub fn branch(self, rank: u32, ranks: u32) -> Branch {
+    pub(super) fn branch(self, rank: u32, ranks: u32) -> Branch {
         match self {
             Tree::Flat if rank == 0 => Branch { parent: None, children: (1..ranks).collect() },
             Tree::Flat => Branch { parent: Some(0), children: Vec::new() },
@@ -92,7 +92,7 @@ fn binomial_nearest(rank: u32, ranks: u32) -> Branch {
 }
 
 /// How many ranks stand below a rank of the binomial tree, itself included: they are neighbours.
-pub fn binomial_span(rank: u32, ranks: u32) -> u32 {
+pub(super) fn binomial_span(rank: u32, ranks: u32) -> u32 {
     if rank == 0 { ranks } else { (1 << rank.trailing_zeros()).min(ranks - rank) }
 }
 

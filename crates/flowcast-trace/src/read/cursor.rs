@@ -2,7 +2,7 @@
 
 /// Where reading stands.
 #[derive(Debug, Clone, Copy)]
-pub struct Cursor<'a> {
+pub(super) struct Cursor<'a> {
     /// The whole text.
     pub text: &'a [u8],
     /// The next byte.
@@ -12,13 +12,13 @@ pub struct Cursor<'a> {
 impl Cursor<'_> {
     /// The next byte, 0 at the end.
     #[inline(always)]
-    pub fn peek(&self) -> u8 {
+    pub(super) fn peek(&self) -> u8 {
         if self.at < self.text.len() { self.text[self.at] } else { 0 }
     }
 
     /// Moves over `byte` if it is next.
     #[inline(always)]
-    pub fn eat(&mut self, byte: u8) -> bool {
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
         let next = self.peek() == byte && self.at < self.text.len();
         self.at += usize::from(next);
         next
@@ -26,7 +26,7 @@ impl Cursor<'_> {
 
     /// Moves over `bytes` if they are next.
     #[inline(always)]
-    pub fn eat_all(&mut self, bytes: &[u8]) -> bool {
+    pub(super) fn eat_all(&mut self, bytes: &[u8]) -> bool {
         let next = self.text[self.at..].starts_with(bytes);
         self.at += if next { bytes.len() } else { 0 };
         next
@@ -34,7 +34,7 @@ impl Cursor<'_> {
 
     /// The whole number that begins here; does not move if there is none or it does not fit.
     #[inline(always)]
-    pub fn integer(&mut self) -> Option<i64> {
+    pub(super) fn integer(&mut self) -> Option<i64> {
         let start = self.at;
         let negative = self.eat(b'-');
         let digits = self.at;
@@ -62,7 +62,7 @@ impl Cursor<'_> {
 
     /// Whole numbers separated by colons.
     #[inline(always)]
-    pub fn integers<const N: usize>(&mut self) -> Option<[i64; N]> {
+    pub(super) fn integers<const N: usize>(&mut self) -> Option<[i64; N]> {
         let mut values = [0; N];
         for (index, value) in values.iter_mut().enumerate() {
             if index > 0 && !self.eat(b':') {
@@ -75,7 +75,7 @@ impl Cursor<'_> {
 
     /// The bytes up to `byte` or the end of the line.
     #[inline]
-    pub fn until(&mut self, byte: u8) -> &[u8] {
+    pub(super) fn until(&mut self, byte: u8) -> &[u8] {
         let start = self.at;
         let end = memchr::memchr2(byte, b'\n', &self.text[start..]).map_or(self.text.len(), |length| start + length);
         self.at = end;
@@ -84,7 +84,7 @@ impl Cursor<'_> {
 
     /// Moves over blanks and the end of the line; false if something else stands there.
     #[inline(always)]
-    pub fn eat_line_end(&mut self) -> bool {
+    pub(super) fn eat_line_end(&mut self) -> bool {
         if self.peek() == b'\n' {
             self.at += 1;
             return true;
@@ -96,13 +96,13 @@ impl Cursor<'_> {
     }
 
     /// Moves behind the end of the line.
-    pub fn skip_line(&mut self) {
+    pub(super) fn skip_line(&mut self) {
         self.at = memchr::memchr(b'\n', &self.text[self.at..]).map_or(self.text.len(), |length| self.at + length + 1);
     }
 
     /// Whether everything is read.
     #[inline(always)]
-    pub fn finished(&self) -> bool {
+    pub(super) fn finished(&self) -> bool {
         self.at >= self.text.len()
     }
 }

@@ -22,7 +22,7 @@ use crate::{ReadOptions, TraceError};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// Reads a trace.
-pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
     let input = Input { name, text: bytes_of(&bytes) };
     let (header, body) = read_header(input)?;
     let (communicators, body) = read_definitions(input, body, header.tasks())?;

@@ -7,24 +7,24 @@ use crate::build::RecordFault;
 
 /// What was found, and what was expected instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub(super) struct Fault {
     found: Option<String>,
     expected: Cow<'static, str>,
 }
 
 impl Fault {
     /// A line that does not have the expected format; the message shows the line.
-    pub const fn malformed(expected: &'static str) -> Fault {
+    pub(super) const fn malformed(expected: &'static str) -> Fault {
         Fault { found: None, expected: Cow::Borrowed(expected) }
     }
 
     /// A field with a value that it cannot have.
-    pub fn value(found: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Fault {
+    pub(super) fn value(found: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Fault {
         Fault { found: Some(found.into()), expected: expected.into() }
     }
 
     /// The error at a place; `line` gives the line for the message.
-    pub fn at(self, place: String, line: impl FnOnce() -> String) -> TraceError {
+    pub(super) fn at(self, place: String, line: impl FnOnce() -> String) -> TraceError {
         TraceError::At { place, found: self.found.unwrap_or_else(line), expected: self.expected.into_owned() }
     }
 }

@@ -11,7 +11,7 @@ use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Whether the text is a schedule: its first words, comments apart, are `num_ranks N`.
-pub fn recognises(text: &[u8]) -> bool {
+pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(1 << 16)];
     let plain = without_comments(head);
     plain.trim_ascii_start().starts_with(b"num_ranks")
@@ -39,7 +39,7 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Reads a schedule.
-pub fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
+pub(super) fn read(name: &str, text: &[u8]) -> Result<Schedule, TraceError> {
     let plain = without_comments(text);
     let input = Input { name, text: &plain };
     let mut reader = Reader { input, graphs: Vec::new(), rank: None };

@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 
 /// What a message record did to its rank, by the numbers that the builder gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeat {
+pub(super) enum Repeat {
     /// A send by this route.
     Send(u32),
     /// A receive on this channel.
@@ -17,7 +17,7 @@ pub enum Repeat {
 
 /// A line with its end, of at most 32 bytes, padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub(super) struct Line {
     words: [u64; 4],
     /// Its bytes, the end of the line among them.
     pub length: u8,
@@ -26,7 +26,7 @@ pub struct Line {
 impl Line {
     /// The line that begins here, if it is short enough and not at the very end of the text.
     #[inline(always)]
-    pub fn at(cursor: &Cursor<'_>) -> Option<Line> {
+    pub(super) fn at(cursor: &Cursor<'_>) -> Option<Line> {
         let block = cursor.text.get(cursor.at..cursor.at + 32)?;
         let length = memchr::memchr(b'\n', block)? + 1;
         let mut words = [0; 4];
@@ -50,7 +50,7 @@ impl Line {
 const BITS: u32 = 7;
 
 /// The lines of one rank.
-pub struct KnownLines {
+pub(super) struct KnownLines {
     entries: Vec<(Line, Repeat)>,
     /// The line that is being read and was not known.
     reading: Line,
@@ -69,7 +69,7 @@ impl Default for KnownLines {
 impl KnownLines {
     /// What the line did before. If that is not known, [`KnownLines::learn`] may follow.
     #[inline(always)]
-    pub fn find(&mut self, line: &Line) -> Option<Repeat> {
+    pub(super) fn find(&mut self, line: &Line) -> Option<Repeat> {
         let (known, repeat) = &self.entries[line.index()];
         if known == line {
             self.found += 1;
@@ -82,13 +82,13 @@ impl KnownLines {
 
     /// Whether looking pays: a rank that talks to many others repeats itself too late to be remembered.
     #[inline(always)]
-    pub fn pays(&self) -> bool {
+    pub(super) fn pays(&self) -> bool {
         self.missed < 1 << 10 || self.found > self.missed
     }
 
     /// The line that was asked for last did this.
     #[inline]
-    pub fn learn(&mut self, repeat: Repeat) {
+    pub(super) fn learn(&mut self, repeat: Repeat) {
         if self.reading.length > 0 {
             self.entries[self.reading.index()] = (self.reading, repeat);
             self.reading = NO_LINE;

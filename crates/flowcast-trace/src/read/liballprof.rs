@@ -18,7 +18,7 @@ use flowcast_recording::operation;
 use flowcast_recording::table::{self, Function};
 
 /// Whether the text is such a trace: its first line with content is a call of `MPI_Init`, after comments.
-pub fn recognises(text: &[u8]) -> bool {
+pub(super) fn recognises(text: &[u8]) -> bool {
     let first = lines(text, 0).map(|range| text[range].trim_ascii()).find(|line| !line.is_empty() && line[0] != b'#');
     first.is_some_and(is_start)
 }
@@ -28,7 +28,7 @@ fn is_start(line: &[u8]) -> bool {
 }
 
 /// Reads the trace; parts may hold several ranks one after the other.
-pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
     let mut sections = Vec::new();
     for (name, bytes) in parts {
         let input = Input { name, text: bytes_of(bytes) };

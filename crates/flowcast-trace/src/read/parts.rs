@@ -14,7 +14,7 @@ pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
 pub type Part = (String, SharedBytes);
 
 /// Names of files: one printable word on each line, with a dot or a slash in it.
-pub fn is_list(text: &[u8]) -> bool {
+pub(super) fn is_list(text: &[u8]) -> bool {
     let is_name = |line: &[u8]| {
         words_of(line).count() == 1
             && line.iter().any(|byte| matches!(byte, b'.' | b'/'))
@@ -30,7 +30,7 @@ pub fn is_list(text: &[u8]) -> bool {
 ///
 /// # Errors
 /// A file cannot be read or unpacked.
-pub fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
+pub(super) fn named(name: &str, text: &[u8], open: OpenPart<'_>) -> Result<Vec<Part>, TraceError> {
     let mut parts = Vec::new();
     for (index, range) in lines(text, 0).enumerate() {
         let line = text[range].trim_ascii();
@@ -67,7 +67,7 @@ pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceErro
 }
 
 /// The lines that are neither empty nor a comment.
-pub fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+pub(super) fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     lines(text, 0).filter(|range| {
         let line = text[range.clone()].trim_ascii();
         !line.is_empty() && line[0] != b'#'
@@ -75,6 +75,6 @@ pub fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range<usize>
 }
 
 /// The words of a line.
-pub fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
 }

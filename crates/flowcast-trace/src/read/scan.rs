@@ -10,7 +10,7 @@ use flowcast_units::Rank;
 
 /// A file's name and text while it is read.
 #[derive(Clone, Copy)]
-pub struct Input<'a> {
+pub(super) struct Input<'a> {
     /// Name for messages.
     pub name: &'a str,
     /// The whole text.
@@ -19,12 +19,12 @@ pub struct Input<'a> {
 
 impl Input<'_> {
     /// The error at the line that holds byte `at`.
-    pub fn fault(&self, at: usize, found: impl Into<String>, expected: impl Into<String>) -> TraceError {
+    pub(super) fn fault(&self, at: usize, found: impl Into<String>, expected: impl Into<String>) -> TraceError {
         TraceError::At { place: self.place(at), found: found.into(), expected: expected.into() }
     }
 
     /// The error of a fault in the line that holds byte `at`.
-    pub fn refuse(&self, at: usize, fault: Fault) -> TraceError {
+    pub(super) fn refuse(&self, at: usize, fault: Fault) -> TraceError {
         fault.at(self.place(at), || self.shown(at))
     }
 
@@ -34,7 +34,7 @@ impl Input<'_> {
     }
 
     /// The line that holds byte `at`, for messages.
-    pub fn shown(&self, at: usize) -> String {
+    pub(super) fn shown(&self, at: usize) -> String {
         let start = memchr::memrchr(b'\n', &self.text[..at.min(self.text.len())]).map_or(0, |end| end + 1);
         let rest = &self.text[start..];
         shown(rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())].trim_ascii())
@@ -42,7 +42,7 @@ impl Input<'_> {
 }
 
 /// A field or line for messages: short, printable, quoted.
-pub fn shown(bytes: &[u8]) -> String {
+pub(super) fn shown(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "the end of the line".to_owned();
     }
@@ -51,7 +51,7 @@ pub fn shown(bytes: &[u8]) -> String {
 }
 
 /// The lines of a text as byte ranges, without their ends (`\n` or `\r\n`).
-pub fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(super) fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = from;
     std::iter::from_fn(move || {
         if at >= text.len() {
@@ -68,7 +68,7 @@ pub fn lines(text: &[u8], from: usize) -> impl Iterator<Item = Range<usize>> + '
 /// Seconds with at most nine decimals as whole nanoseconds, without rounding; other numbers by the library.
 /// `None` if it is no number, negative or not finite.
 #[inline]
-pub fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
+pub(super) fn seconds_as_nanos(text: &[u8]) -> Option<f64> {
     let mut value: u64 = 0;
     let mut point = None;
     for (index, byte) in text.iter().enumerate() {
@@ -100,7 +100,7 @@ fn slow_nanos(text: &[u8]) -> Option<f64> {
 }
 
 /// Whether a communicator's definition has as many tasks as it says, each once.
-pub fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(), Fault> {
+pub(super) fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(), Fault> {
     if members.len() as i64 != count {
         return Err(Fault::value(format!("{} tasks in communicator {id}", members.len()), format!("{count} tasks")));
     }
@@ -114,7 +114,7 @@ pub fn check_members(id: i64, members: &[Rank], count: i64) -> Result<(), Fault>
 }
 
 /// Bytes as a shared owner.
-pub fn bytes_of(shared: &SharedBytes) -> &[u8] {
+pub(super) fn bytes_of(shared: &SharedBytes) -> &[u8] {
     (**shared).as_ref()
 }
 

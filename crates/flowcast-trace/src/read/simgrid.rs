@@ -54,7 +54,7 @@ const ACTIONS: [&str; 33] = [
 ];
 
 /// Whether the text is such a trace: its first line with content is an action.
-pub fn recognises(text: &[u8]) -> bool {
+pub(super) fn recognises(text: &[u8]) -> bool {
     let Some(first) = content_lines(text).next() else { return false };
     let mut words = words_of(&text[first]);
     let rank = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
@@ -62,7 +62,7 @@ pub fn recognises(text: &[u8]) -> bool {
 }
 
 /// Reads the trace.
-pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
     let ranks = count_ranks(parts)?;
     let length: usize = parts.iter().map(|(_, bytes)| bytes_of(bytes).len()).sum();
     if ranks as usize > length {

@@ -7,7 +7,7 @@ use flowcast_recording::decode::Members;
 
 /// How a rank came to a communicator. Parents are places in the rank's own list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// All ranks.
     World,
     /// The rank alone.
@@ -27,7 +27,7 @@ pub enum Origin {
 }
 
 /// The members of each rank's communicators; nobody where they are not known.
-pub fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
+pub(super) fn resolve(ranks: &[&[Origin]]) -> Vec<Vec<Members>> {
     let mut walk = Walk { ranks, known: vec![Vec::new(); ranks.len()] };
     while !walk.is_done() {
         if !walk.advance() {

@@ -14,11 +14,11 @@ use crate::program::{IgnoredRecords, Program};
 use crate::{ReadOptions, TraceError};
 use flowcast_units::CollectiveOp;
 
-pub use communicators::Origin;
+pub(crate) use communicators::Origin;
 
 /// A call; words are those of a recording's signature without the function, as far as they are known.
 #[derive(Debug, Clone, Default)]
-pub struct TracedCall {
+pub(crate) struct TracedCall {
     /// Name without `MPI_`.
     pub function: &'static str,
     /// Words; the first is the communicator's number at this rank where the kind has one.
@@ -47,7 +47,7 @@ pub struct TracedCall {
 
 /// A completed request, and the source and tag that it matched where they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
+pub(crate) struct Done {
     /// The request.
     pub request: u64,
     /// Source and tag.
@@ -58,14 +58,14 @@ pub struct Done {
 
 impl Done {
     /// A request whose status is not told.
-    pub fn of(request: u64) -> Done {
+    pub(crate) fn of(request: u64) -> Done {
         Done { request, matched: None, cancelled: false }
     }
 }
 
 /// Bytes in the arguments of a collective.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// Count and type sent.
     pub out: i64,
     /// Count and type received.
@@ -112,7 +112,7 @@ impl Sizes {
 
 /// What a rank called.
 #[derive(Debug, Clone, Default)]
-pub struct RankCalls {
+pub(crate) struct RankCalls {
     /// Name of the program, where it is told.
     pub program: String,
     /// In the order in which they returned.
@@ -125,7 +125,7 @@ pub struct RankCalls {
 ///
 /// # Errors
 /// Ranks that call different collectives at one turn, and what the compiled form cannot number.
-pub fn program(
+pub(crate) fn program(
     name: &str,
     mut ranks: Vec<RankCalls>,
     ignored: Vec<IgnoredRecords>,

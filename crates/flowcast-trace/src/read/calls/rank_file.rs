@@ -8,7 +8,7 @@ use flowcast_recording::format::{CANCELLED, MATCHED};
 use flowcast_recording::operation;
 
 /// The file, and how many calls were on communicators without known members.
-pub fn rank_file((rank, ranks): (u32, u32), calls: RankCalls, communicators: Vec<Members>) -> (RankFile, u64) {
+pub(super) fn rank_file((rank, ranks): (u32, u32), calls: RankCalls, communicators: Vec<Members>) -> (RankFile, u64) {
     let fields = BTreeMap::from([("program".to_owned(), calls.program)]);
     let header = Header { fields, rank, ranks, ..Header::default() };
     let file = RankFile { header, communicators, ended: true, ..RankFile::default() };

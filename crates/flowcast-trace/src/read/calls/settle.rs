@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Done, TracedCall};
 
 /// Adds the completions that tests have made.
-pub fn settle(calls: &mut [TracedCall]) {
+pub(super) fn settle(calls: &mut [TracedCall]) {
     if calls.iter().all(|call| call.tests.is_empty()) {
         return;
     }

@@ -20,13 +20,13 @@ use crate::{ReadOptions, TraceError};
 use node::Node;
 
 /// Whether the bytes begin with the metadata of such a trace.
-pub fn recognises(bytes: &[u8]) -> bool {
+pub(super) fn recognises(bytes: &[u8]) -> bool {
     let mut at = 0;
     wire::message(bytes, &mut at).is_some_and(node::is_metadata)
 }
 
 /// Reads the trace.
-pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
     let mut counts = node::Counts::default();
     let mut ranks = Vec::with_capacity(parts.len());
     for (name, bytes) in parts {

@@ -6,7 +6,7 @@ use flowcast_units::{CollectiveOp, Rank};
 
 /// What a node does.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Work {
+pub(super) enum Work {
     /// Computes for so many ns.
     Compute(u64),
     /// Sends to a rank.
@@ -19,7 +19,7 @@ pub enum Work {
 
 /// A node of a rank's graph.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub(super) struct Node {
     /// Its number.
     pub id: u64,
     /// The nodes that come before it.
@@ -30,7 +30,7 @@ pub struct Node {
 
 /// What is not modelled in full.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(super) struct Counts {
     pub without_duration: u64,
     pub accelerator: u64,
     pub memory: u64,
@@ -39,7 +39,7 @@ pub struct Counts {
 }
 
 /// Whether a message can be the global metadata: a version and attributes, and nothing else.
-pub fn is_metadata(message: &[u8]) -> bool {
+pub(super) fn is_metadata(message: &[u8]) -> bool {
     let mut at = 0;
     while at < message.len() {
         let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(|text| text.len() < 256);
@@ -136,7 +136,7 @@ impl Fields {
 ///
 /// # Errors
 /// What was found, and what was expected.
-pub fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
+pub(super) fn read(message: &[u8], counts: &mut Counts) -> Result<Node, Fault> {
     let wrong = || Fault::value(format!("{} bytes", message.len()), "a node of a Chakra trace");
     let fields = Fields::read(message).ok_or_else(wrong)?;
     let peer = |rank: Option<i64>, name: &str| {

@@ -14,7 +14,7 @@ use crate::program::{CollectiveMode, Communicator};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// What came out.
-pub struct Walked {
+pub(super) struct Walked {
     pub ranks: Vec<RankActions>,
     pub communicators: Vec<Communicator>,
     /// Nodes that never became ready.
@@ -24,7 +24,7 @@ pub struct Walked {
 }
 
 /// Walks through the graphs.
-pub fn walk(ranks: Vec<Vec<Node>>) -> Walked {
+pub(super) fn walk(ranks: Vec<Vec<Node>>) -> Walked {
     let groups = Groups::of(&ranks);
     let mut unknown = 0;
     let mut walk = Walk { ranks: Vec::new(), groups, counts: BTreeMap::new(), waiting: BTreeMap::new() };

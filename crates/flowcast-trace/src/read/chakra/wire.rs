@@ -2,7 +2,7 @@
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value<'a> {
+pub(super) enum Value<'a> {
     /// A number of variable length.
     Number(u64),
     /// Eight bytes.
@@ -14,12 +14,12 @@ pub enum Value<'a> {
 }
 
 /// A number of variable length; moves `at` behind it.
-pub fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
+pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u64> {
     flowcast_recording::format::varint(bytes, at)
 }
 
 /// A message with its length before it; moves `at` behind it.
-pub fn message<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+pub(super) fn message<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let length = usize::try_from(number(bytes, at)?).ok()?;
     let message = bytes.get(*at..at.checked_add(length)?)?;
     *at += length;
@@ -27,7 +27,7 @@ pub fn message<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
 }
 
 /// The next field of a message: its number and value.
-pub fn field<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(u32, Value<'a>)> {
+pub(super) fn field<'a>(bytes: &'a [u8], at: &mut usize) -> Option<(u32, Value<'a>)> {
     let tag = number(bytes, at)?;
     let field = u32::try_from(tag >> 3).ok().filter(|field| *field > 0)?;
     let value = match tag & 7 {
@@ -48,7 +48,7 @@ fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<[u8; N]> {
 
 impl<'a> Value<'a> {
     /// The whole number that it is.
-    pub fn whole(self) -> Option<u64> {
+    pub(super) fn whole(self) -> Option<u64> {
         match self {
             Value::Number(number) | Value::Eight(number) => Some(number),
             Value::Four(number) => Some(u64::from(number)),
@@ -57,12 +57,12 @@ impl<'a> Value<'a> {
     }
 
     /// The bytes that it is.
-    pub fn bytes(self) -> Option<&'a [u8]> {
+    pub(super) fn bytes(self) -> Option<&'a [u8]> {
         if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
     /// Adds the numbers of a repeated field, packed or not.
-    pub fn numbers(self, list: &mut Vec<u64>) -> Option<()> {
+    pub(super) fn numbers(self, list: &mut Vec<u64>) -> Option<()> {
         match self {
             Value::Bytes(packed) => {
                 let mut at = 0;

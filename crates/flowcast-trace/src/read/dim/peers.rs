@@ -32,7 +32,7 @@ const SENDING: usize = 0;
 const RECEIVING: usize = 1;
 
 impl Peers {
-    pub fn new(input: Input<'_>, threads: &[u32], sections: &[Section]) -> Result<Peers, TraceError> {
+    pub(super) fn new(input: Input<'_>, threads: &[u32], sections: &[Section]) -> Result<Peers, TraceError> {
         let mut peers = Peers { first: vec![0], ..Peers::default() };
         for threads in threads {
             let end = peers.first[peers.first.len() - 1] + threads;
@@ -91,36 +91,36 @@ impl Peers {
         }
     }
 
-    pub fn tasks(&self) -> u32 {
+    pub(super) fn tasks(&self) -> u32 {
         self.first.len() as u32 - 1
     }
 
-    pub fn threads_of(&self, task: u32) -> u32 {
+    pub(super) fn threads_of(&self, task: u32) -> u32 {
         self.first[task as usize + 1] - self.first[task as usize]
     }
 
-    pub fn rank(&self, task: u32, thread: u32) -> Rank {
+    pub(super) fn rank(&self, task: u32, thread: u32) -> Rank {
         Rank(self.first[task as usize] + thread)
     }
 
-    pub fn task(&self, rank: Rank) -> u32 {
+    pub(super) fn task(&self, rank: Rank) -> u32 {
         self.task_of.get(rank.index()).copied().unwrap_or(rank.0)
     }
 
     /// Task and thread of each rank, where that says anything.
-    pub fn threads(&self) -> Vec<(u32, u32)> {
+    pub(super) fn threads(&self) -> Vec<(u32, u32)> {
         self.task_of.iter().enumerate().map(|(rank, task)| (*task, rank as u32 - self.first[*task as usize])).collect()
     }
 
     /// The channel of a send, with the rank that receives.
     #[inline(always)]
-    pub fn receiver(&self, task: u32, message: &Message) -> Channel {
+    pub(super) fn receiver(&self, task: u32, message: &Message) -> Channel {
         self.channel(message, RECEIVING, (task, message.peer))
     }
 
     /// The channel of a receive, with the rank that sends.
     #[inline(always)]
-    pub fn sender(&self, task: u32, message: &Message) -> Channel {
+    pub(super) fn sender(&self, task: u32, message: &Message) -> Channel {
         self.channel(message, SENDING, (message.peer, task))
     }
 
@@ -138,7 +138,7 @@ impl Peers {
     }
 
     /// The communicators with the rank of each task that calls their collectives.
-    pub fn resolve_members(
+    pub(super) fn resolve_members(
         &self,
         communicators: Vec<Communicator>,
         ranks: &[RankBuilder],

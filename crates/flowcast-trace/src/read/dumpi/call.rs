@@ -17,7 +17,7 @@ const ANY: i64 = -1;
 type Group = (usize, Option<Vec<u32>>);
 
 /// Notes one rank's calls.
-pub struct Calls<'a> {
+pub(super) struct Calls<'a> {
     functions: &'a BTreeMap<&'static str, Function>,
     /// Sizes of datatypes.
     pub types: Types,
@@ -40,7 +40,7 @@ pub struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     /// Nothing is noted yet.
-    pub fn new(functions: &'a BTreeMap<&'static str, Function>, types: Types) -> Calls<'a> {
+    pub(super) fn new(functions: &'a BTreeMap<&'static str, Function>, types: Types) -> Calls<'a> {
         let out = RankCalls { communicators: vec![Origin::World, Origin::Own], ..RankCalls::default() };
         let communicators = BTreeMap::from([(WORLD, 0), (WORLD + 1, 1)]);
         let (groups, grids, open) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -52,7 +52,7 @@ impl<'a> Calls<'a> {
     ///
     /// # Errors
     /// An argument is missing or no number.
-    pub fn call(&mut self, record: &Record<'_>) -> Result<(), Fault> {
+    pub(super) fn call(&mut self, record: &Record<'_>) -> Result<(), Fault> {
         let arguments = Arguments(record);
         self.local(&arguments)?;
         // Calls that are not in the table concern no other rank; their time counts as computation.

@@ -4,11 +4,11 @@ use super::super::scan::{Input, lines, shown};
 use crate::TraceError;
 
 /// What a call's first line has behind the name.
-pub const ENTERING: &[u8] = b" entering at walltime ";
+pub(super) const ENTERING: &[u8] = b" entering at walltime ";
 const RETURNING: &[u8] = b" returning at walltime ";
 
 /// A call with its arguments as they stand there.
-pub struct Record<'a> {
+pub(super) struct Record<'a> {
     /// Where its first line begins.
     pub at: usize,
     /// Name without `MPI_`.
@@ -24,12 +24,12 @@ pub struct Record<'a> {
 }
 
 /// Whether a line is the first of a call.
-pub fn is_entering(line: &[u8]) -> bool {
+pub(super) fn is_entering(line: &[u8]) -> bool {
     memchr::memmem::find(line, ENTERING).is_some()
 }
 
 /// Where each rank begins and ends: at a header, or at a further `MPI_Init`.
-pub fn sections(text: &[u8]) -> Vec<(usize, usize)> {
+pub(super) fn sections(text: &[u8]) -> Vec<(usize, usize)> {
     let mut starts = Vec::new();
     let mut has_calls = true;
     for range in lines(text, 0) {
@@ -46,7 +46,7 @@ pub fn sections(text: &[u8]) -> Vec<(usize, usize)> {
 }
 
 /// Goes through the calls of one rank.
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     input: Input<'a>,
     at: usize,
     end: usize,
@@ -56,7 +56,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads from `at` to `end`.
-    pub fn new(input: Input<'a>, at: usize, end: usize) -> Reader<'a> {
+    pub(super) fn new(input: Input<'a>, at: usize, end: usize) -> Reader<'a> {
         Reader { input, at, end, is_unfinished: false }
     }
 
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// A line is not what it must be.
-    pub fn next(&mut self) -> Result<Option<Record<'a>>, TraceError> {
+    pub(super) fn next(&mut self) -> Result<Option<Record<'a>>, TraceError> {
         let text: &'a [u8] = &self.input.text[..self.end];
         let mut open: Option<Record<'a>> = None;
         for range in lines(text, self.at) {

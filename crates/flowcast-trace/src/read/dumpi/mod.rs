@@ -18,14 +18,14 @@ use flowcast_recording::table;
 use lines::Reader;
 
 /// Whether the text is such a trace.
-pub fn recognises(text: &[u8]) -> bool {
+pub(super) fn recognises(text: &[u8]) -> bool {
     let head = &text[..text.len().min(4096)];
     head.starts_with(b"MPI_") && lines::is_entering(head.split(|byte| *byte == b'\n').next().unwrap_or(head))
         || head.starts_with(b"version=") && memchr::memmem::find(head, lines::ENTERING).is_some()
 }
 
 /// Reads the trace.
-pub fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<Program, TraceError> {
     let functions = table::by_name();
     let mut sections = Vec::new();
     for (name, bytes) in parts {

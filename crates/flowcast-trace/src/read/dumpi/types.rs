@@ -7,7 +7,7 @@ use super::lines::Record;
 
 /// Sizes by the number of the type.
 #[derive(Debug, Clone, Default)]
-pub struct Types {
+pub(super) struct Types {
     sizes: BTreeMap<i64, i64>,
     /// Uses of types of unknown size.
     pub unknown: u64,
@@ -18,7 +18,7 @@ const BUILT_IN: [i64; 26] = [1, 1, 1, 1, 4, 2, 2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 8,
 
 /// The sizes that a rank's text lists behind its calls: `Datatype 9 (MPI_INT) has size 4`. A built-in type that the
 /// tracer's library lacked is listed with 0.
-pub fn sizes(text: &[u8]) -> Types {
+pub(super) fn sizes(text: &[u8]) -> Types {
     let mut types = Types { sizes: (2..).zip(BUILT_IN).collect(), unknown: 0 };
     let Some(start) = memchr::memmem::find(text, b"\nDatatype ") else { return types };
     for range in lines(text, start + 1) {
@@ -36,7 +36,7 @@ pub fn sizes(text: &[u8]) -> Types {
 
 impl Types {
     /// Bytes of one element.
-    pub fn size(&mut self, number: i64) -> i64 {
+    pub(super) fn size(&mut self, number: i64) -> i64 {
         match self.sizes.get(&number) {
             Some(size) => *size,
             None => {
@@ -47,7 +47,7 @@ impl Types {
     }
 
     /// Notes a type that is made of others.
-    pub fn note(
+    pub(super) fn note(
         &mut self,
         record: &Record<'_>,
         int: &dyn Fn(&str) -> Option<i64>,

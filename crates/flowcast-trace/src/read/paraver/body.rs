@@ -25,7 +25,7 @@ const LATEST: i64 = i64::MAX / 4;
 
 /// A message; times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub(super) struct Message {
     pub from: Rank,
     pub to: Rank,
     pub tag: i32,
@@ -42,7 +42,7 @@ pub struct Message {
 
 /// What one task does.
 #[derive(Default)]
-pub struct Task {
+pub(super) struct Task {
     /// Running states.
     pub bursts: Packed,
     /// Events by their number.
@@ -53,7 +53,7 @@ pub struct Task {
 
 /// All records.
 #[derive(Default)]
-pub struct Body {
+pub(super) struct Body {
     pub tasks: Vec<Task>,
     pub messages: Vec<Message>,
     pub communicators: Vec<Communicator>,
@@ -66,7 +66,7 @@ pub struct Body {
 }
 
 /// Reads from byte `at` to the end.
-pub fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceError> {
+pub(super) fn read(input: Input<'_>, at: usize, header: &Header) -> Result<Body, TraceError> {
     let mut body = Body::default();
     body.tasks.resize_with(header.ranks() as usize, Task::default);
     let mut cursor = Cursor { text: input.text, at };

@@ -13,7 +13,7 @@ const MOST_TASKS: i64 = 1 << 24;
 
 /// What the header says.
 #[derive(Debug, Clone)]
-pub struct Header {
+pub(super) struct Header {
     /// Nanoseconds in the unit of time: 1 or 1000.
     pub unit: i64,
     /// The first rank of each application, and the number of all.
@@ -22,12 +22,12 @@ pub struct Header {
 
 impl Header {
     /// Number of tasks.
-    pub fn ranks(&self) -> u32 {
+    pub(super) fn ranks(&self) -> u32 {
         self.first_ranks.last().copied().unwrap_or(0)
     }
 
     /// The rank of a task of an application, both counted from 1.
-    pub fn rank(&self, application: i64, task: i64) -> Option<Rank> {
+    pub(super) fn rank(&self, application: i64, task: i64) -> Option<Rank> {
         let index = usize::try_from(application.checked_sub(1)?).ok()?;
         let (first, next) = (*self.first_ranks.get(index)?, *self.first_ranks.get(index + 1)?);
         let task = u32::try_from(task.checked_sub(1)?).ok()?;
@@ -37,7 +37,7 @@ impl Header {
 }
 
 /// Reads the header; gives where the line after it begins.
-pub fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
+pub(super) fn read(input: Input<'_>) -> Result<(Header, usize), TraceError> {
     let wrong = || input.fault(0, input.shown(0), FORMAT);
     let line_end = memchr::memchr(b'\n', input.text).unwrap_or(input.text.len());
     // The date has colons of its own.

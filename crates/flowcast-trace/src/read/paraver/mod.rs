@@ -15,10 +15,10 @@ use crate::program::{Program, SharedBytes};
 use crate::{ReadOptions, TraceError};
 
 /// How the format begins.
-pub const MAGIC: &[u8] = b"#Paraver";
+pub(super) const MAGIC: &[u8] = b"#Paraver";
 
 /// Reads a trace.
-pub fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Result<Program, TraceError> {
     let input = Input { name, text: bytes_of(&bytes) };
     let (header, at) = header::read(input)?;
     let body = body::read(input, at, &header)?;

@@ -15,7 +15,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 const EAGER: SendMode = SendMode { synchronous: false, immediate: true };
 
 /// Puts the program together.
-pub fn build(name: &str, header: Header, mut body: Body, options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn build(name: &str, header: Header, mut body: Body, options: ReadOptions) -> Result<Program, TraceError> {
     drop_partial_calls(&mut body);
     note_missing_states(&mut body);
     assign_lanes(&mut body.messages);

@@ -11,7 +11,7 @@ use flowcast_recording::{operation, region_name};
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// What is counted and left out, by number.
-pub const LEFT_OUT: [&str; 5] = [
+pub(crate) const LEFT_OUT: [&str; 5] = [
     "one-sided operations",
     "operations on files, which take the time that was recorded,",
     "calls that make communicators",
@@ -29,7 +29,7 @@ pub const REGION: i64 = 60_000_019;
 
 /// A receive: what it is matched with, as soon as that is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Post {
+pub(crate) struct Post {
     /// Where from; nothing if it never came to that.
     pub channel: Option<Channel>,
     /// What it would take, where the trace does not tell what it got.
@@ -38,7 +38,7 @@ pub struct Post {
 
 /// What a receive from any source or with any tag would take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Takes {
+pub(crate) struct Takes {
     /// The communicator, by its number among all.
     pub communicator: i32,
     /// The source, if one is named, as a rank of the world.
@@ -49,7 +49,7 @@ pub struct Takes {
 
 /// A send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Send {
+pub(crate) struct Send {
     /// Where to.
     pub channel: Channel,
     /// How much.
@@ -64,7 +64,7 @@ pub struct Send {
 
 /// A collective call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Collective {
+pub(crate) struct Collective {
     /// The call.
     pub record: CallRecord,
     /// Not all ranks came to it.
@@ -73,7 +73,7 @@ pub struct Collective {
 
 /// What a rank does; numbers are indices into its lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     Compute(u64),
     Send(u32),
     Recv(u32),
@@ -89,7 +89,7 @@ pub enum Action {
 
 /// An action and the call that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     /// The call's place among the rank's items.
     pub item: u32,
     /// The thread that does it.
@@ -102,7 +102,7 @@ pub struct Step {
 
 /// A rank's program before it is matched with the others.
 #[derive(Debug, Clone, Default)]
-pub struct RankActions {
+pub(crate) struct RankActions {
     /// In order.
     pub steps: Vec<Step>,
     /// All receives.
@@ -116,7 +116,7 @@ pub struct RankActions {
 }
 
 /// What all ranks have in common.
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     /// The rank's communicators by their number among all.
     pub ids: &'a [u32],
     /// Regions.
@@ -148,7 +148,7 @@ enum Started {
 }
 
 /// Turns a rank's calls into actions.
-pub fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
+pub(crate) fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
     let known = known_functions();
     let functions: Vec<Option<&Function>> = file.functions.iter().map(|name| known.get(name)).collect();
     let several = file.items.iter().any(|item| matches!(item, Item::Call(call) if call.thread > 0));
@@ -169,7 +169,7 @@ pub fn actions(file: &RankFile, context: &Context<'_>) -> RankActions {
 }
 
 /// The names of a rank's regions; numbered ones are named by their number.
-pub fn region_names(file: &RankFile) -> Vec<String> {
+pub(crate) fn region_names(file: &RankFile) -> Vec<String> {
     let is_region = |words: &&Vec<i64>| file.functions[words[0] as usize] == "Pcontrol" && words.len() == 3;
     file.signatures.iter().filter(is_region).map(|words| region_name(file, words)).collect()
 }

@@ -9,7 +9,7 @@ use crate::read::fault::Fault;
 use flowcast_units::{Rank, Time};
 
 /// Builds a rank's stream.
-pub fn instructions(rank: Rank, actions: RankActions) -> Result<RankBuilder, TraceError> {
+pub(super) fn instructions(rank: Rank, actions: RankActions) -> Result<RankBuilder, TraceError> {
     let mut instructions = InstructionBuilder {
         slots: vec![None; actions.posts.len()],
         numbers: vec![None; actions.sends.len()],

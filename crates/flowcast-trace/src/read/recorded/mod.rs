@@ -8,7 +8,7 @@
 //! Computation takes its wall time; where a host has more ranks than processors it takes its thread CPU time, since
 //! the wall time then holds the turns of the others.
 
-pub mod actions;
+pub(super) mod actions;
 mod instructions;
 mod prune;
 mod threads;
@@ -30,12 +30,12 @@ use flowcast_recording::{format, summary};
 use flowcast_units::Rank;
 
 /// Whether the text is that of a recording.
-pub fn recognises(text: &[u8]) -> bool {
+pub(super) fn recognises(text: &[u8]) -> bool {
     text.starts_with(format::RECORDING_MAGIC.as_bytes())
 }
 
 /// Reads a recording.
-pub fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
+pub(super) fn read(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) -> Result<Program, TraceError> {
     let files = files(name, text, open, options)?;
     program(name, &files, Clock::of(&files), options)
 }
@@ -60,7 +60,7 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
 }
 
 /// Matches what the ranks do, leaves out and counts what has no counterpart, and joins the rest.
-pub fn assemble(
+pub(super) fn assemble(
     name: String,
     mut ranks: Vec<RankActions>,
     communicators: Vec<Communicator>,
@@ -193,7 +193,7 @@ fn one_view(members: &Members) -> Members {
 }
 
 /// Regions by number, from 1, in the order of their names.
-pub struct Regions(BTreeMap<String, i64>);
+pub(super) struct Regions(BTreeMap<String, i64>);
 
 impl Regions {
     fn of(files: &[RankFile]) -> Regions {

@@ -12,7 +12,7 @@ use crate::program::{Communicator, IgnoredRecords};
 use flowcast_units::Rank;
 
 /// Prunes all ranks; gives what was taken out.
-pub fn prune(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<IgnoredRecords> {
+pub(super) fn prune(ranks: &mut [RankActions], communicators: &[Communicator]) -> Vec<IgnoredRecords> {
     let (sends, receives) = prune_messages(ranks);
     let collectives = prune_collectives(ranks, communicators);
     let taken = [

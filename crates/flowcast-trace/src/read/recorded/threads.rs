@@ -16,7 +16,7 @@ use flowcast_units::Rank;
 
 /// Puts the steps of ranks with several threads in order, and computation between them; where each rank has one thread,
 /// nothing changes.
-pub fn order(ranks: &mut [RankActions], communicators: &[Communicator]) {
+pub(super) fn order(ranks: &mut [RankActions], communicators: &[Communicator]) {
     if ranks.iter().all(|rank| rank.calls.is_empty()) {
         return;
     }

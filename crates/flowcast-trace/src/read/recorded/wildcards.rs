@@ -11,7 +11,7 @@ use crate::program::IgnoredRecords;
 use flowcast_units::Rank;
 
 /// Gives them their channels; tells how many there were.
-pub fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
+pub(super) fn assign(ranks: &mut [RankActions]) -> Option<IgnoredRecords> {
     let open = |actions: &RankActions| actions.posts.iter().any(|post| post.channel.is_none() && post.takes.is_some());
     if !ranks.iter().any(open) {
         return None;
