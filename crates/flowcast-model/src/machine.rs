@@ -15,7 +15,7 @@ use flowcast_units::{Rate, Time};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
-    /// Messages between nodes that may be under way together; 0 is no limit.
+    /// Messages between nodes that may be in flight together; 0 is no limit.
     pub buses: u32,
     /// Where ranks run when the command line does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub struct NodeGroup {
     pub intra_latency: Time,
     /// Bytes per second inside the node; 0 is infinite.
     pub intra_bandwidth: Rate,
-    /// Messages inside the node that may be under way together; 0 is no limit.
+    /// Messages inside the node that may be in flight together; 0 is no limit.
     pub intra_buses: u32,
     /// Links into a rank for messages inside the node.
     pub intra_in_links: u32,

@@ -1,4 +1,4 @@
-//! What a message costs when no other is under way (RR-5910 section 3).
+//! What a message costs when no other is in flight (RR-5910 section 3).
 
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 

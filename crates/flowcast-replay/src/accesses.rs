@@ -1,5 +1,5 @@
 //! What ranks compete for besides messages' links: locks on memory and places at the file system; and which transfers of
-//! one-sided communication are under way. The engines put requests here in the order of their times.
+//! one-sided communication are in flight. The engines put requests here in the order of their times.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -217,7 +217,7 @@ impl Transfers {
     }
 
     /// When the transfers of a rank to a memory, or to all of a window, are done; they are forgotten. `None` if some are
-    /// under way, for which the rank waits then.
+    /// in flight, for which the rank waits then.
     pub(crate) fn flush(&mut self, rank: u32, window: i32, target: Option<Rank>) -> Option<Done> {
         if self.is_busy(rank, window, target) {
             self.awaited[rank as usize] = Some((window, target));

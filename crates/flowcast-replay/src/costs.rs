@@ -166,7 +166,7 @@ impl Costs {
         wide_area.collectives.row(op).time(message, shape.ranks, 0) + into + out
     }
 
-    /// The sites whose networks a collective on this communicator takes; none if a rank meets its strand there.
+    /// The sites whose networks a collective on this communicator takes; none if a rank meets its progress stream there.
     pub fn sites(&self, communicator: u32) -> impl Iterator<Item = u32> + '_ {
         self.communicators[communicator as usize].sites.iter().map(|site| site.site)
     }
@@ -235,7 +235,7 @@ impl Costs {
     }
 }
 
-/// What a rank and its strand do together costs nothing: they have no shape.
+/// What a rank and its progress stream do together costs nothing: they have no shape.
 fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
     let shape = |known: &Communicator| match known.members.iter().any(|rank| rank.index() >= program.ranks()) {
         true => Shape { ranks: 0, nodes: 0, sites: Vec::new() },

@@ -6,7 +6,7 @@ use flowcast_units::Rank;
 /// A rank that cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// The rank, or strand of a rank.
+    /// The rank, or progress stream of a rank.
     pub rank: Rank,
     /// The rank that it belongs to.
     pub owner: Rank,

@@ -1,18 +1,17 @@
-//! Messages of a program packet by packet: each pair of ranks has a connection that stays, and a sender that waits for
-//! its receiver is told by a frame that queues like all others.
+//! Messages of a program packet by packet, over one connection for each pair of ranks.
 //!
-//! What comes is looked at by ranks that wait in a call, as in MPI libraries without a thread of their own for it: an
-//! offer or an answer that comes to a rank which computes is answered when that waits next, and after what it has itself
-//! to say. Two ranks that offer each other messages at nearly the same time therefore both answer before any data go.
+//! A rendezvous message takes three transfers: the sender's request to send (RTS), the receiver's clear to send (CTS), and
+//! the data. All three queue in the network like any other frame.
 //!
-//! Where the rates of [`Shared`](super::transit::Shared) hold from begin to end, here short messages pass the queues one
-//! after the other, and what comes back waits behind what goes there.
+//! A rank polls for RTS and CTS only while it waits in an MPI call, as MPI libraries without a progress thread do. A
+//! computing rank handles an incoming RTS or CTS at its next MPI call, after it has sent its own pending messages. Two ranks
+//! that send each other an RTS at nearly the same time therefore both send a CTS before any data.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::placement::Placement;
-use super::transit::{Delivery, Departure, Offer, Progress, Transit, Wanted, transfers_of};
+use super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, transfers_of};
 use flowcast_flows::concurrent::trace_wire;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
@@ -25,28 +24,28 @@ use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-/// Bytes of a message that offers another, or answers the offer.
+/// Bytes of an RTS or a CTS.
 const CONTROL: Bytes = Bytes(64);
 
 /// Bytes that an MPI library puts before a message that it sends at once: Open MPI's 14 and its TCP module's 8.
 const ENVELOPE: Bytes = Bytes(22);
 
-/// Messages share queues.
+/// The messages in flight and the connections that carry them.
 pub(crate) struct Packets {
     live: Live,
-    /// The connections of pairs of ranks: there at even places, back behind it.
+    /// The connections of pairs of ranks: there at even indices, back behind it.
     open: Vec<ConnectionId>,
-    /// By slot: the place of the connection that it takes, if it leaves its node.
+    /// By slot: the index of the connection that it takes, if it leaves its node.
     of_slot: Vec<u32>,
     /// By ends: those of one-sided transfers.
     transfers: BTreeMap<(Node, Node), ConnectionId>,
-    /// Messages that have departed, by place; places are used again.
-    voyages: Vec<Voyage>,
+    /// Messages that have departed, by index; indices are used again.
+    in_flight: Vec<InFlight>,
     free: Vec<u32>,
-    /// By slot: the places of messages that were offered and are not yet wanted.
-    offered: HashMap<u32, u32>,
+    /// By slot: indices of messages whose RTS was sent and whose receive is not posted yet.
+    requested: HashMap<u32, u32>,
     hosts: Vec<Host>,
-    /// Places of those of which something is to be written, by the time when their hosts come to it.
+    /// Indices of messages of which something is to be written, by the time at which their host writes it.
     coming: BinaryHeap<Reverse<(Time, Turn, u32)>>,
     /// By connection: when the last that was put off is written.
     written: Vec<Time>,
@@ -66,34 +65,34 @@ enum Turn {
     Late(u64),
 }
 
-/// A message that has departed.
+/// A message between its departure and its arrival.
 #[derive(Debug, Clone, Copy)]
-struct Voyage {
+struct InFlight {
     slot: u32,
     start: f64,
     size: Bytes,
     stage: Stage,
-    offer: Option<Offer>,
+    rts: Option<Rts>,
     there: ConnectionId,
     back: ConnectionId,
 }
 
-/// What of a message is under way, or is to be written next.
+/// What of a message is in flight, or is written next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
-    Offer,
-    /// The offer came at this time.
-    Offered(f64),
-    Answer,
+    Rts,
+    /// The RTS arrived at this time.
+    RtsArrived(f64),
+    Cts,
     Data,
 }
 
 /// Where a rank runs.
 #[derive(Debug, Clone, Default)]
 struct Host {
-    /// Since when it looks at what comes, if it does.
-    looks: Option<f64>,
-    /// What it is to see when it looks: places of messages, and from when on.
+    /// Since when it polls, if it does.
+    polls: Option<f64>,
+    /// What its next poll finds: indices of messages, and from when on.
     unseen: Vec<(f64, u32)>,
 }
 
@@ -101,14 +100,14 @@ impl Packets {
     /// For the messages of a program on placed ranks; with a seed hosts take random times.
     ///
     /// # Errors
-    /// A parameter of the packet level out of range, or a topology that has no place for a node.
+    /// A parameter of the packet level out of range, or a topology that has no index for a node.
     pub(crate) fn new(
         program: &Program,
         placement: &Placement,
         network: &Network,
         seed: Option<u64>,
     ) -> Result<Packets, SharingError> {
-        // Strands use the connections of their ranks.
+        // Progress streams use the connections of their ranks.
         let sends = |stream: Rank| {
             program.ops(stream).filter_map(move |(_, op)| match op {
                 Op::Send { slot, .. } => Some((slot, program.owner(stream), program.owner(program.receiver(slot)))),
@@ -146,9 +145,9 @@ impl Packets {
             of_slot: pairs.of_slot,
             transfers: ends.zip(of_transfers).collect(),
             live,
-            voyages: Vec::new(),
+            in_flight: Vec::new(),
             free: Vec::new(),
-            offered: HashMap::new(),
+            requested: HashMap::new(),
             hosts: Vec::new(),
             coming: BinaryHeap::new(),
             written: Vec::new(),
@@ -158,13 +157,13 @@ impl Packets {
         })
     }
 
-    fn board(&mut self, voyage: Voyage) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.voyages[place as usize] = voyage;
-            return place;
+    fn enter(&mut self, message: InFlight) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.in_flight[index as usize] = message;
+            return index;
         }
-        self.voyages.push(voyage);
-        self.voyages.len() as u32 - 1
+        self.in_flight.push(message);
+        self.in_flight.len() as u32 - 1
     }
 
     fn host(&mut self, rank: u32) -> &mut Host {
@@ -175,38 +174,38 @@ impl Packets {
         &mut self.hosts[rank]
     }
 
-    fn schedule(&mut self, at: f64, turn: Turn, place: u32) {
-        self.coming.push(Reverse((Time::from_nanos(at), turn, place)));
+    fn schedule(&mut self, at: f64, turn: Turn, index: u32) {
+        self.coming.push(Reverse((Time::from_nanos(at), turn, index)));
     }
 
     /// A rank sees that something has come, at the earliest at this time.
-    fn see(&mut self, rank: u32, earliest: f64, place: u32) {
-        match self.host(rank).looks {
-            Some(since) => self.reply(since.max(earliest), place),
-            None => self.host(rank).unseen.push((earliest, place)),
+    fn see(&mut self, rank: u32, earliest: f64, index: u32) {
+        match self.host(rank).polls {
+            Some(since) => self.reply(since.max(earliest), index),
+            None => self.host(rank).unseen.push((earliest, index)),
         }
     }
 
-    fn reply(&mut self, at: f64, place: u32) {
-        self.schedule(at, Turn::Reply(self.voyages[place as usize].slot), place);
+    fn reply(&mut self, at: f64, index: u32) {
+        self.schedule(at, Turn::Reply(self.in_flight[index as usize].slot), index);
     }
 
-    /// An offer has come that is wanted.
-    fn answer(&mut self, place: u32, came: f64, offer: Offer, wanted: Wanted) {
-        self.voyages[place as usize].stage = Stage::Answer;
-        if came <= wanted.looked {
-            self.reply(wanted.since, place);
+    /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
+    fn send_cts(&mut self, index: u32, came: f64, rts: Rts, posted: ReceivePosted) {
+        self.in_flight[index as usize].stage = Stage::Cts;
+        if came <= posted.polled {
+            self.reply(posted.since, index);
         } else {
-            self.see(offer.to, came.max(wanted.since), place);
+            self.see(rts.to, came.max(posted.since), index);
         }
     }
 
     /// Writes what is next of a message, or puts it off for as long as its host takes.
-    fn write(&mut self, turn: Turn, place: u32) -> Result<(), SharingError> {
-        let Voyage { stage, there, back, size, .. } = self.voyages[place as usize];
+    fn write(&mut self, turn: Turn, index: u32) -> Result<(), SharingError> {
+        let InFlight { stage, there, back, size, .. } = self.in_flight[index as usize];
         let (connection, size) = match stage {
-            Stage::Offer | Stage::Offered(_) => (there, CONTROL),
-            Stage::Answer => (back, CONTROL),
+            Stage::Rts | Stage::RtsArrived(_) => (there, CONTROL),
+            Stage::Cts => (back, CONTROL),
             Stage::Data => (there, size),
         };
         if !matches!(turn, Turn::Late(_)) {
@@ -218,32 +217,32 @@ impl Packets {
             let at = (self.now + self.live.host_delay()).max(self.written[number]);
             if at > self.now {
                 (self.written[number], self.put_off) = (at, self.put_off + 1);
-                self.coming.push(Reverse((at, Turn::Late(self.put_off), place)));
+                self.coming.push(Reverse((at, Turn::Late(self.put_off), index)));
                 return Ok(());
             }
         }
-        self.live.write(self.now, connection, place as usize, size)
+        self.live.write(self.now, connection, index as usize, size)
     }
 
-    /// Something has arrived: a message, or what was said before it.
-    fn arrive(&mut self, place: u32, at: Time) -> Option<Delivery> {
+    /// An RTS, a CTS or the data have arrived.
+    fn arrive(&mut self, index: u32, at: Time) -> Option<Delivery> {
         let at = at.as_nanos();
-        let Voyage { slot, start, stage, offer, .. } = self.voyages[place as usize];
-        match (stage, offer) {
-            (Stage::Offer, Some(offer)) => {
-                self.voyages[place as usize].stage = Stage::Offered(at);
-                if let Some(wanted) = offer.wanted {
-                    self.answer(place, at, offer, wanted);
+        let InFlight { slot, start, stage, rts, .. } = self.in_flight[index as usize];
+        match (stage, rts) {
+            (Stage::Rts, Some(rts)) => {
+                self.in_flight[index as usize].stage = Stage::RtsArrived(at);
+                if let Some(posted) = rts.posted {
+                    self.send_cts(index, at, rts, posted);
                 }
                 None
             }
-            (Stage::Answer, Some(offer)) => {
-                self.voyages[place as usize].stage = Stage::Data;
-                self.see(offer.from, at, place);
+            (Stage::Cts, Some(rts)) => {
+                self.in_flight[index as usize].stage = Stage::Data;
+                self.see(rts.from, at, index);
                 None
             }
             _ => {
-                self.free.push(place);
+                self.free.push(index);
                 Some(Delivery { slot, start, arrival: at, left: at - self.latency })
             }
         }
@@ -252,8 +251,8 @@ impl Packets {
     /// Of a message whose sender may go on.
     fn held(&mut self) -> Option<Progress> {
         loop {
-            let (place, since) = self.live.held()?;
-            let Voyage { slot, stage, .. } = self.voyages[place];
+            let (index, since) = self.live.held()?;
+            let InFlight { slot, stage, .. } = self.in_flight[index];
             if stage == Stage::Data {
                 return Some(Progress::Held { slot, since: since.as_nanos() });
             }
@@ -266,46 +265,46 @@ impl Transit for Packets {
     const HANDSHAKES: bool = true;
 
     fn depart(&mut self, departure: Departure) {
-        let Departure { slot, start, size, offer, ends, .. } = departure;
+        let Departure { slot, start, size, rts, ends, .. } = departure;
         let (there, back) = match ends {
             Some(ends) => (self.transfers[&ends], self.transfers[&ends]),
             None => {
-                let place = self.of_slot[slot as usize] as usize;
-                (self.open[place], self.open[place ^ 1])
+                let index = self.of_slot[slot as usize] as usize;
+                (self.open[index], self.open[index ^ 1])
             }
         };
-        let stage = if offer.is_some() { Stage::Offer } else { Stage::Data };
-        let since = offer.and_then(|offer| offer.wanted).map_or(start, |wanted| wanted.since);
-        let size = if offer.is_none() && ends.is_none() { Bytes(size.0 + ENVELOPE.0) } else { size };
-        let place = self.board(Voyage { slot, start: start.max(since), size, stage, offer, there, back });
-        if offer.is_some_and(|offer| offer.wanted.is_none()) {
-            self.offered.insert(slot, place);
+        let stage = if rts.is_some() { Stage::Rts } else { Stage::Data };
+        let since = rts.and_then(|rts| rts.posted).map_or(start, |posted| posted.since);
+        let size = if rts.is_none() && ends.is_none() { Bytes(size.0 + ENVELOPE.0) } else { size };
+        let index = self.enter(InFlight { slot, start: start.max(since), size, stage, rts, there, back });
+        if rts.is_some_and(|rts| rts.posted.is_none()) {
+            self.requested.insert(slot, index);
         }
-        self.schedule(start, Turn::Own(slot), place);
+        self.schedule(start, Turn::Own(slot), index);
     }
 
-    fn want(&mut self, slot: u32, wanted: Wanted) {
-        let Some(place) = self.offered.remove(&slot) else { return };
-        let voyage = &mut self.voyages[place as usize];
-        voyage.start = voyage.start.max(wanted.since);
-        let Some(offer) = &mut voyage.offer else { return };
-        offer.wanted = Some(wanted);
-        let (stage, offer) = (voyage.stage, *offer);
-        if let Stage::Offered(came) = stage {
-            self.answer(place, came, offer, wanted);
+    fn receive_posted(&mut self, slot: u32, posted: ReceivePosted) {
+        let Some(index) = self.requested.remove(&slot) else { return };
+        let message = &mut self.in_flight[index as usize];
+        message.start = message.start.max(posted.since);
+        let Some(rts) = &mut message.rts else { return };
+        rts.posted = Some(posted);
+        let (stage, rts) = (message.stage, *rts);
+        if let Stage::RtsArrived(came) = stage {
+            self.send_cts(index, came, rts, posted);
         }
     }
 
     fn wait(&mut self, rank: u32, since: f64) {
         let host = self.host(rank);
-        host.looks = Some(since);
-        for (earliest, place) in std::mem::take(&mut host.unseen) {
-            self.reply(earliest.max(since), place);
+        host.polls = Some(since);
+        for (earliest, index) in std::mem::take(&mut host.unseen) {
+            self.reply(earliest.max(since), index);
         }
     }
 
     fn go_on(&mut self, rank: u32) {
-        self.host(rank).looks = None;
+        self.host(rank).polls = None;
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
@@ -313,8 +312,8 @@ impl Transit for Packets {
             if let Some(progress) = self.held() {
                 return Ok(Some(progress));
             }
-            if let Some((place, passage)) = self.live.arrived() {
-                match self.arrive(place as u32, passage.end) {
+            if let Some((index, completion)) = self.live.arrived() {
+                match self.arrive(index as u32, completion.end) {
                     Some(delivery) => return Ok(Some(Progress::Arrived(delivery))),
                     None => continue,
                 }
@@ -326,14 +325,14 @@ impl Transit for Packets {
             self.now = next.max(self.now);
             if event.is_some_and(|event| event <= self.now) {
                 self.live.step();
-            } else if let Some(Reverse((_, turn, place))) = self.coming.pop() {
-                self.write(turn, place)?;
+            } else if let Some(Reverse((_, turn, index))) = self.coming.pop() {
+                self.write(turn, index)?;
             }
         }
     }
 }
 
-/// Pairs of ranks on different nodes that exchange messages, each as two flows: there at even places, back behind it.
+/// Pairs of ranks on different nodes that exchange messages, each as two flows: there at even indices, back behind it.
 struct Pairs {
     flows: Vec<Flow>,
     /// By slot: the flow that it takes.

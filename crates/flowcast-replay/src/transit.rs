@@ -1,7 +1,7 @@
 //! How messages get from sender to receiver in a replay: undisturbed, or sharing the network with the others.
 //!
 //! A message is a flow: it departs when its sender's processor is through with it, spends its latency undisturbed,
-//! and then moves at the rate that a sharing model leaves it among all that are under way (RR-5910 section 5.3,
+//! and then moves at the rate that a sharing model leaves it among all that are in flight (RR-5910 section 5.3,
 //! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes.
 
 use std::cmp::Reverse;
@@ -31,20 +31,20 @@ pub trait Transit {
     /// Whether messages disturb each other; otherwise nothing below is ever called.
     const SHARED: bool;
 
-    /// Whether what sender and receiver tell each other before a message goes over the network as well. Then messages
-    /// depart when they are offered, and it is told what the ranks do.
+    /// Whether RTS and CTS cross the network as well. Then a rendezvous message departs with its RTS, and the transit is
+    /// notified when ranks wait and when they go on.
     const HANDSHAKES: bool = false;
 
-    /// A message leaves its sender, or is offered.
+    /// A message, or its RTS, leaves its sender.
     fn depart(&mut self, departure: Departure);
 
-    /// A message that was offered is wanted.
-    fn want(&mut self, _slot: u32, _wanted: Wanted) {}
+    /// The receive of a message is posted whose RTS was sent before.
+    fn receive_posted(&mut self, _slot: u32, _posted: ReceivePosted) {}
 
-    /// A rank waits since this time, or is done: it looks at what comes, and answers.
+    /// A rank waits since this time, or is done: it polls and replies.
     fn wait(&mut self, _rank: u32, _since: f64) {}
 
-    /// A rank goes on, and looks at nothing until it waits again.
+    /// A rank goes on and does not poll until it waits again.
     fn go_on(&mut self, _rank: u32) {}
 
     /// What happens next to a message, once no rank can go on without that; nothing that happens after `limit`.
@@ -65,35 +65,35 @@ pub struct Departure {
     pub size: Bytes,
     /// What it would cost alone.
     pub cost: ClassCost,
-    /// If it is offered first, where that takes the network.
-    pub offer: Option<Offer>,
+    /// Its RTS, where that crosses the network first.
+    pub rts: Option<Rts>,
     /// The part of the delay that is not shared.
     pub latency: f64,
     /// Of a one-sided transfer: from where to where its data go.
     pub ends: Option<(Node, Node)>,
 }
 
-/// A message that goes when its receiver has answered.
+/// The request to send of a message whose data follow the CTS.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Offer {
+pub struct Rts {
     /// Who sends it.
     pub from: u32,
     /// Who receives it.
     pub to: u32,
-    /// If the receiver has posted it already.
-    pub wanted: Option<Wanted>,
+    /// The receive, if it is posted already.
+    pub posted: Option<ReceivePosted>,
 }
 
 /// A receive that was posted, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
+pub struct ReceivePosted {
     /// When.
     pub since: f64,
-    /// When the rank had last looked at what came: an offer from before is answered at once.
-    pub looked: f64,
+    /// When the rank had last polled: an RTS that arrived before gets its CTS at once.
+    pub polled: f64,
 }
 
-/// What happens to a message under way.
+/// What happens to a message in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress {
     /// Its sender may go on: the system holds the rest of it.
@@ -136,7 +136,7 @@ impl Transit for Undisturbed {
 
 /// Messages share the links of a fabric.
 pub struct Shared {
-    /// The paths of the messages under way, by place; places are used again.
+    /// The paths of the messages in flight, by index; indices are used again.
     fabric: Fabric,
     /// The paths that there are.
     routes: Vec<Path>,
@@ -145,10 +145,10 @@ pub struct Shared {
     /// By ends: the path of one-sided transfers.
     transfers: BTreeMap<(Node, Node), Path>,
     traffic: Traffic,
-    /// Messages that have departed, by place.
-    voyages: Vec<Voyage>,
+    /// Messages that have departed, by index.
+    in_flight: Vec<InFlight>,
     free: Vec<u32>,
-    /// Places of messages whose latency is not over, by the time when it is, then by slot.
+    /// Indices of messages whose latency is not over, by the time when it is, then by slot.
     coming: BinaryHeap<Reverse<(Time, u32, u32)>>,
     now: Time,
     /// Messages that have arrived and were not yet asked for; the last is the next.
@@ -157,7 +157,7 @@ pub struct Shared {
 
 /// A message that has departed.
 #[derive(Debug, Clone, Copy)]
-struct Voyage {
+struct InFlight {
     slot: u32,
     start: f64,
     latency: f64,
@@ -216,7 +216,7 @@ impl Shared {
             fabric,
             route_of,
             traffic,
-            voyages: Vec::new(),
+            in_flight: Vec::new(),
             free: Vec::new(),
             coming: BinaryHeap::new(),
             now: Time::ZERO,
@@ -224,44 +224,44 @@ impl Shared {
         })
     }
 
-    /// A place for a message that departs.
-    fn board(&mut self, voyage: Voyage, ends: Option<(Node, Node)>) -> u32 {
+    /// Takes in a message that departs; gives its index.
+    fn enter(&mut self, message: InFlight, ends: Option<(Node, Node)>) -> u32 {
         let path = match ends {
             Some(ends) => self.transfers[&ends],
-            None => self.routes[self.route_of[voyage.slot as usize] as usize],
+            None => self.routes[self.route_of[message.slot as usize] as usize],
         };
-        if let Some(place) = self.free.pop() {
-            (self.voyages[place as usize], self.fabric.paths[place as usize]) = (voyage, path);
-            return place;
+        if let Some(index) = self.free.pop() {
+            (self.in_flight[index as usize], self.fabric.paths[index as usize]) = (message, path);
+            return index;
         }
-        self.voyages.push(voyage);
+        self.in_flight.push(message);
         self.fabric.paths.push(path);
-        self.voyages.len() as u32 - 1
+        self.in_flight.len() as u32 - 1
     }
 
-    fn arrive(&mut self, place: u32) {
-        let Voyage { slot, start, latency, .. } = self.voyages[place as usize];
+    fn arrive(&mut self, index: u32) {
+        let InFlight { slot, start, latency, .. } = self.in_flight[index as usize];
         let arrival = self.now.as_nanos();
         self.arrived.push(Delivery { slot, start, arrival, left: arrival - latency });
-        self.free.push(place);
+        self.free.push(index);
     }
 
     /// Ends all messages whose last byte passes now; ends come before starts.
     fn end_messages(&mut self) {
-        while let Some(place) = self.traffic.end_next(&self.fabric, self.now) {
-            self.arrive(place);
+        while let Some(index) = self.traffic.end_next(&self.fabric, self.now) {
+            self.arrive(index);
         }
         self.order_arrivals();
     }
 
     fn start_messages(&mut self) {
-        while let Some(Reverse((time, _, place))) = self.coming.peek().copied()
+        while let Some(Reverse((time, _, index))) = self.coming.peek().copied()
             && time <= self.now
         {
             self.coming.pop();
-            match self.voyages[place as usize].work {
-                0.0 => self.arrive(place),
-                work => self.traffic.start(&self.fabric, place, self.now, Time::from_nanos(work)),
+            match self.in_flight[index as usize].work {
+                0.0 => self.arrive(index),
+                work => self.traffic.start(&self.fabric, index, self.now, Time::from_nanos(work)),
             }
         }
         self.order_arrivals();
@@ -279,8 +279,8 @@ impl Transit for Shared {
     fn depart(&mut self, departure: Departure) {
         let Departure { slot, start, cost, latency, ends, .. } = departure;
         let work = (cost.delay - latency).max(0.0);
-        let place = self.board(Voyage { slot, start, latency, work }, ends);
-        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, place)));
+        let index = self.enter(InFlight { slot, start, latency, work }, ends);
+        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, index)));
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {

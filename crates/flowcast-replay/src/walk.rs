@@ -20,12 +20,12 @@ pub(super) use self::slots::awaited_sends;
 use self::slots::{Known, Slots};
 use super::SimulateError;
 use super::costs::{Costs, Rendezvous};
+use super::deadlock_report::{DeadlockReport, Stand};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::prefetch::prefetch_at;
 use super::record::{Gathered, Observer, Received, Sent, Unobserved};
 use super::routes::{route, ways_of};
-use super::standstill::{Stand, Standstill};
 use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
 use flowcast_model::network::Network;
 use flowcast_trace::opcodes::{self, Op};
@@ -151,7 +151,7 @@ pub(super) struct RankState<'a, const W: usize> {
     /// When the sending interface may start the next message.
     interface_free: Times<W>,
     /// On the first network, when it last left a call in which it polled for messages.
-    looked: f64,
+    polled: f64,
     /// On the first network.
     pub blocked: f64,
     /// On the first network.
@@ -172,7 +172,7 @@ impl<'a, const W: usize> RankState<'a, W> {
             time: none,
             compute: none,
             interface_free: none,
-            looked: 0.0,
+            polled: 0.0,
             blocked: 0.0,
             overhead: 0.0,
         }
@@ -370,7 +370,7 @@ where
                 }
                 Op::Recv if RENDEZVOUS => self.post_and_receive(rank, state),
                 Op::Irecv if RENDEZVOUS => {
-                    self.post(state.next_slot, &state.time, state.looked);
+                    self.post(state.next_slot, &state.time, state.polled);
                     self.observer.posted(state.next_slot, state.time[0]);
                     state.next_slot += 1;
                     Step::GoOn
@@ -470,7 +470,7 @@ where
             start,
             size: self.program.classes()[class as usize].size,
             cost: path.classes[class as usize],
-            offer: None,
+            rts: None,
             latency: path.latency,
             ends: None,
         }
@@ -496,7 +496,7 @@ where
         state.overhead += path.recv_before[0] + path.recv_after[0];
         state.blocked += taken - before;
         if RENDEZVOUS {
-            state.looked = state.time[0];
+            state.polled = state.time[0];
         }
         Step::GoOn
     }
@@ -589,7 +589,7 @@ where
         let (came, end) = (came[0], state.time[0]);
         self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
         state.blocked += end - came;
-        state.looked = end;
+        state.polled = end;
     }
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
@@ -601,7 +601,7 @@ where
             let RankState { at, next_slot, entered, done, .. } = *state;
             Stand { at, next_slot, entered, done, send }
         };
-        Standstill { program: self.program, ranks: ranks.iter().enumerate().map(stand).collect() }.explain()
+        DeadlockReport { program: self.program, ranks: ranks.iter().enumerate().map(stand).collect() }.explain()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A slow twin with exact fractions for the models whose shares are fractions, written from the papers' rules and
+//! A reference implementation with exact fractions for the models whose shares are fractions, written from the papers' rules and
 //! sharing no code with the library: every flow is compared with every other, at every event.
 
 use flowcast::flows::concurrent::{Method, predict_flows};

@@ -1,4 +1,4 @@
-//! Flows under way together: what the checks of seeds A and B share.
+//! Flows in flight together: what the checks of seeds A and B share.
 
 use flowcast::flows::concurrent::{Method, Prediction, predict_flows};
 use flowcast::model::builtin;

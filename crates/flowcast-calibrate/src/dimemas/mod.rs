@@ -73,7 +73,7 @@ pub struct DimemasFit {
     pub bandwidth: Rate,
     /// Of each node.
     pub links: Links,
-    /// Messages that may be under way together; 0 is no limit.
+    /// Messages that may be in flight together; 0 is no limit.
     pub buses: u32,
     /// By operation.
     pub rows: BTreeMap<CollectiveOp, Row>,

@@ -18,7 +18,7 @@ pub struct Site {
     /// Bytes per second of a message between nodes of the site; that of `nic` when absent, 0 is infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Rate>,
-    /// Messages between nodes of the site that may be under way together; 0 is no limit.
+    /// Messages between nodes of the site that may be in flight together; 0 is no limit.
     pub buses: u32,
 }
 

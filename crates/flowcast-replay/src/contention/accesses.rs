@@ -16,7 +16,7 @@ use flowcast_trace::access::{Access, TransferKind};
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_units::{Bytes, Node, Rank};
 
-/// All accesses that are under way.
+/// All accesses that are in flight.
 pub(super) struct Accesses {
     requests: Requests,
     transfers: Transfers,

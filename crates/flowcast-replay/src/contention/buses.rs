@@ -1,6 +1,6 @@
 //! Buses: a message takes one, a collective takes all of them, first come, first served.
 //!
-//! A collective that comes while messages are under way keeps every bus that becomes free until it has them all.
+//! A collective that comes while messages are in flight keeps every bus that becomes free until it has them all.
 
 use super::messages::{Messages, Purpose, Queue};
 

@@ -194,10 +194,10 @@ impl<O: Observer> Engine<'_, O> {
         let size = self.program.classes()[class].size.0 as f64;
         let cost = self.ways[way].moves[class];
         let perturbation = self.perturbation.as_mut().expect("costs vary");
-        let stretch = perturbation.transfer(now, way, self.routes[way], size);
+        let factors = perturbation.transfer(now, way, self.routes[way], size);
         let latency = cost.arrives.nanos - cost.bytes;
-        let arrival = now + (cost.bytes * stretch.until_there + latency);
-        self.pending.at(now + cost.bytes * stretch.on_links, Event { kind: Kind::Moved, index: number });
+        let arrival = now + (cost.bytes * factors.until_there + latency);
+        self.pending.at(now + cost.bytes * factors.on_links, Event { kind: Kind::Moved, index: number });
         if self.arrives_later(way) {
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
         }

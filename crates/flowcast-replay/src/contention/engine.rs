@@ -2,14 +2,14 @@
 
 use super::super::SimulateError;
 use super::super::costs::Costs;
+use super::super::deadlock_report::{DeadlockReport, Stand};
 use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
 use super::super::record::Observer;
 use super::super::routes::{Route, WayNumbers};
-use super::super::standstill::{Stand, Standstill};
 use super::accesses::Accesses;
+use super::collective::CollectiveStates;
 use super::events::{Event, Kind, Pending};
-use super::gathering::Gatherings;
 use super::links::Links;
 use super::messages::{Messages, Purpose};
 use super::perturbation::Perturbation;
@@ -47,7 +47,7 @@ pub(super) struct Engine<'a, O> {
     pub processors: Processors,
     pub links: Links,
     pub messages: Messages,
-    pub gatherings: Gatherings,
+    pub collectives: CollectiveStates,
     pub placement: &'a Placement,
     /// By kind of way: where its messages go.
     pub routes: Vec<Route>,
@@ -86,7 +86,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             processors,
             links,
             messages: Messages::default(),
-            gatherings: Gatherings::new(program),
+            collectives: CollectiveStates::new(program),
             placement,
             routes,
             scheduling: scheduling.map(Box::new),
@@ -447,6 +447,6 @@ impl<'a, O: Observer> Engine<'a, O> {
             let RankState { next_slot, phase, .. } = *state;
             Stand { at, next_slot, entered: phase == Phase::Waiting, done: phase == Phase::Ended, send }
         };
-        Standstill { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
+        DeadlockReport { program: self.program, ranks: self.ranks.iter().enumerate().map(stand).collect() }.explain()
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A message between nodes needs an out link of its source, then an in link of its destination, then a bus, and keeps
 //! what it has while it waits for the next. All queues are first in, first out, with one exception: a message that
-//! has an out link but waits for its in link can be robbed of it by a message of the same node whose in link is free
+//! has an out link but waits for its in link can be preempted by a message of the same node whose in link is free
 //! (or, where links are half duplex, by one that wants to come in), and stands at the front of the queue then.
 //! Messages inside a node have links of their ranks and buses of the node, messages between sites have links of the
-//! sites or of a dedicated connection and no buses; neither are ever robbed.
+//! sites or of a dedicated connection and no buses; neither are ever preempted.
 
 use super::super::costs::site_buses;
 use super::super::outcome::Waits;
@@ -311,20 +311,20 @@ impl Links {
             return false;
         }
         if let Some(victim) = victim {
-            self.rob(messages, source, victim, Some(number));
+            self.preempt(messages, source, victim, Some(number));
         }
         true
     }
 
     /// Takes an in link, if need be and possible one that a message of the destination cannot use yet.
-    fn link_in(&mut self, messages: &mut Messages, number: u32, destination: u32, robs: bool) -> bool {
+    fn link_in(&mut self, messages: &mut Messages, number: u32, destination: u32, preempts: bool) -> bool {
         if destination != NONE {
             let pool = &mut self.pools[destination as usize];
             if !pool.take_in() {
                 let holder = if pool.half_duplex { pool.victim(messages) } else { None };
                 let Some(holder) = holder else {
                     let source = messages[number].source as usize;
-                    let queue = match robs {
+                    let queue = match preempts {
                         // Without an out link of its own it waits where it could take one.
                         true => &mut self.pools[source].waiting_out,
                         false => &mut pool.waiting_in,
@@ -333,7 +333,7 @@ impl Links {
                     return false;
                 };
                 // The link that served to go out serves to come in; it stays counted in both directions.
-                self.rob(messages, destination, holder, None);
+                self.preempt(messages, destination, holder, None);
             }
         }
         messages[number].mark(Mark::HasIn);
@@ -341,7 +341,7 @@ impl Links {
     }
 
     /// Takes the out link from a message that waits for its in link.
-    fn rob(&mut self, messages: &mut Messages, pool: u32, victim: u32, taker: Option<u32>) {
+    fn preempt(&mut self, messages: &mut Messages, pool: u32, victim: u32, taker: Option<u32>) {
         let destination = messages[victim].destination as usize;
         self.pools[destination].waiting_in.remove(messages, victim);
         messages[victim].unmark(Mark::HasOut);
@@ -356,7 +356,7 @@ impl Links {
         pool.waiting_out.push_front(messages, victim);
     }
 
-    /// Links that are not robbed.
+    /// Links that are not preempted.
     fn link_plainly(&mut self, messages: &mut Messages, number: u32) -> bool {
         let in_first = messages[number].is(Mark::InFirst);
         (!in_first || self.plain_in(messages, number))

@@ -1,4 +1,4 @@
-//! The messages that are under way or wait for something, and the queues in which they wait.
+//! The messages that are in flight or wait for something, and the queues in which they wait.
 
 /// No message, pool, rank or bus.
 pub(super) const NONE: u32 = u32::MAX;
@@ -25,7 +25,7 @@ pub(super) enum Mark {
     HoldsSender = 1,
     /// Both ranks are on one node.
     Inside = 2,
-    /// It goes to another node of the site, and may be robbed of its out link.
+    /// It goes to another node of the site, and may be preempted on its out link.
     Steals = 4,
     /// It has an out link.
     HasOut = 8,
@@ -48,7 +48,7 @@ impl Bus {
     pub(super) const INSIDE: Bus = Bus(1);
 }
 
-/// A message between its send and its arrival: half a cache line, since many are under way at once.
+/// A message between its send and its arrival: half a cache line, since many are in flight at once.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 pub(super) struct Message {

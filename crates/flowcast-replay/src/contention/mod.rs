@@ -11,9 +11,9 @@
 mod accesses;
 mod buses;
 mod calls;
+mod collective;
 mod engine;
 mod events;
-mod gathering;
 mod links;
 pub(super) mod look_ahead;
 mod messages;

@@ -11,7 +11,7 @@ pub(super) struct Pool {
     pub free_out: u32,
     pub waiting_in: Queue,
     pub waiting_out: Queue,
-    /// Messages that may be robbed of their out link, in the order of acquisition, the first apart: most pools have
+    /// Messages that may be preempted on their out link, in the order of acquisition, the first apart: most pools have
     /// one link, and what stands behind a pointer is far away.
     first_holder: u32,
     other_holders: Vec<u32>,

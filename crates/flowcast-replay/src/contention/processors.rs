@@ -4,7 +4,7 @@
 //! back of its node's queue when it is woken. After a computation a rank keeps its processor for the call that
 //! follows (it goes to the front of the queue); between two computations it goes to the back. With priorities the queue
 //! is ordered by them first. Where no two ranks share a node there is nothing to count: whoever wants a processor gets
-//! it in the next round. A strand has a processor of its own, which stands behind those of the nodes.
+//! it in the next round. A progress stream has a processor of its own, which stands behind those of the nodes.
 
 use super::super::placement::Placement;
 use super::messages::NONE;
@@ -100,17 +100,17 @@ impl Processors {
         self.node_of[rank as usize]
     }
 
-    /// How many nodes there are, one for each strand included.
+    /// How many nodes there are, one for each progress stream included.
     pub(super) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The node whose processors a rank uses; for a strand the one that is its own.
+    /// The node whose processors a rank uses; for a progress stream the one that is its own.
     #[inline(always)]
     pub(super) fn home(&self, rank: u32) -> u32 {
         match rank.checked_sub(self.ranks) {
             None => self.node_of[rank as usize],
-            Some(strand) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + strand,
+            Some(stream) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream,
         }
     }
 

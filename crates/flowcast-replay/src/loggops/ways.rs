@@ -136,7 +136,7 @@ impl<'a> Ways<'a> {
         let Travel { latency, bytes, .. } = travel;
         let cost = ClassCost { delay: (latency + bytes).as_nanos(), bytes: bytes.as_nanos(), ..ClassCost::default() };
         let (start, latency) = (start.as_nanos(), latency.as_nanos());
-        let departure = Departure { slot, start, size, cost, offer: None, latency, ends: None };
+        let departure = Departure { slot, start, size, cost, rts: None, latency, ends: None };
         match &mut self.network {
             Some(Sharing::Rates(shared)) => shared.depart(departure),
             Some(Sharing::Packets(packets)) => packets.depart(departure),

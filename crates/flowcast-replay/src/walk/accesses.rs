@@ -23,7 +23,7 @@ use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_units::{Bytes, Rank};
 
-/// All accesses that are under way.
+/// All accesses that are in flight.
 #[derive(Default)]
 pub(super) struct Accesses {
     pub requests: Requests,
@@ -106,7 +106,7 @@ where
                 start: came,
                 size,
                 cost,
-                offer: None,
+                rts: None,
                 latency: path.latency,
                 ends: Some(ends),
             });

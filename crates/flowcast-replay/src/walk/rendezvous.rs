@@ -1,22 +1,22 @@
 //! Messages whose sender waits for its receiver.
 //!
-//! A transfer starts when both are there: the receive is posted and the sender's overhead is over. Where what they tell
-//! each other takes the network ([`Transit::HANDSHAKES`]), the message departs when it is offered, and the transit comes
-//! to terms with both; elsewhere this costs nothing, or what the network's rule for the transfer has.
+//! A transfer starts when the receive is posted and the sender's overhead is over. Where RTS and CTS cross the network
+//! ([`Transit::HANDSHAKES`]), the message departs with its RTS and the transit handles both; elsewhere they cost nothing, or
+//! what the network's rule for the transfer says.
 
 use super::lanes::{Times, later, plus};
 use super::slots::{Known, Slots};
 use super::{Engine, RankState, Step};
 use crate::record::{Observer, Sent};
 use crate::slab::Slab;
-use crate::transit::{Departure, Offer, Transit, Wanted};
+use crate::transit::{Departure, ReceivePosted, Rts, Transit};
 
 /// What senders and receivers know of each other.
 pub(super) struct Handshakes<'a, const W: usize> {
     /// By slot: when the receiver came; or the pending send.
     posted: Slots<W>,
     /// By slot, if handshakes take the network: when the receiver had last polled, when it came.
-    looked: Vec<f64>,
+    polled: Vec<f64>,
     /// When the senders of messages may go on.
     released: Slots<W>,
     /// By slot: whether the sender ever asks for that; empty if it may.
@@ -38,7 +38,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     pub(super) fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
         Handshakes {
             posted: Slots::new(slots),
-            looked: vec![0.0; polls],
+            polled: vec![0.0; polls],
             released: Slots::new(slots),
             awaited,
             pending: Slab::default(),
@@ -70,7 +70,7 @@ where
     pub(super) fn post_and_receive(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Step {
         let slot = state.next_slot;
         if !state.entered {
-            self.post(slot, &plus(&state.time, &self.path(slot).recv_before), state.looked);
+            self.post(slot, &plus(&state.time, &self.path(slot).recv_before), state.polled);
         }
         let step = self.receive(rank, state, slot);
         state.entered = matches!(step, Step::Wait);
@@ -79,19 +79,19 @@ where
     }
 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
-    pub(super) fn post(&mut self, slot: u32, time: &Times<W>, looked: f64) {
+    pub(super) fn post(&mut self, slot: u32, time: &Times<W>, polled: f64) {
         let handshake = T::HANDSHAKES && self.is_between_nodes(slot);
         match self.handshakes.posted.look(slot) {
             Known::Time(_) => {}
             Known::Nothing => {
                 self.handshakes.posted.fill(slot, |lane| time[lane]);
                 if handshake {
-                    self.handshakes.looked[slot as usize] = looked;
+                    self.handshakes.polled[slot as usize] = polled;
                 }
             }
             Known::Awaited(_) if handshake => {
                 self.handshakes.posted.close(slot);
-                self.transit.want(slot, Wanted { since: time[0], looked });
+                self.transit.receive_posted(slot, ReceivePosted { since: time[0], polled });
             }
             Known::Awaited(number) => {
                 self.handshakes.posted.close(slot);
@@ -161,7 +161,7 @@ where
         self.handshakes.sends[rank as usize].push(slot);
         self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
         if T::HANDSHAKES && self.is_between_nodes(slot) {
-            self.offer(rank, slot, class, end);
+            self.send_rts(rank, slot, class, end);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
             let posted = std::array::from_fn(self.handshakes.posted.take(slot, number));
             self.transfer(slot, class, &state.time, &posted);
@@ -171,21 +171,21 @@ where
         }
     }
 
-    /// Sender and receiver of a rendezvous message come to terms over the network.
-    fn offer(&mut self, rank: u32, slot: u32, class: u32, ready: f64) {
+    /// A rendezvous message departs with its RTS.
+    fn send_rts(&mut self, rank: u32, slot: u32, class: u32, ready: f64) {
         let handshakes = &mut self.handshakes;
-        let wanted = match handshakes.posted.look(slot) {
+        let posted = match handshakes.posted.look(slot) {
             Known::Time(number) => {
                 let since = handshakes.posted.take(slot, number)(0);
-                Some(Wanted { since, looked: handshakes.looked[slot as usize] })
+                Some(ReceivePosted { since, polled: handshakes.polled[slot as usize] })
             }
             _ => {
                 handshakes.posted.wait(slot, rank);
                 None
             }
         };
-        let offer = Offer { from: rank, to: self.program.receiver(slot).0, wanted };
-        self.transit.depart(Departure { offer: Some(offer), ..self.departure(slot, class, ready) });
+        let rts = Rts { from: rank, to: self.program.receiver(slot).0, posted };
+        self.transit.depart(Departure { rts: Some(rts), ..self.departure(slot, class, ready) });
     }
 
     /// Waits until the sender of a slot may go on.
@@ -201,7 +201,7 @@ where
             self.observer.held(rank, slot, call, state.time[0]);
             state.blocked += state.time[0] - call;
         }
-        state.looked = state.time[0];
+        state.polled = state.time[0];
         Step::GoOn
     }
 

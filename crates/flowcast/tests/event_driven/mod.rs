@@ -1,4 +1,4 @@
-//! The slow twin of the replay: one heap of events in global time order, queues by channel, nothing precomputed.
+//! The reference implementation of the replay: one heap of events in global time order, queues by channel, nothing precomputed.
 //!
 //! It knows records and numbers only, and follows the table of rules at the top of `simulate/costs.rs` word by word,
 //! so that a mistake in the matching, the streams or the order of the fast replay cannot be its own too.

@@ -22,14 +22,14 @@ pub(crate) struct Stand {
 }
 
 /// A program that came to a stop.
-pub(crate) struct Standstill<'a> {
+pub(crate) struct DeadlockReport<'a> {
     /// The program.
     pub program: &'a Program,
     /// By rank.
     pub ranks: Vec<Stand>,
 }
 
-impl Standstill<'_> {
+impl DeadlockReport<'_> {
     /// The error that tells who waits for whom.
     pub(crate) fn explain(&self) -> SimulateError {
         let stopped = self.ranks.iter().enumerate().filter(|(_, stand)| !stand.done);

@@ -20,7 +20,7 @@ struct Entry {
 
 /// One execution of a collective.
 #[derive(Debug, Clone, Copy)]
-struct Gathering {
+struct CollectiveState {
     entered: u32,
     /// Members whose part of a root-synchronous operation is done.
     parts: u32,
@@ -39,7 +39,7 @@ struct Gathering {
     last_waiting: u32,
 }
 
-const NOBODY: Gathering = Gathering {
+const NOBODY: CollectiveState = CollectiveState {
     entered: 0,
     parts: 0,
     begun: false,
@@ -53,17 +53,17 @@ const NOBODY: Gathering = Gathering {
 };
 
 /// All executions of collectives in a replay.
-pub(super) struct Gatherings {
-    all: Vec<Gathering>,
+pub(super) struct CollectiveStates {
+    all: Vec<CollectiveState>,
     /// By communicator.
     sizes: Vec<u32>,
     next_waiting: Vec<u32>,
 }
 
-impl Gatherings {
+impl CollectiveStates {
     /// None has begun.
-    pub(super) fn new(program: &Program) -> Gatherings {
-        Gatherings {
+    pub(super) fn new(program: &Program) -> CollectiveStates {
+        CollectiveStates {
             all: vec![NOBODY; program.instances().len()],
             sizes: program.communicators().iter().map(|known| known.members.len() as u32).collect(),
             next_waiting: vec![NONE; program.streams()],
@@ -72,16 +72,16 @@ impl Gatherings {
 
     /// A rank waits for the end.
     fn wait(&mut self, instance: u32, rank: u32) {
-        let gathering = &mut self.all[instance as usize];
+        let collective = &mut self.all[instance as usize];
         self.next_waiting[rank as usize] = NONE;
-        match std::mem::replace(&mut gathering.last_waiting, rank) {
-            NONE => gathering.first_waiting = rank,
+        match std::mem::replace(&mut collective.last_waiting, rank) {
+            NONE => collective.first_waiting = rank,
             before => self.next_waiting[before as usize] = rank,
         }
     }
 }
 
-impl Gathering {
+impl CollectiveState {
     /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
     fn decide(&mut self, now: f64, by: (f64, u32)) {
         if now > self.decided_at || self.decided.1 == NONE || by.0 >= self.decided.0 {
@@ -116,19 +116,19 @@ impl<O: Observer> Engine<'_, O> {
         if waits_for_own_part {
             self.send_part(rank, &made, instance);
         } else {
-            self.gatherings.all[instance as usize].parts += 1;
+            self.collectives.all[instance as usize].parts += 1;
         }
-        self.advance_gathering(instance, made.communicator);
+        self.advance_collective(instance, made.communicator);
         if made.mode == CollectiveMode::Immediate {
             self.leave(rank, instance);
             return Step::GoOn;
         }
         if !waits_for_own_part {
-            if self.gatherings.all[instance as usize].done {
+            if self.collectives.all[instance as usize].done {
                 self.leave(rank, instance);
                 return Step::Done;
             }
-            self.gatherings.wait(instance, rank);
+            self.collectives.wait(instance, rank);
         }
         Step::Wait
     }
@@ -138,12 +138,12 @@ impl<O: Observer> Engine<'_, O> {
         let state = &mut self.ranks[rank as usize];
         state.before = came;
         let entry = Some(Entry { rank, call });
-        let gathering = &mut self.gatherings.all[instance as usize];
-        gathering.entered += 1;
-        gathering.last = entry;
-        gathering.decide(came, (came, rank));
+        let collective = &mut self.collectives.all[instance as usize];
+        collective.entered += 1;
+        collective.last = entry;
+        collective.decide(came, (came, rank));
         if self.program.calls()[call as usize].is_root {
-            gathering.root = entry;
+            collective.root = entry;
         }
     }
 
@@ -164,31 +164,31 @@ impl<O: Observer> Engine<'_, O> {
     pub(super) fn part_arrived(&mut self, rank: u32, instance: u32) {
         let communicator = self.program.instances()[instance as usize];
         let came = self.ranks[rank as usize].before;
-        let gathering = &mut self.gatherings.all[instance as usize];
-        gathering.parts += 1;
-        gathering.decide(self.pending.now(), (came, rank));
-        self.advance_gathering(instance, communicator);
+        let collective = &mut self.collectives.all[instance as usize];
+        collective.parts += 1;
+        collective.decide(self.pending.now(), (came, rank));
+        self.advance_collective(instance, communicator);
         // It waited for its own part only, even if that was what all were waiting for.
         self.leave_after(rank, instance, (came, rank));
         self.advance(rank, Place::Back);
     }
 
     /// Begins the operation once all have come; ends a root-synchronous one once all parts are with the root.
-    fn advance_gathering(&mut self, instance: u32, communicator: u32) {
-        let gathering = &mut self.gatherings.all[instance as usize];
-        let members = self.gatherings.sizes[communicator as usize];
-        if gathering.entered < members || gathering.begun {
+    fn advance_collective(&mut self, instance: u32, communicator: u32) {
+        let collective = &mut self.collectives.all[instance as usize];
+        let members = self.collectives.sizes[communicator as usize];
+        if collective.entered < members || collective.begun {
             return;
         }
-        let deciding = gathering.deciding();
+        let deciding = collective.deciding();
         let synchronous = self.program.calls()[deciding.call as usize].mode == CollectiveMode::RootSynchronous;
-        if synchronous && gathering.parts < members {
+        if synchronous && collective.parts < members {
             return;
         }
-        gathering.begun = true;
-        // A rank and its strand meet without a network.
+        collective.begun = true;
+        // A rank and its progress stream meet without a network.
         if synchronous || self.costs.sites(communicator).next().is_none() {
-            self.end_gathering(instance);
+            self.end_collective(instance);
         } else {
             let number = self.messages.add(Message::new(instance, 0, 0, Purpose::Collective));
             self.messages[number].source = 0;
@@ -219,8 +219,8 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A collective has all buses and takes its time.
     pub(super) fn begin_collective(&mut self, number: u32) {
-        let gathering = &self.gatherings.all[self.messages[number].slot as usize];
-        let Entry { rank, call } = gathering.deciding();
+        let collective = &self.collectives.all[self.messages[number].slot as usize];
+        let Entry { rank, call } = collective.deciding();
         let call = &self.program.calls()[call as usize];
         let takes = self.costs.collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
         self.pending.at(self.pending.now() + takes, Event { kind: Kind::Gathered, index: number });
@@ -235,18 +235,18 @@ impl<O: Observer> Engine<'_, O> {
         }
         self.start_granted();
         self.messages.remove(number);
-        self.end_gathering(instance);
+        self.end_collective(instance);
     }
 
     /// Wakes all that wait, the one whose call decided last.
-    fn end_gathering(&mut self, instance: u32) {
-        let gathering = &mut self.gatherings.all[instance as usize];
-        gathering.done = true;
-        let deciding = gathering.deciding().rank;
-        let mut waiting = gathering.first_waiting;
+    fn end_collective(&mut self, instance: u32) {
+        let collective = &mut self.collectives.all[instance as usize];
+        collective.done = true;
+        let deciding = collective.deciding().rank;
+        let mut waiting = collective.first_waiting;
         let mut waits = false;
         while waiting != NONE {
-            let next = self.gatherings.next_waiting[waiting as usize];
+            let next = self.collectives.next_waiting[waiting as usize];
             if waiting == deciding {
                 waits = true;
             } else {
@@ -273,18 +273,18 @@ impl<O: Observer> Engine<'_, O> {
             }
         }
         self.ranks[rank as usize].before = self.pending.now();
-        if self.gatherings.all[instance as usize].done {
+        if self.collectives.all[instance as usize].done {
             self.leave(rank, instance);
             return Step::Done;
         }
-        self.gatherings.wait(instance, rank);
+        self.collectives.wait(instance, rank);
         Step::Wait
     }
 
     /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
     fn leave(&mut self, rank: u32, instance: u32) {
-        let gathering = &self.gatherings.all[instance as usize];
-        let decided = if gathering.done { gathering.decided } else { (self.ranks[rank as usize].before, rank) };
+        let collective = &self.collectives.all[instance as usize];
+        let decided = if collective.done { collective.decided } else { (self.ranks[rank as usize].before, rank) };
         self.leave_after(rank, instance, decided);
     }
 
