@@ -183,7 +183,7 @@ impl Costs {
         row.time(message, tasks, 0)
     }
 
-    /// Start-up of an immediate or root-synchronous collective and of the wait for one; none below a nanosecond.
+    /// Start-up of a non-blocking or root-synchronous collective and of the wait for one; none below a nanosecond.
     ///
     /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
     pub fn collective_startup(&self, communicator: u32, rank: Rank) -> f64 {

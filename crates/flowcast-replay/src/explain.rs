@@ -185,10 +185,10 @@ impl<'a> Explainer<'a> {
         account.add(site, Cost::Processor, end - arrived);
     }
 
-    /// Where a message is sent or waited for, by whether its send is immediate; inside a collective, that.
-    fn message_site(&self, rank: u32, slot: u32, blocking: Function, immediate: Function) -> Site {
+    /// Where a message is sent or waited for, by whether its send is non-blocking; inside a collective, that.
+    fn message_site(&self, rank: u32, slot: u32, blocking: Function, non_blocking: Function) -> Site {
         let class = &self.program.classes()[self.flights.flight(slot).class as usize];
-        let own = if class.mode.immediate { immediate } else { blocking };
+        let own = if class.mode.non_blocking { non_blocking } else { blocking };
         self.site(rank, operation_of(class).map_or(own, Function::Collective))
     }
 

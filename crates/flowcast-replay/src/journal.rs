@@ -397,8 +397,9 @@ impl Observer for Journal<'_> {
         journal.sends.push(slot);
         journal.sent.add(size);
         self.ranks[source.owner(to).index()].received.add(size);
-        let immediate = matches!(source, Source::Program(program) if program.classes()[class as usize].mode.immediate);
-        self.call(rank, if immediate { Function::Isend } else { Function::Send }, call, end);
+        let non_blocking =
+            matches!(source, Source::Program(program) if program.classes()[class as usize].mode.non_blocking);
+        self.call(rank, if non_blocking { Function::Isend } else { Function::Send }, call, end);
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {

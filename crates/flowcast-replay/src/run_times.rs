@@ -60,8 +60,8 @@ impl<'a> RunTimer<'a> {
         self.times.add_call(call, Time::from_nanos(nanos));
     }
 
-    fn is_immediate(&self, slot: u32) -> bool {
-        self.program.classes()[self.classes[slot as usize] as usize].mode.immediate
+    fn is_non_blocking(&self, slot: u32) -> bool {
+        self.program.classes()[self.classes[slot as usize] as usize].mode.non_blocking
     }
 }
 
@@ -72,7 +72,7 @@ impl Observer for RunTimer<'_> {
     }
 
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        let own = if self.is_immediate(slot) { Function::Wait } else { Function::Send };
+        let own = if self.is_non_blocking(slot) { Function::Wait } else { Function::Send };
         self.add(rank, slot, own, end - start);
     }
 

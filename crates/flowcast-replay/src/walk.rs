@@ -532,7 +532,7 @@ where
         }
         let own = (came[0], rank);
         let (end, last) = match made.mode {
-            CollectiveMode::Immediate => (came, own),
+            CollectiveMode::NonBlocking => (came, own),
             CollectiveMode::RootSynchronous if !made.is_root => (own_end, own),
             _ => match self.collectives.finish(instance) {
                 Some((end, last)) => (*end, last),
@@ -544,7 +544,7 @@ where
         };
         state.entered = false;
         state.overhead += startup[0];
-        if made.mode != CollectiveMode::Immediate {
+        if made.mode != CollectiveMode::NonBlocking {
             self.collectives.leave(instance);
         }
         self.leave_collective(rank, state, instance, Left { came, end, last });

@@ -40,7 +40,7 @@ impl Hash for Route {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let MessageClass { size, tag, communicator, mode } = self.class;
-        let mode = u64::from(mode.synchronous) | u64::from(mode.immediate) << 1;
+        let mode = u64::from(mode.synchronous) | u64::from(mode.non_blocking) << 1;
         state.write_u64(u64::from(self.peer.0) | u64::from(tag as u32) << 32);
         state.write_u64(size.0 ^ (u64::from(communicator as u32) << 30) ^ (mode << 62));
     }
@@ -311,7 +311,7 @@ impl RankBuilder {
         }
         let instance = self.collective_counts[on];
         self.collective_counts[on] += 1;
-        if call.mode == CollectiveMode::Immediate {
+        if call.mode == CollectiveMode::NonBlocking {
             self.started_collectives.push_back((call.communicator, instance));
             self.immediates.push((call.communicator, instance));
         }
@@ -399,4 +399,4 @@ impl RankBuilder {
 }
 
 /// A blocking, eager send's mode.
-pub const EAGER: SendMode = SendMode { synchronous: false, immediate: false };
+pub const EAGER: SendMode = SendMode { synchronous: false, non_blocking: false };

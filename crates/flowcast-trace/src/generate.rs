@@ -169,7 +169,7 @@ impl Shape {
     }
 }
 
-const NON_BLOCKING: SendMode = SendMode { immediate: true, ..EAGER };
+const NON_BLOCKING: SendMode = SendMode { non_blocking: true, ..EAGER };
 
 fn powers_below(ranks: u32) -> impl Iterator<Item = u32> {
     (0..32).map(|power| 1u32 << power).take_while(move |distance| *distance < ranks)

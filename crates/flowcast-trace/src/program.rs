@@ -16,7 +16,7 @@ pub struct SendMode {
     /// The transfer waits for the receiver (rendezvous).
     pub synchronous: bool,
     /// The sender goes on without waiting for the transfer.
-    pub immediate: bool,
+    pub non_blocking: bool,
 }
 
 /// What all sends of one kind have in common.
@@ -38,7 +38,7 @@ pub enum CollectiveMode {
     /// When all have come and the operation is done.
     Blocking,
     /// At once; a later wait waits for the end.
-    Immediate,
+    NonBlocking,
     /// Each sends to the root and goes on when its own data is there; the root waits for all.
     RootSynchronous,
 }

@@ -6,7 +6,7 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::SharingError;
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::loggops::Loggops;
-use flowcast_trace::expand::{Expanded, Immediate, expand};
+use flowcast_trace::expand::{Expanded, NonBlocking, expand};
 use flowcast_trace::{Program, ReadOptions, TraceError};
 use flowcast_units::Bytes;
 
@@ -101,6 +101,6 @@ impl Collectives {
         threads: usize,
     ) -> Result<Option<Expanded>, TraceError> {
         let options = ReadOptions { threads: threads.max(1) };
-        self.table(network).map(|table| expand(program, &table, Immediate::Expanded, options)).transpose()
+        self.table(network).map(|table| expand(program, &table, NonBlocking::Expanded, options)).transpose()
     }
 }

@@ -5,7 +5,7 @@ mod random_programs;
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::replay::loggops::{self, Loggops};
 use flowcast::trace::convert::{self, Dialect, Tables};
-use flowcast::trace::expand::{Immediate, expand};
+use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
@@ -29,7 +29,7 @@ fn as_ti(program: &Program) -> Program {
 
 fn as_messages(program: &Program) -> Program {
     let table = AlgorithmTable::of(Base::OpenMpi);
-    expand(program, &table, Immediate::Expanded, ReadOptions::default()).unwrap().program
+    expand(program, &table, NonBlocking::Expanded, ReadOptions::default()).unwrap().program
 }
 
 fn sends_to_itself(program: &Program) -> bool {
@@ -96,7 +96,7 @@ fn goal_schedules_come_back() {
     assert_eq!(run(&schedule), run(&again));
 }
 
-/// Two ranks that exchange 100,000 bytes by an immediate alltoall, each computing for 2 ms meanwhile.
+/// Two ranks that exchange 100,000 bytes by a non-blocking alltoall, each computing for 2 ms meanwhile.
 const BESIDE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n\
     1:0:0:0.000010000\n10:0:0:8:1:0:0:100000:100000:0\n1:0:0:0.002000000\n10:0:0:8:1:0:0:0:0:2\n1:0:0:0.000005000\n\
     1:1:0:0.000010000\n10:1:0:8:1:0:0:100000:100000:0\n1:1:0:0.002000000\n10:1:0:8:1:0:0:0:0:2\n1:1:0:0.000005000\n";

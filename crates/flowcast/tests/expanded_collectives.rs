@@ -10,7 +10,7 @@ use flowcast::replay::contention::Contention;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
-use flowcast::trace::expand::{Expanded, Immediate, expand};
+use flowcast::trace::expand::{Expanded, NonBlocking, expand};
 use flowcast::trace::opcodes::Op;
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
@@ -37,7 +37,7 @@ fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
 }
 
 fn expanded(program: &Program, table: &AlgorithmTable) -> Expanded {
-    expand(program, table, Immediate::Expanded, ReadOptions::default()).unwrap()
+    expand(program, table, NonBlocking::Expanded, ReadOptions::default()).unwrap()
 }
 
 fn hockney() -> Network {
@@ -159,12 +159,12 @@ fn immediate_collectives_keep_their_formula_where_they_are_to_and_root_synchrono
         1:1:0:0.0\n10:1:0:10:1:0:0:8:0:3\n10:1:0:8:1:0:0:64:64:0\n10:1:0:0:1:0:0:0:0:2\n";
     let whole = as_program(read_text(text).unwrap());
     let table = AlgorithmTable::of(Base::Mpich);
-    let Expanded { program, uses, kept } = expand(&whole, &table, Immediate::Kept, ReadOptions::default()).unwrap();
+    let Expanded { program, uses, kept } = expand(&whole, &table, NonBlocking::Kept, ReadOptions::default()).unwrap();
     assert_eq!((program.messages(), kept, uses.len(), program.instances().len()), (1, 1, 1, 1));
     assert!(makespan(&program, &hockney()) > 0.0);
     let Expanded { program, uses, kept } = expanded(&whole, &table);
-    let immediate: Vec<u64> = uses.iter().map(|used| used.immediate).collect();
-    assert_eq!((program.messages(), kept, immediate), (3, 0, vec![1, 0]));
+    let non_blocking: Vec<u64> = uses.iter().map(|used| used.non_blocking).collect();
+    assert_eq!((program.messages(), kept, non_blocking), (3, 0, vec![1, 0]));
 }
 
 /// All that is not a collective, and not a message of one.
@@ -195,9 +195,9 @@ proptest! {
             prop_assert_eq!(others(&messages, rank), others(&program, rank));
         }
         prop_assert!(makespan(&messages, &hockney()) >= 0.0);
-        let immediate = |record: &Record| matches!(record, Record::Collective { mode: Mode::Immediate, .. });
-        prop_assert_eq!(messages.streams() > program.ranks(), records.ranks.iter().flatten().any(immediate));
-        prop_assert_eq!(uses.iter().any(|used| used.immediate > 0), records.ranks.iter().flatten().any(immediate));
+        let non_blocking = |record: &Record| matches!(record, Record::Collective { mode: Mode::NonBlocking, .. });
+        prop_assert_eq!(messages.streams() > program.ranks(), records.ranks.iter().flatten().any(non_blocking));
+        prop_assert_eq!(uses.iter().any(|used| used.non_blocking > 0), records.ranks.iter().flatten().any(non_blocking));
     }
 
     #[test]
@@ -219,7 +219,7 @@ proptest! {
         let program = records.program();
         let table = AlgorithmTable::of(Base::OpenMpi);
         let one = expanded(&program, &table).program;
-        let many = expand(&program, &table, Immediate::Expanded, ReadOptions { threads: 3 }).unwrap().program;
+        let many = expand(&program, &table, NonBlocking::Expanded, ReadOptions { threads: 3 }).unwrap().program;
         for rank in (0..one.streams() as u32).map(Rank) {
             prop_assert_eq!(one.words(rank), many.words(rank));
         }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::network::Network;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
-use flowcast::trace::expand::{Immediate, expand};
+use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::{Program, ReadOptions, Trace};
 use flowcast::units::Rank;
@@ -110,7 +110,7 @@ impl Convert {
             (None, _) => AlgorithmTable::of(Base::OpenMpi),
         };
         // A .dim has no other words for what runs beside a rank.
-        let immediate = if self.to == Form::Dim { Immediate::Kept } else { Immediate::Expanded };
+        let immediate = if self.to == Form::Dim { NonBlocking::Kept } else { NonBlocking::Expanded };
         Ok((expand(&program, &table, immediate, ReadOptions { threads: threads() })?.program, losses))
     }
 

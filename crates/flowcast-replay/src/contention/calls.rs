@@ -97,7 +97,7 @@ impl<O: Observer> Engine<'_, O> {
             self.slots.releases[slot as usize] = Release::Released;
             return false;
         }
-        if self.program.classes()[message.class as usize].mode.immediate {
+        if self.program.classes()[message.class as usize].mode.non_blocking {
             return false;
         }
         message.mark(Mark::HoldsSender);
@@ -303,7 +303,7 @@ impl<O: Observer> Engine<'_, O> {
         Step::Done
     }
 
-    /// An immediate receive.
+    /// A non-blocking receive.
     #[inline(always)]
     pub(super) fn post(&mut self, rank: u32) -> Step {
         let state = &mut self.ranks[rank as usize];

@@ -119,7 +119,7 @@ impl<O: Observer> Engine<'_, O> {
             self.collectives.all[instance as usize].parts += 1;
         }
         self.advance_collective(instance, made.communicator);
-        if made.mode == CollectiveMode::Immediate {
+        if made.mode == CollectiveMode::NonBlocking {
             self.leave(rank, instance);
             return Step::GoOn;
         }
@@ -261,7 +261,7 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// A wait for an immediate collective, which costs a start-up of its own.
+    /// A wait for a non-blocking collective, which costs a start-up of its own.
     pub(super) fn wait_collective(&mut self, rank: u32, instance: u32) -> Step {
         if self.ranks[rank as usize].phase == Phase::Begin {
             let communicator = self.program.instances()[instance as usize];

@@ -112,7 +112,7 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
         self.durations.entry(key).or_insert_with(|| std::array::from_fn(of))
     }
 
-    /// Start-up of an immediate or root-synchronous collective, and of the wait for one.
+    /// Start-up of a non-blocking or root-synchronous collective, and of the wait for one.
     pub(super) fn startup(&mut self, communicator: u32, rank: u32) -> &Startup<W> {
         let networks = self.networks;
         let key = (communicator, self.group(rank));

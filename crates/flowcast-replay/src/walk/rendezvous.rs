@@ -141,10 +141,10 @@ where
     }
 
     pub(super) fn send_rendezvous(&mut self, rank: u32, state: &mut RankState<'a, W>, class: u32, slot: u32) -> Step {
-        let immediate = self.program.classes()[class as usize].mode.immediate;
+        let non_blocking = self.program.classes()[class as usize].mode.non_blocking;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
-            if immediate {
+            if non_blocking {
                 return Step::GoOn;
             }
             state.entered = true;

@@ -113,7 +113,7 @@ pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
         for (_, op) in program.ops(Rank(rank)) {
             match op {
                 Op::Send { class, slot } => {
-                    awaited[slot as usize] = !program.classes()[class as usize].mode.immediate;
+                    awaited[slot as usize] = !program.classes()[class as usize].mode.non_blocking;
                     sends.push(slot);
                 }
                 Op::WaitSend(ago) => {

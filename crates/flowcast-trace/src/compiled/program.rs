@@ -23,7 +23,7 @@ pub(super) struct Tables {
     name: String,
     /// Words and posted receives of each rank.
     ranks: Vec<(u64, u32)>,
-    /// Size, tag, communicator, synchronous, immediate.
+    /// Size, tag, communicator, synchronous, non-blocking.
     classes: Vec<(u64, i32, i32, bool, bool)>,
     calls: Vec<CallRow>,
     communicators: Vec<(i32, Vec<u32>)>,
@@ -57,8 +57,8 @@ pub(super) fn parts(program: &Program) -> Vec<Vec<u8>> {
 
 fn tables_of(program: &Program) -> Tables {
     let class = |class: &MessageClass| {
-        let SendMode { synchronous, immediate } = class.mode;
-        (class.size.0, class.tag, class.communicator, synchronous, immediate)
+        let SendMode { synchronous, non_blocking } = class.mode;
+        (class.size.0, class.tag, class.communicator, synchronous, non_blocking)
     };
     let call = |call: &CollectiveCall| {
         let root = call.root.map(|root| root.0);
@@ -95,11 +95,11 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
     let Some(accesses) = tables.accesses.iter().map(|row| Access::from_row(*row)).collect::<Option<Vec<_>>>() else {
         return Err("found an access of unknown kind".into());
     };
-    let class = |&(size, tag, communicator, synchronous, immediate): &(u64, i32, i32, bool, bool)| MessageClass {
+    let class = |&(size, tag, communicator, synchronous, non_blocking): &(u64, i32, i32, bool, bool)| MessageClass {
         size: Bytes(size),
         tag,
         communicator,
-        mode: SendMode { synchronous, immediate },
+        mode: SendMode { synchronous, non_blocking },
     };
     let words = (**bytes).as_ref().len() / 4;
     // Each execution of a collective has a call of its own, each slot a receive.
@@ -164,7 +164,7 @@ fn read_call(call: CallRow) -> Option<CollectiveCall> {
     let (op, communicator, mode, is_root, root, send, recv) = call;
     let mode = match mode {
         0 => CollectiveMode::Blocking,
-        1 => CollectiveMode::Immediate,
+        1 => CollectiveMode::NonBlocking,
         2 => CollectiveMode::RootSynchronous,
         _ => return None,
     };

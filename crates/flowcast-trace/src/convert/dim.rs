@@ -131,7 +131,7 @@ fn write_steps(steps: impl Iterator<Item = Step>, rank: Rank, out: &mut dyn Writ
             writeln!(out, "{kind}:{rank}:0:{peer}:-1:{}:{tag}:1:{last}", size.0)
         };
         match step {
-            Step::Send(message) => record(2, message, 2 * u8::from(message.mode.immediate))?,
+            Step::Send(message) => record(2, message, 2 * u8::from(message.mode.non_blocking))?,
             Step::Receive(message) => record(3, message, 0)?,
             Step::Post(message) => {
                 record(3, message, 1)?;
@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
                 self.counters.next_send();
                 let to = self.peer(self.tables.program.receiver(slot));
                 let class = self.tables.class(class);
-                let sync = u8::from(class.mode.synchronous) + 2 * u8::from(class.mode.immediate);
+                let sync = u8::from(class.mode.synchronous) + 2 * u8::from(class.mode.non_blocking);
                 writeln!(out, "2:{own}:{to}:{}:{sync}", self.message(class))?;
             }
             Op::Recv | Op::Irecv => {
@@ -277,7 +277,7 @@ impl<'a> Writer<'a> {
         let call = self.tables.call(number);
         let sync = match call.mode {
             CollectiveMode::Blocking => 1,
-            CollectiveMode::Immediate => 0,
+            CollectiveMode::NonBlocking => 0,
             CollectiveMode::RootSynchronous => 3,
         };
         let program = self.tables.program;

@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
         let mut chain = Chain::new(self.tables, rank);
         while let Some(step) = chain.steps.next(self.operations.losses) {
             match step {
-                Step::Meeting(stream, CollectiveMode::Immediate) => self.begin(stream, &chain.open.before)?,
+                Step::Meeting(stream, CollectiveMode::NonBlocking) => self.begin(stream, &chain.open.before)?,
                 Step::Meeting(stream, _) => {
                     let ends = self.progress.get_mut(&stream).map(|beside| std::mem::take(&mut beside.open.before));
                     chain.open.before.extend(ends.into_iter().flatten());
@@ -140,15 +140,15 @@ impl Operations<'_> {
                     self.losses.count(ROUNDED);
                 }
                 let text = operation("send", "to", message);
-                if !message.mode.immediate {
+                if !message.mode.non_blocking {
                     return self.blocking(&text, open);
                 }
-                let label = self.immediate(&text, open)?;
+                let label = self.non_blocking(&text, open)?;
                 open.sends.insert(message.number, label);
             }
             Step::Receive(message) => self.blocking(&operation("recv", "from", message), open)?,
             Step::Post(message) => {
-                let label = self.immediate(&operation("recv", "from", message), open)?;
+                let label = self.non_blocking(&operation("recv", "from", message), open)?;
                 open.receives.insert(message.number, label);
             }
             Step::AwaitReceive(message) => open.before.extend(open.receives.remove(&message.number)),
@@ -178,7 +178,7 @@ impl Operations<'_> {
         Ok(())
     }
 
-    fn immediate(&mut self, operation: &str, open: &mut Open) -> io::Result<u64> {
+    fn non_blocking(&mut self, operation: &str, open: &mut Open) -> io::Result<u64> {
         // One join instead of many dependencies of each of several non-blocking operations.
         if open.before.len() > 2 {
             self.blocking("calc 0", open)?;

@@ -10,18 +10,18 @@ const NON_BLOCKING: &str =
 
 /// The program with its non-blocking collectives as blocking ones where they start; `None` if it has none.
 pub fn with_blocking_collectives(program: &Program) -> Option<(Program, Losses)> {
-    if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
+    if program.calls.iter().all(|call| call.mode != CollectiveMode::NonBlocking) {
         return None;
     }
-    let is_immediate = |call: u32| program.calls[call as usize].mode == CollectiveMode::Immediate;
+    let is_non_blocking = |call: u32| program.calls[call as usize].mode == CollectiveMode::NonBlocking;
     let mut losses = Losses::default();
     for (_, op) in (0..program.ranks() as u32).flat_map(|rank| program.ops(Rank(rank))) {
-        if matches!(op, Op::Collective { call, .. } if is_immediate(call)) {
+        if matches!(op, Op::Collective { call, .. } if is_non_blocking(call)) {
             losses.count(NON_BLOCKING);
         }
     }
     let mut changed = program.clone();
-    for call in changed.calls.iter_mut().filter(|call| call.mode == CollectiveMode::Immediate) {
+    for call in changed.calls.iter_mut().filter(|call| call.mode == CollectiveMode::NonBlocking) {
         call.mode = CollectiveMode::Blocking;
     }
     for (rank, stream) in (0u32..).zip(&mut changed.streams) {

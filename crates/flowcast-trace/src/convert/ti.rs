@@ -62,13 +62,13 @@ fn action(step: Step, rank: Rank, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{rank} {action} {peer} {tag} {}", size.0)
     };
     match step {
-        Step::Send(sent) if sent.mode.immediate => message("isend", sent),
+        Step::Send(sent) if sent.mode.non_blocking => message("isend", sent),
         Step::Send(sent) => message("send", sent),
         Step::Receive(received) => message("recv", received),
         Step::Post(posted) => message("irecv", posted),
         Step::Compute(time) => writeln!(out, "{rank} compute {}", time.as_nanos()),
         Step::AwaitReceive(Message { peer, tag, .. }) => writeln!(out, "{rank} wait {peer} {rank} {tag}"),
-        Step::AwaitSend(Message { peer, tag, mode, .. }) if mode.immediate => {
+        Step::AwaitSend(Message { peer, tag, mode, .. }) if mode.non_blocking => {
             writeln!(out, "{rank} wait {rank} {peer} {tag}")
         }
         Step::AwaitAll => writeln!(out, "{rank} waitall"),

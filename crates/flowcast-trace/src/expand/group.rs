@@ -33,7 +33,7 @@ pub struct Group {
     /// The operation.
     pub op: CollectiveOp,
     /// Whether a member goes on while its messages move.
-    pub is_immediate: bool,
+    pub is_non_blocking: bool,
     /// What the rules looked at.
     pub extent: Extent,
     /// What they chose.
@@ -51,8 +51,8 @@ impl Group {
         let choice = table.choose(op, &extent);
         let moves_nothing = calls.len() < 2 || op != CollectiveOp::Barrier && extent.total.0 == 0;
         let stages = if moves_nothing { Vec::new() } else { data.stages(op, choice, table) };
-        let is_immediate = calls.iter().any(|call| call.mode == CollectiveMode::Immediate);
-        Group { op, is_immediate, extent, choice, stages }
+        let is_non_blocking = calls.iter().any(|call| call.mode == CollectiveMode::NonBlocking);
+        Group { op, is_non_blocking, extent, choice, stages }
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Expanded {
 
 /// What becomes of non-blocking collectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Immediate {
+pub enum NonBlocking {
     /// They run beside their rank.
     Expanded,
     /// They keep their formula.
@@ -63,8 +63,8 @@ pub struct Use {
     pub stages: Vec<(CollectiveOp, Choice)>,
     /// Executions.
     pub count: u64,
-    /// Those of them that are immediate.
-    pub immediate: u64,
+    /// Those of them that are non-blocking.
+    pub non_blocking: u64,
     /// Messages of all executions.
     pub messages: u64,
     /// Their bytes.
@@ -78,10 +78,10 @@ pub struct Use {
 pub fn expand(
     program: &Program,
     table: &AlgorithmTable,
-    immediate: Immediate,
+    non_blocking: NonBlocking,
     options: ReadOptions,
 ) -> Result<Expanded, TraceError> {
-    let found = Executions::of(program, table, immediate);
+    let found = Executions::of(program, table, non_blocking);
     let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
     let uses = found.uses();
     if found.groups.is_empty() {
@@ -114,7 +114,7 @@ struct Executions {
 }
 
 impl Executions {
-    fn of(program: &Program, table: &AlgorithmTable, immediate: Immediate) -> Executions {
+    fn of(program: &Program, table: &AlgorithmTable, non_blocking: NonBlocking) -> Executions {
         let places = program.communicators.iter().map(|known| {
             let mut places: Vec<(Rank, u32)> = known.members.iter().copied().zip(0..).collect();
             places.sort_unstable();
@@ -122,12 +122,12 @@ impl Executions {
         });
         let mut found =
             Executions { groups: Vec::new(), groups_of: vec![None; program.instances.len()], places: places.collect() };
-        found.fill(program, table, immediate);
+        found.fill(program, table, non_blocking);
         found
     }
 
     /// Executions with the same calls are carried out alike.
-    fn fill(&mut self, program: &Program, table: &AlgorithmTable, immediate: Immediate) {
+    fn fill(&mut self, program: &Program, table: &AlgorithmTable, non_blocking: NonBlocking) {
         let mut known: HashMap<&[u32], u32> = HashMap::new();
         let (starts, calls) = self.calls(program);
         for (instance, own) in starts.windows(2).map(|ends| &calls[ends[0]..ends[1]]).enumerate() {
@@ -135,8 +135,8 @@ impl Executions {
                 continue;
             }
             let of = |call: &u32| program.calls[*call as usize];
-            let is_immediate = own.iter().any(|call| of(call).mode == CollectiveMode::Immediate);
-            if is_immediate && immediate == Immediate::Kept {
+            let is_non_blocking = own.iter().any(|call| of(call).mode == CollectiveMode::NonBlocking);
+            if is_non_blocking && non_blocking == NonBlocking::Kept {
                 continue;
             }
             let groups = &mut self.groups;
@@ -193,12 +193,12 @@ impl Executions {
                 choice,
                 stages: if stages.len() > 1 { stages } else { Vec::new() },
                 count: 0,
-                immediate: 0,
+                non_blocking: 0,
                 messages: 0,
                 bytes: Bytes(0),
             });
             known.count += count;
-            known.immediate += if group.is_immediate { count } else { 0 };
+            known.non_blocking += if group.is_non_blocking { count } else { 0 };
             known.messages += messages * count;
             known.bytes.0 = known.bytes.0.saturating_add(bytes.saturating_mul(count));
         }

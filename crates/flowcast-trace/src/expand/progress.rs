@@ -39,7 +39,7 @@ impl ProgressStreams {
     /// Those that the expanded executions of a program need.
     pub(super) fn new(program: &Program, found: &Executions) -> ProgressStreams {
         let mut progress = ProgressStreams { firsts: vec![0], ..ProgressStreams::default() };
-        if program.calls.iter().all(|call| call.mode != CollectiveMode::Immediate) {
+        if program.calls.iter().all(|call| call.mode != CollectiveMode::NonBlocking) {
             progress.firsts.resize(program.ranks() + 1, 0);
             return progress;
         }
@@ -59,7 +59,7 @@ impl ProgressStreams {
             match op {
                 Op::Collective { call, instance } => {
                     let call = &program.calls[call as usize];
-                    if call.mode != CollectiveMode::Immediate || found.groups_of[instance as usize].is_none() {
+                    if call.mode != CollectiveMode::NonBlocking || found.groups_of[instance as usize].is_none() {
                         continue;
                     }
                     let number = resting.pop_first().unwrap_or(count);
@@ -83,7 +83,7 @@ impl ProgressStreams {
         (self.firsts[rank.index() + 1] - self.firsts[rank.index()]) as usize
     }
 
-    /// The streams that carry out an execution, if any member's call is immediate.
+    /// The streams that carry out an execution, if any member's call is non-blocking.
     pub(super) fn members(&self, instance: u32) -> Option<&[Rank]> {
         self.members.get(&instance).map(Vec::as_slice)
     }

@@ -163,7 +163,7 @@ impl<'a> Rewrite<'a> {
             let CollectiveCall { op, mode, is_root, root, send, recv, .. } = made;
             let communicator = communicator.id;
             let call = CallRecord { op, communicator, mode, is_root, root, send, recv };
-            if mode == CollectiveMode::Immediate {
+            if mode == CollectiveMode::NonBlocking {
                 self.immediates.insert(instance, self.builder.immediates());
             }
             return self.builder.further_collective(call, record);
@@ -171,7 +171,7 @@ impl<'a> Rewrite<'a> {
         // The call itself remains as a record without effect, so that records keep their numbers.
         self.builder.copied(Op::Nothing, record);
         let group = &self.found.groups[group as usize];
-        if made.mode == CollectiveMode::Immediate {
+        if made.mode == CollectiveMode::NonBlocking {
             return self.start(group, instance);
         }
         let place = self.found.place(made.communicator, self.rank).expect("a member made the call");
@@ -185,7 +185,7 @@ impl<'a> Rewrite<'a> {
         let members = self.progress.members(instance).expect("a non-blocking execution has progress streams");
         let stream = self.progress.stream(members[place as usize]);
         let begins = |mode| stream.meets(group.op, mode);
-        self.builder.further_collective(begins(CollectiveMode::Immediate), Record::Continues)?;
+        self.builder.further_collective(begins(CollectiveMode::NonBlocking), Record::Continues)?;
         std::mem::swap(&mut self.builder, &mut self.beside[stream.number]);
         self.builder.collective(begins(CollectiveMode::Blocking))?;
         self.stages(group, place, (members, communicator))?;
@@ -236,7 +236,7 @@ impl<'a> Rewrite<'a> {
             }
             Move::Start { to, part } => {
                 self.started.push(self.builder.sends());
-                let class = channel.class(layout.bytes(part.blocks), SendMode { immediate: true, ..EAGER });
+                let class = channel.class(layout.bytes(part.blocks), SendMode { non_blocking: true, ..EAGER });
                 self.builder.send(channel.members[to as usize], class, Record::Continues)?;
             }
             Move::Recv { from, .. } => {

@@ -304,7 +304,7 @@ impl Rank {
     }
 
     fn collective(&mut self, collective: Collective, request: Option<u64>, is_score_p: bool) -> Option<String> {
-        let Some((blocking, immediate)) = OPERATIONS.get(usize::from(collective.operation)) else {
+        let Some((blocking, non_blocking)) = OPERATIONS.get(usize::from(collective.operation)) else {
             self.call("Init", Vec::new());
             return Some("collective operations on windows, files and communicators".to_owned());
         };
@@ -322,7 +322,7 @@ impl Rank {
             Some(request) => {
                 if let Some(post) = self.posted.remove(&request) {
                     let call = &mut self.out.calls[post];
-                    (call.function, call.words, call.makes) = (immediate, words, Some(request));
+                    (call.function, call.words, call.makes) = (non_blocking, words, Some(request));
                 }
                 self.call("Wait", Vec::new()).completes.push(Done::of(request));
             }

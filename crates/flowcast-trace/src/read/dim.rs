@@ -364,7 +364,7 @@ impl Section {
     fn read_send(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<Repeat, Fault> {
         let message = Message::read(cursor, "2:task:thread:destination:thread:size:tag:communicator:sync", peers)?;
         let mode = match message.last {
-            0..=3 => SendMode { synchronous: message.last & 1 != 0, immediate: message.last & 2 != 0 },
+            0..=3 => SendMode { synchronous: message.last & 1 != 0, non_blocking: message.last & 2 != 0 },
             other => return Err(Fault::value(format!("synchronism {other}"), "0 to 3")),
         };
         let channel = peers.receiver(self.task, &message);
@@ -429,8 +429,8 @@ impl Section {
             return Ok(());
         }
         let mode = match sync {
-            0 => CollectiveMode::Immediate,
-            1 if op >= 16 => CollectiveMode::Immediate,
+            0 => CollectiveMode::NonBlocking,
+            1 if op >= 16 => CollectiveMode::NonBlocking,
             1 => CollectiveMode::Blocking,
             2 => return Ok(self.builder.wait_collective()?),
             3 => CollectiveMode::RootSynchronous,

@@ -250,21 +250,21 @@ impl RankReader {
         ))
     }
 
-    fn read_send(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_send(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
         const FORMAT: Fault = Fault::malformed("send DESTINATION TAG COUNT [DATATYPE]");
         let peer = self.peer(arguments, 0)?;
         let (Some(tag), Some(count)) = (arguments.tag(1), arguments.count(2)) else { return Err(FORMAT) };
         let size = Bytes(count.saturating_mul(self.unit(arguments, 3)?));
         let number = self.builder.sends();
-        let mode = SendMode { immediate, ..EAGER };
+        let mode = SendMode { non_blocking, ..EAGER };
         self.builder.send(peer, MessageClass { size, tag, communicator: WORLD, mode }, Record::Begins)?;
-        if immediate {
+        if non_blocking {
             self.requests.push_back(Request::Send { peer, tag, number });
         }
         Ok(())
     }
 
-    fn read_recv(&mut self, immediate: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn read_recv(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
         let peer = self.peer(arguments, 0)?;
         let tag = arguments.tag(1).ok_or(Fault::malformed("recv SOURCE TAG COUNT [DATATYPE]"))?;
         if arguments.number(2).is_none() {
@@ -272,7 +272,7 @@ impl RankReader {
         }
         self.unit(arguments, 3)?;
         let channel = self.builder.channel(Channel { peer, tag, communicator: WORLD });
-        if immediate {
+        if non_blocking {
             let slot = self.builder.irecv_waited_by_slot(channel)?;
             self.requests.push_back(Request::Recv { peer, tag, slot });
         } else {
@@ -324,7 +324,7 @@ impl RankReader {
         arguments.count(2).ok_or(FORMAT)?;
         let size = Bytes(count.saturating_mul(self.unit(arguments, 4)?));
         let number = self.builder.sends();
-        let mode = SendMode { immediate: true, ..EAGER };
+        let mode = SendMode { non_blocking: true, ..EAGER };
         let class = MessageClass { size, tag: SENDRECV_TAG, communicator: WORLD, mode };
         self.builder.send(to, class, Record::Begins)?;
         let channel = self.builder.channel(Channel { peer: from, tag: SENDRECV_TAG, communicator: WORLD });

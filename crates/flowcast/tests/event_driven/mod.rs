@@ -89,7 +89,7 @@ struct Message {
     channel: ChannelKey,
     cost: Cost,
     rendezvous: bool,
-    immediate: bool,
+    non_blocking: bool,
     arrived: bool,
     receive: Option<usize>,
 }
@@ -104,7 +104,7 @@ struct Receive {
 struct Channel {
     sent: VecDeque<usize>,
     posted: VecDeque<usize>,
-    /// Immediate receives that no wait has waited for.
+    /// NonBlocking receives that no wait has waited for.
     unwaited: VecDeque<usize>,
 }
 
@@ -164,11 +164,11 @@ impl World<'_> {
         self.ranks[rank].next += 1;
         match record {
             Record::Compute(nanos) => self.at(now + nanos as f64 / self.numbers.speed, Event::Run(rank)),
-            Record::Send { to, bytes, tag, comm, sync, immediate } => {
+            Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
                 let rendezvous = self.numbers.rendezvous_from.map_or(sync, |from| bytes >= from);
                 let cost = self.cost(rank, to, bytes);
                 let channel = (rank, to, tag, comm);
-                let message = Message { channel, cost, rendezvous, immediate, arrived: false, receive: None };
+                let message = Message { channel, cost, rendezvous, non_blocking, arrived: false, receive: None };
                 let start = now.max(self.ranks[rank].interface_free);
                 self.ranks[rank].interface_free = start + cost.busy;
                 self.messages.push(message);
@@ -204,12 +204,12 @@ impl World<'_> {
     }
 
     fn ready(&mut self, now: f64, message: usize) {
-        let Message { channel, cost, rendezvous, immediate, .. } = self.messages[message];
+        let Message { channel, cost, rendezvous, non_blocking, .. } = self.messages[message];
         self.channels.entry(channel).or_default().sent.push_back(message);
         if !rendezvous {
             self.at(now + cost.delay, Event::Arrive(message));
         }
-        if !rendezvous || immediate {
+        if !rendezvous || non_blocking {
             self.at(now, Event::Run(channel.0));
         }
         self.pair(now, channel);
@@ -235,11 +235,11 @@ impl World<'_> {
         let message = &mut self.messages[sent];
         message.receive = Some(posted);
         self.receives[posted].arrived = message.arrived;
-        let Message { cost, rendezvous, immediate, .. } = *message;
+        let Message { cost, rendezvous, non_blocking, .. } = *message;
         if rendezvous {
             self.at(now + cost.delay, Event::Arrive(sent));
         }
-        if rendezvous && !immediate {
+        if rendezvous && !non_blocking {
             self.at(now + cost.held, Event::Run(key.0));
         }
     }
@@ -290,7 +290,7 @@ impl World<'_> {
             waiting.into_iter().for_each(|(came, rank)| self.at(finish.max(came), Event::Run(rank)));
         }
         match mode {
-            Mode::Immediate => {
+            Mode::NonBlocking => {
                 self.ranks[rank].started.push_back(instance);
                 self.at(now, Event::Run(rank));
             }

@@ -1,7 +1,7 @@
 //! Random message-passing programs that cannot deadlock.
 //!
 //! All events stand in one global order. A rank's records are its part of that order; a blocking record and its
-//! counterpart stand at the same place, an immediate receive before it and its wait behind it. So the earliest event
+//! counterpart stand at the same place, a non-blocking receive before it and its wait behind it. So the earliest event
 //! that has not happened can always happen, whatever the network and however many sends wait for their receivers.
 
 // Each test crate uses its own part of this module.
@@ -45,7 +45,7 @@ pub fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
     Compute(u64),
-    Send { to: usize, bytes: u64, tag: u32, comm: usize, sync: bool, immediate: bool },
+    Send { to: usize, bytes: u64, tag: u32, comm: usize, sync: bool, non_blocking: bool },
     Recv { from: usize, tag: u32, comm: usize },
     Irecv { from: usize, tag: u32, comm: usize },
     Wait { from: usize, tag: u32, comm: usize },
@@ -57,7 +57,7 @@ pub enum Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Blocking,
-    Immediate,
+    NonBlocking,
     RootSynchronous,
 }
 
@@ -98,7 +98,7 @@ const OPS: [CollectiveOp; 4] =
     [CollectiveOp::Barrier, CollectiveOp::Bcast, CollectiveOp::Alltoall, CollectiveOp::Allreduce];
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let mode = prop_oneof![Just(Mode::Blocking), Just(Mode::Immediate), Just(Mode::RootSynchronous)];
+    let mode = prop_oneof![Just(Mode::Blocking), Just(Mode::NonBlocking), Just(Mode::RootSynchronous)];
     let bytes = || prop_oneof![Just(0u64), Just(1), 2u64..5000, 5000u64..2_000_000];
     let early = proptest::option::of((0usize..6, proptest::option::weighted(0.9, 0usize..6)));
     prop_oneof![
@@ -148,12 +148,12 @@ impl Layout {
         let ranks = self.placed.len();
         match *event {
             Event::Compute { rank, nanos } => self.placed[rank % ranks].push((place, Record::Compute(nanos))),
-            Event::Message { src, dst, bytes, tag, comm, mode: (sync, immediate), early } => {
+            Event::Message { src, dst, bytes, tag, comm, mode: (sync, non_blocking), early } => {
                 let (src, dst, comm) = (src % ranks, dst % ranks, comm % self.comms.len());
                 // A rank cannot wait for itself: its own messages are always asked for before.
                 let early = if src == dst { early.or(Some((0, Some(0)))) } else { early };
                 self.put_receive(place, (src, dst, tag, comm), early);
-                let record = Record::Send { to: dst, bytes, tag, comm, sync, immediate };
+                let record = Record::Send { to: dst, bytes, tag, comm, sync, non_blocking };
                 self.placed[src].push((place, record));
                 self.put_wait(place, (src, dst, tag, comm), early);
             }
@@ -164,7 +164,7 @@ impl Layout {
                 let record = Record::Collective { op: OPS[op], comm, root, send: sizes.0, recv: sizes.1, mode };
                 for member in members {
                     self.placed[member].push((place, record));
-                    if mode == Mode::Immediate {
+                    if mode == Mode::NonBlocking {
                         // Waits come in the order of their collectives, so that each waits for its own.
                         self.placed[member].push((place + 16 * later + 9, Record::WaitCollective));
                     }
@@ -237,8 +237,8 @@ impl Records {
     /// The same program with rank `r` called `names[r]`.
     pub fn renamed(&self, names: &[usize]) -> Records {
         let renamed = |record: Record| match record {
-            Record::Send { to, bytes, tag, comm, sync, immediate } => {
-                Record::Send { to: names[to], bytes, tag, comm, sync, immediate }
+            Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
+                Record::Send { to: names[to], bytes, tag, comm, sync, non_blocking }
             }
             Record::Recv { from, tag, comm } => Record::Recv { from: names[from], tag, comm },
             Record::Irecv { from, tag, comm } => Record::Irecv { from: names[from], tag, comm },
@@ -260,8 +260,8 @@ impl Records {
     pub fn scaled(&self, factor: u64) -> Records {
         let scaled = |record: &Record| match *record {
             Record::Compute(nanos) => Record::Compute(nanos * factor),
-            Record::Send { to, bytes, tag, comm, sync, immediate } => {
-                Record::Send { to, bytes: bytes * factor, tag, comm, sync, immediate }
+            Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
+                Record::Send { to, bytes: bytes * factor, tag, comm, sync, non_blocking }
             }
             Record::Collective { op, comm, root, send, recv, mode } => {
                 Record::Collective { op, comm, root, send: send * factor, recv: recv * factor, mode }
@@ -276,8 +276,8 @@ impl Records {
 fn dim_line(rank: usize, record: Record) -> String {
     match record {
         Record::Compute(nanos) => format!("1:{rank}:0:{}.{:09}\n", nanos / 1_000_000_000, nanos % 1_000_000_000),
-        Record::Send { to, bytes, tag, comm, sync, immediate } => {
-            let mode = u8::from(sync) + 2 * u8::from(immediate);
+        Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
+            let mode = u8::from(sync) + 2 * u8::from(non_blocking);
             format!("2:{rank}:0:{to}:-1:{bytes}:{tag}:{}:{mode}\n", comm + 1)
         }
         Record::Recv { from, tag, comm } => format!("3:{rank}:0:{from}:-1:0:{tag}:{}:0\n", comm + 1),
@@ -286,7 +286,7 @@ fn dim_line(rank: usize, record: Record) -> String {
         Record::Collective { op, comm, root, send, recv, mode } => {
             let (root, sync) = match mode {
                 Mode::Blocking => (usize::from(root == rank), 1),
-                Mode::Immediate => (usize::from(root == rank), 0),
+                Mode::NonBlocking => (usize::from(root == rank), 0),
                 Mode::RootSynchronous => (root, 3),
             };
             format!("10:{rank}:0:{}:{}:{root}:0:{send}:{recv}:{sync}\n", op as u8, comm + 1)

@@ -84,7 +84,7 @@ impl Explained {
             algorithm: used.choice.map(|choice| choice.to_string()),
             stages: used.stages.iter().map(|(op, choice)| (op.name(), choice.to_string())).collect(),
             count: used.count,
-            immediate: used.immediate,
+            immediate: used.non_blocking,
             messages: used.messages,
             message_bytes: used.bytes.0,
         });

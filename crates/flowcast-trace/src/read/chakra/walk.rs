@@ -212,7 +212,7 @@ impl Walk {
         let graph = &mut self.ranks[rank.index()];
         let channel = Channel { peer: to, tag, communicator: 0 };
         let size = Bytes(bytes);
-        graph.out.sends.push(Send { channel, size, synchronous: false, immediate: true, dropped: false });
+        graph.out.sends.push(Send { channel, size, synchronous: false, non_blocking: true, dropped: false });
         let action = Action::Send(graph.out.sends.len() as u32 - 1);
         graph.push(action);
         graph.begun_with.insert(index, action);
@@ -238,7 +238,7 @@ impl Walk {
         let size = members.len() as u64;
         let is_root = members.first() == Some(&rank);
         let (send, recv) = volume(op, (bytes, size, is_root));
-        let mode = CollectiveMode::Immediate;
+        let mode = CollectiveMode::NonBlocking;
         let record = CallRecord { op, communicator: number as i32, mode, is_root, root: None, send, recv };
         let graph = &mut self.ranks[rank.index()];
         graph.out.collectives.push(Collective { record, dropped: false });

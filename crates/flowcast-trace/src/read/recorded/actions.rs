@@ -57,7 +57,7 @@ pub(crate) struct Send {
     /// Whether it waits for the receiver whatever its size.
     pub synchronous: bool,
     /// Whether the rank goes on at once.
-    pub immediate: bool,
+    pub non_blocking: bool,
     /// Nobody receives it.
     pub dropped: bool,
 }
@@ -284,10 +284,10 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn add_send(&mut self, words: &[i64], synchronous: bool, immediate: bool) -> Option<u32> {
+    fn add_send(&mut self, words: &[i64], synchronous: bool, non_blocking: bool) -> Option<u32> {
         let channel = self.channel(words, word(words, 2), word(words, 3))?;
         let size = Bytes(word(words, 4).max(0) as u64);
-        self.out.sends.push(Send { channel, size, synchronous, immediate, dropped: false });
+        self.out.sends.push(Send { channel, size, synchronous, non_blocking, dropped: false });
         Some(self.out.sends.len() as u32 - 1)
     }
 
@@ -402,7 +402,7 @@ impl<'a> Translation<'a> {
     }
 
     fn start_collective(&mut self, op: CollectiveOp, words: &[i64], time: u64) -> Started {
-        match self.add_collective(op, words, CollectiveMode::Immediate) {
+        match self.add_collective(op, words, CollectiveMode::NonBlocking) {
             Some(number) => {
                 self.push(time, Action::Collective(number));
                 Started::Collective(number)
@@ -501,7 +501,7 @@ impl<'a> Translation<'a> {
     fn collective(&mut self, function: &Function, op: CollectiveOp, words: &[i64], (begin, end): (u64, u64)) {
         let returns_at_once = function.makes_request();
         let mode = match returns_at_once || self.several {
-            true => CollectiveMode::Immediate,
+            true => CollectiveMode::NonBlocking,
             false => CollectiveMode::Blocking,
         };
         let number = self.add_collective(op, words, mode);

@@ -59,8 +59,8 @@ impl InstructionBuilder<'_> {
                 }
             }
             Action::WaitCollective(number) => {
-                if let Some(immediate) = self.immediates[number as usize] {
-                    self.builder.wait_immediate(immediate);
+                if let Some(non_blocking) = self.immediates[number as usize] {
+                    self.builder.wait_immediate(non_blocking);
                 }
             }
             Action::Event(kind, value) => self.builder.event(kind, value)?,
@@ -75,7 +75,7 @@ impl InstructionBuilder<'_> {
         if message.dropped {
             return Ok(());
         }
-        let mode = SendMode { synchronous: message.synchronous, immediate: message.immediate };
+        let mode = SendMode { synchronous: message.synchronous, non_blocking: message.non_blocking };
         let channel = message.channel;
         let class = MessageClass { size: message.size, tag: channel.tag, communicator: channel.communicator, mode };
         self.numbers[send as usize] = Some(self.builder.sends());
@@ -95,7 +95,7 @@ impl InstructionBuilder<'_> {
             return Ok(());
         }
         self.builder.collective(call.record)?;
-        if call.record.mode == CollectiveMode::Immediate {
+        if call.record.mode == CollectiveMode::NonBlocking {
             self.immediates[number as usize] = Some(self.builder.immediates() - 1);
         }
         Ok(())

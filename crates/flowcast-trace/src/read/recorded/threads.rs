@@ -240,7 +240,7 @@ mod tests {
             channel: channel(peer, tag),
             size: Bytes(8),
             synchronous: false,
-            immediate: true,
+            non_blocking: true,
             dropped: false,
         };
         let step = |thread, time, action| Step { item: 0, thread, time, action };

@@ -86,7 +86,7 @@ mod tests {
                 channel: channel(0),
                 size: Bytes(8),
                 synchronous: false,
-                immediate: false,
+                non_blocking: false,
                 dropped: false,
             }],
             ..RankActions::default()

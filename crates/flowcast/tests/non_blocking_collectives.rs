@@ -1,4 +1,4 @@
-//! Immediate collectives that have become messages: they move beside their rank, and are waited for where the program
+//! NonBlocking collectives that have become messages: they move beside their rank, and are waited for where the program
 //! says.
 
 mod random_programs;
@@ -16,7 +16,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::replay::sweep::{self, WhatIf};
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::compiled;
-use flowcast::trace::expand::{Immediate, expand};
+use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::{Program, ReadOptions};
 use flowcast::units::{CollectiveOp, Rank, Rate, Time};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn wait(op: CollectiveOp, communicator: u32) -> String {
 }
 
 fn messages_of(program: &Program, table: &AlgorithmTable) -> Program {
-    expand(program, table, Immediate::Expanded, ReadOptions::default()).unwrap().program
+    expand(program, table, NonBlocking::Expanded, ReadOptions::default()).unwrap().program
 }
 
 fn by(op: CollectiveOp, algorithm: &str) -> AlgorithmTable {
@@ -118,15 +118,15 @@ fn what_is_waited_for_at_once_takes_as_long_as_the_blocking_call() {
             [2, 5, 8].into_iter().flat_map(|ranks| Algorithm::of(op).iter().map(move |a| (ranks, a)))
         {
             let table = by(op, algorithm.name());
-            let [blocking, immediate] =
+            let [blocking, non_blocking] =
                 [BLOCKING, IMMEDIATE].map(|mode| messages_of(&staggered(op, ranks, mode, 0), &table));
             for network in [Rule::Hockney, Rule::Dimemas, Rule::Loggops]
                 .into_iter()
                 .flat_map(|rule| [network(rule), limited(rule)])
             {
-                let found = [&blocking, &immediate].map(|program| micros(&engine(program, &network)));
+                let found = [&blocking, &non_blocking].map(|program| micros(&engine(program, &network)));
                 assert!(close(found[0], found[1]), "{op:?} {algorithm:?} {ranks}: {found:?}");
-                let found = [&blocking, &immediate].map(|program| micros(&sharing(program, &network)));
+                let found = [&blocking, &non_blocking].map(|program| micros(&sharing(program, &network)));
                 assert!(close(found[0], found[1]), "{op:?} {algorithm:?} {ranks}, shared: {found:?}");
             }
         }
