@@ -7,9 +7,40 @@ use std::{env, fs};
 
 use flowcast_recording::table::{self, Function};
 
+/// Which argument a letter of the table stands for.
+const FIELDS: [(&str, char); 27] = [
+    ("count", 'n'),
+    ("datatype", 't'),
+    ("recv_count", 'N'),
+    ("recv_datatype", 'T'),
+    ("counts", 'v'),
+    ("recv_counts", 'V'),
+    ("peer", 'd'),
+    ("tag", 'g'),
+    ("source", 'D'),
+    ("source_tag", 'G'),
+    ("communicator", 'c'),
+    ("new_communicator", 'C'),
+    ("root", 'r'),
+    ("request", 'q'),
+    ("length", 'l'),
+    ("status", 's'),
+    ("index", 'i'),
+    ("outcount", 'o'),
+    ("flag", 'f'),
+    ("message", 'm'),
+    ("buffer", 'b'),
+    ("recv_buffer", 'B'),
+    ("window", 'w'),
+    ("new_window", 'W'),
+    ("window_bytes", 'z'),
+    ("new_file", 'h'),
+    ("file", 'k'),
+];
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let mut out = String::new();
+    let mut out = places();
     let mut all = Vec::new();
     for function in table::functions() {
         let large = function.keys.iter().any(|(key, _)| "nNvVxz".contains(*key));
@@ -32,6 +63,14 @@ fn main() {
     fs::write(folder.join("wrappers.rs"), out).expect("the output folder can be written");
 }
 
+/// The type of `Function::at`.
+fn places() -> String {
+    let fields: String = FIELDS.iter().map(|(field, _)| format!("    pub {field}: u8,\n")).collect();
+    format!(
+        "/// Which argument is what; [`NONE`] where there is none.\n#[derive(Debug, Clone, Copy)]\npub struct Places {{\n{fields}}}\n\n"
+    )
+}
+
 fn name(function: &Function, large: bool) -> String {
     format!("{}{}", function.name, if large { "_c" } else { "" })
 }
@@ -39,35 +78,6 @@ fn name(function: &Function, large: bool) -> String {
 fn write_entry(out: &mut String, function: &Function, index: usize, large: bool) {
     let at = |letter: char| function.position(letter).unwrap_or(usize::from(u8::MAX));
     let mut places = String::new();
-    const FIELDS: [(&str, char); 27] = [
-        ("count", 'n'),
-        ("datatype", 't'),
-        ("recv_count", 'N'),
-        ("recv_datatype", 'T'),
-        ("counts", 'v'),
-        ("recv_counts", 'V'),
-        ("peer", 'd'),
-        ("tag", 'g'),
-        ("source", 'D'),
-        ("source_tag", 'G'),
-        ("communicator", 'c'),
-        ("new_communicator", 'C'),
-        ("root", 'r'),
-        ("request", 'q'),
-        ("length", 'l'),
-        ("status", 's'),
-        ("index", 'i'),
-        ("outcount", 'o'),
-        ("flag", 'f'),
-        ("message", 'm'),
-        ("buffer", 'b'),
-        ("recv_buffer", 'B'),
-        ("window", 'w'),
-        ("new_window", 'W'),
-        ("window_bytes", 'z'),
-        ("new_file", 'h'),
-        ("file", 'k'),
-    ];
     for (field, letter) in FIELDS {
         write!(places, "{field}: {}, ", at(letter)).unwrap();
     }

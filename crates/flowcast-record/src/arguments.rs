@@ -114,19 +114,9 @@ impl<'a> Arguments<'a> {
         if rank == self.library.proc_null { -1 } else { i64::from(rank) }
     }
 
-    /// Whether the status at this place is not wanted.
-    pub fn is_status_ignored(&self) -> bool {
-        self.library.is_status_ignored(self.word(self.function.at.status), self.fortran)
-    }
-
-    /// Whether the statuses at this place are not wanted.
-    pub fn are_statuses_ignored(&self) -> bool {
-        self.library.are_statuses_ignored(self.word(self.function.at.status), self.fortran)
-    }
-
     /// Whether the buffer at this place stands for the other one.
     pub fn is_in_place(&self, place: u8) -> bool {
-        place != NONE && self.library.is_in_place(self.word(place), self.fortran)
+        place != NONE && self.word(place) == self.library.in_place[self.fortran]
     }
 }
 

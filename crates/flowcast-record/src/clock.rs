@@ -5,34 +5,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-#[repr(C)]
-struct Timespec {
-    seconds: i64,
-    nanos: i64,
-}
-
-unsafe extern "C" {
-    fn clock_gettime(clock: i32, time: *mut Timespec) -> i32;
-}
-
-const MONOTONIC: i32 = 1;
-const THREAD_CPU: i32 = 3;
-
-fn read(clock: i32) -> u64 {
-    let mut time = Timespec { seconds: 0, nanos: 0 };
-    // SAFETY: the structure is that of 64-bit Linux.
-    unsafe { clock_gettime(clock, &mut time) };
-    time.seconds as u64 * 1_000_000_000 + time.nanos as u64
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is there.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic() -> u64 {
-    read(MONOTONIC)
+    read(libc::CLOCK_MONOTONIC)
 }
 
 /// Nanoseconds for which this thread has had a processor.
 pub fn thread_cpu() -> u64 {
-    read(THREAD_CPU)
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Nanoseconds in a tick, times 2^32; 0 while the counter is not in use and ticks are nanoseconds.

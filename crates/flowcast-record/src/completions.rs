@@ -41,8 +41,9 @@ impl Scratch {
             return None;
         }
         let is_list = matches!(function.kind, Kind::Waitall | Kind::Testall | Kind::Waitsome | Kind::Testsome);
-        let ignored = if is_list { arguments.are_statuses_ignored() } else { arguments.is_status_ignored() };
-        if !ignored {
+        let library = arguments.library;
+        let ignored = if is_list { library.statuses_ignore } else { library.status_ignore };
+        if arguments.word(function.at.status) != ignored[arguments.fortran] {
             return None;
         }
         if is_list && self.count > FEW {

@@ -84,38 +84,6 @@ pub enum Shape {
 /// No such argument.
 pub const NONE: u8 = u8::MAX;
 
-/// Which argument is what; [`NONE`] where there is none. The names are those of the table's letters.
-#[derive(Debug, Clone, Copy)]
-pub struct Places {
-    pub count: u8,
-    pub datatype: u8,
-    pub recv_count: u8,
-    pub recv_datatype: u8,
-    pub counts: u8,
-    pub recv_counts: u8,
-    pub peer: u8,
-    pub tag: u8,
-    pub source: u8,
-    pub source_tag: u8,
-    pub communicator: u8,
-    pub new_communicator: u8,
-    pub root: u8,
-    pub request: u8,
-    pub length: u8,
-    pub status: u8,
-    pub index: u8,
-    pub outcount: u8,
-    pub flag: u8,
-    pub message: u8,
-    pub buffer: u8,
-    pub recv_buffer: u8,
-    pub window: u8,
-    pub new_window: u8,
-    pub window_bytes: u8,
-    pub new_file: u8,
-    pub file: u8,
-}
-
 /// One function.
 #[derive(Debug)]
 pub struct Function {
@@ -131,5 +99,5 @@ pub struct Function {
     pub at: Places,
 }
 
-// The table itself, made when this is built.
+// The table itself and [`Places`], made from the letters of the table when this is built.
 include!(concat!(env!("OUT_DIR"), "/functions.rs"));

@@ -6,7 +6,7 @@
 //! rank has one.
 
 use std::env;
-use std::ffi::{c_int, c_long, c_ulong};
+use std::ffi::{c_int, c_ulong};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -14,21 +14,11 @@ use std::time::Duration;
 pub const SLEEP: &str = "FLOWCAST_IDLE_SLEEP_NS";
 
 const NOT_ASKED: i64 = -1;
-const PR_SET_TIMERSLACK: c_int = 29;
-#[cfg(target_arch = "x86_64")]
-const SYS_SCHED_YIELD: c_long = 24;
-#[cfg(not(target_arch = "x86_64"))]
-const SYS_SCHED_YIELD: c_long = 124;
 
 static NANOS: AtomicI64 = AtomicI64::new(NOT_ASKED);
 
 thread_local! {
     static PREPARED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-unsafe extern "C" {
-    fn prctl(option: c_int, ...) -> c_int;
-    fn syscall(number: c_long, ...) -> c_long;
 }
 
 /// In the place of the C library's.
@@ -41,7 +31,7 @@ pub extern "C" fn sched_yield() -> c_int {
             sched_yield()
         }
         // Safety: the call takes no arguments.
-        0 => unsafe { syscall(SYS_SCHED_YIELD) as c_int },
+        0 => unsafe { libc::syscall(libc::SYS_sched_yield) as c_int },
         nanos => {
             sleep(nanos);
             0
@@ -55,7 +45,7 @@ fn sleep(nanos: i64) {
     let is_prepared = PREPARED.try_with(|prepared| prepared.replace(true)).unwrap_or(true);
     if !is_prepared {
         // Safety: the option takes one number.
-        unsafe { prctl(PR_SET_TIMERSLACK, 1 as c_ulong) };
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as c_ulong) };
     }
     std::thread::sleep(Duration::from_nanos(nanos as u64));
 }

@@ -3,18 +3,10 @@
 //! The library says which one it is; file names tell nothing (Debian's MPICH is `libmpich.so.12`). The third table is
 //! the standard ABI of MPI 5.0, which no package here has yet.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
-unsafe extern "C" {
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
-}
-
-const NEXT: *mut c_void = -1isize as *mut c_void;
-const DEFAULT: *mut c_void = std::ptr::null_mut();
-const LAZY: c_int = 1;
-const NO_LOAD: c_int = 4;
+use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};
 
 /// Which library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +24,12 @@ pub struct Library {
     pub any_source: i32,
     pub any_tag: i32,
     pub proc_null: i32,
-    in_place: [usize; 2],
-    status_ignore: [usize; 2],
-    statuses_ignore: [usize; 2],
+    /// What stands for the buffer of the other side, in C and in Fortran.
+    pub in_place: [usize; 2],
+    /// What stands for a status that nobody wants, in C and in Fortran.
+    pub status_ignore: [usize; 2],
+    /// The same for a list of statuses.
+    pub statuses_ignore: [usize; 2],
     /// Place of the source in a status, in 32-bit words; the tag is behind it.
     pub status_source: usize,
     /// Words of a status.
@@ -49,14 +44,15 @@ pub struct Library {
 
 type Query = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
 type Convert = unsafe extern "C" fn(c_int) -> usize;
+type GroupOf = unsafe extern "C" fn(usize, *mut usize) -> c_int;
 
 struct Functions {
     type_size: Query,
     comm_rank: Query,
     comm_size: Query,
     comm_test_inter: Query,
-    comm_group: unsafe extern "C" fn(usize, *mut usize) -> c_int,
-    comm_remote_group: unsafe extern "C" fn(usize, *mut usize) -> c_int,
+    comm_group: GroupOf,
+    comm_remote_group: GroupOf,
     group_size: Query,
     group_translate_ranks: unsafe extern "C" fn(usize, c_int, *const c_int, usize, *mut c_int) -> c_int,
     group_free: unsafe extern "C" fn(*mut usize) -> c_int,
@@ -68,7 +64,7 @@ struct Functions {
 /// The address of the real function behind a wrapper, 0 if there is none.
 pub fn real(name: &CStr) -> usize {
     // SAFETY: names end in a zero.
-    let found = unsafe { dlsym(NEXT, name.as_ptr()) } as usize;
+    let found = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) } as usize;
     if found != 0 { found } else { in_loaded_library(name) }
 }
 
@@ -85,7 +81,7 @@ fn in_loaded_library(name: &CStr) -> usize {
     ];
     for library in NAMES {
         // SAFETY: names end in a zero; nothing is loaded that is not already.
-        let handle = unsafe { dlopen(library.as_ptr(), LAZY | NO_LOAD) };
+        let handle = unsafe { dlopen(library.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
         if !handle.is_null() {
             // SAFETY: the handle is open.
             let found = unsafe { dlsym(handle, name.as_ptr()) } as usize;
@@ -99,7 +95,7 @@ fn in_loaded_library(name: &CStr) -> usize {
 
 fn variable(name: &CStr) -> usize {
     // SAFETY: names end in a zero.
-    match unsafe { dlsym(DEFAULT, name.as_ptr()) } as usize {
+    match unsafe { dlsym(RTLD_DEFAULT, name.as_ptr()) } as usize {
         0 => in_loaded_library(name),
         found => found,
     }
@@ -229,21 +225,6 @@ impl Library {
         if self.handle_bytes == 4 { word & 0xFFFF_FFFF } else { word }
     }
 
-    /// Whether an argument stands for the buffer of the other side; `fortran` is 0 or 1.
-    pub fn is_in_place(&self, buffer: usize, fortran: usize) -> bool {
-        buffer == self.in_place[fortran]
-    }
-
-    /// Whether nobody wants the status.
-    pub fn is_status_ignored(&self, status: usize, fortran: usize) -> bool {
-        status == self.status_ignore[fortran]
-    }
-
-    /// Whether nobody wants the statuses.
-    pub fn are_statuses_ignored(&self, statuses: usize, fortran: usize) -> bool {
-        statuses == self.statuses_ignore[fortran]
-    }
-
     /// Source, tag and whether it was cancelled, of a status.
     ///
     /// # Safety
@@ -305,11 +286,7 @@ impl Library {
         (own, between.then(|| self.group_members(self.functions.comm_remote_group, communicator)))
     }
 
-    fn group_members(
-        &self,
-        group_of: unsafe extern "C" fn(usize, *mut usize) -> c_int,
-        communicator: usize,
-    ) -> Vec<i32> {
+    fn group_members(&self, group_of: GroupOf, communicator: usize) -> Vec<i32> {
         let (mut group, mut world) = (0, 0);
         // SAFETY: the variables have room for a handle of either size.
         unsafe {

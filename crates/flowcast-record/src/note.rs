@@ -7,7 +7,7 @@ use crate::communicators::{Group, Key};
 use crate::completions::{Completion, is_wildcard};
 use crate::encoder::Times;
 use crate::functions::{Kind, NONE, Shape};
-use crate::requests::Request;
+use crate::requests::{Request, want_statuses};
 use crate::session::{Message, Session};
 use crate::threads::Thread;
 
@@ -84,13 +84,10 @@ fn note_off(session: &mut Session, call: &Made<'_>) {
 fn rarer(session: &mut Session, call: &Made<'_>) -> bool {
     let arguments = &call.arguments;
     match arguments.function.kind {
-        Kind::Isend | Kind::Issend => {
+        kind @ (Kind::Isend | Kind::Issend | Kind::SendInit | Kind::SsendInit) => {
             send(session, arguments);
-            make_request(session, arguments, Request { active: true, ..Request::default() });
-        }
-        Kind::SendInit | Kind::SsendInit => {
-            send(session, arguments);
-            make_request(session, arguments, Request { persistent: true, ..Request::default() });
+            let persistent = matches!(kind, Kind::SendInit | Kind::SsendInit);
+            make_request(session, arguments, Request { persistent, active: !persistent, ..Request::default() });
         }
         Kind::Irecv | Kind::RecvInit => irecv(session, arguments),
         Kind::Sendrecv => sendrecv(session, arguments),
@@ -157,21 +154,26 @@ fn received(arguments: &Arguments<'_>, (source, tag): (u8, u8), status: Option<u
 }
 
 fn recv(session: &mut Session, arguments: &Arguments<'_>) -> bool {
-    let at = &arguments.function.at;
-    let communicator = session.communicator(arguments.key(at.communicator));
-    let [source, tag, flags] = received(arguments, (at.peer, at.tag), Some(arguments.word(at.status)));
-    session.words.extend_from_slice(&[i64::from(communicator.number), source, tag, flags]);
+    receive(session, arguments, Some(arguments.word(arguments.function.at.status)));
     true
+}
+
+/// Communicator, source, tag and flags.
+fn receive(session: &mut Session, arguments: &Arguments<'_>, status: Option<usize>) -> [i64; 4] {
+    let at = &arguments.function.at;
+    let communicator = i64::from(session.communicator(arguments.key(at.communicator)).number);
+    let [source, tag, flags] = received(arguments, (at.peer, at.tag), status);
+    let words = [communicator, source, tag, flags];
+    session.words.extend_from_slice(&words);
+    words
 }
 
 fn irecv(session: &mut Session, arguments: &Arguments<'_>) {
     let at = &arguments.function.at;
-    let communicator = session.communicator(arguments.key(at.communicator));
-    let [source, tag, flags] = received(arguments, (at.peer, at.tag), None);
-    session.words.extend_from_slice(&[i64::from(communicator.number), source, tag, flags]);
+    let [.., flags] = receive(session, arguments, None);
     let persistent = arguments.function.kind == Kind::RecvInit;
     let wildcard = is_wildcard(arguments, (at.peer, at.tag)) && flags != 0;
-    session.want_statuses(i32::from(wildcard));
+    want_statuses(i32::from(wildcard));
     make_request(session, arguments, Request { persistent, active: !persistent, wildcard, ..Request::default() });
 }
 
@@ -204,7 +206,7 @@ fn request_free(session: &mut Session, freed: Option<Key>) {
     let Some(key) = freed else { return };
     if let Some(slot) = session.requests.slot(key.0) {
         if session.requests.get(slot).needs_status() {
-            session.want_statuses(-1);
+            want_statuses(-1);
         }
         session.requests.remove(key.0);
         session.words.push(i64::from(slot));
@@ -216,7 +218,7 @@ fn cancel(session: &mut Session, arguments: &Arguments<'_>) {
     if let Some(slot) = session.requests.slot(key.0) {
         let needed = session.requests.get(slot).needs_status();
         session.requests.get(slot).cancelled = true;
-        session.want_statuses(i32::from(!needed));
+        want_statuses(i32::from(!needed));
         session.words.push(i64::from(slot));
     }
 }
@@ -235,19 +237,15 @@ fn complete_one(session: &mut Session, arguments: &Arguments<'_>, (key, status):
         return;
     }
     let word = i64::from(slot) * 4;
-    if request.needs_status() {
-        let statuses = arguments.word(arguments.function.at.status);
-        // SAFETY: the call was given statuses, the program's or stand-ins.
-        let (source, tag, cancelled) = unsafe { arguments.library.status(statuses, status) };
-        if cancelled {
-            session.words.push(word + CANCELLED);
-        } else if request.wildcard {
+    let statuses = arguments.word(arguments.function.at.status);
+    // SAFETY: the call was given statuses, the program's or stand-ins.
+    let told = request.needs_status().then(|| unsafe { arguments.library.status(statuses, status) });
+    match told {
+        Some((.., true)) => session.words.push(word + CANCELLED),
+        Some((source, tag, _)) if request.wildcard => {
             session.words.extend_from_slice(&[word + MATCHED, arguments.peer(source), i64::from(tag)]);
-        } else {
-            session.words.push(word);
         }
-    } else {
-        session.words.push(word);
+        _ => session.words.push(word),
     }
     if request.new_communicator != 0 {
         // SAFETY: the program keeps the variable until the operation is complete.
@@ -265,12 +263,12 @@ fn settle(session: &mut Session, key: Key, slot: u32) {
         if request.cancelled {
             request.cancelled = false;
             let wildcard = request.wildcard;
-            session.want_statuses(-i32::from(!wildcard));
+            want_statuses(-i32::from(!wildcard));
         }
         return;
     }
     if request.needs_status() {
-        session.want_statuses(-1);
+        want_statuses(-1);
     }
     session.requests.remove(key.0);
 }
@@ -280,9 +278,7 @@ fn probe(session: &mut Session, arguments: &Arguments<'_>) -> bool {
     if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
         return false;
     }
-    let communicator = i64::from(session.communicator(arguments.key(at.communicator)).number);
-    let [source, tag, flags] = received(arguments, (at.peer, at.tag), Some(arguments.word(at.status)));
-    session.words.extend_from_slice(&[communicator, source, tag, flags]);
+    let [communicator, source, tag, _] = receive(session, arguments, Some(arguments.word(at.status)));
     if at.message != NONE {
         let handle = arguments.key_behind(at.message).0;
         session.messages.push(Message { handle, communicator, source, tag });

@@ -10,7 +10,7 @@ use crate::communicators::{Communicators, Group, Key};
 use crate::encoder::{Encoder, Times};
 use crate::handles::Handles;
 use crate::library::Library;
-use crate::requests::{Requests, want_statuses};
+use crate::requests::Requests;
 use crate::threads::Thread;
 
 /// Calls that have not been written wait no longer than this for the disk.
@@ -47,10 +47,8 @@ pub struct Session {
     pub requests: Requests,
     pub communicators: Communicators,
     pub messages: Vec<Message>,
-    windows: Handles,
-    files: Handles,
-    window_count: u32,
-    file_count: u32,
+    windows: Numbered,
+    files: Numbered,
     names: Vec<Vec<u8>>,
     /// The words of the signature that is being put together.
     pub words: Vec<i64>,
@@ -78,10 +76,8 @@ impl Session {
             requests: Requests::default(),
             communicators: Communicators::default(),
             messages: Vec::new(),
-            windows: Handles::default(),
-            files: Handles::default(),
-            window_count: 0,
-            file_count: 0,
+            windows: Numbered::new(control::WINDOW),
+            files: Numbered::new(control::FILE),
             names: Vec::new(),
             words: Vec::with_capacity(256),
             types: vec![(u64::MAX, 0); TYPES].into(),
@@ -113,12 +109,6 @@ impl Session {
         group
     }
 
-    /// More or fewer requests need their status looked at.
-    #[inline]
-    pub fn want_statuses(&mut self, more: i32) {
-        want_statuses(more);
-    }
-
     /// Bytes of one element of a datatype.
     #[inline]
     pub fn type_size(&mut self, key: Key) -> u64 {
@@ -140,14 +130,12 @@ impl Session {
 
     /// The number of a window; `communicator` is that of a new one.
     pub fn window(&mut self, key: Key, communicator: Option<u32>) -> i64 {
-        let numbered = Numbered { handles: &mut self.windows, count: &mut self.window_count, kind: control::WINDOW };
-        numbered.number(key, communicator, &mut self.encoder)
+        self.windows.number(key, communicator, &mut self.encoder)
     }
 
     /// The number of a file; `communicator` is that of a new one.
     pub fn file(&mut self, key: Key, communicator: Option<u32>) -> i64 {
-        let numbered = Numbered { handles: &mut self.files, count: &mut self.file_count, kind: control::FILE };
-        numbered.number(key, communicator, &mut self.encoder)
+        self.files.number(key, communicator, &mut self.encoder)
     }
 
     /// The number of a region's name.
@@ -256,19 +244,23 @@ fn write_block(out: &mut File, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Things that the recording numbers in the order in which they appear.
-struct Numbered<'a> {
-    handles: &'a mut Handles,
-    count: &'a mut u32,
+struct Numbered {
+    handles: Handles,
+    count: u32,
     kind: u8,
 }
 
-impl Numbered<'_> {
-    fn number(self, key: Key, communicator: Option<u32>, encoder: &mut Encoder) -> i64 {
+impl Numbered {
+    fn new(kind: u8) -> Numbered {
+        Numbered { handles: Handles::default(), count: 0, kind }
+    }
+
+    fn number(&mut self, key: Key, communicator: Option<u32>, encoder: &mut Encoder) -> i64 {
         if let (Some(known), None) = (self.handles.get(key.0), communicator) {
             return i64::from(known);
         }
-        let number = *self.count;
-        *self.count += 1;
+        let number = self.count;
+        self.count += 1;
         self.handles.set(key.0, number);
         encoder.control(self.kind, &[u64::from(communicator.unwrap_or(0))]);
         i64::from(number)

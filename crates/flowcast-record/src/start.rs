@@ -1,7 +1,7 @@
 //! Where a recording begins and ends, and how the program switches it.
 
 use std::env;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -98,9 +98,6 @@ fn refuse_lonely_world(library: &Library) {
 }
 
 fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Session>> {
-    unsafe extern "C" {
-        fn atexit(work: extern "C" fn()) -> c_int;
-    }
     let rank = library.world_rank();
     if rank == 0 {
         let mut out = create(&folder.join(format::RECORDING))?;
@@ -115,7 +112,7 @@ fn begin_session(folder: &Path, library: &'static Library) -> io::Result<Box<Ses
     session.communicator(crate::communicators::Key::c(library.world));
     PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the function lives as long as the process.
-    unsafe { atexit(at_exit) };
+    unsafe { libc::atexit(at_exit) };
     Ok(session)
 }
 
@@ -143,12 +140,8 @@ fn program() -> String {
 }
 
 fn header(library: &Library) -> String {
-    unsafe extern "C" {
-        fn sysconf(name: c_int) -> i64;
-    }
-    const PROCESSORS_ONLINE: c_int = 84;
     // SAFETY: any name may be asked for.
-    let cores = unsafe { sysconf(PROCESSORS_ONLINE) };
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     format!(
@@ -255,30 +248,15 @@ fn mark_region(arguments: &Arguments<'_>, thread: &Thread, (level, name): (i32, 
 
 /// The text at an address that may be none: the standard lets the argument be left out.
 fn text_at(address: usize) -> Option<Vec<u8>> {
-    #[repr(C)]
-    struct Part {
-        base: *mut c_void,
-        length: usize,
-    }
-    unsafe extern "C" {
-        fn process_vm_readv(
-            process: c_int,
-            local: *const Part,
-            locals: u64,
-            remote: *const Part,
-            remotes: u64,
-            flags: u64,
-        ) -> isize;
-    }
     const LONGEST: usize = 128;
     const PAGE: usize = 4096;
     let mut bytes = [0u8; LONGEST];
     // A text may end where the memory ends.
     let length = LONGEST.min(PAGE - address % PAGE);
-    let local = Part { base: bytes.as_mut_ptr().cast(), length };
-    let remote = Part { base: address as *mut c_void, length };
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: length };
     // SAFETY: the kernel checks the address and fails where there is no memory.
-    let read = unsafe { process_vm_readv(std::process::id() as c_int, &local, 1, &remote, 1, 0) };
+    let read = unsafe { libc::process_vm_readv(std::process::id() as c_int, &local, 1, &remote, 1, 0) };
     let text = &bytes[..usize::try_from(read).ok()?];
     let text = &text[..text.iter().position(|byte| *byte == 0)?];
     let is_name = !text.is_empty() && text.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
