@@ -94,11 +94,6 @@ impl Keeper {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-
-    /// Leaves the lab running.
-    pub(crate) fn release(self) -> KeeperId {
-        self.id
-    }
 }
 
 /// Ends a keeper that another process has started.

@@ -27,24 +27,11 @@ pub struct Lab {
     spec: LabSpec,
     name: String,
     folder: PathBuf,
-    keeper: Holder,
+    keeper: KeeperId,
+    /// Where the lab ends with this value.
+    own: Option<Keeper>,
     user: OwnedFd,
     nodes: Vec<OwnedFd>,
-}
-
-#[derive(Debug)]
-enum Holder {
-    Own(Keeper),
-    Other(KeeperId),
-}
-
-impl Holder {
-    fn id(&self) -> KeeperId {
-        match self {
-            Holder::Own(keeper) => keeper.id,
-            Holder::Other(id) => *id,
-        }
-    }
 }
 
 impl Lab {
@@ -56,7 +43,7 @@ impl Lab {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("of-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let (folder, keeper) = build(spec, &name, Stay::WithOwner)?;
-        Lab::attach(spec.clone(), name, folder, Holder::Own(keeper))
+        Lab::attach(spec.clone(), name, folder, keeper.id, Some(keeper))
     }
 
     /// Builds a lab that stays when this process ends, until [`Lab::down`].
@@ -65,7 +52,7 @@ impl Lab {
     /// As [`Lab::up`], or a lab of that name is up.
     pub fn up_named(spec: &LabSpec, name: &str) -> Result<Lab, LabError> {
         let (folder, keeper) = build(spec, name, Stay::UntilDown)?;
-        Lab::attach(spec.clone(), name.to_owned(), folder, Holder::Other(keeper.release()))
+        Lab::attach(spec.clone(), name.to_owned(), folder, keeper.id, None)
     }
 
     /// A lab that [`Lab::up_named`] has built, perhaps from another process.
@@ -74,7 +61,7 @@ impl Lab {
     /// No lab of that name is up.
     pub fn open(name: &str) -> Result<Lab, LabError> {
         let (folder, state) = registry::find(name)?;
-        Lab::attach(state.spec, state.name, folder, Holder::Other(state.keeper))
+        Lab::attach(state.spec, state.name, folder, state.keeper, None)
     }
 
     /// Names and specifications of the labs of this user that are up.
@@ -131,7 +118,7 @@ impl Lab {
     /// The lab has no such node.
     pub fn command_in(&self, node: Node, program: &str) -> Result<Command, LabError> {
         self.check_node(node)?;
-        let keeper = self.keeper.id();
+        let keeper = self.keeper;
         let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let inside = self.namespaces().join(names::host(node));
         let option = |name: &str, path: &Path| format!("--{name}={}", path.display());
@@ -177,17 +164,23 @@ impl Lab {
         sockets::tcp_pair(&from, &to, address, buffer).map_err(system("connecting two nodes"))
     }
 
-    fn attach(spec: LabSpec, name: String, folder: PathBuf, keeper: Holder) -> Result<Lab, LabError> {
+    fn attach(
+        spec: LabSpec,
+        name: String,
+        folder: PathBuf,
+        keeper: KeeperId,
+        own: Option<Keeper>,
+    ) -> Result<Lab, LabError> {
         let open = |path: PathBuf| match File::open(&path) {
             Ok(file) => Ok(OwnedFd::from(file)),
             Err(source) => Err(LabError::File { path, source }),
         };
         // The keeper's view of the file system: only there are the namespaces mounted.
-        let inside = keeper.id().file("root").join(folder.strip_prefix("/").unwrap_or(&folder)).join("ns");
-        let user = open(keeper.id().file("ns/user"))?;
+        let inside = keeper.file("root").join(folder.strip_prefix("/").unwrap_or(&folder)).join("ns");
+        let user = open(keeper.file("ns/user"))?;
         let nodes = spec.nodes().map(|node| open(inside.join(names::host(node)).with_extension("net")));
         let nodes = nodes.collect::<Result<_, _>>()?;
-        Ok(Lab { spec, name, folder, keeper, user, nodes })
+        Ok(Lab { spec, name, folder, keeper, own, user, nodes })
     }
 
     fn namespaces(&self) -> PathBuf {
@@ -205,16 +198,16 @@ impl Lab {
     }
 
     fn end(&mut self) {
-        match &mut self.keeper {
-            Holder::Own(keeper) => keeper.end(),
-            Holder::Other(id) => keeper::end(*id),
+        match &mut self.own {
+            Some(keeper) => keeper.end(),
+            None => keeper::end(self.keeper),
         }
     }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        if matches!(self.keeper, Holder::Own(_)) {
+        if self.own.is_some() {
             self.end();
             // What is left is removed when the next lab is made.
             let _ = registry::remove(&self.folder);

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use flowcast_units::{Bytes, Node, Rate, Time};
+use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::cable::{CableSpec, DirectionSpec};
@@ -82,37 +83,31 @@ pub struct NicSpec {
 #[serde(deny_unknown_fields)]
 pub struct BackboneSpec {
     /// The wire rate of a rack's uplink, in each direction and on each rail.
-    #[serde(with = "wire_rate")]
+    #[serde(serialize_with = "serialize_rate")]
     pub bandwidth: Rate,
 }
 
 /// How TCP behaves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct TcpSpec {
     /// Send and receive window.
-    #[serde(default)]
     pub window: Window,
     /// Congestion control.
-    #[serde(default)]
     pub congestion_control: CongestionControl,
     /// Whether a connection starts slowly again after a pause.
-    #[serde(default)]
     pub slow_start_after_idle: bool,
 }
 
 /// Where frames wait: limits in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
     /// In the node, before its interface.
-    #[serde(default = "ample")]
     pub host: Bytes,
     /// In the switch, before each port.
-    #[serde(default = "ample")]
     pub port: Bytes,
     /// In the switch, before the backbone.
-    #[serde(default = "ample")]
     pub backbone: Bytes,
 }
 
@@ -189,23 +184,10 @@ fn usual_mtu() -> Bytes {
     Bytes(1500)
 }
 
-fn ample() -> Bytes {
-    Bytes(3_000_000)
-}
-
-impl Default for TcpSpec {
-    fn default() -> TcpSpec {
-        TcpSpec {
-            window: Window::Automatic,
-            congestion_control: CongestionControl::Cubic,
-            slow_start_after_idle: false,
-        }
-    }
-}
-
 impl Default for QueueSpec {
     fn default() -> QueueSpec {
-        QueueSpec { host: ample(), port: ample(), backbone: ample() }
+        let ample = Bytes(3_000_000);
+        QueueSpec { host: ample, port: ample, backbone: ample }
     }
 }
 
@@ -366,7 +348,7 @@ fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
     if (0.1..=100_000.0).contains(&megabits) {
         return Ok(());
     }
-    refused(field, wire_rate::text(rate), "0.1Mbit/s to 100Gbit/s")
+    refused(field, rate_text(rate), "0.1Mbit/s to 100Gbit/s")
 }
 
 fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
@@ -381,28 +363,20 @@ fn refused_override(key: &str, value: &str, problem: &str) -> LabError {
     LabError::Override { key: key.to_owned(), value: value.to_owned(), problem: problem.to_owned() }
 }
 
-/// Rates in Mbit/s, as interfaces are sold.
-mod wire_rate {
-    use super::*;
+/// In Mbit/s, as interfaces are sold.
+fn rate_text(rate: Rate) -> String {
+    format!("{}Mbit/s", rate.as_bytes_per_second() / 125_000.0)
+}
 
-    pub(super) fn text(rate: Rate) -> String {
-        format!("{}Mbit/s", rate.as_bytes_per_second() / 125_000.0)
-    }
-
-    pub(super) fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&text(*rate))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
-        Rate::deserialize(deserializer)
-    }
+fn serialize_rate<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rate_text(*rate))
 }
 
 impl Serialize for Rails {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {
-            [rate] => wire_rate::serialize(rate, serializer),
-            rates => serializer.collect_seq(rates.iter().map(|rate| wire_rate::text(*rate))),
+            [rate] => serialize_rate(rate, serializer),
+            rates => serializer.collect_seq(rates.iter().map(|rate| rate_text(*rate))),
         }
     }
 }
@@ -418,12 +392,8 @@ impl<'de> Deserialize<'de> for Rails {
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Rails, E> {
                 Ok(Rails(vec![Rate::parse(text).map_err(E::custom)?]))
             }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Rails, A::Error> {
-                let mut rates = Vec::new();
-                while let Some(rate) = items.next_element()? {
-                    rates.push(rate);
-                }
-                Ok(Rails(rates))
+            fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<Rails, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(items)).map(Rails)
             }
         }
         deserializer.deserialize_any(OneOrMore)

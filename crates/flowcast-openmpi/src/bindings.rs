@@ -4,6 +4,8 @@
 //! where its size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the
 //! place of each field used here. Nothing is linked: see [`crate::library`].
 
+#![expect(missing_docs, reason = "the names are Open MPI's")]
+
 use std::ffi::{c_char, c_int, c_void};
 
 /// `OPAL_SUCCESS`.
@@ -45,7 +47,6 @@ pub const VAR_SCOPE_READONLY: c_int = 1;
 /// `mca_base_component_2_1_0_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct Component {
     pub mca_major_version: c_int,
     pub mca_minor_version: c_int,
@@ -73,7 +74,6 @@ pub struct Component {
 /// `mca_base_component_data_2_0_0_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct ComponentData {
     pub param_field: u32,
     pub reserved: [c_char; 32],
@@ -85,7 +85,6 @@ pub type BmlInit = unsafe extern "C" fn(*mut c_int, bool, bool) -> *mut BmlModul
 /// `mca_bml_base_component_2_0_0_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct BmlComponent {
     pub bml_version: Component,
     pub bml_data: ComponentData,
@@ -95,7 +94,6 @@ pub struct BmlComponent {
 /// `mca_bml_base_module_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct BmlModule {
     pub bml_component: *const BmlComponent,
     pub bml_add_proc: Option<unsafe extern "C" fn(*mut OmpiProc) -> c_int>,
@@ -157,7 +155,6 @@ pub type Put = unsafe extern "C" fn(
 /// `mca_btl_base_module_t` up to `btl_put`; its BTL allocates it.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct BtlModule {
     /// A `mca_btl_base_component_t`, which begins with a [`Component`].
     pub btl_component: *const Component,
@@ -201,7 +198,6 @@ pub struct Endpoint {
 /// `opal_object_t` of a library built without `--enable-debug`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct Object {
     pub obj_class: *mut c_void,
     pub obj_reference_count: i32,
@@ -210,7 +206,6 @@ pub struct Object {
 /// `opal_list_item_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct ListItem {
     pub super_: Object,
     pub opal_list_next: *mut ListItem,
@@ -221,7 +216,6 @@ pub struct ListItem {
 /// `opal_list_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct List {
     pub super_: Object,
     pub opal_list_sentinel: ListItem,
@@ -231,7 +225,6 @@ pub struct List {
 /// `mca_btl_base_selected_module_t`: an item of `mca_btl_base_modules_initialized`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct SelectedBtl {
     pub super_: ListItem,
     pub btl_component: *mut c_void,
@@ -241,7 +234,6 @@ pub struct SelectedBtl {
 /// `mca_btl_base_segment_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct Segment {
     pub seg_addr: *mut u8,
     pub seg_len: u64,
@@ -250,7 +242,6 @@ pub struct Segment {
 /// `mca_btl_base_descriptor_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct Descriptor {
     /// `opal_free_list_item_t`.
     pub super_: ListItem,
@@ -268,7 +259,6 @@ pub struct Descriptor {
 /// `mca_btl_active_message_callback_t`: an entry of `mca_btl_base_active_message_trigger`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct Trigger {
     pub cbfunc: Option<Receive>,
     pub cbdata: *mut c_void,
@@ -277,7 +267,6 @@ pub struct Trigger {
 /// `opal_process_name_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct ProcessName {
     pub jobid: u32,
     pub vpid: u32,
@@ -286,7 +275,6 @@ pub struct ProcessName {
 /// `opal_proc_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct OpalProc {
     pub super_: ListItem,
     pub proc_name: ProcessName,
@@ -299,7 +287,6 @@ pub struct OpalProc {
 /// `ompi_proc_t` up to its endpoints.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct OmpiProc {
     pub super_: OpalProc,
     pub proc_endpoints: [*mut c_void; PROC_ENDPOINT_TAG_MAX],
@@ -308,7 +295,6 @@ pub struct OmpiProc {
 /// `mca_bml_base_btl_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct BmlBtl {
     pub btl_flags: u32,
     pub btl_weight: f32,
@@ -319,7 +305,6 @@ pub struct BmlBtl {
 /// `mca_bml_base_btl_array_t`.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct BtlArray {
     pub super_: Object,
     pub arr_size: usize,
@@ -331,7 +316,6 @@ pub struct BtlArray {
 /// `mca_bml_base_endpoint_t`: how a process is reached.
 #[repr(C)]
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names are Open MPI's")]
 pub struct BmlEndpoint {
     pub super_: ListItem,
     pub btl_proc: *mut OmpiProc,

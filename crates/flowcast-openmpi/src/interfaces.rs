@@ -4,7 +4,7 @@
 //! stored there lies in the module: the interface whose variable is this module's is the one.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 
 use crate::bindings::{BtlModule, Component};
@@ -12,18 +12,6 @@ use crate::library::Library;
 
 /// Open MPI makes this many links of an interface at most before names are given up.
 const MOST_LINKS: u32 = 16;
-
-/// `struct if_nameindex`.
-#[repr(C)]
-struct Interface {
-    index: c_uint,
-    name: *mut c_char,
-}
-
-unsafe extern "C" {
-    fn if_nameindex() -> *mut Interface;
-    fn if_freenameindex(list: *mut Interface);
-}
 
 /// A name for each module, all different.
 pub fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
@@ -87,15 +75,15 @@ fn variable_is_at(library: &Library, component: &CStr, variable: &str, place: *c
 fn interfaces() -> Vec<String> {
     // SAFETY: the list ends with an entry of index 0 and is freed once.
     unsafe {
-        let list = if_nameindex();
+        let list = libc::if_nameindex();
         let mut names = Vec::new();
         let mut entry = list;
-        while !entry.is_null() && (*entry).index != 0 {
-            names.push(CStr::from_ptr((*entry).name).to_string_lossy().into_owned());
+        while !entry.is_null() && (*entry).if_index != 0 {
+            names.push(CStr::from_ptr((*entry).if_name).to_string_lossy().into_owned());
             entry = entry.add(1);
         }
         if !list.is_null() {
-            if_freenameindex(list);
+            libc::if_freenameindex(list);
         }
         names
     }

@@ -7,33 +7,16 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::{fs, mem, ptr};
 
+use libc::{RTLD_DEFAULT, RTLD_GLOBAL, RTLD_NODELETE, RTLD_NOLOAD, RTLD_NOW, dladdr, dlopen, dlsym};
+
 use crate::Refusal;
 use crate::bindings::{BmlComponent, Component, List, OmpiProc, OpalProc, ProcessName, Trigger};
 
-const RTLD_NOW: c_int = 0x2;
-const RTLD_NOLOAD: c_int = 0x4;
-const RTLD_GLOBAL: c_int = 0x100;
-const RTLD_NODELETE: c_int = 0x1000;
 const LIBMPI: &CStr = c"libmpi.so.40";
 const R2: &str = "mca_bml_r2.so";
 
 /// The series whose layout the bindings have.
 const MAJOR_MINOR: (u32, u32) = (4, 1);
-
-unsafe extern "C" {
-    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
-    fn dladdr(address: *const c_void, info: *mut AddressInfo) -> c_int;
-}
-
-/// `Dl_info`.
-#[repr(C)]
-struct AddressInfo {
-    file: *const c_char,
-    base: *mut c_void,
-    symbol: *const c_char,
-    address: *mut c_void,
-}
 
 /// `opal_output`.
 pub type Output = unsafe extern "C" fn(c_int, *const c_char, ...);
@@ -120,9 +103,9 @@ unsafe fn function<F: Copy>(name: &CStr) -> Result<F, Refusal> {
 
 /// Looked up in the process, or in `libmpi` and what it needs where a program loaded that for itself only.
 fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
-    // SAFETY: both take C strings; a null handle means the whole process.
+    // SAFETY: both take C strings.
     let found = unsafe {
-        let found = dlsym(ptr::null_mut(), name.as_ptr());
+        let found = dlsym(RTLD_DEFAULT, name.as_ptr());
         if found.is_null() { dlsym(dlopen(LIBMPI.as_ptr(), RTLD_NOW | RTLD_NOLOAD), name.as_ptr()) } else { found }
     };
     if found.is_null() { Err(Refusal::Symbol(name.to_string_lossy().into_owned())) } else { Ok(found) }
@@ -211,12 +194,11 @@ fn mapped_files() -> impl Iterator<Item = PathBuf> {
 /// Keeps our code in memory to the end of the process: hooks, callbacks and the runtime's thread-local data outlive
 /// what the framework thinks it unloads.
 pub fn stay_loaded() {
-    let mut info =
-        AddressInfo { file: ptr::null(), base: ptr::null_mut(), symbol: ptr::null(), address: ptr::null_mut() };
+    let mut info = mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: the address is one of our own functions; dladdr fills `info` when it returns non-zero.
     unsafe {
-        if dladdr(stay_loaded as *const c_void, &raw mut info) != 0 {
-            dlopen(info.file, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+        if dladdr(stay_loaded as *const c_void, info.as_mut_ptr()) != 0 {
+            dlopen(info.assume_init().dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
         }
     }
 }

@@ -70,25 +70,22 @@ impl Epoch {
     }
 }
 
-impl std::fmt::Debug for Epoch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Epoch").field("zero", &self.zero).field("costs", &self.costs).finish_non_exhaustive()
+fn picker(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
+    if name.accounting != Accounting::FromTheClock {
+        return locked(name, costs);
+    }
+    match name.discipline {
+        Discipline::VftClock => shared::<VftClock>(costs),
+        Discipline::Latency => shared::<Latency>(costs),
+        Discipline::Overlap => shared::<Overlap>(costs),
+        Discipline::EarliestDelivery => shared::<EarliestDelivery>(costs),
+        Discipline::EarliestOverlap => shared::<EarliestOverlap>(costs),
+        _ => locked(name, costs),
     }
 }
 
-fn picker(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
-    Ok(match (name.accounting, name.discipline) {
-        (Accounting::FromTheClock, Discipline::VftClock) => Box::new(SharedVirtualTime::<VftClock>::new(costs)?),
-        (Accounting::FromTheClock, Discipline::Latency) => Box::new(SharedVirtualTime::<Latency>::new(costs)?),
-        (Accounting::FromTheClock, Discipline::Overlap) => Box::new(SharedVirtualTime::<Overlap>::new(costs)?),
-        (Accounting::FromTheClock, Discipline::EarliestDelivery) => {
-            Box::new(SharedVirtualTime::<EarliestDelivery>::new(costs)?)
-        }
-        (Accounting::FromTheClock, Discipline::EarliestOverlap) => {
-            Box::new(SharedVirtualTime::<EarliestOverlap>::new(costs)?)
-        }
-        _ => locked(name, costs)?,
-    })
+fn shared<R: Rule + Send + Sync + 'static>(costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
+    Ok(Box::new(SharedVirtualTime::<R>::new(costs)?))
 }
 
 fn locked(name: SchedulerName, costs: &[LogGp]) -> Result<Box<dyn Picker>, RailsError> {
@@ -122,7 +119,7 @@ impl Scheduler {
         let epoch = self.epoch();
         let since = now.saturating_sub(epoch.zero);
         if since > LONGEST_EPOCH {
-            return self.begin_again(now).pick(0, size, usable);
+            return self.begin_again().pick(0, size, usable);
         }
         epoch.picker.pick(since, size, usable)
     }
@@ -158,7 +155,7 @@ impl Scheduler {
     }
 
     #[cold]
-    fn begin_again(&self, _now: u64) -> &dyn Picker {
+    fn begin_again(&self) -> &dyn Picker {
         // The parameters made a scheduler before, so they do again.
         let _ = self.set_costs(&self.epoch().costs.clone());
         &*self.epoch().picker

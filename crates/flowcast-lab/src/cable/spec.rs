@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use flowcast_units::{Bytes, Rate, Time};
 use serde::de::IntoDeserializer;
-use serde::de::value::{F64Deserializer, I64Deserializer, StrDeserializer};
+use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::spec::Rails;
@@ -117,6 +117,10 @@ impl<'de, T: Deserialize<'de> + Copy> Deserialize<'de> for PerDirection<T> {
 
 struct OneOrTwo<T>(PhantomData<T>);
 
+fn both<'de, T: Deserialize<'de> + Copy, D: Deserializer<'de>>(value: D) -> Result<PerDirection<T>, D::Error> {
+    T::deserialize(value).map(|value| PerDirection([value; 2]))
+}
+
 impl<'de, T: Deserialize<'de> + Copy> de::Visitor<'de> for OneOrTwo<T> {
     type Value = PerDirection<T>;
 
@@ -125,25 +129,19 @@ impl<'de, T: Deserialize<'de> + Copy> de::Visitor<'de> for OneOrTwo<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<PerDirection<T>, E> {
-        let text: StrDeserializer<'_, E> = text.into_deserializer();
-        T::deserialize(text).map(|value| PerDirection([value; 2]))
+        both(IntoDeserializer::<E>::into_deserializer(text))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<PerDirection<T>, E> {
-        let number: I64Deserializer<E> = number.into_deserializer();
-        T::deserialize(number).map(|value| PerDirection([value; 2]))
+        both(IntoDeserializer::<E>::into_deserializer(number))
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<PerDirection<T>, E> {
-        let number: F64Deserializer<E> = number.into_deserializer();
-        T::deserialize(number).map(|value| PerDirection([value; 2]))
+        both(IntoDeserializer::<E>::into_deserializer(number))
     }
 
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<PerDirection<T>, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = items.next_element()? {
-            values.push(value);
-        }
+    fn visit_seq<A: de::SeqAccess<'de>>(self, items: A) -> Result<PerDirection<T>, A::Error> {
+        let values = Vec::deserialize(SeqAccessDeserializer::new(items))?;
         let count = values.len();
         <[T; 2]>::try_from(values).map(PerDirection).map_err(|_| de::Error::invalid_length(count, &self))
     }

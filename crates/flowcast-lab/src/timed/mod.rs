@@ -135,30 +135,25 @@ pub fn repeat(carrier: &mut dyn Carrier, options: &PatternOptions) -> Result<Pat
     let mut run = PatternRun::default();
     loop {
         run.repetitions.push(carrier.carry()?);
-        match verdict(&run, &options.rule)? {
-            Verdict::Enough { is_precise } => return Ok(PatternRun { is_precise, ..run }),
-            Verdict::Again => std::thread::sleep(options.pause),
+        if let Some(is_precise) = is_precise(&run, &options.rule)? {
+            return Ok(PatternRun { is_precise, ..run });
         }
+        std::thread::sleep(options.pause);
     }
 }
 
-enum Verdict {
-    Again,
-    Enough { is_precise: bool },
-}
-
-/// The rule's word on the flow that is known least.
-fn verdict(run: &PatternRun, rule: &StoppingRule) -> Result<Verdict, LabError> {
+/// Whether every flow's duration is known as well as the rule asks; `None` where the rule wants more repetitions.
+fn is_precise(run: &PatternRun, rule: &StoppingRule) -> Result<Option<bool>, LabError> {
     let mut is_precise = true;
     for flow in 0..run.repetitions[0].len() {
         let seconds: Vec<f64> = run.durations_of(flow).iter().map(|time| time.as_seconds()).collect();
         match rule.decide(&seconds)? {
-            Decision::Continue => return Ok(Verdict::Again),
+            Decision::Continue => return Ok(None),
             Decision::Precise(_) => {}
             Decision::GaveUp(_) => is_precise = false,
         }
     }
-    Ok(Verdict::Enough { is_precise })
+    Ok(Some(is_precise))
 }
 
 #[cfg(test)]

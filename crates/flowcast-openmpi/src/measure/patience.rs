@@ -4,20 +4,15 @@
 //! network processing from its processor; one that yields loses the processor for as long. One that sleeps is woken at
 //! once. A waiting process therefore polls for as long as short messages take, and then sleeps briefly between polls.
 
-use std::ffi::{c_int, c_ulong};
+use std::ffi::c_ulong;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use libc::{PR_GET_TIMERSLACK, PR_SET_TIMERSLACK, prctl};
 
 const BUSY: Duration = Duration::from_micros(300);
 /// Ends within some microseconds of it, a hundredth of what takes longer than `BUSY`.
 const MOMENT: Duration = Duration::from_micros(10);
-
-const PR_SET_TIMERSLACK: c_int = 29;
-const PR_GET_TIMERSLACK: c_int = 30;
-
-unsafe extern "C" {
-    fn prctl(option: c_int, ...) -> c_int;
-}
 
 /// Since the last message.
 #[derive(Debug)]
