@@ -31,7 +31,6 @@ pub(crate) struct KeeperId {
 }
 
 impl KeeperId {
-    /// Whether it still runs.
     pub(crate) fn is_alive(self) -> bool {
         start_of(self.process) == Some(self.started)
     }
@@ -88,7 +87,6 @@ impl Keeper {
         }
     }
 
-    /// Ends the lab.
     pub(crate) fn end(&mut self) {
         // It has ended already when these fail.
         let _ = self.child.kill();

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flowcast_units::{Bytes, Node};
+use rustix::net::SocketType;
 
 use crate::error::LabError;
 use crate::keeper::{self, Keeper, KeeperId};
@@ -18,7 +19,7 @@ use crate::names;
 use crate::registry::{self, LabState};
 use crate::requirements;
 use crate::script::{Stay, script};
-use crate::sockets::{self, Door, Kind};
+use crate::sockets::{self, Door};
 use crate::spec::LabSpec;
 
 /// A virtual cluster. One made by [`Lab::up`] ends with this value, and with this process in whatever way it ends.
@@ -138,11 +139,11 @@ impl Lab {
         launch::environment(&self.spec, &self.namespaces().display().to_string())
     }
 
-    /// A socket of a node, for use in this process.
+    /// A socket of a node (IPv4), for use in this process.
     ///
     /// # Errors
     /// The lab has no such node, or the system refuses the socket.
-    pub fn socket_in(&self, node: Node, kind: Kind) -> Result<OwnedFd, LabError> {
+    pub fn socket_in(&self, node: Node, kind: SocketType) -> Result<OwnedFd, LabError> {
         sockets::socket_in(&self.door(node)?, kind).map_err(system("making a socket in a node"))
     }
 

@@ -51,7 +51,6 @@ pub use names::{host, interface};
 pub use profiles::{PROFILES, profile, text as profile_text};
 pub use requirements::check as check_machine;
 pub use self_test::{Check, TOLERANCE, self_test};
-pub use sockets::Kind as SocketKind;
 pub use spec::{
     BackboneSpec, BusOrder, ClusterSpec, CongestionControl, Duplex, LabSpec, NicSpec, QueueSpec, Rails, SCHEMA,
     TcpSpec, Window,

@@ -20,11 +20,9 @@ const SCHEMA: &str = "flowcast/lab-state/1";
 #[serde(deny_unknown_fields)]
 pub(crate) struct LabState {
     schema: String,
-    /// The name it was given.
     pub name: String,
     /// Who holds it.
     pub keeper: KeeperId,
-    /// What it is.
     pub spec: LabSpec,
 }
 

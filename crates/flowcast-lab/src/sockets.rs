@@ -13,27 +13,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::net::{
-    AddressFamily, Protocol, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
 };
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use socket2::{SockAddr, Socket};
-
-/// What kind of socket.
-#[derive(Debug, Clone, Copy)]
-pub struct Kind {
-    /// Address family.
-    pub family: AddressFamily,
-    /// Stream, datagram or raw.
-    pub socket_type: SocketType,
-    /// The protocol, if it is not the usual one.
-    pub protocol: Option<Protocol>,
-}
-
-impl Kind {
-    /// TCP.
-    pub const TCP: Kind = Kind { family: AddressFamily::INET, socket_type: SocketType::STREAM, protocol: None };
-}
 
 /// The namespaces that a child enters.
 #[derive(Debug)]
@@ -44,8 +28,8 @@ pub(crate) struct Door<'a> {
     pub network: BorrowedFd<'a>,
 }
 
-/// Makes a socket in a node.
-pub(crate) fn socket_in(door: &Door<'_>, kind: Kind) -> io::Result<OwnedFd> {
+/// Makes a socket of the Internet's family in a node.
+pub(crate) fn socket_in(door: &Door<'_>, kind: SocketType) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let (user, network) = (door.user.try_clone_to_owned()?, door.network.try_clone_to_owned()?);
     let mut child = Command::new("true");
@@ -55,7 +39,7 @@ pub(crate) fn socket_in(door: &Door<'_>, kind: Kind) -> io::Result<OwnedFd> {
         child.pre_exec(move || {
             move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
             move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-            let made = socket_with(kind.family, kind.socket_type, SocketFlags::CLOEXEC, kind.protocol)?;
+            let made = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
             pass(&theirs, made.as_fd())
         });
     }
@@ -103,7 +87,7 @@ pub(crate) fn tcp_pair(
 }
 
 fn tcp_socket(door: &Door<'_>, buffer: Option<usize>) -> io::Result<Socket> {
-    let socket = Socket::from(socket_in(door, Kind::TCP)?);
+    let socket = Socket::from(socket_in(door, SocketType::STREAM)?);
     socket.set_tcp_nodelay(true)?;
     if let Some(bytes) = buffer {
         socket.set_send_buffer_size(bytes)?;

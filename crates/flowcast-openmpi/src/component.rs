@@ -68,7 +68,6 @@ const fn name<const LENGTH: usize>(text: &[u8]) -> [c_char; LENGTH] {
     name
 }
 
-/// The component's address.
 pub fn address() -> *const BmlComponent {
     &raw const mca_bml_flowcast_component.0
 }
@@ -134,12 +133,12 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     measure::listen(&library, r2);
     let settings = Settings::read()?;
     let rails = rails(&library)?;
-    let known = costs::given(&rails, &settings)?;
-    let scheduler = Scheduler::new(settings.scheduler, &known.costs)
+    let (costs, origin) = costs::given(&rails, &settings)?;
+    let scheduler = Scheduler::new(settings.scheduler, &costs)
         .map_err(|error| Refusal::Parameter { name: "rails", problem: error.to_string() })?;
-    let source = std::sync::Mutex::new(known.origin.to_string());
+    let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
-    let complete = known.origin == Origin::Given;
+    let complete = origin == Origin::Given;
     let state = State { library, r2, settings, rails, peers: EndpointMap::default(), scheduler, lost, source };
     if !state::keep(state) {
         return Err(Refusal::R2Open);

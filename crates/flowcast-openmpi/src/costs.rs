@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Write};
 use std::fs;
+use std::path::Path;
 
 use flowcast_model::loggp::LogGp;
 use flowcast_model::network::{Network, Nic};
@@ -37,25 +38,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Parameters for each rail.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Known {
-    /// One for each rail.
-    pub costs: Vec<LogGp>,
-    /// Where those come from that the user did not give.
-    pub origin: Origin,
-}
-
-/// What the user gives, and the BTL's own numbers for the rest.
+/// What the user gives, and the BTL's own numbers for the rest, with the origin of the latter.
 ///
 /// # Errors
 /// A text that is no rail, a file that is no network file.
-pub fn given(rails: &[RailModule], settings: &Settings) -> Result<Known, Refusal> {
+pub fn given(rails: &[RailModule], settings: &Settings) -> Result<(Vec<LogGp>, Origin), Refusal> {
     let by_name = by_name(settings)?;
     let found: Vec<Option<LogGp>> = rails.iter().map(|rail| cost_of(&by_name, &rail.name)).collect();
     let origin = if found.iter().all(Option::is_some) { Origin::Given } else { Origin::Assumed };
     let costs = rails.iter().zip(found).map(|(rail, given)| given.unwrap_or_else(|| assumed(rail))).collect();
-    Ok(Known { costs, origin })
+    Ok((costs, origin))
 }
 
 /// The same with `measured` for those that the user does not give.
@@ -112,18 +104,27 @@ fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
     let Some((name, file)) = entry.split_once('=') else {
         return Err(refused(format!("found `{entry}`, expected NAME=FILE such as eth1=eth1.toml")));
     };
-    let text = fs::read_to_string(file.trim()).map_err(|error| refused(format!("{}: {error}", file.trim())))?;
-    let network = Network::from_toml(&text, &[]).map_err(|error| refused(format!("{}: {error}", file.trim())))?;
-    Ok(Rail {
-        name: name.trim().to_owned(),
-        cost: cost_in(&network.nic),
-        overhead_per_byte: TimePerByte::from_nanos(0.0),
-    })
+    read_rail(name.trim(), Path::new(file.trim())).map_err(|problem| refused(format!("{}: {problem}", file.trim())))
+}
+
+/// A rail as a network file has it.
+///
+/// # Errors
+/// A file that cannot be read, or that is no network file.
+pub fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let nic = Network::from_toml(&text, &[]).map_err(|error| error.to_string())?.nic;
+    Ok(rail(name, cost_in(&nic)))
 }
 
 /// The four parameters of a network file.
 pub fn cost_in(nic: &Nic) -> LogGp {
     LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
+}
+
+/// A rail whose overhead is the same for all sizes.
+pub fn rail(name: &str, cost: LogGp) -> Rail {
+    Rail { name: name.to_owned(), cost, overhead_per_byte: TimePerByte::from_nanos(0.0) }
 }
 
 /// `btl_bandwidth` is in Mbit/s, `btl_latency` in microseconds.

@@ -49,7 +49,6 @@ impl Counters {
         self.other_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The counts now.
     pub fn read(&self) -> Counts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
@@ -63,12 +62,10 @@ impl Counters {
 }
 
 impl Counts {
-    /// All messages.
     pub fn messages(&self) -> u64 {
         self.eager_messages + self.other_messages
     }
 
-    /// All bytes.
     pub fn bytes(&self) -> u64 {
         self.eager_bytes + self.other_bytes
     }

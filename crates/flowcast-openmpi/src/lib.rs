@@ -3,7 +3,7 @@
 //! Open MPI's layer between messages and networks is the BML. Its one component `r2` finds the networks (BTL modules)
 //! that reach each process; the layer above, ob1, takes them in turn. This component lets `r2` do its work and then
 //! replaces `btl_alloc`, `btl_prepare_src`, `btl_sendi`, `btl_send`, `btl_put` and `btl_free` of the networks that have
-//! a companion. Where ob1 asks a network for the descriptor of the first fragment of a message, [`hooks`] ask the
+//! a companion. Where ob1 asks a network for the descriptor of the first fragment of a message, `hooks` ask the
 //! scheduler which network delivers the message first, and take the descriptor from that one.
 //!
 //! The thesis puts a BTL of its own in front of the networks. On 4.1 that deadlocks synchronous sends, because ob1 looks
@@ -11,31 +11,31 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`bindings`], [`library`] | Open MPI's structs, functions and variables |
-//! | [`component`], [`parameters`] | what the framework and `ompi_info` see |
-//! | [`module`] | processes and networks that come and go |
-//! | [`hooks`] | the message path |
-//! | [`state`], [`peers`], [`scheduler`], [`counters`] | what the hooks know |
-//! | [`costs`], [`store`], [`measure`] | where the parameters of the networks come from |
-//! | [`table`] | the report at the end |
+//! | [`bindings`], `library` | Open MPI's structs, functions and variables |
+//! | `component`, `parameters` | what the framework and `ompi_info` see |
+//! | `module` | processes and networks that come and go |
+//! | `hooks` | the message path |
+//! | `state`, `peers`, `scheduler`, `counters` | what the hooks know |
+//! | `costs`, `store`, `measure` | where the parameters of the networks come from |
+//! | `table` | the report at the end |
 //!
 //! Every function that C calls is `extern "C"`: a panic ends the process there instead of unwinding into C.
 
 pub mod bindings;
-pub mod component;
-pub mod costs;
-pub mod counters;
-pub mod hooks;
-pub mod interfaces;
-pub mod library;
-pub mod measure;
-pub mod module;
-pub mod parameters;
-pub mod peers;
-pub mod scheduler;
-pub mod state;
-pub mod store;
-pub mod table;
+mod component;
+mod costs;
+mod counters;
+mod hooks;
+mod interfaces;
+mod library;
+mod measure;
+mod module;
+mod parameters;
+mod peers;
+mod scheduler;
+mod state;
+mod store;
+mod table;
 
 use thiserror::Error;
 

@@ -37,27 +37,16 @@ pub type RegisterVariable = unsafe extern "C" fn(
 /// What is used of `libmpi` and `libopen-pal`.
 #[derive(Debug, Clone, Copy)]
 pub struct Library {
-    /// `mca_btl_base_modules_initialized`.
     pub btl_modules: *const List,
-    /// `mca_btl_base_active_message_trigger`.
     pub triggers: *mut Trigger,
-    /// `opal_progress`.
     pub progress: unsafe extern "C" fn(),
-    /// `opal_progress_register`.
     pub progress_register: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
-    /// `opal_progress_unregister`.
     pub progress_unregister: unsafe extern "C" fn(unsafe extern "C" fn() -> c_int) -> c_int,
-    /// `opal_proc_local_get`.
     pub local_process: unsafe extern "C" fn() -> *const OpalProc,
-    /// `ompi_proc_for_name`.
     pub process_by_name: unsafe extern "C" fn(ProcessName) -> *mut OmpiProc,
-    /// `ompi_proc_world_size`.
     pub world_size: unsafe extern "C" fn() -> c_int,
-    /// `PMPI_Initialized`.
     pub initialized: unsafe extern "C" fn(*mut c_int) -> c_int,
-    /// `mca_base_var_find`.
     pub variable_find: unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *const c_char) -> c_int,
-    /// `mca_base_var_get_value`.
     pub variable_value: unsafe extern "C" fn(c_int, *mut *const c_void, *mut c_int, *mut *const c_char) -> c_int,
 }
 

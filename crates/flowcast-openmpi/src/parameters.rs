@@ -39,27 +39,22 @@ struct Values {
     verbose: c_int,
 }
 
-/// When to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// Where no earlier result is stored.
     Stored,
-    /// At every start.
     Always,
-    /// Not at all.
     Never,
 }
 
 /// What the user set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// How rails are chosen.
     pub scheduler: SchedulerName,
     /// `eth1=g,G,o,Lus; ...`
     pub rails: String,
     /// `eth1=FILE, ...`
     pub network: String,
-    /// When to measure.
     pub measure: When,
     /// How long at most.
     pub measure_for: Duration,

@@ -27,7 +27,6 @@ unsafe impl Send for Peer {}
 unsafe impl Sync for Peer {}
 
 impl Peer {
-    /// Reached over these rails.
     pub fn new(endpoints: &[(RailId, *mut Endpoint)], bml_endpoint: *mut BmlEndpoint) -> Peer {
         let mut all = [ptr::null_mut(); MAX_RAILS];
         let mut usable = RailSet::NONE;
@@ -156,7 +155,6 @@ impl EndpointMap {
         drop(unsafe { Box::from_raw(peer.as_ptr()) });
     }
 
-    /// Calls `visit` for each process.
     pub fn for_each(&self, mut visit: impl FnMut(&Peer)) {
         let written = self.lock();
         // SAFETY: peers are freed only under the lock that is held here.

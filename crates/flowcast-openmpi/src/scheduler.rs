@@ -24,7 +24,6 @@ use flowcast_units::{Bytes, Time};
 /// An epoch ends after this, in nanoseconds: four days, well before the clock's range does.
 const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
 
-/// Chooses rails.
 #[derive(Debug)]
 pub struct Scheduler {
     name: SchedulerName,
@@ -132,7 +131,6 @@ impl Scheduler {
         }
     }
 
-    /// The parameters in use.
     pub fn costs(&self) -> &[LogGp] {
         &self.epoch().costs
     }

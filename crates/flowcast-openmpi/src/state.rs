@@ -21,7 +21,6 @@ static STATE: OnceLock<State> = OnceLock::new();
 /// A network that has a companion.
 #[derive(Debug)]
 pub struct RailModule {
-    /// The BTL's.
     pub module: *mut BtlModule,
     /// For people, and the key of its parameters.
     pub name: String,
@@ -29,7 +28,6 @@ pub struct RailModule {
     pub original: Original,
     /// The longest message that it takes in one piece: its eager limit. Beyond it `btl_prepare_src` may take a part only.
     pub longest: usize,
-    /// What went over it.
     pub counters: Counters,
 }
 
@@ -40,7 +38,6 @@ unsafe impl Sync for RailModule {}
 
 /// The functions of a BTL module that the hooks replace.
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "they are named as in the module")]
 pub struct Original {
     pub alloc: Alloc,
     pub free: Free,
@@ -70,20 +67,16 @@ impl RailModule {
     }
 }
 
-/// Everything.
 #[derive(Debug)]
 pub struct State {
-    /// Open MPI.
     pub library: Library,
     /// `r2`, which knows how processes are reached.
     pub r2: BmlModule,
-    /// What the user set.
     pub settings: Settings,
     /// The rails, in the scheduler's order.
     pub rails: Vec<RailModule>,
     /// The processes that are reached over several of them.
     pub peers: EndpointMap,
-    /// Chooses.
     pub scheduler: Scheduler,
     /// Rails that are gone.
     pub lost: AtomicU16,
@@ -108,13 +101,11 @@ pub fn state() -> Option<&'static State> {
 }
 
 impl State {
-    /// The rail of a module.
     #[inline]
     pub fn rail_of(&self, module: *mut BtlModule) -> Option<RailId> {
         self.rails.iter().position(|rail| rail.module == module).map(|index| RailId(index as u8))
     }
 
-    /// A rail.
     #[inline]
     pub fn rail(&self, rail: RailId) -> &RailModule {
         &self.rails[rail.index()]

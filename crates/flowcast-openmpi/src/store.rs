@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use flowcast_model::network::Network;
 use flowcast_scheduler::Rail;
-use flowcast_units::TimePerByte;
 
-use crate::costs::cost_in;
+use crate::costs::read_rail;
 
 /// The results between two hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +25,7 @@ impl Store {
 
     /// The parameters of all these interfaces, or nothing.
     pub fn load<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Vec<Rail>> {
-        let rail = |name: &str| {
-            let text = fs::read_to_string(self.file(name)).ok()?;
-            let network = Network::from_toml(&text, &[]).ok()?;
-            Some(Rail {
-                name: name.to_owned(),
-                cost: cost_in(&network.nic),
-                overhead_per_byte: TimePerByte::from_nanos(0.0),
-            })
-        };
-        names.into_iter().map(rail).collect()
+        names.into_iter().map(|name| read_rail(name, &self.file(name)).ok()).collect()
     }
 
     /// Keeps the parameters of an interface, whole or not at all.
@@ -72,7 +62,7 @@ mod tests {
         let store = |to: &str, version: &str| Store::new(folder.path(), "a", to, version);
         store("b", "4.1.4").save("eth1:1", &network).unwrap();
         let found = store("b", "4.1.4").load(["eth1:1"]).unwrap();
-        assert_eq!(found[0].cost, cost_in(&network.nic));
+        assert_eq!(found[0].cost, crate::costs::cost_in(&network.nic));
         assert_eq!(store("c", "4.1.4").load(["eth1:1"]), None);
         assert_eq!(store("b", "4.1.5").load(["eth1:1"]), None);
         assert_eq!(store("b", "4.1.4").load(["eth1:1", "eth2"]), None);

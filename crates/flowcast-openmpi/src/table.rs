@@ -22,11 +22,8 @@ const ENOUGH_TO_JUDGE: u64 = 10;
 /// One rail at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its name.
     pub name: String,
-    /// Its parameters.
     pub cost: LogGp,
-    /// What went over it.
     pub counts: Counts,
 }
 
@@ -59,7 +56,6 @@ fn write(file: &Path, rank: u32, text: &str) -> io::Result<()> {
     fs::rename(with(".partial"), with(""))
 }
 
-/// The table.
 pub fn text(rows: &[Row], rank: u32, title: &str) -> String {
     let mut text = format!("bml flowcast: rank {rank}, {title}\n");
     let head = ["network", "g, G, o, L", "first fragments", "bytes", "other", "bytes", "planned", "sent"];
@@ -103,7 +99,6 @@ pub fn text(rows: &[Row], rank: u32, title: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// The same for machines.
 pub fn json(rows: &[Row], rank: u32, scheduler: &str, source: &str) -> String {
     let row = |(row, (planned, sent)): (&Row, (f64, f64))| {
         let Counts { asked, eager_messages, eager_bytes, other_messages, other_bytes } = row.counts;

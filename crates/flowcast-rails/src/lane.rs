@@ -14,7 +14,6 @@ pub(crate) const AT_ONCE: usize = 32;
 /// A frame in flight.
 #[derive(Debug)]
 pub(crate) struct Parcel {
-    /// The frame.
     pub bytes: Vec<u8>,
     /// Its message, if it carries one or a piece of one.
     pub message: Option<Carried>,
@@ -45,7 +44,6 @@ impl Parcel {
     }
 }
 
-/// A connection.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     /// Frames in the order of writing; those with messages stay until they are acknowledged.

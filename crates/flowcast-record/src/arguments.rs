@@ -2,23 +2,19 @@
 
 use crate::communicators::Key;
 use crate::functions::{Function, Language, NONE};
-use crate::library::{Brand, Library};
+use crate::library::Library;
 
 /// A call's arguments as machine words.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a> {
-    /// The words.
     pub words: &'a [usize],
-    /// What is called.
     pub function: &'static Function,
     /// 0 for C, 1 for Fortran, where every word is an address.
     pub fortran: usize,
-    /// The library.
     pub library: &'static Library,
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments of a call.
     pub fn new(words: &'a [usize], function: &'static Function, language: Language, library: &'static Library) -> Self {
         Arguments { words, function, fortran: usize::from(language != Language::C), library }
     }
@@ -29,7 +25,6 @@ impl<'a> Arguments<'a> {
         if place == NONE { 0 } else { self.words[place as usize] }
     }
 
-    /// A number of 32 bits.
     #[inline]
     pub fn int(&self, place: u8) -> i32 {
         let word = self.word(place);
@@ -123,5 +118,5 @@ impl<'a> Arguments<'a> {
 /// Whether a call by this name is to be recorded. MPICH's Fortran functions call those of C, and so do those of its
 /// `mpi_f08` that have a buffer; the others call what cannot be intercepted.
 pub fn is_recorded(language: Language, library: &Library) -> bool {
-    language != Language::Fortran || library.brand == Brand::OpenMpi
+    language != Language::Fortran || library.is_open_mpi
 }

@@ -59,7 +59,6 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Begins.
     pub fn begin() -> Calibration {
         Calibration {
             #[cfg(target_arch = "x86_64")]

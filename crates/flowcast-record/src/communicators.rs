@@ -10,12 +10,10 @@ pub struct Key(pub u64);
 const FORTRAN: u64 = 1 << 62;
 
 impl Key {
-    /// Of a C handle.
     pub fn c(handle: usize) -> Key {
         Key(handle as u64)
     }
 
-    /// Of a Fortran handle.
     pub fn fortran(number: i32) -> Key {
         Key(FORTRAN | u64::from(number as u32))
     }
@@ -26,12 +24,10 @@ impl Key {
     }
 }
 
-/// One communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
     /// Its number in the recording.
     pub number: u32,
-    /// Its size.
     pub size: u32,
     /// This process's rank in it, or -1.
     pub rank: i32,
@@ -60,7 +56,6 @@ pub struct Learned {
 }
 
 impl Communicators {
-    /// A known communicator.
     #[inline]
     pub fn get(&mut self, key: Key) -> Option<Group> {
         if let Some((known, group)) = self.last
@@ -104,7 +99,6 @@ impl Communicators {
     }
 }
 
-/// The handle in C.
 pub fn c_handle(key: Key, library: &Library) -> usize {
     key.as_fortran().map_or(key.0 as usize, |number| library.comm_of_fortran(number))
 }

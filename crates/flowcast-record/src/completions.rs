@@ -19,7 +19,6 @@ pub struct Scratch {
 }
 
 impl Kind {
-    /// Whether it completes requests.
     #[inline]
     pub fn completes(self) -> bool {
         use Kind::*;
@@ -28,7 +27,6 @@ impl Kind {
 }
 
 impl Scratch {
-    /// Nothing yet.
     #[inline]
     pub fn new() -> Scratch {
         Scratch { keys: [0; FEW], many_keys: Vec::new(), count: 0, statuses: [[0; 8]; FEW], many_statuses: Vec::new() }

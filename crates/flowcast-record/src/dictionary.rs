@@ -5,7 +5,6 @@ pub const MOST: usize = 1 << 15;
 /// The most words of all signatures together.
 const MOST_WORDS: usize = 1 << 20;
 
-/// The signatures so far.
 #[derive(Debug)]
 pub struct Dictionary {
     /// Number plus one at each place of the hash table.
@@ -24,7 +23,6 @@ struct Entry {
 /// What became of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// It has this number already.
     Known(u32),
     /// It is new and got this number.
     New(u32),
@@ -43,7 +41,6 @@ impl Default for Dictionary {
 }
 
 impl Dictionary {
-    /// The number of a signature.
     #[inline]
     pub fn number(&mut self, signature: &[i64]) -> Found {
         let hash = hash(signature);
@@ -78,7 +75,6 @@ impl Dictionary {
         Found::New(number)
     }
 
-    /// Forgets all.
     pub fn clear(&mut self) {
         self.places.fill(0);
         self.entries.clear();

@@ -8,9 +8,7 @@ use crate::library;
 
 /// An exported name.
 pub struct Entry {
-    /// What it does.
     pub function: &'static Function,
-    /// Its calling convention.
     pub language: Language,
     name: &'static CStr,
     real: AtomicUsize,
@@ -46,24 +44,9 @@ impl Entry {
 /// Calls the real function. More arguments than it has do no harm: the caller removes them.
 #[inline]
 pub fn invoke(real: usize, words: &[usize]) -> c_int {
-    type Six = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> c_int;
-    type Fifteen = unsafe extern "C" fn(
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-        usize,
-    ) -> c_int;
+    type W = usize;
+    type Six = unsafe extern "C" fn(W, W, W, W, W, W) -> c_int;
+    type Fifteen = unsafe extern "C" fn(W, W, W, W, W, W, W, W, W, W, W, W, W, W, W) -> c_int;
     // SAFETY: all arguments of MPI's functions are of the integer class and so are passed as words.
     unsafe {
         if let [a, b, c, d, e, f] = words {

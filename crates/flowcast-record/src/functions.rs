@@ -84,7 +84,6 @@ pub enum Shape {
 /// No such argument.
 pub const NONE: u8 = u8::MAX;
 
-/// One function.
 #[derive(Debug)]
 pub struct Function {
     /// Its place in the table.

@@ -30,13 +30,11 @@ impl Handles {
         }
     }
 
-    /// The number of a handle.
     #[inline]
     pub fn get(&self, handle: u64) -> Option<u32> {
         self.find(handle).map(|at| self.places[at].1)
     }
 
-    /// Sets the number of a handle.
     #[inline]
     pub fn set(&mut self, handle: u64, value: u32) {
         if let Some(at) = self.find(handle) {
@@ -65,7 +63,6 @@ impl Handles {
         old.into_iter().filter(|(key, _)| *key != 0).for_each(|(key, value)| self.insert(key, value));
     }
 
-    /// Forgets a handle.
     #[inline]
     pub fn remove(&mut self, handle: u64) {
         let Some(mut hole) = self.find(handle) else { return };

@@ -12,10 +12,10 @@
 //! Nothing here may fail loudly inside somebody's program: what cannot be recorded is passed through.
 
 mod arguments;
-pub mod clock;
+mod clock;
 mod communicators;
 mod completions;
-pub mod dictionary;
+mod dictionary;
 pub mod encoder;
 mod entry;
 mod functions;

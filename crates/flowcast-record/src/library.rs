@@ -3,22 +3,14 @@
 //! The library says which one it is; file names tell nothing (Debian's MPICH is `libmpich.so.12`). The third table is
 //! the standard ABI of MPI 5.0, which no package here has yet.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};
 
-/// Which library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brand {
-    OpenMpi,
-    Mpich,
-    StandardAbi,
-}
-
-/// Its constants and the functions that the recorder calls itself.
+/// The constants of the MPI library and the functions that the recorder calls itself.
 pub struct Library {
-    pub brand: Brand,
+    pub is_open_mpi: bool,
     /// What it says about itself, first line.
     pub version: String,
     pub any_source: i32,
@@ -32,7 +24,6 @@ pub struct Library {
     pub statuses_ignore: [usize; 2],
     /// Place of the source in a status, in 32-bit words; the tag is behind it.
     pub status_source: usize,
-    /// Words of a status.
     pub status_words: usize,
     cancelled_word: usize,
     /// Bytes of a handle in C.
@@ -63,9 +54,19 @@ struct Functions {
 
 /// The address of the real function behind a wrapper, 0 if there is none.
 pub fn real(name: &CStr) -> usize {
+    address(RTLD_NEXT, name)
+}
+
+fn variable(name: &CStr) -> usize {
+    address(RTLD_DEFAULT, name)
+}
+
+fn address(handle: *mut c_void, name: &CStr) -> usize {
     // SAFETY: names end in a zero.
-    let found = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) } as usize;
-    if found != 0 { found } else { in_loaded_library(name) }
+    match unsafe { dlsym(handle, name.as_ptr()) } as usize {
+        0 => in_loaded_library(name),
+        found => found,
+    }
 }
 
 /// A library that a plugin has loaded for itself is not behind this one in the linker's order.
@@ -91,14 +92,6 @@ fn in_loaded_library(name: &CStr) -> usize {
         }
     }
     0
-}
-
-fn variable(name: &CStr) -> usize {
-    // SAFETY: names end in a zero.
-    match unsafe { dlsym(RTLD_DEFAULT, name.as_ptr()) } as usize {
-        0 => in_loaded_library(name),
-        found => found,
-    }
 }
 
 /// The library of this process.
@@ -145,30 +138,27 @@ fn detect() -> Option<Library> {
     let version = version()?;
     let functions = functions()?;
     let world = variable(c"ompi_mpi_comm_world");
-    let brand = if version.starts_with("Open MPI") && world != 0 {
-        Brand::OpenMpi
-    } else if variable(c"MPI_Abi_get_version") != 0 && in_loaded_library(c"PMPI_Abi_get_version") != 0 {
-        Brand::StandardAbi
-    } else {
-        Brand::Mpich
-    };
-    Some(match brand {
-        Brand::OpenMpi => Library {
+    Some(if version.starts_with("Open MPI") && world != 0 {
+        Library {
+            is_open_mpi: true,
             world,
             no_communicator: variable(c"ompi_mpi_comm_null"),
             in_place: [1, variable(c"mpi_fortran_in_place_")],
             status_ignore: [0, variable(c"mpi_fortran_status_ignore_")],
             statuses_ignore: [0, variable(c"mpi_fortran_statuses_ignore_")],
-            ..open_mpi(version, functions)
-        },
-        Brand::Mpich => mpich(version, functions),
-        Brand::StandardAbi => standard_abi(version, functions),
+            ..common(version, functions)
+        }
+    } else if variable(c"MPI_Abi_get_version") != 0 && in_loaded_library(c"PMPI_Abi_get_version") != 0 {
+        standard_abi(version, functions)
+    } else {
+        mpich(version, functions)
     })
 }
 
-fn open_mpi(version: String, functions: Functions) -> Library {
+/// What Open MPI and others have in common.
+fn common(version: String, functions: Functions) -> Library {
     Library {
-        brand: Brand::OpenMpi,
+        is_open_mpi: false,
         version,
         any_source: -1,
         any_tag: -1,
@@ -189,7 +179,6 @@ fn open_mpi(version: String, functions: Functions) -> Library {
 /// The derivatives of MPICH (Intel, Cray, MVAPICH) have had its constants since 2014.
 fn mpich(version: String, functions: Functions) -> Library {
     Library {
-        brand: Brand::Mpich,
         any_source: -2,
         proc_null: -1,
         in_place: [usize::MAX; 2],
@@ -201,20 +190,19 @@ fn mpich(version: String, functions: Functions) -> Library {
         handle_bytes: 4,
         world: 0x4400_0000,
         no_communicator: 0x0400_0000,
-        ..open_mpi(version, functions)
+        ..common(version, functions)
     }
 }
 
 fn standard_abi(version: String, functions: Functions) -> Library {
     Library {
-        brand: Brand::StandardAbi,
         any_tag: -2,
         proc_null: -3,
         status_words: 8,
         cancelled_word: usize::MAX,
         world: 0x101,
         no_communicator: 0x100,
-        ..open_mpi(version, functions)
+        ..common(version, functions)
     }
 }
 
@@ -261,12 +249,10 @@ impl Library {
         u64::try_from(self.ask(self.functions.type_size, datatype)).unwrap_or(0)
     }
 
-    /// This process's rank in the world.
     pub fn world_rank(&self) -> i32 {
         self.ask(self.functions.comm_rank, self.world)
     }
 
-    /// Processes of the world.
     pub fn world_size(&self) -> i32 {
         self.ask(self.functions.comm_size, self.world)
     }

@@ -17,12 +17,10 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 pub struct Guard<'a, T>(&'a Lock<T>);
 
 impl<T> Lock<T> {
-    /// A free lock.
     pub const fn new(value: T) -> Lock<T> {
         Lock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until the lock is free.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         while self.taken.swap(true, Ordering::Acquire) {

@@ -13,9 +13,7 @@ use crate::threads::Thread;
 
 /// A call that has returned.
 pub struct Made<'a> {
-    /// Its arguments.
     pub arguments: Arguments<'a>,
-    /// How long it took.
     pub times: Times,
     /// Whether it said that it failed.
     pub failed: bool,
@@ -39,7 +37,6 @@ pub fn handle_before(arguments: &Arguments<'_>) -> Key {
     arguments.key_behind(place.into_iter().find(|place| *place != NONE).unwrap_or(0))
 }
 
-/// Writes a call down.
 pub fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     let function = call.arguments.function;
     if session.off_since.is_some() {

@@ -17,7 +17,6 @@ pub struct Request {
     pub active: bool,
     /// It is a receive from any source or of any tag.
     pub wildcard: bool,
-    /// It is being cancelled.
     pub cancelled: bool,
     /// Where a new communicator's handle will stand, or 0.
     pub new_communicator: usize,
@@ -49,7 +48,6 @@ pub fn want_statuses(more: i32) {
 
 const NO_SLOT: u32 = u32::MAX;
 
-/// All requests that are known.
 #[derive(Debug, Default)]
 pub struct Requests {
     /// The oldest slot of each handle.
@@ -103,7 +101,6 @@ impl Requests {
         self.heads.get(handle)
     }
 
-    /// What a slot holds.
     #[inline]
     pub fn get(&mut self, slot: u32) -> &mut Request {
         &mut self.slots[slot as usize]

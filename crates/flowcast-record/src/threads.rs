@@ -14,7 +14,6 @@ const WORTH: u64 = 1_000_000;
 
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-/// One thread.
 pub struct Thread {
     inside: Cell<bool>,
     number: Cell<u32>,
@@ -44,11 +43,8 @@ thread_local! {
 /// A call's computation before it: its length and CPU time in ns, and the ticks at which the call begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Before {
-    /// Length.
     pub burst: u64,
-    /// Thread CPU time.
     pub cpu: u64,
-    /// The call's begin.
     pub begin: u64,
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use flowcast_model::stats::sample::{median, quantile};
 use flowcast_units::{Bytes, Node, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname};
+use rustix::net::{SocketType, bind, connect, getsockname};
 
 use super::queue::{Fate, VirtualQueue, wire_time};
 use super::socket::{Batch, StampedSocket};
@@ -21,7 +21,6 @@ use super::spec::DirectionSpec;
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::nominal::FRAME_OVERHEAD;
-use crate::sockets::Kind;
 
 /// Ethernet, IP and UDP.
 const HEADERS: usize = 14 + 20 + 8;
@@ -150,9 +149,8 @@ impl Twin {
     }
 
     fn sockets(&self, lab: &Lab) -> std::io::Result<(StampedSocket, StampedSocket)> {
-        let kind = Kind { family: AddressFamily::INET, socket_type: SocketType::DGRAM, protocol: None };
         let other = |error: LabError| std::io::Error::other(error.to_string());
-        let open = |node| lab.socket_in(node, kind).map_err(other);
+        let open = |node| lab.socket_in(node, SocketType::DGRAM).map_err(other);
         let to = Node(1 - self.from.0);
         let address: Ipv4Addr = lab.address(to, self.rail).map_err(other)?;
         let (sender, receiver) = (open(self.from)?, open(to)?);

@@ -24,7 +24,6 @@ pub(super) struct StampedSocket(OwnedFd);
 /// One frame or datagram.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// Its bytes.
     pub bytes: Vec<u8>,
     /// When the system received it.
     pub at: Option<SystemTime>,
@@ -98,7 +97,6 @@ impl StampedSocket {
         Ok(StampedSocket(fd))
     }
 
-    /// Sends one frame or datagram.
     pub(super) fn send(&self, frame: &[u8]) -> io::Result<()> {
         send(&self.0, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
         Ok(())

@@ -36,7 +36,6 @@ pub struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    /// With a partner, until `deadline`.
     pub fn new(state: &'a State, own: ProcessName, peer: &'a Peer, deadline: Instant) -> Asking<'a> {
         Asking { state, own, peer, round: 0, deadline }
     }
@@ -48,7 +47,6 @@ impl<'a> Asking<'a> {
         self.answer(Kind::Ready).map(|host| String::from_utf8_lossy(&host).into_owned())
     }
 
-    /// Lets the partner go.
     pub fn dismiss(&mut self) {
         if let Some(route) = self.peer.usable().lowest().and_then(|rail| self.route(rail)) {
             self.send(&route, Kind::Done, 1, HEADER);

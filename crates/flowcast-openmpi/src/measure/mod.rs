@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 
 use flowcast_model::network::Network;
 use flowcast_scheduler::{Rail, RailId};
-use flowcast_units::TimePerByte;
 
 use crate::bindings::{BmlEndpoint, BmlModule, ProcessName, SUCCESS};
 use crate::costs::{self, Origin};
@@ -73,7 +72,6 @@ pub fn expect(complete: bool) {
     FINISHED.store(complete, Ordering::Relaxed);
 }
 
-/// No more messages.
 pub fn stop(library: &Library) {
     // SAFETY: registered by `listen`.
     unsafe { (library.progress_unregister)(progress) };
@@ -159,8 +157,7 @@ fn measure_all(state: &State, asking: &mut Asking<'_>, to: &str, deadline: Insta
             network.intervals.clear();
             network
         });
-        let rail = Rail { name: rail.name.clone(), cost, overhead_per_byte: TimePerByte::from_nanos(0.0) };
-        results.push(Measured { rail, network });
+        results.push(Measured { rail: costs::rail(&rail.name, cost), network });
     }
     Some(results)
 }

@@ -26,7 +26,6 @@ const FEWEST_REPETITIONS: f64 = 2.0;
 pub struct Plan {
     /// Each once in a repetition.
     pub points: Vec<PrttPoint>,
-    /// How often.
     pub repetitions: u32,
 }
 

@@ -30,7 +30,6 @@ const MAGIC: u32 = 0x464C_4F57;
 /// The length of a message without a body, and the least that can be measured.
 pub const HEADER: usize = 28;
 
-/// What a message is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -45,9 +44,7 @@ pub enum Kind {
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What for.
     pub kind: Kind,
-    /// Who sends.
     pub from: ProcessName,
     /// Which round trip.
     pub round: u32,
@@ -79,12 +76,9 @@ impl Header {
     }
 }
 
-/// A message that came.
 #[derive(Debug)]
 pub struct Received {
-    /// Its fixed part.
     pub header: Header,
-    /// Its body.
     pub body: Vec<u8>,
     /// All of it, with filling.
     pub size: usize,
@@ -106,13 +100,11 @@ pub fn take() -> Option<Received> {
     Some(oldest)
 }
 
-/// Whether there is one.
 #[inline]
 pub fn is_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-/// Receives from here on.
 pub fn listen(library: &Library) {
     // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
     unsafe {

@@ -18,11 +18,9 @@ pub(super) enum Order {
 /// A flow's end at a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leg {
-    /// The flow's number.
     pub flow: u32,
     /// Where to send it; nothing if it comes in.
     pub to: Option<String>,
-    /// Bytes.
     pub size: u64,
     /// From the common start on.
     pub start: Duration,
@@ -33,11 +31,8 @@ pub(super) struct Leg {
 pub(super) enum Reply {
     /// Which of how many it is, where it runs and where it listens.
     Hello {
-        /// Counted from 0.
         rank: u32,
-        /// How many there are.
         size: u32,
-        /// Its host.
         host: String,
         /// Where messages are to be sent.
         address: String,
@@ -47,12 +42,7 @@ pub(super) enum Reply {
     /// All is connected.
     Opened,
     /// Starts of flows sent and ends of flows taken, from the common start on.
-    Carried {
-        /// Flow and start.
-        sent: Vec<(u32, Duration)>,
-        /// Flow and end.
-        taken: Vec<(u32, Duration)>,
-    },
+    Carried { sent: Vec<(u32, Duration)>, taken: Vec<(u32, Duration)> },
     /// It could not.
     Failed(String),
 }
