@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::keeper::KeeperId;
-use crate::spec::LabSpec;
+use crate::spec::{LabSpec, refused};
 
 const SCHEMA: &str = "flowcast/lab-state/1";
 
@@ -135,11 +135,7 @@ fn check_name(name: &str) -> Result<(), LabError> {
     if !name.is_empty() && name.len() <= 40 && name.chars().all(fits) {
         return Ok(());
     }
-    Err(LabError::Field {
-        field: "name".into(),
-        found: name.to_owned(),
-        expected: "1 to 40 letters, digits, `-` or `_`".into(),
-    })
+    refused("name", name, "1 to 40 letters, digits, `-` or `_`")
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> LabError {

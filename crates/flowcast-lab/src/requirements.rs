@@ -22,7 +22,7 @@ const PROGRAMS: [(&str, &str); 6] = [
 /// A program is missing, or the system forbids namespaces to this user.
 pub fn check() -> Result<(), LabError> {
     for (program, package) in PROGRAMS {
-        if !installed(program) {
+        if installed(program).is_none() {
             return Err(LabError::ProgramMissing { program, package });
         }
     }
@@ -40,8 +40,7 @@ pub fn check() -> Result<(), LabError> {
 /// The program that runs the link emulators: this one, or the `flowcast` on the path where this is another.
 pub(crate) fn cable_carrier() -> Result<PathBuf, LabError> {
     let own = env::current_exe().ok().filter(|path| path.file_name().is_some_and(|name| name == CARRIER));
-    let installed = || env::split_paths(&search_path()).map(|folder| folder.join(CARRIER)).find(|path| path.is_file());
-    own.or_else(installed).ok_or(LabError::NoCableCarrier)
+    own.or_else(|| installed(CARRIER)).ok_or(LabError::NoCableCarrier)
 }
 
 /// A program by its name; those for administrators are not on everybody's path.
@@ -56,6 +55,6 @@ pub(crate) fn search_path() -> String {
     format!("{path}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin").trim_start_matches(':').to_owned()
 }
 
-fn installed(program: &str) -> bool {
-    env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
+fn installed(program: &str) -> Option<PathBuf> {
+    env::split_paths(&search_path()).map(|folder| folder.join(program)).find(|path| path.is_file())
 }

@@ -261,13 +261,13 @@ impl LabSpec {
         if !(1.0..=2.0).contains(&self.nic.bus_share) {
             return refused("nic.bus_share", self.nic.bus_share, "a multiple from 1 to 2");
         }
-        in_bytes("nic.mtu", self.nic.mtu, 576, 65_000)?;
+        in_range("nic.mtu", self.nic.mtu, Bytes(576), Bytes(65_000))?;
         if let Window::Fixed(size) = self.tcp.window {
-            in_bytes("tcp.window", size, 4096, 64 << 20)?;
+            in_range("tcp.window", size, Bytes(4096), Bytes(64 << 20))?;
         }
         let queues = &self.queues;
         for (name, size) in [("host", queues.host), ("port", queues.port), ("backbone", queues.backbone)] {
-            in_bytes(&format!("queues.{name}"), size, 2 * self.nic.mtu.0, 1 << 31)?;
+            in_range(&format!("queues.{name}"), size, Bytes(2 * self.nic.mtu.0), Bytes(1 << 31))?;
         }
         self.cable.as_ref().map_or(Ok(()), |cable| self.validate_cable(cable))
     }
@@ -292,7 +292,11 @@ impl LabSpec {
         for (name, times) in [("cable.delay", cable.delay.0), ("cable.jitter", cable.jitter.0)] {
             times.iter().try_for_each(|time| in_time(name, *time, Time::from_seconds(1.0)))?;
         }
-        cable.queue.0.iter().try_for_each(|size| in_bytes("cable.queue", *size, 2 * self.nic.mtu.0, 1 << 31))?;
+        cable
+            .queue
+            .0
+            .iter()
+            .try_for_each(|size| in_range("cable.queue", *size, Bytes(2 * self.nic.mtu.0), Bytes(1 << 31)))?;
         if let Some(loss) = cable.loss.0.iter().find(|loss| !(0.0..1.0).contains(*loss)) {
             return refused("cable.loss", loss, "a probability from 0 to below 1");
         }
@@ -330,13 +334,8 @@ fn typed(value: &str) -> toml::Value {
     number().or_else(decimal).or_else(truth).unwrap_or_else(|| toml::Value::String(value.to_owned()))
 }
 
-fn in_range(field: &str, found: u32, low: u32, high: u32) -> Result<(), LabError> {
-    if (low..=high).contains(&found) { Ok(()) } else { refused(field, found, &format!("{low} to {high}")) }
-}
-
-fn in_bytes(field: &str, found: Bytes, low: u64, high: u64) -> Result<(), LabError> {
-    let expected = || format!("{} to {}", Bytes(low), Bytes(high));
-    if (low..=high).contains(&found.0) { Ok(()) } else { refused(field, found, &expected()) }
+fn in_range<T: PartialOrd + fmt::Display>(field: &str, found: T, low: T, high: T) -> Result<(), LabError> {
+    if (&low..=&high).contains(&&found) { Ok(()) } else { refused(field, found, &format!("{low} to {high}")) }
 }
 
 fn in_time(field: &str, found: Time, most: Time) -> Result<(), LabError> {
@@ -351,12 +350,8 @@ fn plausible_rate(field: &str, rate: Rate) -> Result<(), LabError> {
     refused(field, rate_text(rate), "0.1Mbit/s to 100Gbit/s")
 }
 
-fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
-    Err(refusal(field, found, expected))
-}
-
-fn refusal(field: &str, found: impl fmt::Display, expected: &str) -> LabError {
-    LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() }
+pub(crate) fn refused<T>(field: &str, found: impl fmt::Display, expected: &str) -> Result<T, LabError> {
+    Err(LabError::Field { field: field.to_owned(), found: found.to_string(), expected: expected.to_owned() })
 }
 
 fn refused_override(key: &str, value: &str, problem: &str) -> LabError {

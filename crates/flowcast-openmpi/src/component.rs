@@ -84,10 +84,6 @@ unsafe extern "C" fn succeed() -> c_int {
 
 /// Hands out our module, `r2`'s where we step aside, or none where `r2` answers for itself.
 unsafe extern "C" fn init(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> *mut BmlModule {
-    if library::r2_is_open() {
-        step_aside(&Refusal::R2Open);
-        return std::ptr::null_mut();
-    }
     let r2 = match start_r2(priority, progress_threads, mpi_threads) {
         Ok(r2) => r2,
         Err(refusal) => {
@@ -113,6 +109,9 @@ fn step_aside(refusal: &Refusal) {
 }
 
 fn start_r2(priority: *mut c_int, progress_threads: bool, mpi_threads: bool) -> Result<*mut BmlModule, Refusal> {
+    if library::r2_is_open() {
+        return Err(Refusal::R2Open);
+    }
     let component = library::open_r2()?;
     library::stay_loaded();
     // SAFETY: a component of the MCA version that both sides have, or our own would not have been loaded; the framework
@@ -134,8 +133,7 @@ fn begin(r2: *mut BmlModule) -> Result<*mut BmlModule, Refusal> {
     let settings = Settings::read()?;
     let rails = rails(&library)?;
     let (costs, origin) = costs::given(&rails, &settings)?;
-    let scheduler = Scheduler::new(settings.scheduler, &costs)
-        .map_err(|error| Refusal::Parameter { name: "rails", problem: error.to_string() })?;
+    let scheduler = Scheduler::new(settings.scheduler, &costs).map_err(|error| Refusal::parameter("rails", error))?;
     let source = std::sync::Mutex::new(origin.to_string());
     let lost = std::sync::atomic::AtomicU16::new(0);
     let complete = origin == Origin::Given;

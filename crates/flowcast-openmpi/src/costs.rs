@@ -82,10 +82,8 @@ fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
 /// # Errors
 /// A text that is no rail.
 pub fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
-    let refused =
-        |error: flowcast_scheduler::RailsError| Refusal::Parameter { name: "rails", problem: error.to_string() };
     let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
-    entries.map(|entry| Rail::parse(entry).map_err(refused)).collect()
+    entries.map(|entry| Rail::parse(entry).map_err(|error| Refusal::parameter("rails", error))).collect()
 }
 
 /// Rails as [`rails_in`] reads them, a line for each.
@@ -100,7 +98,7 @@ pub fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> String 
 }
 
 fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
-    let refused = |problem: String| Refusal::Parameter { name: "network", problem };
+    let refused = |problem: String| Refusal::parameter("network", problem);
     let Some((name, file)) = entry.split_once('=') else {
         return Err(refused(format!("found `{entry}`, expected NAME=FILE such as eth1=eth1.toml")));
     };

@@ -66,3 +66,9 @@ pub enum Refusal {
         problem: String,
     },
 }
+
+impl Refusal {
+    fn parameter(name: &'static str, problem: impl ToString) -> Refusal {
+        Refusal::Parameter { name, problem: problem.to_string() }
+    }
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::ptr;
 use std::time::Duration;
 
+use flowcast_scheduler::RailsError;
 use flowcast_scheduler::discipline::SchedulerName;
 
 use crate::Refusal;
@@ -158,8 +159,7 @@ impl Settings {
 }
 
 fn scheduler(text: &str) -> Result<SchedulerName, Refusal> {
-    let refused = |problem| Refusal::Parameter { name: "scheduler", problem };
-    text.parse().map_err(|error: flowcast_scheduler::RailsError| refused(error.to_string()))
+    text.parse().map_err(|error: RailsError| Refusal::parameter("scheduler", error))
 }
 
 fn when(text: &str) -> Result<When, Refusal> {
@@ -167,10 +167,7 @@ fn when(text: &str) -> Result<When, Refusal> {
         "stored" => Ok(When::Stored),
         "always" => Ok(When::Always),
         "never" => Ok(When::Never),
-        _ => {
-            let problem = format!("found `{text}`, expected stored, always or never");
-            Err(Refusal::Parameter { name: "measure", problem })
-        }
+        _ => Err(Refusal::parameter("measure", format!("found `{text}`, expected stored, always or never"))),
     }
 }
 
@@ -179,7 +176,7 @@ fn measure_for(millis: c_int) -> Result<Duration, Refusal> {
         Ok(millis) if millis <= LONGEST_MEASUREMENT as u64 => Ok(Duration::from_millis(millis)),
         _ => {
             let problem = format!("found {millis}, expected 0 to {LONGEST_MEASUREMENT} milliseconds");
-            Err(Refusal::Parameter { name: "measure_ms", problem })
+            Err(Refusal::parameter("measure_ms", problem))
         }
     }
 }

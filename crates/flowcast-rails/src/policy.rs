@@ -21,21 +21,15 @@ pub enum Steering {
 }
 
 /// A scheduler at work.
-pub enum Policy {
-    /// A scheduler with fixed parameters.
+pub(crate) enum Policy {
     Fixed(BoxedScheduler<Ticks>),
-    /// Earliest delivery with fixed parameters, which divides long messages.
     Dividing(Box<Splitter>),
-    /// Earliest delivery with parameters that follow the rails.
     Adaptive(Box<Adaptive>),
 }
 
 impl Policy {
     /// For rails with nothing to send.
-    ///
-    /// # Errors
-    /// No rail, or more than 16.
-    pub fn new(steering: Steering, rails: &[LogGp]) -> Result<Policy, RailsError> {
+    pub(crate) fn new(steering: Steering, rails: &[LogGp]) -> Result<Policy, RailsError> {
         Ok(match steering {
             Steering::Fixed(name) => Policy::Fixed(name.scheduler(rails, Shares::by_bandwidth(rails)?, ())?),
             Steering::Dividing(rule) => Policy::Dividing(Box::new(Splitter::new(rails, rule)?)),
@@ -49,8 +43,7 @@ impl Policy {
         })
     }
 
-    /// The rail of a message.
-    pub fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
+    pub(crate) fn pick(&mut self, now: Ticks, size: Bytes, usable: RailSet) -> Option<RailId> {
         match self {
             Policy::Fixed(scheduler) => scheduler.pick(now, size, usable),
             Policy::Dividing(splitter) => splitter.pick(now, size, usable),
@@ -59,7 +52,7 @@ impl Policy {
     }
 
     /// How a message is to be divided, if it is.
-    pub fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
+    pub(crate) fn divide(&self, now: Ticks, size: Bytes, usable: RailSet) -> Option<Split> {
         match self {
             Policy::Fixed(_) => None,
             Policy::Dividing(splitter) => splitter.divide(now, size, usable),
@@ -68,7 +61,7 @@ impl Policy {
     }
 
     /// A piece of a divided message takes this rail.
-    pub fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
+    pub(crate) fn give(&mut self, rail: RailId, now: Ticks, size: Bytes) {
         match self {
             Policy::Fixed(_) => {}
             Policy::Dividing(splitter) => splitter.give(rail, now, size),
@@ -77,7 +70,7 @@ impl Policy {
     }
 
     /// Something had arrived by `seen`: these, and perhaps what another policy gave to the rail.
-    pub fn completed(&mut self, rail: RailId, seen: Ticks, together: impl Iterator<Item = Completion>) {
+    pub(crate) fn completed(&mut self, rail: RailId, seen: Ticks, together: impl Iterator<Item = Completion>) {
         if let Policy::Adaptive(adaptive) = self {
             adaptive.completed(rail, together);
             adaptive.was_busy(rail, seen);
@@ -85,14 +78,14 @@ impl Policy {
     }
 
     /// Rails that have become slower since the last call, beside those that have become faster.
-    pub fn overdue(&mut self, now: Ticks) {
+    pub(crate) fn overdue(&mut self, now: Ticks) {
         if let Policy::Adaptive(adaptive) = self {
             adaptive.overdue(now);
         }
     }
 
     /// How many times slower than measured a rail is believed to be, and how often it was found to have changed.
-    pub fn slowdown(&self, rail: RailId) -> (f64, u64) {
+    pub(crate) fn slowdown(&self, rail: RailId) -> (f64, u64) {
         match self {
             Policy::Fixed(_) | Policy::Dividing(_) => (1.0, 0),
             Policy::Adaptive(adaptive) => (adaptive.slowdown(rail), adaptive.changes(rail)),
@@ -100,7 +93,7 @@ impl Policy {
     }
 
     /// Messages that were given to a rail will not be sent there.
-    pub fn taken_back(&mut self, rail: RailId, now: Ticks, sizes: impl Iterator<Item = Bytes>) {
+    pub(crate) fn taken_back(&mut self, rail: RailId, now: Ticks, sizes: impl Iterator<Item = Bytes>) {
         if let Policy::Adaptive(adaptive) = self {
             sizes.for_each(|size| adaptive.taken_back(rail, now, size));
         }

@@ -1,5 +1,6 @@
 //! What is set up inside a node's namespace.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use flowcast_units::Node;
@@ -7,7 +8,7 @@ use flowcast_units::Node;
 use super::{rails, shaping};
 use crate::as_network::SYSTEM_BUFFER;
 use crate::names;
-use crate::spec::{Duplex, LabSpec, Window};
+use crate::spec::{LabSpec, Window};
 
 /// The commands for one node.
 pub(super) fn script(spec: &LabSpec, node: Node) -> String {
@@ -85,11 +86,6 @@ fn links(spec: &LabSpec, node: Node) -> String {
     text
 }
 
-fn shared_devices(spec: &LabSpec) -> Vec<String> {
-    let count = match spec.nic.duplex {
-        Duplex::Full => 0,
-        Duplex::Half => spec.nic.bandwidth.0.len(),
-        Duplex::Bus => 1,
-    };
-    (0..count).map(|index| format!("ifb{index}")).collect()
+fn shared_devices(spec: &LabSpec) -> BTreeSet<String> {
+    rails(spec).filter_map(|rail| shaping::shared_device(spec, rail)).collect()
 }
