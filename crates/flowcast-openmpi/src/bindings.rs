@@ -108,6 +108,11 @@ pub struct BmlModule {
     pub bml_ft_event: Option<unsafe extern "C" fn(c_int) -> c_int>,
 }
 
+// SAFETY: a table of functions that any thread may call where ob1 would.
+unsafe impl std::marker::Send for BmlModule {}
+// SAFETY: as above.
+unsafe impl Sync for BmlModule {}
+
 /// `mca_btl_base_module_error_cb_fn_t`.
 pub type ErrorCallback = unsafe extern "C" fn(*mut BtlModule, i32, *mut OpalProc, *mut c_char);
 /// `mca_btl_base_module_recv_cb_fn_t`.

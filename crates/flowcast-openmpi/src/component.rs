@@ -20,7 +20,7 @@ const PRIORITY: c_int = 200;
 
 /// What Open MPI looks for in `mca_bml_flowcast.so`.
 #[unsafe(no_mangle)]
-pub static mca_bml_flowcast_component: Shared = Shared(BmlComponent {
+pub static mca_bml_flowcast_component: BmlComponent = BmlComponent {
     bml_version: Component {
         mca_major_version: 2,
         mca_minor_version: 1,
@@ -47,15 +47,10 @@ pub static mca_bml_flowcast_component: Shared = Shared(BmlComponent {
     // MCA_BASE_METADATA_PARAM_CHECKPOINT, as r2 has it.
     bml_data: ComponentData { param_field: 2, reserved: [0; 32] },
     bml_init: Some(init),
-});
+};
 
-/// A component that C reads from any thread.
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct Shared(BmlComponent);
-
-// SAFETY: never written to.
-unsafe impl Sync for Shared {}
+// SAFETY: C reads the only one from any thread; nobody writes to it.
+unsafe impl Sync for BmlComponent {}
 
 const fn name<const LENGTH: usize>(text: &[u8]) -> [c_char; LENGTH] {
     assert!(text.len() < LENGTH, "a name ends with a zero");
@@ -69,7 +64,7 @@ const fn name<const LENGTH: usize>(text: &[u8]) -> [c_char; LENGTH] {
 }
 
 pub fn address() -> *const BmlComponent {
-    &raw const mca_bml_flowcast_component.0
+    &raw const mca_bml_flowcast_component
 }
 
 unsafe extern "C" fn register() -> c_int {
@@ -196,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_component_says_its_name() {
-        let version = &mca_bml_flowcast_component.0.bml_version;
+        let version = &mca_bml_flowcast_component.bml_version;
         // SAFETY: ended by a zero.
         let text = |name: &[c_char]| unsafe { CStr::from_ptr(name.as_ptr()) };
         assert_eq!(text(&version.mca_component_name), c"flowcast");

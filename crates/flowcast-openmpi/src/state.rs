@@ -84,11 +84,6 @@ pub struct State {
     pub source: std::sync::Mutex<String>,
 }
 
-// SAFETY: `r2` is a table of functions that any thread may call where ob1 would.
-unsafe impl Send for State {}
-// SAFETY: as above.
-unsafe impl Sync for State {}
-
 /// Keeps the state of this process; false if there is one already.
 pub fn keep(state: State) -> bool {
     STATE.set(state).is_ok()

@@ -54,14 +54,11 @@ impl Scratch {
 
 fn needs_status(arguments: &Arguments<'_>) -> bool {
     let function = arguments.function;
-    if function.kind.completes() {
-        return wants_statuses();
-    }
-    let library = arguments.library;
     match function.kind {
+        kind if kind.completes() => wants_statuses(),
         Kind::Recv => is_wildcard(arguments, (function.at.peer, function.at.tag)),
         Kind::Sendrecv => is_wildcard(arguments, (function.at.source, function.at.source_tag)),
-        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => library.status_words > 0,
+        Kind::Probe | Kind::Iprobe | Kind::Mprobe | Kind::Improbe => true,
         _ => false,
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::stats::interval::{Decision, StoppingRule};
 use flowcast_model::stats::sample::median;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::Time;
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -59,10 +59,6 @@ pub enum Connections {
 /// How a pattern is run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PatternOptions {
-    /// The rail.
-    pub rail: usize,
-    /// Replaces the lab's window.
-    pub window: Option<Bytes>,
     /// Which flows share a connection.
     pub connections: Connections,
     /// Repetitions that are not counted.
@@ -79,8 +75,6 @@ impl Default for PatternOptions {
     fn default() -> PatternOptions {
         let rule = StoppingRule { min_repetitions: 3, max_repetitions: 20, ..StoppingRule::default() };
         PatternOptions {
-            rail: 0,
-            window: None,
             connections: Connections::EachFlow,
             warm_ups: 2,
             rule,
@@ -114,7 +108,7 @@ impl PatternRun {
     }
 }
 
-/// Carries a pattern over TCP between nodes of a lab until its durations are known.
+/// Carries a pattern over TCP between nodes of a lab, on its first rail, until its durations are known.
 ///
 /// # Errors
 /// A flow names a node that the lab does not have, a connection fails or a flow stands still.

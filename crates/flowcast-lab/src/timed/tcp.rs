@@ -46,13 +46,13 @@ pub(super) struct Message {
 }
 
 impl TcpCarrier {
-    /// Connects the nodes of all flows.
+    /// Connects the nodes of all flows over the first rail.
     ///
     /// # Errors
     /// A node or rail that the lab does not have, or the system refuses a connection.
     pub fn connect(lab: &Lab, flows: &[Flow], options: &PatternOptions) -> Result<TcpCarrier, LabError> {
         let connect = |((from, to, _), messages): ((Node, Node, usize), Vec<Message>)| {
-            let (sender, receiver) = lab.tcp_pair(from, to, options.rail, options.window)?;
+            let (sender, receiver) = lab.tcp_pair(from, to, 0, None)?;
             let patience = Some(options.patience);
             sender.set_write_timeout(patience).and_then(|()| receiver.set_read_timeout(patience)).map_err(refused)?;
             Ok(Connection { sender, receiver, messages })

@@ -46,11 +46,6 @@ struct Links {
     r2: BmlModule,
 }
 
-// SAFETY: tables of functions that any thread may call where ob1 would.
-unsafe impl Send for Links {}
-// SAFETY: as above.
-unsafe impl Sync for Links {}
-
 static LINKS: OnceLock<Links> = OnceLock::new();
 /// Whether this rank still waits for results, or has measured already.
 static FINISHED: AtomicBool = AtomicBool::new(false);

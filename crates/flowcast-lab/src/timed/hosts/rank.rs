@@ -6,8 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowcast_units::Time;
-
 use super::orders::{Leg, Order, Reply};
 use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};
 
@@ -118,32 +116,24 @@ impl Rank<'_> {
         let block = vec![0u8; BLOCK];
         let wanted: BTreeSet<u32> = flows.iter().copied().collect();
         let legs = self.legs.iter().filter(|((_, flow), _)| wanted.contains(flow));
-        let times = thread::scope(|scope| {
-            let begin = |(key, (stream, message)): (&(bool, u32), &'_ (TcpStream, Message))| {
-                let (key, message, block) = (*key, *message, block.as_slice());
-                let stream = stream.try_clone();
-                let leg = scope.spawn(move || {
-                    let (stream, messages) = (stream?, [message]);
-                    if key.0 {
-                        send_all(&stream, &messages, block, zero)
-                    } else {
-                        receive_all(&stream, &messages, zero)
-                    }
+        thread::scope(|scope| {
+            let mut in_flight = Vec::new();
+            for ((is_sent, flow), (stream, message)) in legs {
+                let (block, messages) = (block.as_slice(), std::slice::from_ref(message));
+                let leg = scope.spawn(move || match is_sent {
+                    true => send_all(stream, messages, block, zero),
+                    false => receive_all(stream, messages, zero),
                 });
-                (key, leg)
-            };
-            let under_way: Vec<_> = legs.map(begin).collect();
-            let end = |(key, leg): (_, thread::ScopedJoinHandle<'_, io::Result<Vec<Time>>>)| {
-                Ok((key, leg.join().expect("legs do not panic")?[0]))
-            };
-            under_way.into_iter().map(end).collect::<io::Result<Vec<((bool, u32), Time)>>>()
-        })?;
-        let (mut sent, mut taken) = (Vec::new(), Vec::new());
-        for ((is_sent, flow), time) in times {
-            let time = Duration::from_secs_f64(time.as_seconds());
-            if is_sent { sent.push((flow, time)) } else { taken.push((flow, time)) }
-        }
-        Ok(Reply::Carried { sent, taken })
+                in_flight.push((*is_sent, *flow, leg));
+            }
+            let (mut sent, mut taken) = (Vec::new(), Vec::new());
+            for (is_sent, flow, leg) in in_flight {
+                let time = leg.join().expect("legs do not panic")?[0];
+                let times = if is_sent { &mut sent } else { &mut taken };
+                times.push((flow, Duration::from_secs_f64(time.as_seconds())));
+            }
+            Ok(Reply::Carried { sent, taken })
+        })
     }
 }
 
