@@ -7,10 +7,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
+/// Reads a file.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
 /// Reads a text file.
 pub fn read_text(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    String::from_utf8(bytes)
+    String::from_utf8(read_bytes(path)?)
         .ok()
         .with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))
 }
@@ -27,6 +31,11 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Res
     let temporary = file.into_temp_path();
     set_usual_mode(&temporary)?;
     temporary.persist(path).with_context(cannot)
+}
+
+/// Writes a text file in the same way.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
+    write_whole(path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
 /// Temporary files are private; results are not.

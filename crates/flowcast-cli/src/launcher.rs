@@ -13,7 +13,7 @@ use anyhow::{Result, anyhow};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
 
 use crate::exit::EnvironmentLacks;
-use crate::files::write_whole;
+use crate::files::write_text;
 use crate::provenance;
 
 /// How long rank 0 waits for rank 1.
@@ -49,7 +49,7 @@ pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let door = TcpDoor::open("0.0.0.0:0")?;
     let port = door.address()?.port();
     let host = provenance::host();
-    write_whole(file, |out| Ok(std::io::Write::write_all(out, format!("{host}:{port}\n").as_bytes())?))?;
+    write_text(file, &format!("{host}:{port}\n"))?;
     let transport = door.accept(waiting)?;
     // Removed as soon as it is used, so that a later run does not find it.
     fs::remove_file(file)?;

@@ -4,6 +4,7 @@
 
 use std::fmt::{Arguments, Display, Formatter};
 use std::io::{ErrorKind, Write, stdout};
+use std::path::Path;
 use std::process::exit;
 
 use anyhow::Result;
@@ -11,6 +12,8 @@ use clap::Args;
 use flowcast::units::{Rounded, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+use crate::files::write_text;
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -56,10 +59,17 @@ pub fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
 }
 
 /// The JSON of a result: its schema and its fields, keys in alphabetical order.
-pub fn document<R: Shown>(result: &R) -> Result<Value> {
+fn document<R: Shown>(result: &R) -> Result<Value> {
     let mut document = serde_json::to_value(result)?;
     document["schema"] = R::SCHEMA.into();
     Ok(document)
+}
+
+/// Writes a page and, beside it, the JSON file of its figures.
+pub fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Result<()> {
+    let document = document(result)?;
+    write_text(output, page)?;
+    write_text(&output.with_extension("json"), &format!("{document}\n"))
 }
 
 /// A time that JSON has in microseconds, and a table with a unit of its own.

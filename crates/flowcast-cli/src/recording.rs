@@ -14,8 +14,9 @@ use flowcast::trace::read::recorded_files;
 use flowcast::units::{Bytes, Time};
 
 use crate::exit::EnvironmentLacks;
+use crate::files::read_bytes;
 use crate::mpi_launcher::{self, Launcher};
-use crate::trace_args::map;
+use crate::trace_args::{map, threads};
 
 /// The file name of the library that is loaded into programs.
 pub const RECORDER: &str = "libflowcast_record.so";
@@ -108,8 +109,7 @@ pub fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
 /// The ranks of a recording.
 pub fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
     let path = folder.join(format::RECORDING);
-    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = read_bytes(&path)?;
     let mut open = |name: &str| map(&folder.join(name));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(recorded_files(&path.display().to_string(), &text, &mut open, ReadOptions { threads })?)
+    Ok(recorded_files(&path.display().to_string(), &text, &mut open, ReadOptions { threads: threads() })?)
 }

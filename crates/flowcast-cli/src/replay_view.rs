@@ -1,12 +1,8 @@
-//! A replay as the report shows it, and the table of several side by side.
+//! Replays side by side in a table.
 
-use std::path::Path;
-
-use anyhow::Result;
-use flowcast::report::{NetworkView, Page};
+use flowcast::report::NetworkView;
 use flowcast::units::Rounded;
 
-use crate::files::write_whole;
 use crate::output::println_out;
 use crate::tables::table;
 
@@ -23,9 +19,4 @@ pub fn print_comparison(views: &[NetworkView]) {
         ]);
     }
     println_out!("{table}");
-}
-
-/// Writes the page.
-pub fn write_page(page: &Page, path: &Path) -> Result<()> {
-    write_whole(path, |out| Ok(std::io::Write::write_all(out, page.to_html().as_bytes())?))
 }

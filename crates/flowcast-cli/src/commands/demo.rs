@@ -15,9 +15,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::exit::EnvironmentLacks;
+use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
-use crate::replay_view::{print_comparison, write_page};
+use crate::replay_view::print_comparison;
 
 /// NAS LU, class S, four ranks; its origin and licence stand beside it.
 const TRACE: &[u8] = include_bytes!("../../../flowcast/examples/data/lu.S.4.dim.gz");
@@ -62,7 +63,7 @@ impl Demo {
             networks: views,
             provenance: provenance::of_this_run(),
         };
-        write_page(&page, &self.output)?;
+        write_text(&self.output, &page.to_html())?;
         if self.json {
             println_out!("{}", summary(&page, &self.output));
         } else {

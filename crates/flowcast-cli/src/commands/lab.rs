@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, exit};
 
 use anyhow::{Context, Result};
-use clap::{Args, Subcommand};
+use clap::Args;
 use flowcast::units::{Node, Rate, Rounded};
 use flowcast_lab::{Check, Lab, LabError, LabSpec, PROFILES, TOLERANCE, megabits, profile, profile_text, self_test};
 use serde::Serialize;
@@ -35,8 +35,7 @@ pub struct LabCommand {
     action: Action,
 }
 
-#[derive(Debug, Subcommand)]
-enum Action {
+subcommands!(Action {
     Up(Up),
     Exec(Exec),
     Run(Run),
@@ -47,22 +46,12 @@ enum Action {
     CableCheck(CableCheckCommand),
     #[command(hide = true)]
     ServeCables(ServeCables),
-}
+});
 
 impl LabCommand {
     /// Runs the chosen action.
     pub fn run(self) -> Result<()> {
-        match self.action {
-            Action::Up(command) => command.run(),
-            Action::Exec(command) => command.run(),
-            Action::Run(command) => command.run(),
-            Action::Down(command) => command.run(),
-            Action::List(command) => command.run(),
-            Action::Profiles(command) => command.run(),
-            Action::Network(command) => command.run(),
-            Action::CableCheck(command) => command.run(),
-            Action::ServeCables(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 

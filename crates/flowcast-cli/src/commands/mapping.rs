@@ -1,6 +1,5 @@
 //! `flowcast mapping`: from any file that says where ranks run to any other.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +10,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
 use serde::Serialize;
 
-use crate::files::{read_text, write_whole};
+use crate::files::{read_text, write_text};
 use crate::output::{Format, Shown, print_out, show};
 
 /// Say where ranks run, in the format that another program reads
@@ -87,7 +86,7 @@ impl Mapping {
             false => mapping_file::write(self.to.unwrap_or(FileFormat::Nodes).into(), &nodes, &file.hosts)?,
         };
         match &self.output {
-            Some(path) => write_whole(path, |out| Ok(out.write_all(text.as_bytes())?)),
+            Some(path) => write_text(path, &text),
             None => {
                 let nodes = nodes.iter().map(|node| node.0).collect();
                 show(&Mapped { text, nodes, hosts: file.hosts }, self.format)

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::stats::interval::median_interval;
@@ -35,19 +35,15 @@ pub struct Measure {
     action: Action,
 }
 
-#[derive(Debug, Subcommand)]
-enum Action {
+subcommands!(Action {
     P2p(Box<P2p>),
     Conflicts(Box<MeasureConflicts>),
-}
+});
 
 impl Measure {
     /// Runs the chosen measurement.
     pub fn run(self) -> Result<()> {
-        match self.action {
-            Action::P2p(command) => command.run(),
-            Action::Conflicts(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 

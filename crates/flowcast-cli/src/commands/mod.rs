@@ -1,5 +1,25 @@
 //! One file for each subcommand.
 
+/// An enum of subcommands, each of which has a method `run`.
+macro_rules! subcommands {
+    ($name:ident { $($(#[$attribute:meta])* $variant:ident($command:ty),)+ }) => {
+        // Made once and not kept.
+        #[allow(clippy::large_enum_variant)]
+        #[derive(Debug, clap::Subcommand)]
+        enum $name {
+            $($(#[$attribute])* $variant($command),)+
+        }
+
+        impl $name {
+            fn run(self) -> anyhow::Result<()> {
+                match self {
+                    $($name::$variant(command) => command.run(),)+
+                }
+            }
+        }
+    };
+}
+
 mod bench;
 mod bench_packet;
 mod bench_sweep;
@@ -36,7 +56,7 @@ mod tcp_rank;
 mod validate;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 /// Measure, model, predict, place and schedule the communication of message-passing programs.
 #[derive(Debug, Parser)]
@@ -46,10 +66,7 @@ pub struct Cli {
     command: Command,
 }
 
-// Made once and not kept.
-#[allow(clippy::large_enum_variant)]
-#[derive(Debug, Subcommand)]
-enum Command {
+subcommands!(Command {
     Demo(demo::Demo),
     Record(record::Record),
     Predict(predict::Predict),
@@ -72,34 +89,11 @@ enum Command {
     Man(completions::Man),
     MpiRank(mpi_rank::MpiRank),
     TcpRank(tcp_rank::TcpRank),
-}
+});
 
 impl Cli {
     /// Runs the chosen command.
     pub fn run(self) -> Result<()> {
-        match self.command {
-            Command::Demo(command) => command.run(),
-            Command::Record(command) => command.run(),
-            Command::Predict(command) => command.run(),
-            Command::Sweep(command) => command.run(),
-            Command::Explain(command) => command.run(),
-            Command::Compile(command) => command.run(),
-            Command::Convert(command) => command.run(),
-            Command::Generate(command) => command.run(),
-            Command::Bench(command) => command.run(),
-            Command::Measure(command) => command.run(),
-            Command::Fit(command) => command.run(),
-            Command::Lab(command) => command.run(),
-            Command::Validate(command) => command.run(),
-            Command::Place(command) => command.run(),
-            Command::Mapping(command) => command.run(),
-            Command::Rails(command) => command.run(),
-            Command::Doctor(command) => command.run(),
-            Command::Networks(command) => command.run(),
-            Command::Completions(command) => command.run(),
-            Command::Man(command) => command.run(),
-            Command::MpiRank(command) => command.run(),
-            Command::TcpRank(command) => command.run(),
-        }
+        self.command.run()
     }
 }

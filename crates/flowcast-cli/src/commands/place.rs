@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use flowcast::PatternOptions;
 use flowcast::model::cluster::pattern::Steps;
@@ -12,6 +12,7 @@ use flowcast::place::step_cost::{InsideNode, StepCost};
 use flowcast::units::{Rank, Rate, Time};
 use serde::Serialize;
 
+use crate::files::read_bytes;
 use crate::network_args::NetworkArgs;
 use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::tables::table;
@@ -59,7 +60,7 @@ impl Place {
     /// Searches and prints.
     pub fn run(self) -> Result<()> {
         let name = self.steps.display().to_string();
-        let content = std::fs::read(&self.steps).with_context(|| format!("cannot read {name}"))?;
+        let content = read_bytes(&self.steps)?;
         let steps = Steps::read(&name, &content)?;
         let network = self.network.load()?;
         let model = self.model.as_deref().map(Model::named).transpose()?;

@@ -12,6 +12,7 @@ use flowcast::model::sharing::model::Model;
 use super::predict_applications;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
+use crate::files::read_bytes;
 use crate::network_args::{LoadedNetwork, load, parse_overrides, tell_rate_kind};
 use crate::trace_args::first_file;
 
@@ -69,9 +70,7 @@ impl Predict {
         }
         let input = &self.inputs[0];
         if is_pattern(input)? {
-            let name = input.display().to_string();
-            let content = std::fs::read(input).with_context(|| format!("cannot read {name}"))?;
-            let pattern = Pattern::read(&name, &content)?;
+            let pattern = Pattern::read(&input.display().to_string(), &read_bytes(input)?)?;
             let network = network.ok_or(flowcast::Error::NoNetwork)?;
             if self.trace.is_given() {
                 bail!(

@@ -16,7 +16,7 @@ use flowcast::units::Rounded;
 use flowcast::{PatternOptions, PatternPrediction, predict_pattern};
 use serde_json::{Value, json};
 
-use crate::files::write_whole;
+use crate::files::write_text;
 use crate::tables::table;
 
 /// Options for patterns.
@@ -192,7 +192,7 @@ fn draw(path: &Path, prediction: &Prediction, title: &str) -> Result<()> {
         Some("html") => pattern_plot::html(prediction, title),
         _ => bail!("--plot: found {}, expected a file that ends in .svg or .html", path.display()),
     };
-    write_whole(path, |out| Ok(out.write_all(drawing.as_bytes())?))
+    write_text(path, &drawing)
 }
 
 fn flows_text(prediction: &Prediction) -> String {

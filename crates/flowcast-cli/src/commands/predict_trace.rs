@@ -11,7 +11,7 @@ use flowcast::place::mapping_file;
 use flowcast::replay::influence::Unused;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::{Outcome, RankOutcome};
-use flowcast::report::{NetworkView, Page};
+use flowcast::report::Page;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::{Contention, Error, Options, Outputs, Prediction, Prepared};
@@ -20,11 +20,10 @@ use serde_json::json;
 use super::explain_trace;
 use super::predict_pattern::PatternArgs;
 use crate::collectives::{CollectivesArgs, note_formulas};
-use crate::files::read_text;
+use crate::files::{read_text, write_text};
 use crate::output::println_out;
 use crate::provenance;
 use crate::replay_files::OutputArgs;
-use crate::replay_view::write_page;
 use crate::tables::table;
 use crate::trace_args::{open_trace, print_notes, threads};
 
@@ -121,7 +120,8 @@ pub fn run(input: &Path, network: Option<&Network>, asked: &[String], args: &Tra
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
         let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
-        write_page(&page(name, subtitle, view), path)?;
+        let page = Page { title: name, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
+        write_text(path, &page.to_html())?;
     }
     let program = prepared.program();
     if json {
@@ -153,10 +153,6 @@ pub fn print_unused(unused: &[Unused]) {
 /// The same for machines.
 pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
     unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
-}
-
-fn page(title: String, subtitle: String, view: NetworkView) -> Page {
-    Page { title, subtitle, networks: vec![view], provenance: provenance::of_this_run() }
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.

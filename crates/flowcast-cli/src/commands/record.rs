@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::Finding;
-use crate::files::write_whole;
+use crate::files::write_text;
 use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
@@ -111,7 +111,7 @@ pub(super) fn prepare(folder: &Path) -> Result<PathBuf> {
     }
     let folder = fs::canonicalize(folder).with_context(cannot)?;
     let note = json!({ "schema": "flowcast/recording/1", "provenance": provenance::of_this_run() });
-    write_whole(&folder.join(PROVENANCE), |out| Ok(std::io::Write::write_all(out, format!("{note}\n").as_bytes())?))?;
+    write_text(&folder.join(PROVENANCE), &format!("{note}\n"))?;
     Ok(folder)
 }
 

@@ -18,7 +18,7 @@ mod simulate;
 mod split;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::Args;
 
 /// Schedule messages over several networks
 ///
@@ -35,26 +35,18 @@ pub struct Rails {
     action: Action,
 }
 
-#[derive(Debug, Subcommand)]
-enum Action {
+subcommands!(Action {
     Simulate(simulate::Simulate),
     Optimum(optimum::FindOptimum),
     Compare(compare::Compare),
     Advise(advise::Advise),
     Serve(serve::Serve),
     Bench(bench::Bench),
-}
+});
 
 impl Rails {
     /// Runs the chosen command.
     pub fn run(self) -> Result<()> {
-        match self.action {
-            Action::Simulate(command) => command.run(),
-            Action::Optimum(command) => command.run(),
-            Action::Compare(command) => command.run(),
-            Action::Advise(command) => command.run(),
-            Action::Serve(command) => command.run(),
-            Action::Bench(command) => command.run(),
-        }
+        self.action.run()
     }
 }

@@ -1,13 +1,12 @@
 //! Makespan over optimum as a picture: for each scheduler the share of the sets below each ratio.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use flowcast::scheduler::compare::Ratios;
 
-use crate::files::write_whole;
+use crate::files::write_text;
 
 /// A scheduler and its ratios.
 pub struct Row<'a> {
@@ -56,8 +55,7 @@ pub fn ratios(caption: &str, rows: &[Row]) -> String {
 /// Writes a picture to a file: a page around it unless the file's name ends in `.svg`.
 pub fn write(path: &Path, picture: String) -> Result<()> {
     let is_picture = path.extension().is_some_and(|ending| ending == "svg");
-    let whole = if is_picture { picture } else { page(&picture) };
-    write_whole(path, |out| Ok(out.write_all(whole.as_bytes())?))
+    write_text(path, &if is_picture { picture } else { page(&picture) })
 }
 
 fn page(picture: &str) -> String {

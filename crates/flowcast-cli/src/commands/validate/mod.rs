@@ -11,7 +11,7 @@ mod tolerance;
 pub(crate) use patterns::racks_of;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::Args;
 
 /// Compare predictions with what really happens
 #[derive(Debug, Args)]
@@ -22,20 +22,15 @@ pub struct Validate {
     what: What,
 }
 
-#[derive(Debug, Subcommand)]
-enum What {
+subcommands!(What {
     Pattern(Box<pattern::ValidatePattern>),
     App(Box<app::ValidateApp>),
     Chart(app::ValidateChart),
-}
+});
 
 impl Validate {
     /// Runs the chosen comparison.
     pub fn run(self) -> Result<()> {
-        match self.what {
-            What::Pattern(command) => command.run(),
-            What::App(command) => command.run(),
-            What::Chart(command) => command.run(),
-        }
+        self.what.run()
     }
 }

@@ -19,7 +19,7 @@ use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::exit::Finding;
 use crate::network_args;
-use crate::output::show;
+use crate::output::{show, write_page};
 use crate::provenance;
 use crate::repeating::{Going, Over, Repeating, report_carried};
 
@@ -117,7 +117,7 @@ impl ValidatePattern {
         };
         let errors = validation.errors()?;
         let document = results::Document::new(&validation, &errors, &finished)?;
-        document.write(&self.output, &html(&validation, &errors))?;
+        write_page(&self.output, &html(&validation, &errors), &document)?;
         show(&document, self.going.format)?;
         judge(&tolerances, &models, &errors)
     }

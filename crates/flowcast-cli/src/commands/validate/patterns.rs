@@ -9,12 +9,12 @@ use flowcast::model::cluster::racks::Racks;
 use flowcast::model::cluster::staggered::{random_directions, staggered_chain_at};
 use flowcast::model::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
 use flowcast::model::machine::{Machine, NodeGroup};
-use flowcast::place::mapping_file;
 use flowcast::replay::placement::Placement;
 use flowcast::units::{Bytes, Node, Rank};
 use flowcast_lab::LabSpec;
 
-use crate::files::read_text;
+use crate::commands::predict_trace::parse_mapping;
+use crate::files::read_bytes;
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
 
 /// A pattern, or one in steps. Messages inside a node are left out: no link carries them.
 fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
-    let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
+    let bytes = read_bytes(Path::new(name))?;
     let has_steps = String::from_utf8_lossy(&bytes).lines().any(|line| line.trim() == "step");
     let steps = if has_steps { Steps::read(name, &bytes)?.steps } else { vec![Pattern::read(name, &bytes)?.flows] };
     let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
@@ -208,10 +208,7 @@ fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
 fn nodes_of_ranks(steps: &[Vec<Flow>], ends: Ends<'_>, spec: &LabSpec) -> Result<Option<Vec<Node>>> {
     let Ends::Ranks(map) = ends else { return Ok(None) };
     let highest = steps.iter().flatten().map(|flow| flow.src.max(flow.dst).index()).max().unwrap_or(0);
-    let mapping = match mapping_file::rule(map) {
-        Some(rule) => rule,
-        None => mapping_file::read(map, &read_text(Path::new(map))?, &[])?.mapping,
-    };
+    let mapping = parse_mapping(map)?;
     let group = NodeGroup { count: spec.cluster.nodes, cpus: spec.cluster.ranks_per_node, ..NodeGroup::default() };
     let machine = Machine { nodes: vec![group], ..Machine::default() };
     let placement =

@@ -1,8 +1,6 @@
 //! Predictions of measured patterns, and their errors as a table, a page and its JSON.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use flowcast::flows::concurrent::{Method, predict, predict_seeds};
@@ -19,8 +17,7 @@ use serde::Serialize;
 
 use super::finished::Finished;
 use super::patterns::{by_step, racks_of};
-use crate::files::write_whole;
-use crate::output::{Seconds, Shown, document, println_out};
+use crate::output::{Seconds, Shown, println_out};
 use crate::tables::table;
 use flowcast_lab::LabSpec;
 
@@ -162,13 +159,6 @@ impl<'a> Document<'a> {
                 .collect::<Result<_>>()?,
             provenance: &validation.provenance,
         })
-    }
-
-    /// Writes the page and, beside it, the JSON file.
-    pub fn write(&self, output: &Path, page: &str) -> Result<()> {
-        let document = document(self)?;
-        write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
-        write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))
     }
 }
 

@@ -1,7 +1,6 @@
 //! `flowcast validate chart`: the errors of several programs in one drawing.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,7 +9,7 @@ use flowcast::report::validation::error_bars;
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use crate::files::{read_text, write_whole};
+use crate::files::{read_text, write_text};
 use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
 
@@ -69,8 +68,7 @@ impl ValidateChart {
         if let Some(output) = &self.output {
             let groups: Vec<(String, Vec<f64>)> =
                 reports.iter().zip(&errors).map(|(named, errors)| (named.name.clone(), errors.clone())).collect();
-            let svg = error_bars(&self.title, &groups, &predictions);
-            write_whole(output, |out| Ok(out.write_all(svg.as_bytes())?))?;
+            write_text(output, &error_bars(&self.title, &groups, &predictions))?;
         }
         let errors_of = |errors: &Vec<f64>| predictions.iter().cloned().zip(errors.iter().copied()).collect();
         let program = |(named, errors): (&Named, &Vec<f64>)| Program {

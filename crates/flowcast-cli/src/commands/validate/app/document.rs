@@ -1,18 +1,14 @@
 //! The results of a program's validation: a table, a page and its JSON.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
 
 use anyhow::Result;
 use flowcast::report::validation::app::{AppValidation, Fared, Quantity, Row};
-use flowcast::report::validation::app_html;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Rounded, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::files::write_whole;
-use crate::output::{Seconds, Shown, document, println_out};
+use crate::output::{Seconds, Shown, println_out};
 use crate::tables::table;
 
 pub const SCHEMA: &str = "flowcast/app-validation/1";
@@ -112,13 +108,6 @@ impl<'a> Document<'a> {
             provenance: &validation.provenance,
             table,
         })
-    }
-
-    /// Writes the page and, beside it, the JSON file.
-    pub fn write(&self, output: &Path, validation: &AppValidation) -> Result<()> {
-        let (page, document) = (app_html(validation)?, document(self)?);
-        write_whole(output, |out| Ok(out.write_all(page.as_bytes())?))?;
-        write_whole(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))
     }
 }
 

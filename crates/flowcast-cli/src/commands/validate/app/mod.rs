@@ -14,6 +14,7 @@ use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::report::validation::app::{AppValidation, Fared};
+use flowcast::report::validation::app_html;
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::worked;
 use flowcast::units::{Bytes, Time};
@@ -27,7 +28,7 @@ use crate::commands::lab::load;
 use crate::commands::predict_trace::parse_mapping;
 use crate::exit::Finding;
 use crate::network_args::{self, parse_overrides};
-use crate::output::{Format, show};
+use crate::output::{Format, show, write_page};
 use crate::predictors::{self, Predictor, Setting};
 use crate::provenance;
 use crate::recording::open_recording;
@@ -149,7 +150,7 @@ impl ValidateApp {
         let validation = self.validation(&measured, &predictors, &network)?;
         let fared = validation.fared()?;
         let document = Document::new(&validation, &fared)?;
-        document.write(&self.output, &validation)?;
+        write_page(&self.output, &app_html(&validation)?, &document)?;
         show(&document, self.format)?;
         judge(&tolerances, &validation.predictors, &fared)
     }

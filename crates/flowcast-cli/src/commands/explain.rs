@@ -1,4 +1,4 @@
-//! `flowcast explain collectives`: which algorithm carries out which collectives of a trace.
+//! `flowcast explain`: what stands behind a prediction. So far: which algorithm carries out which collectives of a trace.
 
 use std::path::PathBuf;
 
@@ -14,12 +14,29 @@ use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
 use crate::trace_args::{open_trace, threads};
 
+/// Say what stands behind a prediction
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flowcast explain collectives is.dim --collectives mpich")]
+pub struct Explain {
+    #[command(subcommand)]
+    what: What,
+}
+
+subcommands!(What { Collectives(Collectives), });
+
+impl Explain {
+    /// Explains and prints.
+    pub fn run(self) -> Result<()> {
+        self.what.run()
+    }
+}
+
 /// Which algorithm carries out which collectives of a trace
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast explain collectives is.dim
   flowcast explain collectives is.dim --collectives algorithm:ours.toml --json")]
-pub struct Collectives {
+struct Collectives {
     /// Trace of any format that `predict` reads
     input: PathBuf,
     /// Network whose file may hold a table of algorithms
@@ -35,8 +52,8 @@ pub struct Collectives {
 }
 
 impl Collectives {
-    /// Explains and prints. Without `--collectives` the network's table holds, and without that Open MPI's.
-    pub fn run(self) -> Result<()> {
+    /// Without `--collectives` the network's table holds, and without that Open MPI's.
+    fn run(self) -> Result<()> {
         let overrides = parse_overrides(&self.overrides)?;
         let network = self.network.as_deref().map(|name| load(name, &overrides)).transpose()?;
         let network = network.map(LoadedNetwork::announced);
