@@ -30,8 +30,22 @@ impl GrowingFile {
         Ok(growing)
     }
 
-    /// Goes on behind the first `whole` bytes of one that is there; with none of them it starts over, at `head`.
-    pub fn go_on(path: &Path, whole: usize, head: &str) -> Result<GrowingFile> {
+    /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the text holds and
+    /// how many of its bytes are whole: the rest is cut off, and with none of them the file starts over, at `head`.
+    pub fn resume<T: Default>(
+        path: &Path,
+        content: &str,
+        head: &str,
+        read: impl FnOnce(&str) -> Result<(T, usize)>,
+    ) -> Result<(GrowingFile, T)> {
+        if !path.exists() {
+            return Ok((GrowingFile::start(path, content, head)?, T::default()));
+        }
+        let (held, whole) = read(&read_text(path)?)?;
+        Ok((GrowingFile::go_on(path, whole, head)?, held))
+    }
+
+    fn go_on(path: &Path, whole: usize, head: &str) -> Result<GrowingFile> {
         let file = OpenOptions::new().append(true).open(path).with_context(|| cannot_write(path))?;
         file.set_len(whole as u64).with_context(|| cannot_write(path))?;
         let mut growing = GrowingFile { path: path.to_owned(), file };
@@ -51,9 +65,9 @@ impl GrowingFile {
         &self.path
     }
 
-    /// Writes the whole result to its place and removes this file.
-    pub fn finish(&self, target: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
-        write_whole(target, write)?;
+    /// Writes the whole result to its place, the name without `.partial`, and removes this file.
+    pub fn finish(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
+        write_whole(&self.path.with_extension(""), write)?;
         fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
     }
 
@@ -66,11 +80,6 @@ impl GrowingFile {
 
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
-}
-
-/// What an earlier run left, if it left a file.
-pub fn left(path: &Path) -> Result<Option<String>> {
-    path.exists().then(|| read_text(path)).transpose()
 }
 
 /// `NAME.partial`, where the parts of a file grow until it can be written whole.
@@ -94,16 +103,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("x.csv");
         let path = partial(&target);
-        let read = || left(&path).unwrap();
-        assert_eq!(read(), None);
+        let read = || read_text(&path).unwrap();
         GrowingFile::start(&path, "the rows of an interrupted run", "head\n").unwrap().append("1\n2").unwrap();
         let message = GrowingFile::start(&path, "the rows of an interrupted run", "").unwrap_err().to_string();
         assert!(message.ends_with("holds the rows of an interrupted run: --resume goes on with them, or remove it"));
-        GrowingFile::go_on(&path, "head\n1\n".len(), "head\n").unwrap().append("3\n").unwrap();
-        assert_eq!(read().unwrap(), "head\n1\n3\n");
-        let growing = GrowingFile::go_on(&path, 0, "other\n").unwrap();
-        assert_eq!(read().unwrap(), "other\n");
-        growing.finish(&target, |out| Ok(out.write_all(b"whole\n")?)).unwrap();
-        assert_eq!((read(), read_text(&target).unwrap().as_str()), (None, "whole\n"));
+        let resume = |head: &str, whole: usize| {
+            GrowingFile::resume(&path, "rows", head, |text| Ok((text.to_owned(), whole))).unwrap()
+        };
+        let (mut growing, found) = resume("head\n", "head\n1\n".len());
+        assert_eq!(found, "head\n1\n2");
+        growing.append("3\n").unwrap();
+        assert_eq!(read(), "head\n1\n3\n");
+        let (growing, _) = resume("other\n", 0);
+        assert_eq!(read(), "other\n");
+        growing.finish(|out| Ok(out.write_all(b"whole\n")?)).unwrap();
+        assert_eq!((path.exists(), read_text(&target).unwrap().as_str()), (false, "whole\n"));
+        assert_eq!(resume("head\n", 0).1, "");
+        assert_eq!(read(), "head\n");
     }
 }

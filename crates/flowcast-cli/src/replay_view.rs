@@ -4,18 +4,18 @@ use flowcast::report::NetworkView;
 use flowcast::units::Rounded;
 
 use crate::output::println_out;
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.
 pub fn print_comparison(views: &[NetworkView]) {
     let mut table = table(&["network", ">predicted time", ">in communication", ">slowest rank", "what limits it"]);
     for view in views {
-        table.add_row([
-            view.name.clone(),
-            Rounded(view.outcome.makespan()).to_string(),
+        table.add_row(cells![
+            view.name,
+            Rounded(view.outcome.makespan()),
             format!("{:.1} %", view.communication_share() * 100.0),
             view.slowest_rank().map_or(String::new(), |rank| rank.to_string()),
-            view.limits.sentence.clone(),
+            view.limits.sentence
         ]);
     }
     println_out!("{table}");

@@ -5,14 +5,22 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table with these column names; those that start with `>` are aligned to the right.
-pub fn table(columns: &[&str]) -> Table {
+pub fn table(columns: &[impl AsRef<str>]) -> Table {
     let mut table = Table::new();
     table.load_style(STYLE);
-    table.set_header(columns.iter().map(|name| Cell::new(name.trim_start_matches('>'))));
-    for (index, name) in columns.iter().enumerate() {
+    let columns = || columns.iter().map(AsRef::as_ref);
+    table.set_header(columns().map(|name: &str| Cell::new(name.trim_start_matches('>'))));
+    for (index, name) in columns().enumerate() {
         if let (true, Some(column)) = (name.starts_with('>'), table.column_mut(index)) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     table
 }
+
+/// The cells of a row, of values that can be displayed.
+macro_rules! cells {
+    ($($value:expr),+ $(,)?) => { [$(comfy_table::Cell::new(&$value)),+] };
+}
+
+pub(crate) use cells;

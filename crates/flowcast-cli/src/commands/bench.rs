@@ -10,7 +10,7 @@ use flowcast::replay::record::Unobserved;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
 use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::predict_trace::read_goal_params;
 use super::{bench_packet, bench_sweep};
@@ -152,19 +152,16 @@ fn replay_program(
     let Some(network) = network else {
         bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
     };
-    let mut seconds = Vec::new();
-    for _ in 0..timing.runs {
-        let begin = Instant::now();
+    let seconds = timed(timing.runs, || {
         if timing.with_load
             && let Trace::Program(again) = open_trace(input)?
         {
             program = again;
         }
-        std::hint::black_box(PreparedProgram::new(&program, network, options)?.engine()?.run()?);
-        seconds.push(begin.elapsed().as_secs_f64());
-    }
+        Ok(PreparedProgram::new(&program, network, options)?.engine()?.run()?)
+    })?;
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
-    print_rates(seconds, u64::from(program.messages()), &format!(", {each:.1} bytes a message"), timing);
+    print_replay(seconds, u64::from(program.messages()), format!(", {each:.1} bytes a message"), timing);
     Ok(())
 }
 
@@ -175,41 +172,63 @@ fn replay_schedule(
     (network, options): (Option<&Network>, &Options),
     timing: Timing,
 ) -> Result<()> {
-    let mut seconds = Vec::new();
     let messages = schedule.messages();
     let mut prepared = PreparedSchedule::consuming(schedule, network, options)?;
-    for _ in 0..timing.runs {
-        let begin = Instant::now();
+    let seconds = timed(timing.runs, || {
         if timing.with_load
             && let Trace::Schedule(again) = open_trace(input)?
         {
             prepared = PreparedSchedule::consuming(again, network, options)?;
         }
-        std::hint::black_box(prepared.observe(&mut Unobserved)?);
-        seconds.push(begin.elapsed().as_secs_f64());
-    }
-    print_rates(seconds, messages, "", timing);
+        Ok(prepared.observe(&mut Unobserved)?)
+    })?;
+    print_replay(seconds, messages, String::new(), timing);
     Ok(())
 }
 
-fn print_rates(mut seconds: Vec<f64>, messages: u64, tail: &str, Timing { runs, json, .. }: Timing) {
-    seconds.sort_by(f64::total_cmp);
-    let rate = |seconds: f64| messages as f64 / seconds;
-    let (slow, middle, fast) = (rate(seconds[seconds.len() - 1]), rate(seconds[seconds.len() / 2]), rate(seconds[0]));
-    if json {
-        println_out!(
-            "{}",
-            json!({
-                "schema": "flowcast/bench-replay/1", "messages": messages, "runs": runs,
-                "messages_per_s": middle, "messages_per_s_min": slow, "messages_per_s_max": fast,
-            })
-        );
-    } else {
-        println_out!(
-            "{:.1} million messages/s (median of {runs}; {:.1} to {:.1}){tail}",
-            middle / 1e6,
-            slow / 1e6,
-            fast / 1e6
-        );
+fn print_replay(seconds: Vec<f64>, messages: u64, tail: String, Timing { runs, json, .. }: Timing) {
+    let document = json!({ "schema": "flowcast/bench-replay/1", "messages": messages, "runs": runs });
+    Counted { name: "messages", count: messages, document, tail }.print(seconds, json);
+}
+
+/// How many seconds each of several runs took.
+pub fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
+    let mut seconds = Vec::new();
+    for _ in 0..runs {
+        let begin = Instant::now();
+        std::hint::black_box(run()?);
+        seconds.push(begin.elapsed().as_secs_f64());
+    }
+    Ok(seconds)
+}
+
+/// What a run does `count` times.
+pub struct Counted {
+    /// What it does.
+    pub name: &'static str,
+    /// How often.
+    pub count: u64,
+    /// The fields of the JSON beside the rates, `runs` among them.
+    pub document: Value,
+    /// What the line for people ends with.
+    pub tail: String,
+}
+
+impl Counted {
+    /// Prints how often a second: the median of the runs, the slowest and the fastest.
+    pub fn print(mut self, mut seconds: Vec<f64>, json: bool) {
+        seconds.sort_by(f64::total_cmp);
+        let rate = |run: usize| self.count as f64 / seconds[run];
+        let (runs, name) = (seconds.len(), self.name);
+        let (slow, middle, fast) = (rate(runs - 1), rate(runs / 2), rate(0));
+        if json {
+            let field = format!("{}_per_s", name.replace('-', "_"));
+            for (ending, rate) in [("", middle), ("_min", slow), ("_max", fast)] {
+                self.document[format!("{field}{ending}")] = rate.into();
+            }
+            return println_out!("{}", self.document);
+        }
+        let [slow, middle, fast] = [slow, middle, fast].map(|rate| rate / 1e6);
+        println_out!("{middle:.1} million {name}/s (median of {runs}; {slow:.1} to {fast:.1}){}", self.tail);
     }
 }

@@ -1,10 +1,9 @@
 //! `flowcast convert`: any trace in the form of another tool.
 
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::network::Network;
@@ -12,7 +11,6 @@ use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::expand::{NonBlocking, expand};
 use flowcast::trace::program::IgnoredRecords;
 use flowcast::trace::{Program, ReadOptions, Trace};
-use flowcast::units::Rank;
 use flowcast::{Options, Outputs, Prepared, PreparedProgram};
 use serde_json::json;
 
@@ -20,6 +18,7 @@ use crate::collectives::CollectivesArgs;
 use crate::files::write_whole;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::println_out;
+use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
 use crate::trace_args::{open_trace, print_notes, threads};
 
@@ -84,7 +83,7 @@ impl Convert {
                 self.written(|out| convert::dim(&program, dialect, out))?
             }
             Form::Goal => self.written(|out| convert::goal(&program, out))?,
-            Form::Ti => write_ti(&program, &self.output)?,
+            Form::Ti => self.write_ti(&program)?,
             Form::Prv => self.write_prv(&program)?,
         };
         self.report((program.ranks(), u64::from(program.messages())), &ignored, &lost.and(losses))
@@ -128,6 +127,13 @@ impl Convert {
         Ok(losses)
     }
 
+    fn write_ti(&self, program: &Program) -> Result<Losses> {
+        let (tables, mut losses) = (Tables::new(program), Losses::default());
+        let ranks = program.ranks() as u32;
+        write_list(&self.output, ranks, |rank, out| convert::ti_rank(&tables, rank, &mut losses, out))?;
+        Ok(losses)
+    }
+
     fn write_prv(&self, program: &Program) -> Result<Losses> {
         let Some(network) = self.network()? else {
             bail!("--to prv: found no network, expected --network NET (a Paraver trace says when things happen)");
@@ -158,30 +164,4 @@ impl Convert {
         }
         Ok(())
     }
-}
-
-/// `NAME.ti`, or `NAME.ti.ranks` beside a list that has that name itself.
-fn folder_of(list: &Path) -> PathBuf {
-    let folder = list.with_extension("ti");
-    if folder == list { list.with_extension("ti.ranks") } else { folder }
-}
-
-/// `NAME.list` beside the folder `NAME.ti` with the ranks; the list comes last, so that it never names what is not there.
-fn write_ti(program: &Program, list: &Path) -> Result<Losses> {
-    let folder = folder_of(list);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let tables = Tables::new(program);
-    let mut losses = Losses::default();
-    for rank in (0..program.ranks() as u32).map(Rank) {
-        let file = folder.join(format!("rank{rank}.txt"));
-        write_whole(&file, |out| Ok(convert::ti_rank(&tables, rank, &mut losses, out)?))?;
-    }
-    write_whole(list, |out| {
-        for rank in 0..program.ranks() {
-            writeln!(out, "{name}/rank{rank}.txt")?;
-        }
-        Ok(())
-    })?;
-    Ok(losses)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::{Format, Shown, println_out, show};
-use crate::tables::table;
+use crate::tables::{cells, table};
 use crate::trace_args::{open_trace, threads};
 
 /// Say what stands behind a prediction
@@ -115,15 +115,8 @@ impl Shown for Explained {
     fn print(&self) {
         let mut table = table(&["operation", ">ranks", ">bytes", "algorithm", ">count", ">messages", ">their bytes"]);
         for used in &self.uses {
-            table.add_row([
-                used.operation.to_owned(),
-                used.ranks.to_string(),
-                used.bytes.to_string(),
-                used.algorithm(),
-                used.count.to_string(),
-                used.messages.to_string(),
-                used.message_bytes.to_string(),
-            ]);
+            let Explanation { operation, ranks, bytes, count, messages, message_bytes, .. } = used;
+            table.add_row(cells![operation, ranks, bytes, used.algorithm(), count, messages, message_bytes]);
         }
         println_out!("{table}");
         let immediate: u64 = self.uses.iter().map(|used| used.immediate).sum();

@@ -31,9 +31,8 @@ fn occurs(explanation: &Explanation, cost: Cost) -> bool {
 }
 
 fn table_of(costs: &[Cost], first: &str) -> Table {
-    let names: Vec<String> = costs.iter().map(|cost| format!(">{}", cost.name())).collect();
-    let columns: Vec<&str> = [first, ">in all"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    table(&columns)
+    let names = costs.iter().map(|cost| format!(">{}", cost.name()));
+    table(&[first.to_owned(), ">in all".into()].into_iter().chain(names).collect::<Vec<_>>())
 }
 
 fn print_rows(mut table: Table, costs: &[Cost], mut rows: Vec<(String, Sums)>) {

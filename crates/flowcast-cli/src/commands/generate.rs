@@ -1,18 +1,18 @@
 //! `flowcast generate`: synthetic workloads as traces, and streams of random flows as patterns.
 
-use std::fs;
 use std::io::{BufWriter, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::cluster::pattern;
 use flowcast::model::cluster::streaming::Stream;
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::write;
-use flowcast::units::{Bytes, Rank, Rate, Time};
+use flowcast::units::{Bytes, Rate, Time};
 
 use crate::files::write_whole;
+use crate::rank_files::write_list;
 
 /// Write a synthetic workload as a trace, or a stream of random flows as a pattern
 #[derive(Debug, Args)]
@@ -114,7 +114,7 @@ impl Generate {
         let Generate { ranks, iterations, size, compute, jitter, seed, .. } = self;
         let shape = Shape { workload, ranks, iterations, size, compute, jitter, seed };
         match (self.format, &self.output) {
-            (Format::Ti, Some(path)) => write_ti(shape, path),
+            (Format::Ti, Some(path)) => write_list(path, ranks, |rank, out| write::simgrid_rank(shape, rank, out)),
             (Format::Ti, None) => bail!("--format ti: found no file name, expected -o LIST (it writes several files)"),
             (format, Some(path)) => write_whole(path, |out| write_text(format, shape, out)),
             (format, None) => write_text(format, shape, &mut BufWriter::with_capacity(1 << 16, stdout().lock())),
@@ -147,20 +147,4 @@ fn write_text(format: Format, shape: Shape, out: &mut dyn Write) -> Result<()> {
     }
     out.flush()?;
     Ok(())
-}
-
-/// `NAME.list` beside the folder `NAME.ti` with the ranks; the list comes last, so that it never names what is not there.
-fn write_ti(shape: Shape, list: &Path) -> Result<()> {
-    let folder = list.with_extension("ti");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    for rank in (0..shape.ranks).map(Rank) {
-        write_whole(&folder.join(format!("rank{rank}.txt")), |out| Ok(write::simgrid_rank(shape, rank, out)?))?;
-    }
-    write_whole(list, |out| {
-        for rank in 0..shape.ranks {
-            writeln!(out, "{name}/rank{rank}.txt")?;
-        }
-        Ok(())
-    })
 }

@@ -20,7 +20,7 @@ use crate::files::read_text;
 use crate::network_args::parse_overrides;
 use crate::output::{Format, Shown, print_out, println_out, show};
 use crate::provenance;
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// A virtual cluster on this machine, without root
 ///
@@ -260,13 +260,8 @@ fn print_specs<'a>(specs: impl Iterator<Item = (&'a str, &'a LabSpec)>) {
     for (name, spec) in specs {
         let rails = 0..spec.nic.bandwidth.0.len();
         let rates: Vec<String> = rails.map(|rail| whole_megabits(spec.wire_rate(rail))).collect();
-        table.add_row([
-            name.to_owned(),
-            spec.cluster.nodes.to_string(),
-            spec.cluster.racks.to_string(),
-            format!("{} Mbit/s", rates.join(" + ")),
-            spec.title.clone(),
-        ]);
+        let rates = format!("{} Mbit/s", rates.join(" + "));
+        table.add_row(cells![name, spec.cluster.nodes, spec.cluster.racks, rates, spec.title]);
     }
     println_out!("{table}");
 }
@@ -383,7 +378,7 @@ impl Shown for Built {
         let rails = self.spec.nic.bandwidth.0.len();
         let mut columns = vec![">node".to_owned(), "host".into(), ">rack".into(), "control".into()];
         columns.extend((0..rails).map(flowcast_lab::interface));
-        let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut table = table(&columns);
         for BuiltNode { node, host, rack, addresses, control_address } in &self.nodes {
             let row = [node.to_string(), host.clone(), rack.to_string(), control_address.to_string()];
             table.add_row(row.into_iter().chain(addresses.iter().map(ToString::to_string)));

@@ -15,7 +15,7 @@ use crate::exit::Finding;
 use crate::files::read_text;
 use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::provenance;
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// Check the precision of a link emulator: its lateness, its rate, its losses
 ///
@@ -167,8 +167,8 @@ impl Shown for Checked {
                 late.map_or("-".into(), |late| format!("{:.1} us", pick(late).0.as_micros()))
             };
             let megabits = |rate: f64| format!("{:.3}", rate * 8e-6);
-            table.add_row([
-                direction.rail.to_string(),
+            table.add_row(cells![
+                direction.rail,
                 flowcast_lab::host(Node(direction.from)),
                 late(|late| late.median),
                 late(|late| late.p5),
@@ -176,10 +176,10 @@ impl Shown for Checked {
                 megabits(direction.rate),
                 megabits(direction.nominal),
                 format!("{:+.3} %", direction.rate_error * 100.0),
-                direction.frames.to_string(),
-                direction.lost.to_string(),
-                direction.lost_by_seed.to_string(),
-                direction.astray.to_string(),
+                direction.frames,
+                direction.lost,
+                direction.lost_by_seed,
+                direction.astray
             ]);
         }
         println_out!("{table}");

@@ -2,64 +2,57 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::{PrttSamples, SamplesError, csv_header, push_row};
 use flowcast::units::Time;
 
-use crate::growing::{GrowingFile, left, partial};
+use crate::growing::{GrowingFile, partial};
 
 /// A measurement that is being written.
 #[derive(Debug)]
-pub struct PartialSamples {
-    target: PathBuf,
-    file: GrowingFile,
-}
+pub struct PartialSamples(GrowingFile);
+
+const CONTENT: &str = "the samples of an interrupted run";
 
 impl PartialSamples {
     /// Starts afresh.
     pub fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<PartialSamples> {
-        let file = GrowingFile::start(&partial(target), "the samples of an interrupted run", &csv_header(provenance))?;
-        Ok(PartialSamples { target: target.to_owned(), file })
+        Ok(PartialSamples(GrowingFile::start(&partial(target), CONTENT, &csv_header(provenance))?))
     }
 
     /// Goes on with an interrupted run, if there is one, and gives its samples.
     pub fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(PartialSamples, PrttSamples)> {
         let path = partial(target);
-        let Some(text) = left(&path)? else {
-            return Ok((PartialSamples::start(target, provenance)?, PrttSamples::default()));
-        };
-        // A run that was killed while writing leaves half a row.
-        let mut whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let samples = match PrttSamples::from_csv(&text[..whole]) {
-            Err(SamplesError::Missing { .. }) => {
-                whole = 0;
-                PrttSamples::default()
+        let (file, samples) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
+            // A run that was killed while writing leaves half a row.
+            let whole = text.rfind('\n').map_or(0, |end| end + 1);
+            match PrttSamples::from_csv(&text[..whole]) {
+                Err(SamplesError::Missing { .. }) => Ok((PrttSamples::default(), 0)),
+                read => Ok((read.with_context(|| path.display().to_string())?, whole)),
             }
-            read => read.with_context(|| path.display().to_string())?,
-        };
-        let file = GrowingFile::go_on(&path, whole, &csv_header(provenance))?;
-        Ok((PartialSamples { target: target.to_owned(), file }, samples))
+        })?;
+        Ok((PartialSamples(file), samples))
     }
 
     /// Appends samples.
     pub fn append(&mut self, samples: &[(PrttPoint, Time)]) -> Result<()> {
         let mut text = String::new();
         samples.iter().for_each(|(point, time)| push_row(&mut text, *point, *time));
-        self.file.append(&text)
+        self.0.append(&text)
     }
 
     /// Writes the whole file and removes the partial one.
     pub fn finish(self, samples: &PrttSamples) -> Result<()> {
-        self.file.finish(&self.target, |out| Ok(out.write_all(samples.to_csv().as_bytes())?))
+        self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 
     /// Removes the partial file if it holds no sample: a run that failed at once leaves nothing behind.
     pub fn abandon_if_empty(self, taken: usize) {
         if taken == 0 {
-            self.file.abandon();
+            self.0.abandon();
         }
     }
 }
@@ -82,7 +75,7 @@ mod tests {
         let mut first = PartialSamples::start(&target, &BTreeMap::new()).unwrap();
         first.append(&rows(3)).unwrap();
         // Killed in the middle of a row.
-        first.file.append("1,0,4,").unwrap();
+        first.0.append("1,0,4,").unwrap();
         drop(first);
         assert!(!target.exists());
         assert!(PartialSamples::start(&target, &BTreeMap::new()).unwrap_err().to_string().contains("--resume"));
@@ -90,7 +83,7 @@ mod tests {
         let (mut second, samples) = PartialSamples::resume(&target, &BTreeMap::new()).unwrap();
         assert_eq!(samples.len(), 3);
         second.append(&rows(5)[3..]).unwrap();
-        let all = PrttSamples::from_csv(&fs::read_to_string(second.file.path()).unwrap()).unwrap();
+        let all = PrttSamples::from_csv(&fs::read_to_string(second.0.path()).unwrap()).unwrap();
         assert_eq!(all.len(), 5);
         second.finish(&all).unwrap();
         assert_eq!(PrttSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(), all);

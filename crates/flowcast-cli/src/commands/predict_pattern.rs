@@ -17,7 +17,7 @@ use flowcast::{PatternOptions, PatternPrediction, predict_pattern};
 use serde_json::{Value, json};
 
 use crate::files::write_text;
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]
@@ -144,19 +144,19 @@ fn print_flows(out: &mut impl Write, prediction: &Prediction, spreads: &[Spread]
     let mut table = table(&columns);
     for (index, predicted) in prediction.flows.iter().enumerate() {
         let flow = &predicted.flow;
-        let mut row = vec![
-            flow.id.to_string(),
-            flow.src.to_string(),
-            flow.dst.to_string(),
-            flow.size.to_string(),
-            Rounded(flow.start).to_string(),
-            Rounded(predicted.end).to_string(),
-            Rounded(predicted.duration).to_string(),
-            Rounded(predicted.alone).to_string(),
-            format!("{:.3}", predicted.slowdown()),
-        ];
+        let mut row = Vec::from(cells![
+            flow.id,
+            flow.src,
+            flow.dst,
+            flow.size,
+            Rounded(flow.start),
+            Rounded(predicted.end),
+            Rounded(predicted.duration),
+            Rounded(predicted.alone),
+            format!("{:.3}", predicted.slowdown())
+        ]);
         if let Some(spread) = spreads.get(index) {
-            row.extend([spread.low.end, spread.high.end].map(|end| Rounded(end).to_string()));
+            row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
         }
         table.add_row(row);
     }
@@ -169,13 +169,13 @@ fn print_intervals(out: &mut impl Write, prediction: &Prediction, network: &Netw
     let lone_rate = network.nic.rate().as_bytes_per_second() / 1e6;
     for (index, predicted) in prediction.flows.iter().enumerate() {
         for interval in prediction.intervals_of(index) {
-            table.add_row([
-                predicted.flow.id.to_string(),
-                Rounded(interval.from).to_string(),
-                Rounded(interval.to).to_string(),
+            table.add_row(cells![
+                predicted.flow.id,
+                Rounded(interval.from),
+                Rounded(interval.to),
                 format!("{:.3}", interval.share.0),
                 format!("{:.1} MB/s", interval.share.0 * lone_rate),
-                prediction.reason(interval.limit),
+                prediction.reason(interval.limit)
             ]);
         }
     }

@@ -18,7 +18,7 @@ use crate::files::write_text;
 use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// Record what an MPI program communicates while it runs
 #[derive(Debug, Args)]
@@ -174,13 +174,7 @@ impl Shown for Recorded {
     fn print(&self) {
         let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
         for Function { name, calls, unsuccessful, bytes, seconds } in &self.functions {
-            rows.add_row([
-                name.clone(),
-                calls.to_string(),
-                unsuccessful.to_string(),
-                bytes.to_string(),
-                seconds.to_string(),
-            ]);
+            rows.add_row(cells![name, calls, unsuccessful, bytes, seconds]);
         }
         println_out!("{rows}");
         let Recorded { trace, ranks, calls, file_bytes, .. } = self;

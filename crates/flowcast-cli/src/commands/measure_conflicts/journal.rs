@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured, csv_header, push_rows};
-use flowcast::fit::samples::SamplesError;
 use flowcast::model::cluster::racks::Racks;
 
-use crate::growing::{GrowingFile, left, partial};
+use crate::growing::{GrowingFile, partial};
 
 /// What stands behind the rows of a conflict that is whole.
 const DONE: &str = "# done:";
@@ -18,43 +17,38 @@ const SAME: [&str; 3] = ["path", "lab", "racks"];
 
 /// A measurement that is being written.
 #[derive(Debug)]
-pub struct Journal {
-    target: PathBuf,
-    file: GrowingFile,
-}
+pub struct Journal(GrowingFile);
+
+const CONTENT: &str = "the conflicts of an interrupted run";
 
 impl Journal {
     /// Starts afresh.
     pub fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<Journal> {
-        let file =
-            GrowingFile::start(&partial(target), "the conflicts of an interrupted run", &csv_header(provenance))?;
-        Ok(Journal { target: target.to_owned(), file })
+        Ok(Journal(GrowingFile::start(&partial(target), CONTENT, &csv_header(provenance))?))
     }
 
     /// Goes on with an interrupted run, if there is one, and gives its conflicts.
     pub fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(Journal, Vec<Measured>)> {
         let path = partial(target);
-        let Some(text) = left(&path)? else { return Ok((Journal::start(target, provenance)?, Vec::new())) };
-        let go_on = |whole: usize| -> Result<Journal> {
-            let file = GrowingFile::go_on(&path, whole, &csv_header(provenance))?;
-            Ok(Journal { target: target.to_owned(), file })
-        };
-        // A run that was killed leaves a conflict without its end.
-        let whole = text.rfind(DONE).and_then(|at| Some(at + text[at..].find('\n')? + 1)).unwrap_or(0);
-        if whole == 0 {
-            return Ok((go_on(0)?, Vec::new()));
-        }
-        let samples = read(&text[..whole]).with_context(|| path.display().to_string())?;
-        if let Some(key) = SAME.into_iter().find(|key| samples.provenance.get(*key) != provenance.get(*key)) {
-            let known = |all: &BTreeMap<String, String>| all.get(key).cloned().unwrap_or_else(|| "none".into());
-            bail!(
-                "--resume: {}: found {key} {}, expected that of this run, {}",
-                path.display(),
-                known(&samples.provenance),
-                known(provenance)
-            );
-        }
-        Ok((go_on(whole)?, samples.measured))
+        let (file, measured) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
+            // A run that was killed leaves a conflict without its end.
+            let whole = text.rfind(DONE).and_then(|at| Some(at + text[at..].find('\n')? + 1)).unwrap_or(0);
+            if whole == 0 {
+                return Ok((Vec::new(), 0));
+            }
+            let samples = ConflictSamples::from_csv(&text[..whole]).with_context(|| path.display().to_string())?;
+            if let Some(key) = SAME.into_iter().find(|key| samples.provenance.get(*key) != provenance.get(*key)) {
+                let known = |all: &BTreeMap<String, String>| all.get(key).cloned().unwrap_or_else(|| "none".into());
+                bail!(
+                    "--resume: {}: found {key} {}, expected that of this run, {}",
+                    path.display(),
+                    known(&samples.provenance),
+                    known(provenance)
+                );
+            }
+            Ok((samples.measured, whole))
+        })?;
+        Ok((Journal(file), measured))
     }
 
     /// Adds a conflict.
@@ -62,29 +56,23 @@ impl Journal {
         let mut text = String::new();
         push_rows(&mut text, measured, racks);
         text += &format!("{DONE} {}\n", measured.conflict.name);
-        self.file.append(&text)
+        self.0.append(&text)
     }
 
     /// Writes the whole file and removes the partial one.
     pub fn finish(self, samples: &ConflictSamples) -> Result<()> {
-        self.file.finish(&self.target, |out| Ok(out.write_all(samples.to_csv().as_bytes())?))
+        self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 
     /// Removes the partial file of a run that carried nothing.
     pub fn abandon(self) {
-        self.file.abandon();
+        self.0.abandon();
     }
 
     /// Where the conflicts are meanwhile.
     pub fn path(&self) -> &Path {
-        self.file.path()
+        self.0.path()
     }
-}
-
-fn read(text: &str) -> Result<ConflictSamples, SamplesError> {
-    let mut samples = ConflictSamples::from_csv(text)?;
-    samples.provenance.remove("done");
-    Ok(samples)
 }
 
 #[cfg(test)]
@@ -115,7 +103,7 @@ mod tests {
         let mut first = Journal::start(&target, &path("tcp")).unwrap();
         all[..3].iter().for_each(|one| first.append(one, &racks).unwrap());
         // Killed in the middle of a conflict.
-        first.file.append("in-2,in,1,1,1,0,,,1000,0,200\nin-2,in,1,2").unwrap();
+        first.0.append("in-2,in,1,1,1,0,,,1000,0,200\nin-2,in,1,2").unwrap();
         drop(first);
         assert!(Journal::start(&target, &path("tcp")).unwrap_err().to_string().contains("--resume"));
         let other = Journal::resume(&target, &path("mpi")).unwrap_err().to_string();

@@ -109,7 +109,7 @@ impl MeasureConflicts {
         let spec = load(&self.lab, &self.lab_set)?;
         let plan = self.plan(spec.nodes().collect(), racks_of(&spec))?;
         let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
-        provenance.insert("lab".into(), one_line(&spec)?);
+        provenance.insert("lab".into(), serde_json::to_string(&spec)?);
         let mut run = self.open(plan, provenance)?;
         let carried = if run.missing().is_empty() { Ok(()) } else { self.carry_in_lab(&spec, &mut run, options) };
         run.or_abandoned(carried)?.deliver(self.going.format)
@@ -200,11 +200,6 @@ impl MeasureConflicts {
         }
         Ok(Run { wanted, racks: plan.racks, provenance, journal, known })
     }
-}
-
-/// A lab file in one line.
-fn one_line(spec: &LabSpec) -> Result<String> {
-    Ok(serde_json::to_string(spec)?)
 }
 
 /// A measurement on its way.

@@ -154,10 +154,9 @@ impl Advised {
     }
 
     fn print_table(&self) {
-        let columns: Vec<String> = self.rails.iter().map(|name| format!(">on {name}")).collect();
-        let mut header = vec![">size", "best alone", ">alone", ">together"];
-        header.extend(columns.iter().map(String::as_str));
-        header.extend([">gain", ">interval", "use"]);
+        let mut header = [">size", "best alone", ">alone", ">together"].map(str::to_owned).to_vec();
+        header.extend(self.rails.iter().map(|name| format!(">on {name}")));
+        header.extend([">gain", ">interval", "use"].map(str::to_owned));
         let mut table = table(&header);
         for at in &self.sizes {
             let alone = self.name(at.best_alone).to_owned();

@@ -161,8 +161,8 @@ impl Bench {
     }
 
     fn deliver(&self, subjects: &[Subject], results: &Results) -> Result<()> {
-        if let Some(path) = &self.csv {
-            results.finish(path)?;
+        if self.csv.is_some() {
+            results.finish()?;
         }
         if let Some(path) = &self.plot {
             let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
@@ -244,12 +244,9 @@ impl Shown for BenchResult {
 
     fn print(&self) {
         let subjects = self.points.first().into_iter().flat_map(|point| &point.results);
-        let names: Vec<String> = subjects.map(|result| format!(">{}", result.scheduler)).collect();
-        let columns: Vec<&str> = [">N", ">size"]
-            .into_iter()
-            .chain(names.iter().map(String::as_str))
-            .chain([">first / best alone"])
-            .collect();
+        let mut columns = vec![">N".to_owned(), ">size".into()];
+        columns.extend(subjects.map(|result| format!(">{}", result.scheduler)));
+        columns.push(">first / best alone".into());
         let mut table = table(&columns);
         for PointResult { messages, size, results } in &self.points {
             let rates = results.iter().map(|result| format!("{:.2}", result.rate));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use flowcast::model::stats::sample::median;
 use flowcast::units::{Bytes, Time};
 
-use crate::growing::{GrowingFile, left, partial};
+use crate::growing::{GrowingFile, partial};
 
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +77,8 @@ pub struct Results {
     kept: Option<GrowingFile>,
 }
 
+const CONTENT: &str = "the samples of an interrupted run";
+
 impl Results {
     /// Kept in memory only.
     pub fn unkept(plan: Plan) -> Results {
@@ -85,30 +87,29 @@ impl Results {
 
     /// Starts afresh.
     pub fn start(target: &Path, plan: Plan) -> Result<Results> {
-        let kept = GrowingFile::start(&partial(target), "the samples of an interrupted run", &plan.head())?;
+        let kept = GrowingFile::start(&partial(target), CONTENT, &plan.head())?;
         Ok(Results { plan, visits: Vec::new(), kept: Some(kept) })
     }
 
     /// Goes on with the samples of an interrupted run, if there are any.
     pub fn resume(target: &Path, plan: Plan) -> Result<Results> {
         let (path, head) = (partial(target), plan.head());
-        let Some(text) = left(&path)? else { return Results::start(target, plan) };
-        let name = path.display();
-        if head.starts_with(&text) && text.len() < head.len() {
-            let kept = GrowingFile::go_on(&path, 0, &head)?;
-            return Ok(Results { plan, visits: Vec::new(), kept: Some(kept) });
-        }
-        let rows = text.strip_prefix(&head);
-        let rows =
-            rows.with_context(|| format!("{name}: found another bench, expected the same rails and settings"))?;
-        let lines: Vec<&str> = rows.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
-        let whole: Vec<&[&str]> = lines.chunks_exact(plan.names.len()).collect();
-        let visits: Option<Vec<Vec<Time>>> =
-            whole.iter().map(|rows| rows.iter().map(|row| one_way(row)).collect()).collect();
-        let visits = visits.with_context(|| format!("{name}: found a row that is none, expected six fields"))?;
-        // A run that was killed leaves part of a visit.
-        let length = head.len() + whole.concat().concat().len();
-        let kept = GrowingFile::go_on(&path, length, &head)?;
+        let (kept, visits) = GrowingFile::resume(&path, CONTENT, &head, |text| {
+            let name = path.display();
+            if head.starts_with(text) && text.len() < head.len() {
+                return Ok((Vec::new(), 0));
+            }
+            let rows = text.strip_prefix(&head);
+            let rows =
+                rows.with_context(|| format!("{name}: found another bench, expected the same rails and settings"))?;
+            let lines: Vec<&str> = rows.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+            // A run that was killed leaves part of a visit.
+            let whole: Vec<&[&str]> = lines.chunks_exact(plan.names.len()).collect();
+            let visits: Option<Vec<Vec<Time>>> =
+                whole.iter().map(|rows| rows.iter().map(|row| one_way(row)).collect()).collect();
+            let visits = visits.with_context(|| format!("{name}: found a row that is none, expected six fields"))?;
+            Ok((visits, head.len() + whole.concat().concat().len()))
+        })?;
         Ok(Results { plan, visits, kept: Some(kept) })
     }
 
@@ -138,9 +139,9 @@ impl Results {
     }
 
     /// Writes the whole file and removes the partial one.
-    pub fn finish(&self, target: &Path) -> Result<()> {
+    pub fn finish(&self) -> Result<()> {
         let Some(kept) = &self.kept else { return Ok(()) };
-        kept.finish(target, |out| {
+        kept.finish(|out| {
             out.write_all(self.plan.head().as_bytes())?;
             let rows = |(visit, one_way): (usize, &Vec<Time>)| self.plan.rows(visit, one_way);
             Ok(self.visits.iter().enumerate().map(rows).try_for_each(|rows| out.write_all(rows.as_bytes()))?)
@@ -177,7 +178,7 @@ mod tests {
         let mut whole = Results::start(&target, plan()).unwrap();
         (0..4).for_each(|visit| whole.append(times(visit)).unwrap());
         let text = fs::read(partial(&target)).unwrap();
-        whole.finish(&target).unwrap();
+        whole.finish().unwrap();
         let expected = fs::read(&target).unwrap();
         for killed_at in 0..=text.len() {
             fs::write(partial(&target), &text[..killed_at]).unwrap();
@@ -185,7 +186,7 @@ mod tests {
             let done = results.visits();
             assert_eq!(done == 4, killed_at == text.len());
             (done..4).for_each(|visit| results.append(times(visit)).unwrap());
-            results.finish(&target).unwrap();
+            results.finish().unwrap();
             assert_eq!(fs::read(&target).unwrap(), expected, "killed at {killed_at}");
             assert!(!partial(&target).exists());
         }

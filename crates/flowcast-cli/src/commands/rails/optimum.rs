@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::inputs::{MessageArgs, RailArgs, choices, micros};
 use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// Find the best schedule of a small set, and a lower bound for a large one
 ///
@@ -92,13 +92,8 @@ impl Shown for Best<'_> {
     fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered"]);
         for (index, message) in self.messages.iter().enumerate() {
-            table.add_row([
-                index.to_string(),
-                Rounded(message.arrival).to_string(),
-                message.size.to_string(),
-                self.rails[usize::from(self.choices[index])].name.clone(),
-                self.delivered_us[index].to_string(),
-            ]);
+            let rail = &self.rails[usize::from(self.choices[index])].name;
+            table.add_row(cells![index, Rounded(message.arrival), message.size, rail, self.delivered_us[index]]);
         }
         println_out!("{table}");
         let standing = if self.proven { "proven best" } else { "best found, not proven" };

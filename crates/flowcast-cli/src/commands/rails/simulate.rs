@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::inputs::{MessageArgs, RailArgs, choices, micros, shares};
 use super::split;
 use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// Let a scheduler choose the rail of each message
 #[derive(Debug, Args)]
@@ -102,14 +102,8 @@ impl Shown for Scheduled<'_> {
     fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered", ">rail's VFT"]);
         for (index, message) in self.messages.iter().enumerate() {
-            table.add_row([
-                index.to_string(),
-                Rounded(message.arrival).to_string(),
-                message.size.to_string(),
-                self.rails[usize::from(self.choices[index])].to_owned(),
-                self.delivered_us[index].to_string(),
-                self.vft_us[index].to_string(),
-            ]);
+            let (arrival, rail) = (Rounded(message.arrival), self.rails[usize::from(self.choices[index])]);
+            table.add_row(cells![index, arrival, message.size, rail, self.delivered_us[index], self.vft_us[index]]);
         }
         println_out!("{table}");
         println_out!("{}: last delivery {}, mean {}", self.scheduler, self.makespan_us, self.mean_us);

@@ -10,7 +10,7 @@ use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
 use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 /// Divides each message at its arrival and prints its pieces.
 pub fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format: Format) -> Result<()> {
@@ -72,13 +72,8 @@ impl Shown for Divided<'_> {
         let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
         for (index, (message, split)) in self.arrived.iter().zip(&self.messages).enumerate() {
             let piece = |piece: &Piece| format!("{} {} B", self.rails[usize::from(piece.rail)], piece.size);
-            table.add_row([
-                index.to_string(),
-                Rounded(message.arrival).to_string(),
-                message.size.to_string(),
-                split.pieces.iter().map(piece).collect::<Vec<_>>().join(", "),
-                split.delivered_us.to_string(),
-            ]);
+            let pieces = split.pieces.iter().map(piece).collect::<Vec<_>>().join(", ");
+            table.add_row(cells![index, Rounded(message.arrival), message.size, pieces, split.delivered_us]);
         }
         println_out!("{table}");
         println_out!("earliest-delivery, split: last delivery {}", self.makespan_us);

@@ -2,21 +2,22 @@
 //! output at the end.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use super::rows::{Part, Rows};
-use crate::growing::{GrowingFile, left, partial};
+use crate::growing::{GrowingFile, partial};
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]
 pub struct Output {
     header: String,
     rows: Rows,
-    /// The place of the whole, and the file.
-    kept: Option<(PathBuf, GrowingFile)>,
+    kept: Option<GrowingFile>,
 }
+
+const CONTENT: &str = "the sets of an interrupted run";
 
 impl Output {
     /// Nothing is kept before the end.
@@ -26,24 +27,24 @@ impl Output {
 
     /// Starts afresh.
     pub fn start(target: &Path, header: String) -> Result<Output> {
-        let file = GrowingFile::start(&partial(target), "the sets of an interrupted run", &header)?;
-        Ok(Output { header, rows: Rows::default(), kept: Some((target.to_owned(), file)) })
+        let file = GrowingFile::start(&partial(target), CONTENT, &header)?;
+        Ok(Output { header, rows: Rows::default(), kept: Some(file) })
     }
 
     /// Goes on with the rows of an interrupted run, if there are any.
     pub fn resume(target: &Path, header: String) -> Result<Output> {
         let path = partial(target);
-        let Some(text) = left(&path)? else { return Output::start(target, header) };
-        let name = path.display().to_string();
-        let part = Part::read(&name, &text)?;
-        let begun = header.starts_with(&part.header);
-        if !begun || (part.header != header && part.rows.len() > 0) {
-            bail!("{name}: found the sets of another sweep, expected the same trace, network, fields and values");
-        }
-        // A run that was killed while writing leaves half a row, or half a header.
-        let whole = if part.header == header { part.whole } else { 0 };
-        let file = GrowingFile::go_on(&path, whole, &header)?;
-        Ok(Output { header, rows: part.rows, kept: Some((target.to_owned(), file)) })
+        let (file, rows) = GrowingFile::resume(&path, CONTENT, &header, |text| {
+            let name = path.display().to_string();
+            let part = Part::read(&name, text)?;
+            let begun = header.starts_with(&part.header);
+            if !begun || (part.header != header && part.rows.len() > 0) {
+                bail!("{name}: found the sets of another sweep, expected the same trace, network, fields and values");
+            }
+            // A run that was killed while writing leaves half a row, or half a header.
+            Ok((part.rows, if part.header == header { part.whole } else { 0 }))
+        })?;
+        Ok(Output { header, rows, kept: Some(file) })
     }
 
     /// The rows so far.
@@ -53,7 +54,7 @@ impl Output {
 
     /// Adds rows; they are in the system's hands when this returns.
     pub fn append(&mut self, rows: Vec<(usize, String)>) -> Result<()> {
-        if let Some((_, file)) = &mut self.kept {
+        if let Some(file) = &mut self.kept {
             file.append(&rows.iter().map(|(_, line)| line.as_str()).collect::<String>())?;
         }
         rows.into_iter().try_for_each(|(set, line)| self.rows.insert(set, line))
@@ -61,10 +62,10 @@ impl Output {
 
     /// Writes all rows in the order of the sets, and removes the partial file.
     pub fn finish(&self) -> Result<()> {
-        let Some((target, file)) = &self.kept else {
+        let Some(file) = &self.kept else {
             return write(&mut std::io::stdout().lock(), &self.header, &self.rows);
         };
-        file.finish(target, |out| write(out, &self.header, &self.rows))
+        file.finish(|out| write(out, &self.header, &self.rows))
     }
 }
 

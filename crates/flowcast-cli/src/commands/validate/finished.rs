@@ -13,24 +13,18 @@ use crate::repeating::Over;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    schema: String,
     /// The lab.
     pub lab: LabSpec,
     /// What carried the messages, if not TCP.
-    #[serde(default, skip_serializing_if = "is_tcp")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     over: String,
-}
-
-fn is_tcp(over: &str) -> bool {
-    over.is_empty()
 }
 
 impl Header {
     /// Of a lab.
     pub fn of(lab: &LabSpec, over: Over) -> Header {
         let over = if over == Over::Mpi { "mpi" } else { "" };
-        let schema = <Header as journal::Header>::SCHEMA.to_owned();
-        Header { schema, lab: lab.clone(), over: over.to_owned() }
+        Header { lab: lab.clone(), over: over.to_owned() }
     }
 
     /// What carried the messages.
@@ -43,10 +37,6 @@ impl journal::Header for Header {
     const SCHEMA: &'static str = "flowcast/validation-journal/1";
     const LINES: &'static str = "patterns";
     const SAME: &'static str = "lab or carrier";
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
 }
 
 /// A pattern that was carried.

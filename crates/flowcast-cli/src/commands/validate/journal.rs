@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::files::read_text;
-use crate::growing::{GrowingFile, beside, left};
+use crate::growing::{GrowingFile, beside};
 
 /// The first line: what the others have in common.
 pub trait Header: Serialize + DeserializeOwned + PartialEq {
@@ -20,9 +21,6 @@ pub trait Header: Serialize + DeserializeOwned + PartialEq {
     const LINES: &'static str;
     /// What has to be the same for a run to go on with them.
     const SAME: &'static str;
-
-    /// The schema as it was read.
-    fn schema(&self) -> &str;
 }
 
 /// The file.
@@ -32,34 +30,43 @@ pub struct Journal(GrowingFile);
 impl Journal {
     /// Starts afresh.
     pub fn start<H: Header>(path: &Path, header: &H) -> Result<Journal> {
-        let content = format!("{} of an earlier run", H::LINES);
-        Ok(Journal(GrowingFile::start(path, &content, &line_of(header)?)?))
+        Ok(Journal(GrowingFile::start(path, &content::<H>(), &head_of(header)?)?))
     }
 
     /// Goes on with an earlier run, if there is one, and gives its lines.
     pub fn resume<H: Header, L: DeserializeOwned>(path: &Path, header: &H) -> Result<(Journal, Vec<L>)> {
-        let Some(text) = left(path)? else { return Ok((Journal::start(path, header)?, Vec::new())) };
-        let go_on =
-            |whole: usize| -> Result<Journal> { Ok(Journal(GrowingFile::go_on(path, whole, &line_of(header)?)?)) };
-        if !text.contains('\n') {
-            return Ok((go_on(0)?, Vec::new()));
-        }
-        let Content { header: found, lines, whole } = read::<H, L>(path)?;
-        if found != *header {
-            bail!(
-                "{}: found {} of another {}, expected those of this run (remove it, or another -o)",
-                path.display(),
-                H::LINES,
-                H::SAME
-            );
-        }
-        Ok((go_on(whole)?, lines))
+        let (file, lines) = GrowingFile::resume(path, &content::<H>(), &head_of(header)?, |text| {
+            if !text.contains('\n') {
+                return Ok((Vec::new(), 0));
+            }
+            let Content { header: found, lines, whole } = read::<H, L>(path)?;
+            if found != *header {
+                bail!(
+                    "{}: found {} of another {}, expected those of this run (remove it, or another -o)",
+                    path.display(),
+                    H::LINES,
+                    H::SAME
+                );
+            }
+            Ok((lines, whole))
+        })?;
+        Ok((Journal(file), lines))
     }
 
     /// Adds a line.
     pub fn append(&mut self, line: &impl Serialize) -> Result<()> {
         self.0.append(&line_of(line)?)
     }
+}
+
+fn content<H: Header>() -> String {
+    format!("{} of an earlier run", H::LINES)
+}
+
+fn head_of<H: Header>(header: &H) -> Result<String> {
+    let mut head = serde_json::to_value(header)?;
+    head["schema"] = H::SCHEMA.into();
+    line_of(&head)
 }
 
 fn line_of(content: &impl Serialize) -> Result<String> {
@@ -83,10 +90,12 @@ pub fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
     let mut lines = whole.lines().enumerate();
     let (at, first) = lines.next().ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
-    let header: H = serde_json::from_str(first).with_context(|| place(at))?;
-    if header.schema() != H::SCHEMA {
-        bail!("{}: schema: found `{}`, expected `{}`", place(at), header.schema(), H::SCHEMA);
+    let mut head: Map<String, Value> = serde_json::from_str(first).with_context(|| place(at))?;
+    let schema = head.remove("schema").unwrap_or_default();
+    if schema != H::SCHEMA {
+        bail!("{}: schema: found {schema}, expected `{}`", place(at), H::SCHEMA);
     }
+    let header: H = serde_json::from_value(head.into()).with_context(|| place(at))?;
     let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(at)));
     Ok(Content { header, lines: lines.collect::<Result<_>>()?, whole: whole.len() })
 }

@@ -269,7 +269,7 @@ impl Document<'_> {
         with_steps.sort_by(|a, b| a.1.measured_s.total_cmp(&b.1.measured_s));
         let mut columns = vec!["steps".to_owned(), ">measured".to_owned()];
         columns.extend(self.models.iter().map(|entry| format!(">{}", entry.model)));
-        let mut table = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut table = table(&columns);
         for (name, StepsEntry { measured_s, predicted_s, .. }) in with_steps {
             let cell = |entry: &ModelEntry| {
                 let predicted = predicted_s[entry.model];

@@ -2,6 +2,8 @@
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::exit::Finding;
+
 /// What the errors of a model may be at most, as shares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tolerance {
@@ -33,6 +35,13 @@ impl Tolerance {
         };
         found.into_iter().zip(self.limits).find_map(over)
     }
+}
+
+/// A finding if any tolerance is exceeded; `exceeded` says by what.
+pub fn judge(tolerances: &[Tolerance], exceeded: impl Fn(&Tolerance) -> Result<Option<String>>) -> Result<()> {
+    let found = tolerances.iter().filter_map(|tolerance| exceeded(tolerance).transpose());
+    let found = found.collect::<Result<Vec<_>>>()?;
+    if found.is_empty() { Ok(()) } else { Err(Finding(found.join("; ")).into()) }
 }
 
 fn percent(text: &str) -> Option<f64> {

@@ -162,7 +162,7 @@ impl Shown for Chart {
     fn print(&self) {
         let mut columns = vec!["program".to_owned(), ">measured".into(), ">95 % interval".into()];
         columns.extend(self.predictions.iter().map(|sum| format!(">{}", sum.prediction)));
-        let mut out = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut out = table(&columns);
         for Program { program, measured_s, interval, errors } in &self.programs {
             let measured = measured_s.map_or(String::new(), |measured| format!("{measured:.3} s"));
             let interval = interval.map_or(String::new(), |[low, high]| format!("{low:.3} .. {high:.3} s"));

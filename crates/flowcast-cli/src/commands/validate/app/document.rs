@@ -9,7 +9,7 @@ use flowcast::units::{Rounded, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::output::{Seconds, Shown, println_out};
-use crate::tables::table;
+use crate::tables::{cells, table};
 
 pub const SCHEMA: &str = "flowcast/app-validation/1";
 
@@ -133,7 +133,7 @@ impl Shown for Document<'_> {
     fn print(&self) {
         let mut columns = vec!["".to_owned(), "which".to_owned(), ">measured".to_owned(), ">95 % interval".to_owned()];
         columns.extend(self.predictions.iter().map(|entry| format!(">{}", entry.prediction)));
-        let mut out = table(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut out = table(&columns);
         let regions = self.table.iter().filter(|row| row.quantity == Quantity::Region).count();
         for row in self.table.iter().filter(|row| row.quantity != Quantity::Region || regions <= ROWS) {
             out.add_row(cells(row));
@@ -170,14 +170,14 @@ fn print_regions(predictions: &[PredictionEntry<'_>]) {
     for entry in predictions {
         let Some(regions) = &entry.fared.regions else { continue };
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        out.add_row([
-            entry.prediction.to_owned(),
-            regions.count.to_string(),
+        out.add_row(cells![
+            entry.prediction,
+            regions.count,
             percent(regions.within_ten_percent),
             percent(regions.median_absolute),
             percent(regions.mean_absolute),
             format!("{:+.1} %", regions.worst.1 * 100.0),
-            regions.worst.0.clone(),
+            regions.worst.0
         ]);
     }
     println_out!("{out}");

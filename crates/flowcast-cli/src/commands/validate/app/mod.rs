@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use flowcast::model::machine::NodeGroup;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::report::validation::app::{AppValidation, Fared};
+use flowcast::report::validation::app::AppValidation;
 use flowcast::report::validation::app_html;
 use flowcast::trace::read::Clock;
 use flowcast::trace::recorded_times::worked;
@@ -23,10 +23,9 @@ use flowcast_lab::{LabSpec, network_of};
 use self::document::Document;
 use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
-use super::tolerance::Tolerance;
+use super::tolerance::{Tolerance, judge};
 use crate::commands::lab::load;
 use crate::commands::predict_trace::parse_mapping;
-use crate::exit::Finding;
 use crate::network_args::{self, parse_overrides};
 use crate::output::{Format, show, write_page};
 use crate::predictors::{self, Predictor, Setting};
@@ -152,7 +151,15 @@ impl ValidateApp {
         let document = Document::new(&validation, &fared)?;
         write_page(&self.output, &app_html(&validation)?, &document)?;
         show(&document, self.format)?;
-        judge(&tolerances, &validation.predictors, &fared)
+        let names = &validation.predictors;
+        judge(&tolerances, |tolerance| {
+            let at = names.iter().position(|name| *name == tolerance.name);
+            let at = at.with_context(|| {
+                format!("--tolerance: found `{}`, expected one of {}", tolerance.name, names.join(", "))
+            })?;
+            let worst = fared[at].regions.as_ref().map_or(0.0, |regions| regions.worst.1.abs());
+            Ok(tolerance.exceeded_by([("total off by", fared[at].total.abs()), ("worst region", worst)]))
+        })
     }
 
     fn check_counts(&self) -> Result<()> {
@@ -253,17 +260,4 @@ impl ValidateApp {
         all.insert("compute".into(), format!("{:?} times {}", self.compute, self.compute_scale).to_lowercase());
         all
     }
-}
-
-fn judge(tolerances: &[Tolerance], predictors: &[String], fared: &[Fared]) -> Result<()> {
-    let mut exceeded = Vec::new();
-    for tolerance in tolerances {
-        let at = predictors.iter().position(|name| *name == tolerance.name);
-        let at = at.with_context(|| {
-            format!("--tolerance: found `{}`, expected one of {}", tolerance.name, predictors.join(", "))
-        })?;
-        let worst = fared[at].regions.as_ref().map_or(0.0, |regions| regions.worst.1.abs());
-        exceeded.extend(tolerance.exceeded_by([("total off by", fared[at].total.abs()), ("worst region", worst)]));
-    }
-    if exceeded.is_empty() { Ok(()) } else { Err(Finding(exceeded.join("; ")).into()) }
 }

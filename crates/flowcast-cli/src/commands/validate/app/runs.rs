@@ -28,7 +28,6 @@ use crate::recording::{Loading, not_recorded, open_recording, recorder};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    schema: String,
     /// The lab, if the runs are in one.
     pub lab: Option<LabSpec>,
     command: Vec<String>,
@@ -38,7 +37,7 @@ impl Header {
     /// Of a command.
     pub fn new(lab: Option<LabSpec>, command: &[OsString]) -> Header {
         let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        Header { schema: <Header as journal::Header>::SCHEMA.to_owned(), lab, command }
+        Header { lab, command }
     }
 
     /// The command as it was typed.
@@ -51,10 +50,6 @@ impl journal::Header for Header {
     const SCHEMA: &'static str = "flowcast/app-validation-journal/1";
     const LINES: &'static str = "runs";
     const SAME: &'static str = "command or lab";
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
 }
 
 /// A finished run.
