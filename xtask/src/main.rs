@@ -5,9 +5,11 @@ mod lines;
 mod openmpi;
 mod suite;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 /// Development tasks of Flowcast
@@ -38,6 +40,26 @@ enum Task {
 fn built(file: &str) -> PathBuf {
     let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     PathBuf::from(folder).join("release").join(file)
+}
+
+/// All files under a folder, in path order; folders for which `enter` is false are left out.
+fn files_under(folder: &Path, enter: fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if !path.is_dir() {
+            files.push(path);
+        } else if path.file_name().and_then(|name| name.to_str()).is_some_and(enter) {
+            files.extend(files_under(&path, enter)?);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a file's name ends so, behind a dot.
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own == ending)
 }
 
 fn main() -> ExitCode {

@@ -1,11 +1,11 @@
 //! Which files under a golden folder are what.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::replay;
+use crate::files_under;
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,24 +36,11 @@ pub struct Place {
 /// # Errors
 /// A folder that cannot be read.
 pub fn under(folder: &Path) -> Result<Vec<Place>> {
-    let mut places = Vec::new();
-    collect(folder, folder, &mut places)?;
-    places.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(places)
-}
-
-fn collect(root: &Path, folder: &Path, places: &mut Vec<Place>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(root, &path, places)?;
-        } else {
-            let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            let role = role(&path);
-            places.push(Place { path, name, role });
-        }
-    }
-    Ok(())
+    let place = |path: PathBuf| {
+        let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+        Place { role: role(&path), path, name }
+    };
+    Ok(files_under(folder, |_| true)?.into_iter().map(place).collect())
 }
 
 fn role(path: &Path) -> Role {

@@ -24,6 +24,20 @@ pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
     }
 }
 
+/// Runs the tests of those modules whose tools are here; the step is skipped by name of what is missing.
+pub fn test_modules(arguments: &[&str], modules: &[&str], missing: &[String]) -> Outcome {
+    let missing = missing.join(", ");
+    if modules.is_empty() {
+        return Outcome::Skipped(format!("not here: {missing}"));
+    }
+    match run(&[&["test"], arguments, modules].concat()) {
+        Outcome::Passed if !missing.is_empty() => {
+            Outcome::Skipped(format!("{} passed; not here: {missing}", modules.join(", ")))
+        }
+        outcome => outcome,
+    }
+}
+
 /// `deny.toml` by cargo-deny, for those who have it; the step `licences` does without.
 pub fn deny() -> Outcome {
     match find("cargo-deny") {

@@ -11,16 +11,6 @@ const TOOLS: [(&str, &str, &str); 2] = [("OTF2", "otf2-print", "otf2"), ("SimGri
 pub fn check() -> Outcome {
     let (here, missing): (Vec<_>, Vec<_>) = TOOLS.into_iter().partition(|(_, program, _)| find(program).is_some());
     let missing: Vec<String> = missing.iter().map(|(name, program, _)| format!("{name} (no {program})")).collect();
-    if here.is_empty() {
-        return Outcome::Skipped(format!("not here: {}", missing.join(", ")));
-    }
     let modules: Vec<&str> = here.iter().map(|(_, _, module)| *module).collect();
-    let mut arguments = vec!["test", "-p", "flowcast-cli", "--test", "formats", "--", "--ignored"];
-    arguments.extend_from_slice(&modules);
-    match (cargo::run(&arguments), missing.is_empty()) {
-        (Outcome::Passed, false) => {
-            Outcome::Skipped(format!("{} passed; not here: {}", modules.join(", "), missing.join(", ")))
-        }
-        (outcome, _) => outcome,
-    }
+    cargo::test_modules(&["-p", "flowcast-cli", "--test", "formats", "--", "--ignored"], &modules, &missing)
 }

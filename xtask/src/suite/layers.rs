@@ -5,10 +5,12 @@
 //! quotes are blanked first.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+
+use super::programs::output;
+use crate::{files_under, has_ending};
 
 /// The crates that take bytes and parameters and give values.
 const PURE: [&str; 14] = [
@@ -58,10 +60,9 @@ pub fn check(root: &Path) -> Result<()> {
     let mut problems = Vec::new();
     for name in PURE {
         let source = root.join("crates").join(name).join("src");
-        let mut files = Vec::new();
-        rust_files(&source, &mut files)?;
+        let mut files = files_under(&source, |_| true)?;
+        files.retain(|file| has_ending(file, "rs"));
         ensure!(!files.is_empty(), "{}: found no source file", source.display());
-        files.sort();
         for file in &files {
             let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
             problems.extend(problems_of(file, &text).into_iter().map(|problem| format!("{}{problem}", file.display())));
@@ -78,26 +79,9 @@ pub fn check(root: &Path) -> Result<()> {
 
 /// The packages that make up a library, itself among them.
 fn packages_of(name: &str) -> Result<Vec<String>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["tree", "--package", name, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
-    let output = Command::new(cargo).args(arguments).output().context("cannot run cargo tree")?;
-    if !output.status.success() {
-        bail!("cargo tree: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = output("cargo", &arguments)?;
     Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
-}
-
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            rust_files(&path, files)?;
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// `:LINE: what is wrong` for each broken rule of one file.

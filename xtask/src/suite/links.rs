@@ -1,22 +1,23 @@
 //! Relative links in `*.md` files: the file is there, and so is the heading after `#`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::{files_under, has_ending};
 
 /// Checks every page under `root`, hidden and build folders left out.
 ///
 /// # Errors
 /// A link that leads nowhere; the message names page and line.
 pub fn check(root: &Path) -> Result<()> {
-    let mut pages = Vec::new();
-    collect(root, &mut pages)?;
-    pages.sort();
+    let mut pages = files_under(root, |name| !name.starts_with('.') && name != "target")?;
+    pages.retain(|page| has_ending(page, "md"));
     ensure!(!pages.is_empty(), "found no page");
     let mut broken = Vec::new();
     for page in &pages {
-        let text = read(page)?;
+        let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
         for link in links(&text) {
             if let Err(why) = follow(page, &link.target) {
                 broken.push(format!("{}:{}: {why}", page.display(), link.line));
@@ -26,25 +27,6 @@ pub fn check(root: &Path) -> Result<()> {
     ensure!(broken.is_empty(), "\n  {}", broken.join("\n  "));
     println!("{} pages, all links lead somewhere", pages.len());
     Ok(())
-}
-
-fn collect(folder: &Path, pages: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if path.is_dir() {
-            if !name.starts_with('.') && name != "target" {
-                collect(&path, pages)?;
-            }
-        } else if name.ends_with(".md") {
-            pages.push(path);
-        }
-    }
-    Ok(())
-}
-
-fn read(page: &Path) -> Result<String> {
-    fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))
 }
 
 struct Link {

@@ -18,17 +18,7 @@ pub fn check() -> Outcome {
             None => modules.push(module),
         }
     }
-    if modules.is_empty() {
-        return Outcome::Skipped(format!("not here: {}", missing.join(", ")));
-    }
     // One after the other: each program has more ranks than there are processors already.
-    let tests = ["test", "-p", "flowcast-cli", "--test", "record", "--test", "validate_app"];
-    let mut arguments = [&tests[..], &["--", "--ignored", "--test-threads=1"]].concat();
-    arguments.extend_from_slice(&modules);
-    match (cargo::run(&arguments), missing.is_empty()) {
-        (Outcome::Passed, false) => {
-            Outcome::Skipped(format!("{} passed; not here: {}", modules.join(", "), missing.join(", ")))
-        }
-        (outcome, _) => outcome,
-    }
+    let tests = ["-p", "flowcast-cli", "--test", "record", "--test", "validate_app"];
+    cargo::test_modules(&[&tests[..], &["--", "--ignored", "--test-threads=1"]].concat(), &modules, &missing)
 }
