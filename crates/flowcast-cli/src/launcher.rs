@@ -16,7 +16,7 @@ use crate::exit::EnvironmentLacks;
 use crate::files::write_text;
 use crate::provenance;
 
-/// How long rank 0 waits for rank 1.
+/// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Rank and number of processes.
@@ -58,16 +58,18 @@ pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 
 /// Rank 0: waits for the file and connects to what it says.
 pub fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
+    retried(|| connect_to(file, waiting)).map_err(|error| {
+        EnvironmentLacks(format!("rank 0 waited 30 s for rank 1 at {}: {error:#}", file.display())).into()
+    })
+}
+
+/// Tries until it works, for 30 s.
+pub fn retried<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
-        let attempt = connect_to(file, waiting);
-        match attempt {
-            Ok(transport) => return Ok(transport),
-            Err(error) if start.elapsed() > PATIENCE => {
-                let problem = format!("rank 0 waited 30 s for rank 1 at {}: {error:#}", file.display());
-                return Err(EnvironmentLacks(problem).into());
-            }
-            Err(_) => thread::sleep(Duration::from_millis(20)),
+        match attempt() {
+            Err(_) if start.elapsed() <= PATIENCE => thread::sleep(Duration::from_millis(20)),
+            done => return done,
         }
     }
 }

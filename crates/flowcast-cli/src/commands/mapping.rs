@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::model::machine::{Machine, NodeGroup};
+use flowcast::model::machine::{Machine, Mapping as Rule, NodeGroup};
 use flowcast::place::mapping_file::{self, MappingFormat};
 use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
@@ -96,7 +96,6 @@ impl Mapping {
 
     /// The node of each rank. A rule needs to know how many ranks and nodes there are.
     fn nodes_of(&self, file: &mapping_file::MappingFile) -> Result<Vec<Node>> {
-        use flowcast::model::machine::Mapping as Rule;
         if let Rule::List(nodes) = &file.mapping {
             if self.ranks.is_some_and(|ranks| ranks != nodes.len()) {
                 bail!("{}: found {} ranks, expected {}", self.map, nodes.len(), self.ranks.unwrap_or_default());
@@ -106,11 +105,15 @@ impl Mapping {
         let ranks = self.ranks.context("found a rule, expected --ranks N with it")?;
         let hosts = u32::try_from(file.hosts.len()).ok().filter(|hosts| *hosts > 0);
         let count = self.nodes.or(hosts).context("found a rule, expected --nodes N or --hosts with it")?;
-        let group = NodeGroup { count, cpus: self.slots, ..NodeGroup::default() };
-        let machine = Machine { nodes: vec![group], ..Machine::default() };
-        let placement = Placement::new(&machine, Some(&file.mapping), ranks)?;
-        Ok((0..ranks as u32).map(|rank| placement.node(Rank(rank))).collect())
+        on_equal_nodes(&file.mapping, ranks, NodeGroup { count, cpus: self.slots, ..NodeGroup::default() })
     }
+}
+
+/// The node of each rank on the nodes of a group.
+pub fn on_equal_nodes(mapping: &Rule, ranks: usize, group: NodeGroup) -> Result<Vec<Node>> {
+    let machine = Machine { nodes: vec![group], ..Machine::default() };
+    let placement = Placement::new(&machine, Some(mapping), ranks)?;
+    Ok((0..ranks as u32).map(|rank| placement.node(Rank(rank))).collect())
 }
 
 /// Where ranks run.

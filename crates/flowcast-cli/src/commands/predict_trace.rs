@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use comfy_table::Table;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::place::mapping_file;
 use flowcast::replay::influence::Unused;
 use flowcast::replay::loggops::Loggops;
-use flowcast::replay::outcome::{Outcome, RankOutcome};
+use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
@@ -64,16 +63,12 @@ impl TraceArgs {
             || self.collectives.collectives.is_some()
             || self.outputs.is_given()
     }
-}
 
-impl TraceArgs {
     /// The same with the options that patterns take as well.
     pub fn with_pattern_args(self, pattern: PatternArgs) -> TraceArgs {
         TraceArgs { model: pattern.model, explain: pattern.explain, ..self }
     }
-}
 
-impl TraceArgs {
     /// As the library takes them; `mapping` is the one of the one trace.
     fn options(&self) -> Result<Options> {
         let mapping = match &self.mapping[..] {
@@ -228,12 +223,9 @@ pub fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
         let place = Rank(rank as u32);
         let name =
             threaded.map_or(place.to_string(), |program| format!("{}.{}", program.task(place), program.thread(place)));
-        add_row(&mut table, name, &outcome.ranks[rank]);
+        let times = &outcome.ranks[rank];
+        let cells = [times.end, times.compute, times.blocked, times.overhead].map(|time| Rounded(time).to_string());
+        table.add_row(std::iter::once(name).chain(cells));
     }
     println_out!("{table}");
-}
-
-fn add_row(table: &mut Table, name: String, times: &RankOutcome) {
-    let cells = [times.end, times.compute, times.blocked, times.overhead].map(|time| Rounded(time).to_string());
-    table.add_row(std::iter::once(name).chain(cells));
 }

@@ -1,19 +1,14 @@
 //! `flowcast tcp-rank`: a rank that carries patterns over TCP for another process of this program.
 
 use std::net::{IpAddr, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
 use flowcast_lab::{Introduction, serve_host};
 
 use crate::exit::EnvironmentLacks;
-use crate::launcher::{Place, place_of_rank};
+use crate::launcher::{Place, place_of_rank, retried};
 use crate::provenance;
-
-/// How long the process that measures is looked for.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]
@@ -44,15 +39,7 @@ impl TcpRank {
             Some((name, port)) if name == host => format!("127.0.0.1:{port}"),
             _ => self.driver.clone(),
         };
-        let began = Instant::now();
-        loop {
-            match TcpStream::connect(&driver) {
-                Ok(control) => return Ok(control),
-                Err(error) if began.elapsed() > PATIENCE => {
-                    return Err(EnvironmentLacks(format!("cannot reach {driver}: {error}")).into());
-                }
-                Err(_) => thread::sleep(Duration::from_millis(100)),
-            }
-        }
+        retried(|| Ok(TcpStream::connect(&driver)?))
+            .map_err(|error| EnvironmentLacks(format!("cannot reach {driver}: {error}")).into())
     }
 }

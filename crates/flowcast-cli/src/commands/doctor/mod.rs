@@ -78,7 +78,7 @@ impl Doctor {
         let mut machine = Machine::this();
         machine.variables.splice(0..0, network::settings_of(&self.command));
         let mut checks = program::checks(&machine, &self.command);
-        checks.extend(network::checks(&machine));
+        checks.push(network::interfaces(&machine));
         checks.extend(machine::checks(&machine));
         let checked = Checked { checks };
         show(&checked, self.format)?;

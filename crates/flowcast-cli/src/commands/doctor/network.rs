@@ -8,11 +8,6 @@ use super::machine::Machine;
 const NAME: &str = "interfaces";
 const FOLDER: &str = "sys/class/net";
 
-/// All of them.
-pub fn checks(machine: &Machine) -> Vec<Check> {
-    vec![interfaces(machine)]
-}
-
 /// The settings of Open MPI that a command has among its options (`--mca NAME VALUE`), as the variables that they are
 /// otherwise; they are stronger than those.
 pub fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
@@ -27,7 +22,7 @@ pub fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
 }
 
 /// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.
-fn interfaces(machine: &Machine) -> Check {
+pub fn interfaces(machine: &Machine) -> Check {
     let up: Vec<String> = machine.list(FOLDER).into_iter().filter(|name| is_up(machine, name)).collect();
     let (unwanted, wanted): (Vec<&str>, Vec<&str>) =
         up.iter().map(String::as_str).partition(|name| is_virtual(machine, name));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::scheduler::RailId;
 use flowcast::units::Bytes;
@@ -82,15 +82,11 @@ impl CountArgs {
 
     /// What was asked for.
     pub fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
-        let named = |name: &String| rails.iter().position(|rail| rail.name == *name);
-        let withdraw = match &self.withdraw {
-            None => None,
-            Some(name) => {
-                let found = named(name);
-                ensure!(found.is_some(), "--withdraw: found `{name}`, expected the name of a rail");
-                found.map(|index| RailId(index as u8))
-            }
+        let named = |name: &String| {
+            let found = rails.iter().position(|rail| rail.name == *name).map(|index| RailId(index as u8));
+            found.with_context(|| format!("--withdraw: found `{name}`, expected the name of a rail"))
         };
+        let withdraw = self.withdraw.as_ref().map(named).transpose()?;
         Ok(CountPlan { messages: self.count.unwrap_or(0), size: self.count_size, withdraw })
     }
 }

@@ -8,11 +8,11 @@ use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::cluster::racks::Racks;
 use flowcast::model::cluster::staggered::{random_directions, staggered_chain_at};
 use flowcast::model::cluster::two_racks::{CONFIGURATIONS, TwoRackPlan};
-use flowcast::model::machine::{Machine, NodeGroup};
-use flowcast::replay::placement::Placement;
-use flowcast::units::{Bytes, Node, Rank};
+use flowcast::model::machine::NodeGroup;
+use flowcast::units::{Bytes, Node};
 use flowcast_lab::LabSpec;
 
+use crate::commands::mapping::on_equal_nodes;
 use crate::commands::predict_trace::parse_mapping;
 use crate::files::read_bytes;
 
@@ -210,10 +210,7 @@ fn nodes_of_ranks(steps: &[Vec<Flow>], ends: Ends<'_>, spec: &LabSpec) -> Result
     let highest = steps.iter().flatten().map(|flow| flow.src.max(flow.dst).index()).max().unwrap_or(0);
     let mapping = parse_mapping(map)?;
     let group = NodeGroup { count: spec.cluster.nodes, cpus: spec.cluster.ranks_per_node, ..NodeGroup::default() };
-    let machine = Machine { nodes: vec![group], ..Machine::default() };
-    let placement =
-        Placement::new(&machine, Some(&mapping), highest + 1).with_context(|| format!("--mapping {map}"))?;
-    Ok(Some((0..=highest as u32).map(|rank| placement.node(Rank(rank))).collect()))
+    on_equal_nodes(&mapping, highest + 1, group).with_context(|| format!("--mapping {map}")).map(Some)
 }
 
 /// Nodes stand where the lab has them.

@@ -112,19 +112,21 @@ impl Plan<'_> {
         };
         let mut measured = Measured { header, recordings: Vec::new(), runs: Vec::new() };
         known.into_iter().for_each(|line| measured.add(&path, line));
-        if measured.recordings.len() >= self.record_runs && measured.runs.len() >= self.runs {
+        if self.is_complete(&measured) {
             return Ok(measured);
         }
         let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
         let began = Instant::now();
-        while let Some(next) = self.next(&measured) {
+        while !self.is_complete(&measured) {
             if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
                 eprintln!("flowcast: runs are left; --resume runs them");
                 break;
             }
-            let line = match next {
-                Next::Record(number) => self.record(&place, &recorder, number)?,
-                Next::Time(number) => self.time(&place, &recorder, number)?,
+            let recorded = measured.recordings.len();
+            let line = if recorded < self.record_runs {
+                self.record(&place, &recorder, recorded + 1)?
+            } else {
+                self.time(&place, &recorder, measured.runs.len() + 1)?
             };
             journal.append(&line)?;
             measured.add(&path, line);
@@ -132,11 +134,8 @@ impl Plan<'_> {
         Ok(measured)
     }
 
-    fn next(&self, measured: &Measured) -> Option<Next> {
-        if measured.recordings.len() < self.record_runs {
-            return Some(Next::Record(measured.recordings.len() + 1));
-        }
-        (measured.runs.len() < self.runs).then_some(Next::Time(measured.runs.len() + 1))
+    fn is_complete(&self, measured: &Measured) -> bool {
+        measured.recordings.len() >= self.record_runs && measured.runs.len() >= self.runs
     }
 
     /// A killed run leaves no folder of that name, since it gets its name at the end.
@@ -192,11 +191,6 @@ impl Plan<'_> {
         }
         Ok(times)
     }
-}
-
-enum Next {
-    Record(usize),
-    Time(usize),
 }
 
 /// Where programs run.
