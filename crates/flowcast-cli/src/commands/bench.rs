@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use flowcast::model::network::Network;
 use flowcast::replay::record::Unobserved;
 use flowcast::trace::schedule::Schedule;
@@ -19,17 +19,11 @@ use crate::output::println_out;
 use crate::trace_args::open_trace;
 
 /// Measure the speed of the replay itself
-#[derive(Debug, Args)]
+#[derive(Debug, Subcommand)]
 #[command(
     after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp\n  flowcast bench packet chain.pattern --network gige-lam --set sharing.congestion=cubic"
 )]
-pub struct Bench {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
+pub enum Bench {
     /// Messages per second of simulation alone, loading excluded: the median of several runs
     Replay {
         /// Trace
@@ -90,8 +84,8 @@ enum What {
 impl Bench {
     /// Measures and prints.
     pub fn run(self) -> Result<()> {
-        match self.what {
-            What::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
+        match self {
+            Bench::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
                 refuse_none(runs)?;
                 let network = network.map(|network| NetworkArgs { network, overrides }.load()).transpose()?;
                 let options = Options {
@@ -101,11 +95,11 @@ impl Bench {
                 };
                 replay(&input, network.as_ref(), &options, Timing { runs, with_load, json })
             }
-            What::Packet { input, network, runs, json } => {
+            Bench::Packet { input, network, runs, json } => {
                 refuse_none(runs)?;
                 bench_packet::run(&input, &network.load()?, runs, json)
             }
-            What::Sweep { input, network, sets, runs, json } => {
+            Bench::Sweep { input, network, sets, runs, json } => {
                 refuse_none(runs)?;
                 let trace = open_trace(&input)?;
                 bench_sweep::run(program_of(&trace, &input)?, &network.load()?, sets, runs, json)

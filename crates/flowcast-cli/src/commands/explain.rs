@@ -14,20 +14,11 @@ use crate::output::{Format, Shown, println_out, show};
 use crate::tables::{cells, table};
 use crate::trace_args::{open_trace, threads};
 
-/// Say what stands behind a prediction
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast explain collectives is.dim --collectives mpich")]
-pub struct Explain {
-    #[command(subcommand)]
-    what: What,
-}
-
-subcommands!(What { Collectives(Collectives), });
-
-impl Explain {
-    /// Explains and prints.
-    pub fn run(self) -> Result<()> {
-        self.what.run()
+subcommands! {
+    /// Say what stands behind a prediction
+    #[command(after_help = "Example:\n  flowcast explain collectives is.dim --collectives mpich")]
+    Explain {
+        Collectives(Collectives),
     }
 }
 
@@ -36,7 +27,7 @@ impl Explain {
 #[command(after_help = "Examples:
   flowcast explain collectives is.dim
   flowcast explain collectives is.dim --collectives algorithm:ours.toml --json")]
-struct Collectives {
+pub struct Collectives {
     /// Trace of any format that `predict` reads
     input: PathBuf,
     /// Network whose file may hold a table of algorithms

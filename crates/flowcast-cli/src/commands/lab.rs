@@ -22,36 +22,25 @@ use crate::output::{Format, Shown, print_out, println_out, show};
 use crate::provenance;
 use crate::tables::{cells, table};
 
-/// A virtual cluster on this machine, without root
-///
-/// Nodes are network namespaces; links, switches and racks are shaped to the rates of a lab file. `run` builds one for
-/// a single command, `up`, `exec` and `down` keep one.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
-                        flowcast lab up two-racks --name racks\n  flowcast lab exec racks --node 3 -- ip address\n  \
-                        flowcast lab down racks")]
-pub struct LabCommand {
-    #[command(subcommand)]
-    action: Action,
-}
-
-subcommands!(Action {
-    Up(Up),
-    Exec(Exec),
-    Run(Run),
-    Down(Down),
-    List(List),
-    Profiles(Profiles),
-    Network(LabNetwork),
-    CableCheck(CableCheckCommand),
-    #[command(hide = true)]
-    ServeCables(ServeCables),
-});
-
-impl LabCommand {
-    /// Runs the chosen action.
-    pub fn run(self) -> Result<()> {
-        self.action.run()
+subcommands! {
+    /// A virtual cluster on this machine, without root
+    ///
+    /// Nodes are network namespaces; links, switches and racks are shaped to the rates of a lab file. `run` builds one for
+    /// a single command, `up`, `exec` and `down` keep one.
+    #[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
+                            flowcast lab up two-racks --name racks\n  flowcast lab exec racks --node 3 -- ip address\n  \
+                            flowcast lab down racks")]
+    LabCommand {
+        Up(Up),
+        Exec(Exec),
+        Run(Run),
+        Down(Down),
+        List(List),
+        Profiles(Profiles),
+        Network(LabNetwork),
+        CableCheck(CableCheckCommand),
+        #[command(hide = true)]
+        ServeCables(ServeCables),
     }
 }
 
@@ -79,7 +68,7 @@ struct How {
 /// Build a lab that stays until `flowcast lab down`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab up asymmetric --set cluster.nodes=8 --name eight")]
-struct Up {
+pub struct Up {
     #[command(flatten)]
     which: Which,
     /// The name for `exec` and `down` [default: the lab's own]
@@ -92,7 +81,7 @@ struct Up {
 /// Run a command in a node of a lab that is up
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab exec racks --node 3 -- ping -c 1 node0")]
-struct Exec {
+pub struct Exec {
     /// The lab's name
     name: String,
     /// The node
@@ -109,7 +98,7 @@ struct Exec {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
                         flowcast lab run rails --set nic.bandwidth=100Mbit/s,10Mbit/s -- mpirun ./program")]
-struct Run {
+pub struct Run {
     /// Name of a lab that is up, built-in profile or lab file (TOML)
     #[arg(value_name = "NAME|PROFILE|FILE")]
     lab: String,
@@ -123,7 +112,7 @@ struct Run {
 /// End a lab and everything that runs in it
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab down racks")]
-struct Down {
+pub struct Down {
     /// The lab's name
     name: String,
 }
@@ -131,7 +120,7 @@ struct Down {
 /// List the labs that are up
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab list")]
-struct List {
+pub struct List {
     #[command(flatten)]
     format: Format,
 }
@@ -139,7 +128,7 @@ struct List {
 /// List the built-in labs, or print the file of one
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab profiles\n  flowcast lab profiles bus > mine.toml")]
-struct Profiles {
+pub struct Profiles {
     /// A profile, or a lab file to check and print in full
     name: Option<String>,
     /// Replace a field, such as nic.bandwidth=100Mbit/s (repeatable)

@@ -25,25 +25,14 @@ use crate::output::{Format, Micros, Seconds, Shown, print_out, println_out, show
 use crate::provenance;
 use crate::tables::table;
 
-/// Measure a network
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv"
-)]
-pub struct Measure {
-    #[command(subcommand)]
-    action: Action,
-}
-
-subcommands!(Action {
-    P2p(Box<P2p>),
-    Conflicts(Box<MeasureConflicts>),
-});
-
-impl Measure {
-    /// Runs the chosen measurement.
-    pub fn run(self) -> Result<()> {
-        self.action.run()
+subcommands! {
+    /// Measure a network
+    #[command(
+        after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv"
+    )]
+    Measure {
+        P2p(Box<P2p>),
+        Conflicts(Box<MeasureConflicts>),
     }
 }
 
@@ -57,7 +46,7 @@ impl Measure {
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070\n  \
                         node2$ flowcast measure p2p --connect node1:7070 -o samples.csv\n  \
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
-struct P2p {
+pub struct P2p {
     /// Be the answering end of one measurement, at this address
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
     listen: Option<String>,

@@ -2,16 +2,18 @@
 
 /// An enum of subcommands, each of which has a method `run`.
 macro_rules! subcommands {
-    ($name:ident { $($(#[$attribute:meta])* $variant:ident($command:ty),)+ }) => {
+    ($(#[$own:meta])* $name:ident { $($(#[$attribute:meta])* $variant:ident($command:ty),)+ }) => {
         // Made once and not kept.
         #[allow(clippy::large_enum_variant)]
         #[derive(Debug, clap::Subcommand)]
-        enum $name {
+        $(#[$own])*
+        pub enum $name {
             $($(#[$attribute])* $variant($command),)+
         }
 
         impl $name {
-            fn run(self) -> anyhow::Result<()> {
+            /// Runs the chosen command.
+            pub fn run(self) -> anyhow::Result<()> {
                 match self {
                     $($name::$variant(command) => command.run(),)+
                 }
@@ -71,17 +73,23 @@ subcommands!(Command {
     Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
+    #[command(subcommand)]
     Explain(explain::Explain),
     Compile(compile::Compile),
     Convert(convert::Convert),
     Generate(generate::Generate),
+    #[command(subcommand)]
     Bench(bench::Bench),
+    #[command(subcommand)]
     Measure(measure::Measure),
     Fit(fit::Fit),
+    #[command(subcommand)]
     Lab(lab::LabCommand),
+    #[command(subcommand)]
     Validate(validate::Validate),
     Place(place::Place),
     Mapping(mapping::Mapping),
+    #[command(subcommand)]
     Rails(rails::Rails),
     Doctor(doctor::Doctor),
     Networks(networks::Networks),

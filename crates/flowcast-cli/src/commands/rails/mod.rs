@@ -17,36 +17,22 @@ mod settings;
 mod simulate;
 mod split;
 
-use anyhow::Result;
-use clap::Args;
-
-/// Schedule messages over several networks
-///
-/// A rail is a network with its LogGP parameters, NAME=g,G,o,Lus in microseconds (G for each byte). Schedulers are
-/// judged by one rule: a message starts when its rail is free, is delivered 2o + L + G(s-1) later, and keeps the rail
-/// for g + G(s-1).
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  flowcast rails simulate --rail ib=1.4,0.00103,1.4,2.82us --rail myri=3.4,0.00409,1.9,24.3us \
-                        --messages burst.csv\n  flowcast rails compare"
-)]
-pub struct Rails {
-    #[command(subcommand)]
-    action: Action,
-}
-
-subcommands!(Action {
-    Simulate(simulate::Simulate),
-    Optimum(optimum::FindOptimum),
-    Compare(compare::Compare),
-    Advise(advise::Advise),
-    Serve(serve::Serve),
-    Bench(bench::Bench),
-});
-
-impl Rails {
-    /// Runs the chosen command.
-    pub fn run(self) -> Result<()> {
-        self.action.run()
+subcommands! {
+    /// Schedule messages over several networks
+    ///
+    /// A rail is a network with its LogGP parameters, NAME=g,G,o,Lus in microseconds (G for each byte). Schedulers are
+    /// judged by one rule: a message starts when its rail is free, is delivered 2o + L + G(s-1) later, and keeps the rail
+    /// for g + G(s-1).
+    #[command(
+        after_help = "Examples:\n  flowcast rails simulate --rail ib=1.4,0.00103,1.4,2.82us --rail myri=3.4,0.00409,1.9,24.3us \
+                            --messages burst.csv\n  flowcast rails compare"
+    )]
+    Rails {
+        Simulate(simulate::Simulate),
+        Optimum(optimum::FindOptimum),
+        Compare(compare::Compare),
+        Advise(advise::Advise),
+        Serve(serve::Serve),
+        Bench(bench::Bench),
     }
 }

@@ -10,27 +10,13 @@ mod tolerance;
 
 pub(crate) use patterns::racks_of;
 
-use anyhow::Result;
-use clap::Args;
-
-/// Compare predictions with what really happens
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
-                        flowcast validate app --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x")]
-pub struct Validate {
-    #[command(subcommand)]
-    what: What,
-}
-
-subcommands!(What {
-    Pattern(Box<pattern::ValidatePattern>),
-    App(Box<app::ValidateApp>),
-    Chart(app::ValidateChart),
-});
-
-impl Validate {
-    /// Runs the chosen comparison.
-    pub fn run(self) -> Result<()> {
-        self.what.run()
+subcommands! {
+    /// Compare predictions with what really happens
+    #[command(after_help = "Examples:\n  flowcast validate pattern --set A --instances 10 -o chain.html\n  \
+                            flowcast validate app --network fitted.toml -o cg.html -- mpirun -np 4 ./cg.S.x")]
+    Validate {
+        Pattern(Box<pattern::ValidatePattern>),
+        App(Box<app::ValidateApp>),
+        Chart(app::ValidateChart),
     }
 }
