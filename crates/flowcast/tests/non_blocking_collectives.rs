@@ -1,4 +1,4 @@
-//! NonBlocking collectives that have become messages: they move beside their rank, and are waited for where the program
+//! Non-blocking collectives that have become messages: they move beside their rank, and are waited for where the program
 //! says.
 
 mod random_programs;

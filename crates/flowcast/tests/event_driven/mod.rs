@@ -104,7 +104,7 @@ struct Receive {
 struct Channel {
     sent: VecDeque<usize>,
     posted: VecDeque<usize>,
-    /// NonBlocking receives that no wait has waited for.
+    /// Non-blocking receives that no wait has waited for.
     unwaited: VecDeque<usize>,
 }
 
