@@ -2,7 +2,7 @@
 //!
 //! Only what is used is spelt out; the rest of a struct is left off at its end where Open MPI allocates it and filled up
 //! where its size matters. `tests/layout.rs` compiles a C program against the installed headers and compares the
-//! place of each field used here. Nothing is linked: see [`crate::library`].
+//! place of each field used here. Nothing is linked: see `library`.
 
 #![expect(missing_docs, reason = "the names are Open MPI's")]
 
