@@ -118,7 +118,7 @@ mod simgrid {
     #[ignore = "needs smpirun; run by cargo xtask test formats"]
     fn a_real_program_with_collectives_is_replayed_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/lu.S.4.dim.gz");
+        let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../flowcast/examples/data/lu.S.4.dim.gz");
         let trace = trace.to_str().unwrap();
         flowcast(folder.path(), &["convert", trace, "-o", "lu.list", "--to", "ti"]);
         let computed: f64 = predicted(folder.path(), trace)["ranks"][0]["compute_s"].as_f64().unwrap();
