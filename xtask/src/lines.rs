@@ -16,7 +16,7 @@ type Lines = (usize, usize);
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn print(root: &Path) -> Result<()> {
+pub(crate) fn print(root: &Path) -> Result<()> {
     let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
     for folder in ["crates", "xtask", "fuzz"] {
         count(root, Path::new(folder), &mut crates)?;

@@ -8,14 +8,14 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 /// The name that Open MPI looks for.
-pub const COMPONENT: &str = "mca_bml_flowcast.so";
+pub(crate) const COMPONENT: &str = "mca_bml_flowcast.so";
 
 /// Where to install.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cargo xtask install-openmpi\n  \
                         cargo xtask install-openmpi --prefix /usr/lib/x86_64-linux-gnu/openmpi/lib/openmpi3\n\n\
                         Then: mpirun --mca bml flowcast ...")]
-pub struct Options {
+pub(crate) struct Options {
     /// Folder of components; Open MPI looks into $HOME/.openmpi/components without being told
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub struct Options {
 ///
 /// # Errors
 /// It does not build, or the folder cannot be written.
-pub fn install(options: &Options) -> Result<PathBuf> {
+pub(crate) fn install(options: &Options) -> Result<PathBuf> {
     let folder = match &options.prefix {
         Some(folder) => folder.clone(),
         None => usual_folder().context("found no $HOME, expected it or --prefix DIR")?,

@@ -12,7 +12,7 @@ use crate::tcp_session::TcpSession;
 
 /// The transport of the flows.
 #[derive(Debug)]
-pub enum Means<'a> {
+pub(crate) enum Means<'a> {
     /// Connections of this process.
     Tcp(&'a Lab),
     /// MPI ranks, which stay between patterns.
@@ -23,7 +23,7 @@ pub enum Means<'a> {
 
 impl<'a> Means<'a> {
     /// In a lab.
-    pub fn in_lab(lab: &'a Lab, over: Over) -> Result<Means<'a>> {
+    pub(crate) fn in_lab(lab: &'a Lab, over: Over) -> Result<Means<'a>> {
         Ok(match over {
             Over::Tcp => Means::Tcp(lab),
             Over::Mpi => Means::Mpi(Box::new(MpiSession::in_lab(lab)?)),
@@ -31,7 +31,7 @@ impl<'a> Means<'a> {
     }
 
     /// Name and version of the MPI library, if there is one.
-    pub fn mpi_version(&self) -> Option<&str> {
+    pub(crate) fn mpi_version(&self) -> Option<&str> {
         match self {
             Means::Tcp(_) | Means::Hosts(_) => None,
             Means::Mpi(session) => Some(session.version()),
@@ -40,7 +40,7 @@ impl<'a> Means<'a> {
 
     /// Carries the steps, each after the one before, until the durations of all flows are known. Flows of the run are
     /// those of the first step, then those of the second, and so on.
-    pub fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
+    pub(crate) fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
         let run = match self {
             Means::Tcp(lab) => {
                 let connect = |flows: &Vec<Flow>| TcpCarrier::connect(lab, flows, options);

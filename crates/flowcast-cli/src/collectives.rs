@@ -14,7 +14,7 @@ use crate::trace_args::threads;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
-pub struct CollectivesArgs {
+pub(crate) struct CollectivesArgs {
     /// Collectives by formula (`formula`), or by messages: as `openmpi` or `mpich` does it, as the network file says
     /// (`algorithm`; Open MPI where it does not), or as a table says (`algorithm:FILE`)
     #[arg(long, value_name = "HOW")]
@@ -23,27 +23,27 @@ pub struct CollectivesArgs {
 
 impl CollectivesArgs {
     /// As the library takes them; reads the table that it names.
-    pub fn read(&self) -> Result<Collectives> {
+    pub(crate) fn read(&self) -> Result<Collectives> {
         named(self.collectives.as_deref().unwrap_or("formula"))
     }
 }
 
 /// The program with its collectives as messages; none where the formula holds.
-pub fn expanded(program: &Program, how: &Collectives, network: Option<&Network>) -> Result<Option<Program>> {
+pub(crate) fn expanded(program: &Program, how: &Collectives, network: Option<&Network>) -> Result<Option<Program>> {
     let Some(expanded) = how.expand(program, network, threads())? else { return Ok(None) };
     note_formulas(expanded.kept);
     Ok(Some(expanded.program))
 }
 
 /// Collectives that no algorithm carries out.
-pub fn note_formulas(kept: u64) {
+pub(crate) fn note_formulas(kept: u64) {
     if kept > 0 {
         eprintln!("flowcast: note: {kept} collectives keep their formula: their communicator names a rank twice");
     }
 }
 
 /// How collectives are carried out, by name.
-pub fn named(how: &str) -> Result<Collectives> {
+pub(crate) fn named(how: &str) -> Result<Collectives> {
     Ok(match how {
         "formula" => Collectives::Formula,
         "openmpi" => Collectives::OpenMpi,

@@ -8,15 +8,15 @@ use thiserror::Error;
 /// The command did its work and found something that a script should stop at. Exit code 1.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub struct Finding(pub String);
+pub(crate) struct Finding(pub String);
 
 /// Something outside the input is missing: a port, a right, a program. Exit code 3.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub struct EnvironmentLacks(pub String);
+pub(crate) struct EnvironmentLacks(pub String);
 
 /// Prints the error once, with its causes, and gives the exit code.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }

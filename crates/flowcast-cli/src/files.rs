@@ -8,19 +8,19 @@ use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
 /// Reads a file.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Reads a text file.
-pub fn read_text(path: &Path) -> Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(read_bytes(path)?)
         .ok()
         .with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))
 }
 
 /// Writes a file under a temporary name beside its place and renames it there when it is whole.
-pub fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
+pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let cannot = || format!("cannot write {}", path.display());
     let file = NamedTempFile::new_in(folder).with_context(cannot)?;
@@ -34,7 +34,7 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Res
 }
 
 /// Writes a text file in the same way.
-pub fn write_text(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
     write_whole(path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 

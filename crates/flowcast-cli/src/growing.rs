@@ -12,7 +12,7 @@ use crate::files::{read_text, write_whole};
 
 /// A file that a run appends to.
 #[derive(Debug)]
-pub struct GrowingFile {
+pub(crate) struct GrowingFile {
     path: PathBuf,
     file: File,
 }
@@ -20,7 +20,7 @@ pub struct GrowingFile {
 impl GrowingFile {
     /// Starts one. A file of an earlier run is in the way; `content` says what it holds, as in `the samples of an
     /// interrupted run`.
-    pub fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
+    pub(crate) fn start(path: &Path, content: &str, head: &str) -> Result<GrowingFile> {
         if path.exists() {
             bail!("{} holds {content}: --resume goes on with them, or remove it", path.display());
         }
@@ -32,7 +32,7 @@ impl GrowingFile {
 
     /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the text holds and
     /// how many of its bytes are whole: the rest is cut off, and with none of them the file starts over, at `head`.
-    pub fn resume<T: Default>(
+    pub(crate) fn resume<T: Default>(
         path: &Path,
         content: &str,
         head: &str,
@@ -56,23 +56,23 @@ impl GrowingFile {
     }
 
     /// Adds text.
-    pub fn append(&mut self, text: &str) -> Result<()> {
+    pub(crate) fn append(&mut self, text: &str) -> Result<()> {
         self.file.write_all(text.as_bytes()).with_context(|| cannot_write(&self.path))
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
-    pub fn finish(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
+    pub(crate) fn finish(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
         write_whole(&self.path.with_extension(""), write)?;
         fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
     }
 
     /// Removes it, for a run that failed before it had anything to keep.
-    pub fn abandon(self) {
+    pub(crate) fn abandon(self) {
         // The error that ends the run is the one to report.
         let _ = fs::remove_file(&self.path);
     }
@@ -83,12 +83,12 @@ fn cannot_write(path: &Path) -> String {
 }
 
 /// `NAME.partial`, where the parts of a file grow until it can be written whole.
-pub fn partial(target: &Path) -> PathBuf {
+pub(crate) fn partial(target: &Path) -> PathBuf {
     beside(target, ".partial")
 }
 
 /// The path with a longer name.
-pub fn beside(target: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(target: &Path, ending: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(ending);
     name.into()

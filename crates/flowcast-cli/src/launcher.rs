@@ -21,19 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Rank and number of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     pub rank: u32,
     pub size: u32,
 }
 
 /// What Open MPI or a PMI launcher (MPICH, Intel MPI, srun) says about this process.
-pub fn place() -> Option<Place> {
+pub(crate) fn place() -> Option<Place> {
     place_from(|name| env::var(name).ok())
 }
 
 /// The same for a process that only launchers start: what srun says of itself counts as well, which any step of a batch
 /// script has.
-pub fn place_of_rank() -> Option<Place> {
+pub(crate) fn place_of_rank() -> Option<Place> {
     let number = |name: &str| env::var(name).ok()?.parse().ok();
     place().or_else(|| Some(Place { rank: number("SLURM_PROCID")?, size: number("SLURM_NTASKS")? }))
 }
@@ -45,7 +45,7 @@ fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
 }
 
 /// Rank 1: listens on every interface and writes this host's name and the port into the file.
-pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
+pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let door = TcpDoor::open("0.0.0.0:0")?;
     let port = door.address()?.port();
     let host = provenance::host();
@@ -57,14 +57,14 @@ pub fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
 }
 
 /// Rank 0: waits for the file and connects to what it says.
-pub fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
+pub(crate) fn meet_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     retried(|| connect_to(file, waiting)).map_err(|error| {
         EnvironmentLacks(format!("rank 0 waited 30 s for rank 1 at {}: {error:#}", file.display())).into()
     })
 }
 
 /// Tries until it works, for 30 s.
-pub fn retried<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+pub(crate) fn retried<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
         match attempt() {

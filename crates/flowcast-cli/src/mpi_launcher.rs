@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 /// A launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Launcher {
+pub(crate) enum Launcher {
     OpenMpi,
     /// MPICH's Hydra and its derivatives.
     Hydra,
@@ -18,7 +18,7 @@ pub enum Launcher {
 
 impl Launcher {
     /// Asks the program which launcher it is.
-    pub fn of(program: &OsStr) -> Launcher {
+    pub(crate) fn of(program: &OsStr) -> Launcher {
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
         if name == "srun" {
             return Launcher::Slurm;
@@ -43,7 +43,7 @@ impl Launcher {
     }
 
     /// For people.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Launcher::OpenMpi => "Open MPI",
             Launcher::Hydra => "MPICH",
@@ -55,7 +55,7 @@ impl Launcher {
 
 /// A command that carries variables to the ranks.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Forwarded {
+pub(crate) struct Forwarded {
     /// The command.
     pub command: Vec<OsString>,
     /// Variables to set for the launcher itself.
@@ -67,7 +67,7 @@ const ENVIRONMENT_LIST: &str = "OMPI_MCA_mca_base_env_list";
 /// Lets the launcher hand variables of its environment to ranks on other machines. Hydra and srun do so anyway. Open
 /// MPI has a list of names in a variable, and refuses it where the command has an `-x` of its own; then each name gets
 /// one too.
-pub fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) -> Forwarded {
+pub(crate) fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) -> Forwarded {
     let mut forwarded = Forwarded { command: command.to_vec(), variables: Vec::new() };
     if launcher != Launcher::OpenMpi {
         return forwarded;
@@ -87,7 +87,7 @@ pub fn forward(launcher: Launcher, command: &[OsString], names: &[&str]) -> Forw
 
 /// The number of processes that a command asks for, and where the program stands in it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// Processes.
     pub ranks: Option<usize>,
     /// Whether other machines are named.
@@ -99,7 +99,7 @@ pub struct Asked {
 }
 
 /// What a launcher's command asks for; the program is the first word that is a program and no option's value.
-pub fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> Asked {
+pub(crate) fn asked(command: &[OsString], is_program: impl Fn(&OsStr) -> bool) -> Asked {
     let mut asked = Asked::default();
     let mut words = command.iter().enumerate().skip(1);
     while let Some((index, word)) = words.next() {

@@ -18,7 +18,7 @@ use crate::commands::lab::explained;
 use crate::exit::EnvironmentLacks;
 
 /// The subcommand that is a rank.
-pub const RANK: &str = "mpi-rank";
+pub(crate) const RANK: &str = "mpi-rank";
 
 /// How long a launcher may take.
 const START: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ const END: Duration = Duration::from_secs(5);
 
 /// Ranks that wait for orders.
 #[derive(Debug)]
-pub struct MpiSession {
+pub(crate) struct MpiSession {
     child: Child,
     orders: Option<ChildStdin>,
     replies: Receiver<String>,
@@ -38,7 +38,7 @@ pub struct MpiSession {
 
 impl MpiSession {
     /// A rank on each node of a lab, by Open MPI's launcher.
-    pub fn in_lab(lab: &Lab) -> Result<MpiSession> {
+    pub(crate) fn in_lab(lab: &Lab) -> Result<MpiSession> {
         let nodes = lab.spec().cluster.nodes;
         let mut command = lab.command_in(Node(0), "mpirun").map_err(explained)?;
         command.args(["-np", &nodes.to_string(), "--map-by", "node"]).envs(lab.launcher_environment());
@@ -49,7 +49,7 @@ impl MpiSession {
     }
 
     /// By a launcher's command line. The first host that a rank is on is node 0, and so on; or each rank is a node.
-    pub fn with_launcher(words: &[String], nodes: NodeOf) -> Result<(MpiSession, Vec<String>)> {
+    pub(crate) fn with_launcher(words: &[String], nodes: NodeOf) -> Result<(MpiSession, Vec<String>)> {
         let mut session = MpiSession::start(launched(words)?)?;
         let mut hosts: Vec<String> = Vec::new();
         for (host, rank) in session.hosts()?.into_iter().zip(0..) {
@@ -80,7 +80,7 @@ impl MpiSession {
     }
 
     /// What the library says about itself.
-    pub fn version(&self) -> &str {
+    pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
@@ -102,7 +102,7 @@ impl MpiSession {
     }
 
     /// Carries flows between nodes once.
-    pub fn carry(&mut self, flows: &[Flow], patience: Duration) -> io::Result<Vec<Carried>> {
+    pub(crate) fn carry(&mut self, flows: &[Flow], patience: Duration) -> io::Result<Vec<Carried>> {
         let lacks = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
         if flows.len() > MOST_FLOWS {
             return Err(lacks(format!("found {} flows, expected at most {MOST_FLOWS}", flows.len())));
@@ -153,7 +153,7 @@ impl Drop for MpiSession {
 }
 
 /// The command line of a launcher, to which this program's name and arguments are added.
-pub fn launched(words: &[String]) -> Result<Command> {
+pub(crate) fn launched(words: &[String]) -> Result<Command> {
     let Some((program, arguments)) = words.split_first() else {
         bail!("--launcher: found nothing, expected a launcher and its options, such as `mpirun -np 8`");
     };
@@ -163,13 +163,13 @@ pub fn launched(words: &[String]) -> Result<Command> {
 }
 
 /// Starts a launcher.
-pub fn start(command: &mut Command) -> Result<Child> {
+pub(crate) fn start(command: &mut Command) -> Result<Child> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.spawn().map_err(|error| EnvironmentLacks(format!("cannot start {program}: {error}")).into())
 }
 
 /// Waits for a launcher whose ranks were ordered to end; kills it if it does not end.
-pub fn end(child: &mut Child) {
+pub(crate) fn end(child: &mut Child) {
     let until = Instant::now() + END;
     while Instant::now() < until {
         if !matches!(child.try_wait(), Ok(None)) {

@@ -11,7 +11,7 @@ use flowcast::model::{builtin, network::Network};
 
 /// Which network.
 #[derive(Debug, Clone, Args)]
-pub struct NetworkArgs {
+pub(crate) struct NetworkArgs {
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
     #[arg(short, long, value_name = "NET")]
     pub network: String,
@@ -22,13 +22,13 @@ pub struct NetworkArgs {
 
 impl NetworkArgs {
     /// Reads the network; what of it is not modelled goes to standard error.
-    pub fn load(&self) -> Result<Network> {
+    pub(crate) fn load(&self) -> Result<Network> {
         Ok(load(&self.network, &parse_overrides(&self.overrides)?)?.announced())
     }
 }
 
 /// Splits `KEY=VALUE` texts.
-pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
+pub(crate) fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
     let split = |text: &String| {
         let (key, value) = text
             .split_once('=')
@@ -42,7 +42,7 @@ pub fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
 const RATES: [&str; 3] = ["nic.bandwidth", "backbone.bandwidth", "topology."];
 
 /// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
-pub fn tell_rate_kind(asked: &[String], model: &str) {
+pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {
     let is_rate = |name: &&String| name.ends_with(".bandwidth") && RATES.iter().any(|rate| name.starts_with(rate));
     let set: Vec<&str> = asked.iter().filter(is_rate).map(String::as_str).collect();
     if !set.is_empty() {
@@ -53,7 +53,7 @@ pub fn tell_rate_kind(asked: &[String], model: &str) {
 
 /// A network and what its file says beyond it.
 #[derive(Debug)]
-pub struct LoadedNetwork {
+pub(crate) struct LoadedNetwork {
     /// The network, overrides applied.
     pub network: Network,
     /// What is set in the file and not modelled.
@@ -62,7 +62,7 @@ pub struct LoadedNetwork {
 
 impl LoadedNetwork {
     /// Prints the warnings and gives the network.
-    pub fn announced(self) -> Network {
+    pub(crate) fn announced(self) -> Network {
         for warning in &self.warnings {
             eprintln!("flowcast: note: {warning}");
         }
@@ -77,7 +77,7 @@ impl From<Network> for LoadedNetwork {
 }
 
 /// A file if there is one of that name, else a built-in network.
-pub fn load(name: &str, overrides: &[(String, String)]) -> Result<LoadedNetwork> {
+pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<LoadedNetwork> {
     let path = Path::new(name);
     if path.is_file() {
         load_file(path, overrides).with_context(|| path.display().to_string())

@@ -33,14 +33,14 @@ pub(crate) use {print_out, println_out};
 
 /// How a command prints its result; flattened into the arguments of a command.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Format {
+pub(crate) struct Format {
     /// Machine-readable output
     #[arg(long)]
     pub json: bool,
 }
 
 /// The result of a command: its fields are those of the JSON.
-pub trait Shown: Serialize {
+pub(crate) trait Shown: Serialize {
     /// Name and version of the JSON, such as `flowcast/compile/1`.
     const SCHEMA: &'static str;
 
@@ -49,7 +49,7 @@ pub trait Shown: Serialize {
 }
 
 /// Prints a result in the format that the user asked for.
-pub fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
+pub(crate) fn show<R: Shown>(result: &R, format: Format) -> Result<()> {
     if format.json {
         println_out!("{}", document(result)?);
     } else {
@@ -66,7 +66,7 @@ fn document<R: Shown>(result: &R) -> Result<Value> {
 }
 
 /// Writes a page and, beside it, the JSON file of its figures.
-pub fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Result<()> {
+pub(crate) fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Result<()> {
     let document = document(result)?;
     write_text(output, page)?;
     write_text(&output.with_extension("json"), &format!("{document}\n"))
@@ -74,11 +74,11 @@ pub fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Result<()>
 
 /// A time that JSON has in microseconds, and a table with a unit of its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Micros(pub Time);
+pub(crate) struct Micros(pub Time);
 
 /// A time that JSON has in seconds, and a table with a unit of its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Seconds(pub Time);
+pub(crate) struct Seconds(pub Time);
 
 impl Serialize for Micros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -105,7 +105,7 @@ impl Display for Seconds {
 }
 
 /// Writes to the standard output.
-pub fn print(text: Arguments<'_>) {
+pub(crate) fn print(text: Arguments<'_>) {
     match stdout().lock().write_fmt(text) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),

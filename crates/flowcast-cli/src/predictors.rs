@@ -17,7 +17,7 @@ use crate::trace_args::{print_notes, threads};
 
 /// One way of predicting.
 #[derive(Debug, Clone)]
-pub struct Predictor {
+pub(crate) struct Predictor {
     /// `MODEL/COLLECTIVES`.
     pub name: String,
     contention: Contention,
@@ -27,13 +27,13 @@ pub struct Predictor {
 
 impl Predictor {
     /// Whether it takes wire rates.
-    pub fn counts_frames(&self) -> bool {
+    pub(crate) fn counts_frames(&self) -> bool {
         self.contention == Contention::Shared(Model::Packet)
     }
 }
 
 /// What all predictions have in common.
-pub struct Setting<'a> {
+pub(crate) struct Setting<'a> {
     pub network: &'a Network,
     pub mapping: Option<Mapping>,
     pub rendezvous_from: Option<Bytes>,
@@ -43,7 +43,7 @@ pub struct Setting<'a> {
 }
 
 /// Each model with each way.
-pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
+pub(crate) fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
     let mut predictors = Vec::new();
     for model in models {
         let contention = Contention::named(model).context("--model: expected limits or a model")?;
@@ -56,7 +56,7 @@ pub fn of(models: &[String], ways: &[String]) -> Result<Vec<Predictor>> {
 }
 
 /// What each predictor says of each recording, with each seed.
-pub fn predict(
+pub(crate) fn predict(
     recordings: &[Vec<RankFile>],
     predictors: &[Predictor],
     setting: &Setting<'_>,

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Host, kernel, version, command line and date (UTC) of this run.
-pub fn of_this_run() -> BTreeMap<String, String> {
+pub(crate) fn of_this_run() -> BTreeMap<String, String> {
     BTreeMap::from([
         ("flowcast".into(), env!("CARGO_PKG_VERSION").into()),
         ("host".into(), host()),
@@ -16,7 +16,7 @@ pub fn of_this_run() -> BTreeMap<String, String> {
 }
 
 /// This machine's name.
-pub fn host() -> String {
+pub(crate) fn host() -> String {
     read("/proc/sys/kernel/hostname")
 }
 
@@ -32,7 +32,7 @@ fn utc_now() -> String {
 }
 
 /// The date (UTC) as Paraver's header has it: `dd/mm/yyyy at hh:mm`.
-pub fn paraver_date() -> String {
+pub(crate) fn paraver_date() -> String {
     let date = utc_now();
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or("00");
     format!("{}/{}/{} at {}", part(8..10), part(5..7), part(0..4), part(11..16))

@@ -14,7 +14,7 @@ use crate::files::{write_text, write_whole};
 use crate::trace_args::map;
 
 /// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files.
-pub fn first_of_folder(folder: &Path) -> PathBuf {
+pub(crate) fn first_of_folder(folder: &Path) -> PathBuf {
     let recording = folder.join(RECORDING);
     if recording.exists() {
         return recording;
@@ -30,7 +30,7 @@ pub fn first_of_folder(folder: &Path) -> PathBuf {
 
 /// Writes `NAME.list` beside the folder with the files of the ranks, `NAME.ti` (`NAME.ti.ranks` beside a list that has that
 /// name itself). The list comes last, so that it never names what is not there.
-pub fn write_list(
+pub(crate) fn write_list(
     list: &Path,
     ranks: u32,
     mut write: impl FnMut(Rank, &mut BufWriter<&File>) -> io::Result<()>,
@@ -48,7 +48,7 @@ pub fn write_list(
 
 /// The files of all ranks in rank order, found by the name of one of them: those that differ in one number only. A file
 /// that is alone holds all ranks.
-pub fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn of_all_ranks(one: &Path) -> Result<Vec<PathBuf>> {
     let name = one.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = one.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;

@@ -19,12 +19,12 @@ use crate::mpi_launcher::{self, Launcher};
 use crate::trace_args::{map, threads};
 
 /// The file name of the library that is loaded into programs.
-pub const RECORDER: &str = "libflowcast_record.so";
+pub(crate) const RECORDER: &str = "libflowcast_record.so";
 /// Names another place of it.
-pub const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
+pub(crate) const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
 
 /// The recorder: where the user says, else beside this program, else where packages put it.
-pub fn find_recorder(given: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn find_recorder(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = given.map(PathBuf::from).or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from)) {
         return fs::canonicalize(path).ok();
     }
@@ -35,7 +35,7 @@ pub fn find_recorder(given: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// The recorder or an error that says where it was expected.
-pub fn recorder(given: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn recorder(given: Option<&Path>) -> Result<PathBuf> {
     find_recorder(given).ok_or_else(|| {
         let advice = format!(
             "found no {RECORDER}, expected it beside flowcast (`cargo build --release` makes both) or with --recorder"
@@ -46,7 +46,7 @@ pub fn recorder(given: Option<&Path>) -> Result<PathBuf> {
 
 /// How the recorder is loaded.
 #[derive(Debug)]
-pub struct Loading<'a> {
+pub(crate) struct Loading<'a> {
     /// The library.
     pub recorder: &'a Path,
     /// Where it writes; a path from the root.
@@ -61,7 +61,11 @@ pub struct Loading<'a> {
 
 impl Loading<'_> {
     /// Runs a command with the recorder in it; `process` makes the process of a program, here or in a lab.
-    pub fn run(&self, command: &[OsString], process: impl FnOnce(&OsStr) -> Result<Command>) -> Result<ExitStatus> {
+    pub(crate) fn run(
+        &self,
+        command: &[OsString],
+        process: impl FnOnce(&OsStr) -> Result<Command>,
+    ) -> Result<ExitStatus> {
         let mut variables = vec![
             ("LD_PRELOAD".to_owned(), preload(self.recorder)),
             ("FLOWCAST_RECORD".to_owned(), self.folder.into()),
@@ -96,7 +100,7 @@ fn preload(recorder: &Path) -> OsString {
 }
 
 /// What is said about a command that recorded nothing.
-pub fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
+pub(crate) fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
     let command = command.join(" ".as_ref());
     EnvironmentLacks(format!(
         "`{}` ended with {status} and nothing was recorded: it calls no MPI, is linked statically, or could not start \
@@ -107,7 +111,7 @@ pub fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::Error {
 }
 
 /// The ranks of a recording.
-pub fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
+pub(crate) fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
     let path = folder.join(format::RECORDING);
     let text = read_bytes(&path)?;
     let mut open = |name: &str| map(&folder.join(name));

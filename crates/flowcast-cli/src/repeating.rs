@@ -11,7 +11,7 @@ use crate::output::Format;
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Over {
+pub(crate) enum Over {
     /// A TCP connection for each flow
     #[default]
     Tcp,
@@ -21,7 +21,7 @@ pub enum Over {
 
 /// How often a pattern is carried.
 #[derive(Debug, Args)]
-pub struct Repeating {
+pub(crate) struct Repeating {
     /// Repetitions that are not counted
     #[arg(long, default_value_t = 2, value_name = "COUNT")]
     warm_ups: usize,
@@ -38,7 +38,7 @@ pub struct Repeating {
 
 /// How far a command goes, and what it says.
 #[derive(Debug, Args)]
-pub struct Going {
+pub(crate) struct Going {
     /// Begin nothing new after this many seconds; what is finished is kept, and --resume goes on
     #[arg(long, value_name = "SECONDS")]
     pub max_time: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Going {
 }
 
 /// Says that one of several patterns was carried.
-pub fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, began: Instant) {
+pub(crate) fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, began: Instant) {
     eprintln!(
         "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s",
         run.repetitions.first().map_or(0, Vec::len),
@@ -62,7 +62,7 @@ pub fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun
 
 impl Repeating {
     /// Checks and puts them together.
-    pub fn options(&self) -> Result<PatternOptions> {
+    pub(crate) fn options(&self) -> Result<PatternOptions> {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         if fewest == 0 || most < fewest {
             bail!("--repetitions: found {fewest} {most}, expected two numbers above 0, the second not below the first");
@@ -81,7 +81,7 @@ impl Repeating {
     }
 
     /// For the record.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let (fewest, most) = (self.repetitions[0], self.repetitions[1]);
         format!(
             "{fewest} to {most}, until half the {} % interval of each mean is {} % of it, after {} not counted",

@@ -13,7 +13,7 @@ use crate::provenance;
 
 /// Files for other programs.
 #[derive(Debug, Clone, Default, Args)]
-pub struct OutputArgs {
+pub(crate) struct OutputArgs {
     /// Write the replay for Paraver: FILE.prv, and beside it FILE.pcf and FILE.row
     #[arg(long, value_name = "FILE.prv")]
     pub paraver: Option<PathBuf>,
@@ -33,19 +33,19 @@ pub struct OutputArgs {
 
 impl OutputArgs {
     /// Whether any of them was given.
-    pub fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         [&self.paraver, &self.perfetto, &self.messages, &self.ranks, &self.pairs].iter().any(|path| path.is_some())
     }
 
     /// What these files need.
-    pub fn keeps(&self) -> Keeps {
+    pub(crate) fn keeps(&self) -> Keeps {
         let is_proto = self.perfetto.as_deref().is_some_and(|path| !is_json(path));
         let slices = self.paraver.is_some() || self.perfetto.is_some();
         Keeps { slices, calls: self.paraver.is_some(), receipts: is_proto, causes: false }
     }
 
     /// Writes what was asked for.
-    pub fn write(&self, replayed: Replayed<'_>) -> Result<()> {
+    pub(crate) fn write(&self, replayed: Replayed<'_>) -> Result<()> {
         let beside = self.paraver.as_deref().map(beside).transpose()?;
         if let (Some(path), Some([pcf, row])) = (&self.paraver, &beside) {
             write_whole(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;

@@ -7,7 +7,7 @@ use crate::output::println_out;
 use crate::tables::{cells, table};
 
 /// One line for each network: predicted time, time in communication, slowest rank, what limits it.
-pub fn print_comparison(views: &[NetworkView]) {
+pub(crate) fn print_comparison(views: &[NetworkView]) {
     let mut table = table(&["network", ">predicted time", ">in communication", ">slowest rank", "what limits it"]);
     for view in views {
         table.add_row(cells![

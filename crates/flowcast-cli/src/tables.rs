@@ -5,7 +5,7 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// A table with these column names; those that start with `>` are aligned to the right.
-pub fn table(columns: &[impl AsRef<str>]) -> Table {
+pub(crate) fn table(columns: &[impl AsRef<str>]) -> Table {
     let mut table = Table::new();
     table.load_style(STYLE);
     let columns = || columns.iter().map(AsRef::as_ref);

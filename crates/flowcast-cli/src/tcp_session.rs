@@ -24,7 +24,7 @@ const START: Duration = Duration::from_secs(60);
 
 /// Ranks that wait for orders.
 #[derive(Debug)]
-pub struct TcpSession {
+pub(crate) struct TcpSession {
     child: Child,
     hosts: Option<Hosts>,
 }
@@ -32,7 +32,7 @@ pub struct TcpSession {
 impl TcpSession {
     /// By a launcher's command line. Ranks connect to this host by its name; messages go to the hosts' names, or to their
     /// addresses in the network of `via`.
-    pub fn with_launcher(words: &[String], nodes: NodeOf, via: Option<IpAddr>) -> Result<TcpSession> {
+    pub(crate) fn with_launcher(words: &[String], nodes: NodeOf, via: Option<IpAddr>) -> Result<TcpSession> {
         let mut command = launched(words)?;
         let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let driver = format!("{}:{}", provenance::host(), door.local_addr()?.port());
@@ -52,12 +52,12 @@ impl TcpSession {
     }
 
     /// The host of each node.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.hosts.as_ref().map(Hosts::names).unwrap_or_default()
     }
 
     /// Carries the steps until the durations of all flows are known.
-    pub fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
+    pub(crate) fn run(&mut self, steps: &[Vec<Flow>], options: &PatternOptions) -> Result<PatternRun> {
         let hosts = self.hosts.as_mut().expect("ranks are there until the end");
         hosts.connect(steps).and_then(|mut carrier| repeat(&mut carrier, options)).map_err(explained)
     }

@@ -17,7 +17,7 @@ use crate::exit::EnvironmentLacks;
 use crate::rank_files;
 
 /// Reads a trace of any known format.
-pub fn open_trace(path: &Path) -> Result<Trace> {
+pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
     let path = &first_file(path)?;
     let mut maps = Maps::default();
     let bytes = maps.map(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -47,7 +47,7 @@ pub fn open_trace(path: &Path) -> Result<Trace> {
 }
 
 /// As many threads as there are processors.
-pub fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -121,7 +121,7 @@ fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
 }
 
 /// The file to begin with: one of the files of a folder stands for all.
-pub fn first_file(path: &Path) -> Result<PathBuf> {
+pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
@@ -143,7 +143,7 @@ fn beside(path: &Path, name: &str) -> PathBuf {
 }
 
 /// The file's bytes as a memory map; an empty file cannot be mapped and is read.
-pub fn map(path: &Path) -> io::Result<SharedBytes> {
+pub(crate) fn map(path: &Path) -> io::Result<SharedBytes> {
     match map_file(path)? {
         Some(map) => Ok(map),
         None => Ok(Arc::new(std::fs::read(path)?)),
@@ -162,7 +162,7 @@ fn map_file(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
 }
 
 /// What the trace has that the replay does not model: said, never silent.
-pub fn print_notes(program: &Program) {
+pub(crate) fn print_notes(program: &Program) {
     for ignored in program.ignored() {
         // A kind that says what becomes of it needs no more words.
         let left_out = if ignored.kind.contains(';') { "" } else { " left out of the replay" };

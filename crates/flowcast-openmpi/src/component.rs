@@ -20,7 +20,7 @@ const PRIORITY: c_int = 200;
 
 /// What Open MPI looks for in `mca_bml_flowcast.so`.
 #[unsafe(no_mangle)]
-pub static mca_bml_flowcast_component: BmlComponent = BmlComponent {
+pub(crate) static mca_bml_flowcast_component: BmlComponent = BmlComponent {
     bml_version: Component {
         mca_major_version: 2,
         mca_minor_version: 1,
@@ -63,7 +63,7 @@ const fn name<const LENGTH: usize>(text: &[u8]) -> [c_char; LENGTH] {
     name
 }
 
-pub fn address() -> *const BmlComponent {
+pub(crate) fn address() -> *const BmlComponent {
     &raw const mca_bml_flowcast_component
 }
 

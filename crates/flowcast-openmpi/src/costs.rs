@@ -16,7 +16,7 @@ use crate::state::RailModule;
 
 /// Where the parameters in use come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// The user gave all.
     Given,
     /// An earlier run measured those that the user did not give.
@@ -42,7 +42,7 @@ impl fmt::Display for Origin {
 ///
 /// # Errors
 /// A text that is no rail, a file that is no network file.
-pub fn given(rails: &[RailModule], settings: &Settings) -> Result<(Vec<LogGp>, Origin), Refusal> {
+pub(crate) fn given(rails: &[RailModule], settings: &Settings) -> Result<(Vec<LogGp>, Origin), Refusal> {
     let by_name = by_name(settings)?;
     let found: Vec<Option<LogGp>> = rails.iter().map(|rail| cost_of(&by_name, &rail.name)).collect();
     let origin = if found.iter().all(Option::is_some) { Origin::Given } else { Origin::Assumed };
@@ -54,7 +54,11 @@ pub fn given(rails: &[RailModule], settings: &Settings) -> Result<(Vec<LogGp>, O
 ///
 /// # Errors
 /// As [`given`].
-pub fn with_measured(rails: &[RailModule], settings: &Settings, measured: &[Rail]) -> Result<Vec<LogGp>, Refusal> {
+pub(crate) fn with_measured(
+    rails: &[RailModule],
+    settings: &Settings,
+    measured: &[Rail],
+) -> Result<Vec<LogGp>, Refusal> {
     let by_name = by_name(settings)?;
     let cost = |(index, rail): (usize, &RailModule)| {
         let given = cost_of(&by_name, &rail.name);
@@ -81,13 +85,13 @@ fn by_name(settings: &Settings) -> Result<Vec<Rail>, Refusal> {
 ///
 /// # Errors
 /// A text that is no rail.
-pub fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
+pub(crate) fn rails_in(text: &str) -> Result<Vec<Rail>, Refusal> {
     let entries = text.split([';', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
     entries.map(|entry| Rail::parse(entry).map_err(|error| Refusal::parameter("rails", error))).collect()
 }
 
 /// Rails as [`rails_in`] reads them, a line for each.
-pub fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> String {
+pub(crate) fn text_of<'a>(rails: impl IntoIterator<Item = (&'a str, LogGp)>) -> String {
     let mut text = String::new();
     for (name, LogGp { latency, overhead, gap, gap_per_byte }) in rails {
         let (gap, overhead, latency) = (gap.as_micros(), overhead.as_micros(), latency.as_micros());
@@ -109,19 +113,19 @@ fn rail_from_file(entry: &str) -> Result<Rail, Refusal> {
 ///
 /// # Errors
 /// A file that cannot be read, or that is no network file.
-pub fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
+pub(crate) fn read_rail(name: &str, file: &Path) -> Result<Rail, String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
     let nic = Network::from_toml(&text, &[]).map_err(|error| error.to_string())?.nic;
     Ok(rail(name, cost_in(&nic)))
 }
 
 /// The four parameters of a network file.
-pub fn cost_in(nic: &Nic) -> LogGp {
+pub(crate) fn cost_in(nic: &Nic) -> LogGp {
     LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
 }
 
 /// A rail whose overhead is the same for all sizes.
-pub fn rail(name: &str, cost: LogGp) -> Rail {
+pub(crate) fn rail(name: &str, cost: LogGp) -> Rail {
     Rail { name: name.to_owned(), cost, overhead_per_byte: TimePerByte::from_nanos(0.0) }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The counts of a rail; any thread may count.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Counters {
+pub(crate) struct Counters {
     asked: AtomicU64,
     eager_messages: AtomicU64,
     eager_bytes: AtomicU64,
@@ -15,7 +15,7 @@ pub struct Counters {
 
 /// The counts at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// First fragments that ob1 wanted to send over this rail.
     pub asked: u64,
     /// First fragments that the scheduler gave to it.
@@ -31,25 +31,25 @@ pub struct Counts {
 impl Counters {
     /// ob1 wanted this rail for a first fragment.
     #[inline]
-    pub fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The scheduler chose this rail.
     #[inline]
-    pub fn eager(&self, bytes: u64) {
+    pub(crate) fn eager(&self, bytes: u64) {
         self.eager_messages.fetch_add(1, Ordering::Relaxed);
         self.eager_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// ob1 used this rail.
     #[inline]
-    pub fn other(&self, bytes: u64) {
+    pub(crate) fn other(&self, bytes: u64) {
         self.other_messages.fetch_add(1, Ordering::Relaxed);
         self.other_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub fn read(&self) -> Counts {
+    pub(crate) fn read(&self) -> Counts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             asked: of(&self.asked),
@@ -62,11 +62,11 @@ impl Counters {
 }
 
 impl Counts {
-    pub fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.eager_messages + self.other_messages
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.eager_bytes + self.other_bytes
     }
 }

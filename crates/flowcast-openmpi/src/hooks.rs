@@ -71,7 +71,7 @@ fn hooked(module: *mut BtlModule) -> (&'static State, RailId) {
 ///
 /// # Safety
 /// The rail's module is initialised, and the state knows it.
-pub unsafe fn install(rail: &RailModule) {
+pub(crate) unsafe fn install(rail: &RailModule) {
     // SAFETY: the caller's; a function that a network lacks stays absent.
     let module = unsafe { &mut *rail.module };
     module.btl_alloc = Some(alloc);
@@ -86,7 +86,7 @@ pub unsafe fn install(rail: &RailModule) {
 ///
 /// # Safety
 /// As [`install`].
-pub unsafe fn remove(rail: &RailModule) {
+pub(crate) unsafe fn remove(rail: &RailModule) {
     // SAFETY: the caller's.
     let module = unsafe { &mut *rail.module };
     module.btl_alloc = Some(rail.original.alloc);

@@ -14,7 +14,7 @@ use crate::library::Library;
 const MOST_LINKS: u32 = 16;
 
 /// A name for each module, all different.
-pub fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
+pub(crate) fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
     let interfaces = interfaces();
     let mut unnamed: BTreeMap<String, u32> = BTreeMap::new();
     let name = |module: &*mut BtlModule| {
@@ -31,7 +31,7 @@ pub fn names(library: &Library, modules: &[*mut BtlModule]) -> Vec<String> {
 /// `tcp`, `openib`, ...
 // Modules come from the library alone, which keeps them until it ends.
 #[allow(clippy::not_unsafe_ptr_arg_deref)]
-pub fn component_name(module: *mut BtlModule) -> String {
+pub(crate) fn component_name(module: *mut BtlModule) -> String {
     // SAFETY: a module that its BTL has initialised; its component begins with the common part.
     unsafe { name_in((*module).btl_component) }
 }

@@ -19,9 +19,9 @@ const R2: &str = "mca_bml_r2.so";
 const MAJOR_MINOR: (u32, u32) = (4, 1);
 
 /// `opal_output`.
-pub type Output = unsafe extern "C" fn(c_int, *const c_char, ...);
+pub(crate) type Output = unsafe extern "C" fn(c_int, *const c_char, ...);
 /// `mca_base_component_var_register`.
-pub type RegisterVariable = unsafe extern "C" fn(
+pub(crate) type RegisterVariable = unsafe extern "C" fn(
     *const Component,
     *const c_char,
     *const c_char,
@@ -36,7 +36,7 @@ pub type RegisterVariable = unsafe extern "C" fn(
 
 /// What is used of `libmpi` and `libopen-pal`.
 #[derive(Debug, Clone, Copy)]
-pub struct Library {
+pub(crate) struct Library {
     pub btl_modules: *const List,
     pub triggers: *mut Trigger,
     pub progress: unsafe extern "C" fn(),
@@ -60,7 +60,7 @@ impl Library {
     ///
     /// # Errors
     /// Another series, or a symbol that is missing.
-    pub fn find() -> Result<Library, Refusal> {
+    pub(crate) fn find() -> Result<Library, Refusal> {
         check_version(&version()?)?;
         // SAFETY: each symbol has the type of its declaration in the headers of the series checked above.
         unsafe {
@@ -101,13 +101,13 @@ fn symbol(name: &CStr) -> Result<*mut c_void, Refusal> {
 }
 
 /// `mca_base_component_var_register`, which is there in every series; `ompi_info` calls before there is a version.
-pub fn register_variable() -> Option<RegisterVariable> {
+pub(crate) fn register_variable() -> Option<RegisterVariable> {
     // SAFETY: unchanged since 1.7.
     unsafe { function(c"mca_base_component_var_register") }.ok()
 }
 
 /// Prints a line the way Open MPI does, with host and process in front.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let Ok(line) = CString::new(text) else { return };
     // SAFETY: stream 0 is standard error; the format takes one C string.
     match unsafe { function::<Output>(c"opal_output") } {
@@ -121,7 +121,7 @@ pub fn say(text: &str) {
 ///
 /// # Errors
 /// The process has no Open MPI.
-pub fn version() -> Result<String, Refusal> {
+pub(crate) fn version() -> Result<String, Refusal> {
     let mut text: [c_char; 1024] = [0; 1024];
     let mut length = 0;
     // SAFETY: the function of the MPI standard; it writes less than MPI_MAX_LIBRARY_VERSION_STRING (256) characters.
@@ -146,7 +146,7 @@ fn check_version(version: &str) -> Result<(), Refusal> {
 }
 
 /// Whether the framework has opened `r2` as well.
-pub fn r2_is_open() -> bool {
+pub(crate) fn r2_is_open() -> bool {
     mapped_files().any(|file| file.ends_with(R2))
 }
 
@@ -154,7 +154,7 @@ pub fn r2_is_open() -> bool {
 ///
 /// # Errors
 /// There is no `r2` beside the components that are loaded.
-pub fn open_r2() -> Result<*const BmlComponent, Refusal> {
+pub(crate) fn open_r2() -> Result<*const BmlComponent, Refusal> {
     let mut folders: Vec<PathBuf> = mapped_files().filter_map(|file| component_folder(&file)).collect();
     folders.dedup();
     let file = folders.into_iter().map(|folder| folder.join(R2)).find(|file| file.is_file()).ok_or(Refusal::NoR2)?;
@@ -182,7 +182,7 @@ fn mapped_files() -> impl Iterator<Item = PathBuf> {
 
 /// Keeps our code in memory to the end of the process: hooks, callbacks and the runtime's thread-local data outlive
 /// what the framework thinks it unloads.
-pub fn stay_loaded() {
+pub(crate) fn stay_loaded() {
     let mut info = mem::MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: the address is one of our own functions; dladdr fills `info` when it returns non-zero.
     unsafe {

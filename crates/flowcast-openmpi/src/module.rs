@@ -11,7 +11,7 @@ use crate::state::{State, state};
 use crate::{hooks, measure, table};
 
 /// The module that the framework gets: `r2`'s, with the functions that we have to hear of replaced.
-pub fn over(r2: &BmlModule) -> BmlModule {
+pub(crate) fn over(r2: &BmlModule) -> BmlModule {
     BmlModule {
         bml_component: component::address(),
         bml_add_proc: Some(add_proc),

@@ -41,7 +41,7 @@ struct Values {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub(crate) enum When {
     /// Where no earlier result is stored.
     Stored,
     Always,
@@ -50,7 +50,7 @@ pub enum When {
 
 /// What the user set.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub(crate) struct Settings {
     pub scheduler: SchedulerName,
     /// `eth1=g,G,o,Lus; ...`
     pub rails: String,
@@ -70,7 +70,7 @@ pub struct Settings {
 }
 
 /// Lets Open MPI know them; it sets them from the command line, the environment and its files at once.
-pub fn register(component: *const BmlComponent) {
+pub(crate) fn register(component: *const BmlComponent) {
     let values = &raw mut VALUES;
     let text = |name: &CStr, help: &CStr, place: *mut *const c_char| {
         variable(component, name, help, VAR_TYPE_STRING, place.cast());
@@ -131,7 +131,7 @@ impl Settings {
     ///
     /// # Errors
     /// An unknown scheduler, or a value that is none of those that a parameter knows.
-    pub fn read() -> Result<Settings, Refusal> {
+    pub(crate) fn read() -> Result<Settings, Refusal> {
         let values = &raw const VALUES;
         // SAFETY: registered before; C strings or null.
         unsafe {

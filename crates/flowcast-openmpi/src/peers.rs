@@ -14,7 +14,7 @@ use crate::bindings::{BmlEndpoint, Endpoint};
 
 /// A process that is reached over several rails.
 #[derive(Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     endpoints: [*mut Endpoint; MAX_RAILS],
     usable: AtomicU16,
     /// What the framework knows of it.
@@ -27,7 +27,7 @@ unsafe impl Send for Peer {}
 unsafe impl Sync for Peer {}
 
 impl Peer {
-    pub fn new(endpoints: &[(RailId, *mut Endpoint)], bml_endpoint: *mut BmlEndpoint) -> Peer {
+    pub(crate) fn new(endpoints: &[(RailId, *mut Endpoint)], bml_endpoint: *mut BmlEndpoint) -> Peer {
         let mut all = [ptr::null_mut(); MAX_RAILS];
         let mut usable = RailSet::NONE;
         for (rail, endpoint) in endpoints {
@@ -39,18 +39,18 @@ impl Peer {
 
     /// Its endpoint on a rail; null where the rail does not reach it.
     #[inline]
-    pub fn endpoint(&self, rail: RailId) -> *mut Endpoint {
+    pub(crate) fn endpoint(&self, rail: RailId) -> *mut Endpoint {
         self.endpoints[rail.index() & (MAX_RAILS - 1)]
     }
 
     /// The rails that reach it.
     #[inline]
-    pub fn usable(&self) -> RailSet {
+    pub(crate) fn usable(&self) -> RailSet {
         RailSet::from_bits(self.usable.load(Ordering::Relaxed))
     }
 
     /// No more messages over this rail. Its endpoint stays known for messages in flight.
-    pub fn lose(&self, rail: RailId) {
+    pub(crate) fn lose(&self, rail: RailId) {
         self.usable.fetch_and(!RailSet::NONE.with(rail).bits(), Ordering::Relaxed);
     }
 
@@ -61,7 +61,7 @@ impl Peer {
 
 /// Peers by endpoint.
 #[derive(Debug)]
-pub struct EndpointMap {
+pub(crate) struct EndpointMap {
     slots: AtomicPtr<Slots>,
     writing: Mutex<Written>,
 }
@@ -122,7 +122,7 @@ impl EndpointMap {
 
     /// The process behind an endpoint, if it is reached over several rails.
     #[inline]
-    pub fn find(&self, endpoint: *mut Endpoint) -> Option<&Peer> {
+    pub(crate) fn find(&self, endpoint: *mut Endpoint) -> Option<&Peer> {
         let (slot, found) = self.slots().slot(endpoint);
         if found.is_null() {
             return None;
@@ -132,7 +132,7 @@ impl EndpointMap {
     }
 
     /// Adds a process; one whose endpoint is known already replaces it.
-    pub fn insert(&self, peer: Peer) {
+    pub(crate) fn insert(&self, peer: Peer) {
         let mut written = self.lock();
         let peer = NonNull::from(Box::leak(Box::new(peer)));
         // SAFETY: just made, and freed only by `remove` under this lock.
@@ -143,7 +143,7 @@ impl EndpointMap {
     }
 
     /// Forgets the process behind an endpoint.
-    pub fn remove(&self, endpoint: *mut Endpoint) {
+    pub(crate) fn remove(&self, endpoint: *mut Endpoint) {
         let mut written = self.lock();
         let Some(peer) = self.find(endpoint).map(NonNull::from) else { return };
         // SAFETY: in the table, so not freed yet.
@@ -155,7 +155,7 @@ impl EndpointMap {
         drop(unsafe { Box::from_raw(peer.as_ptr()) });
     }
 
-    pub fn for_each(&self, mut visit: impl FnMut(&Peer)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&Peer)) {
         let written = self.lock();
         // SAFETY: peers are freed only under the lock that is held here.
         written.peers.iter().for_each(|peer| visit(unsafe { peer.as_ref() }));

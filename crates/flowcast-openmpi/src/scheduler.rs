@@ -25,7 +25,7 @@ use flowcast_units::{Bytes, Time};
 const LONGEST_EPOCH: u64 = 4 * 24 * 3600 * 1_000_000_000;
 
 #[derive(Debug)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     name: SchedulerName,
     clock: Instant,
     epoch: AtomicPtr<Epoch>,
@@ -106,14 +106,14 @@ impl Scheduler {
     ///
     /// # Errors
     /// No rail, or too many.
-    pub fn new(name: SchedulerName, costs: &[LogGp]) -> Result<Scheduler, RailsError> {
+    pub(crate) fn new(name: SchedulerName, costs: &[LogGp]) -> Result<Scheduler, RailsError> {
         let epoch = Box::into_raw(Box::new(Epoch::new(name, costs, 0)?));
         Ok(Scheduler { name, clock: Instant::now(), epoch: AtomicPtr::new(epoch) })
     }
 
     /// The rail of a message that is ready now and may take any of `usable`.
     #[inline]
-    pub fn pick(&self, size: Bytes, usable: RailSet) -> Option<RailId> {
+    pub(crate) fn pick(&self, size: Bytes, usable: RailSet) -> Option<RailId> {
         let now = self.clock.elapsed().as_nanos() as u64;
         let epoch = self.epoch();
         let since = now.saturating_sub(epoch.zero);
@@ -125,13 +125,13 @@ impl Scheduler {
 
     /// Books a message whose rail is not ours to choose. Schedulers by turns know no load.
     #[inline]
-    pub fn account(&self, rail: RailId, size: Bytes) {
+    pub(crate) fn account(&self, rail: RailId, size: Bytes) {
         if self.minds_load() {
             self.pick(size, RailSet::NONE.with(rail));
         }
     }
 
-    pub fn costs(&self) -> &[LogGp] {
+    pub(crate) fn costs(&self) -> &[LogGp] {
         &self.epoch().costs
     }
 
@@ -139,7 +139,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// No rail, or too many.
-    pub fn set_costs(&self, costs: &[LogGp]) -> Result<(), RailsError> {
+    pub(crate) fn set_costs(&self, costs: &[LogGp]) -> Result<(), RailsError> {
         let now = self.clock.elapsed().as_nanos() as u64;
         let epoch = Box::into_raw(Box::new(Epoch::new(self.name, costs, now)?));
         self.epoch.store(epoch, Ordering::Release);

@@ -20,7 +20,7 @@ static STATE: OnceLock<State> = OnceLock::new();
 
 /// A network that has a companion.
 #[derive(Debug)]
-pub struct RailModule {
+pub(crate) struct RailModule {
     pub module: *mut BtlModule,
     /// For people, and the key of its parameters.
     pub name: String,
@@ -38,7 +38,7 @@ unsafe impl Sync for RailModule {}
 
 /// The functions of a BTL module that the hooks replace.
 #[derive(Debug, Clone, Copy)]
-pub struct Original {
+pub(crate) struct Original {
     pub alloc: Alloc,
     pub free: Free,
     pub prepare_src: PrepareSource,
@@ -52,7 +52,7 @@ impl RailModule {
     ///
     /// # Safety
     /// `module` is an initialised BTL module.
-    pub unsafe fn new(module: *mut BtlModule, name: String) -> Option<RailModule> {
+    pub(crate) unsafe fn new(module: *mut BtlModule, name: String) -> Option<RailModule> {
         // SAFETY: the caller's.
         let fields = unsafe { &*module };
         let original = Original {
@@ -68,7 +68,7 @@ impl RailModule {
 }
 
 #[derive(Debug)]
-pub struct State {
+pub(crate) struct State {
     pub library: Library,
     /// `r2`, which knows how processes are reached.
     pub r2: BmlModule,
@@ -85,30 +85,30 @@ pub struct State {
 }
 
 /// Keeps the state of this process; false if there is one already.
-pub fn keep(state: State) -> bool {
+pub(crate) fn keep(state: State) -> bool {
     STATE.set(state).is_ok()
 }
 
 /// The state, if the component schedules.
 #[inline]
-pub fn state() -> Option<&'static State> {
+pub(crate) fn state() -> Option<&'static State> {
     STATE.get()
 }
 
 impl State {
     #[inline]
-    pub fn rail_of(&self, module: *mut BtlModule) -> Option<RailId> {
+    pub(crate) fn rail_of(&self, module: *mut BtlModule) -> Option<RailId> {
         self.rails.iter().position(|rail| rail.module == module).map(|index| RailId(index as u8))
     }
 
     #[inline]
-    pub fn rail(&self, rail: RailId) -> &RailModule {
+    pub(crate) fn rail(&self, rail: RailId) -> &RailModule {
         &self.rails[rail.index()]
     }
 
     /// The rail of a first fragment that ob1 wanted to send over `asked`.
     #[inline]
-    pub fn choose(&self, peer: &Peer, asked: RailId, size: usize) -> RailId {
+    pub(crate) fn choose(&self, peer: &Peer, asked: RailId, size: usize) -> RailId {
         let usable = self.usable(peer, size);
         let rail = self.scheduler.pick(Bytes(size as u64), usable).unwrap_or(asked);
         self.rail(asked).counters.ask();
@@ -118,7 +118,7 @@ impl State {
 
     /// The rails that reach a process and take a message of this size in one piece.
     #[inline]
-    pub fn usable(&self, peer: &Peer, size: usize) -> RailSet {
+    pub(crate) fn usable(&self, peer: &Peer, size: usize) -> RailSet {
         let lost = RailSet::from_bits(!self.lost.load(Ordering::Relaxed));
         let usable = peer.usable().and(lost);
         usable.fold(RailSet::NONE, |set, rail| if size <= self.rail(rail).longest { set.with(rail) } else { set })
@@ -128,7 +128,7 @@ impl State {
     ///
     /// # Safety
     /// `process` is a process of the library.
-    pub unsafe fn add(&self, process: *mut OmpiProc) {
+    pub(crate) unsafe fn add(&self, process: *mut OmpiProc) {
         // SAFETY: the caller's; the endpoint is null or r2's.
         let Some(endpoint) = (unsafe { bml_endpoint(process).as_mut() }) else { return };
         // SAFETY: arrays of an endpoint that r2 has filled.
@@ -152,7 +152,7 @@ impl State {
     ///
     /// # Safety
     /// `process` is a process of the library.
-    pub unsafe fn forget(&self, process: *mut OmpiProc) {
+    pub(crate) unsafe fn forget(&self, process: *mut OmpiProc) {
         // SAFETY: the caller's.
         let Some(endpoint) = (unsafe { bml_endpoint(process).as_ref() }) else { return };
         // SAFETY: arrays of an endpoint that r2 has filled.
@@ -160,7 +160,7 @@ impl State {
     }
 
     /// Splits long messages over the rails as their bandwidths are, for every process.
-    pub fn weigh_all(&self) {
+    pub(crate) fn weigh_all(&self) {
         // SAFETY: the framework's endpoint lives until `forget`.
         self.peers.for_each(|peer| unsafe {
             if let Some(endpoint) = peer.bml_endpoint.as_mut() {
@@ -190,14 +190,14 @@ impl State {
 
 /// # Safety
 /// `process` is a process of the library.
-pub unsafe fn bml_endpoint(process: *mut OmpiProc) -> *mut BmlEndpoint {
+pub(crate) unsafe fn bml_endpoint(process: *mut OmpiProc) -> *mut BmlEndpoint {
     // SAFETY: the caller's.
     unsafe { (*process).proc_endpoints[PROC_ENDPOINT_TAG_BML].cast() }
 }
 
 /// # Safety
 /// `array` is an array that r2 has filled.
-pub unsafe fn entries(array: &BtlArray) -> &[crate::bindings::BmlBtl] {
+pub(crate) unsafe fn entries(array: &BtlArray) -> &[crate::bindings::BmlBtl] {
     if array.bml_btls.is_null() {
         return &[];
     }

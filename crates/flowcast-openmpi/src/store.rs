@@ -12,19 +12,19 @@ use crate::costs::read_rail;
 
 /// The results between two hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Store {
+pub(crate) struct Store {
     folder: PathBuf,
 }
 
 impl Store {
     /// Of `from`, whose first rank measured, and `to`.
-    pub fn new(folder: &Path, from: &str, to: &str, version: &str) -> Store {
+    pub(crate) fn new(folder: &Path, from: &str, to: &str, version: &str) -> Store {
         let name = format!("{}--{}--openmpi-{}", plain(from), plain(to), plain(version));
         Store { folder: folder.join(name) }
     }
 
     /// The parameters of all these interfaces, or nothing.
-    pub fn load<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Vec<Rail>> {
+    pub(crate) fn load<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<Vec<Rail>> {
         names.into_iter().map(|name| read_rail(name, &self.file(name)).ok()).collect()
     }
 
@@ -32,7 +32,7 @@ impl Store {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn save(&self, name: &str, network: &Network) -> io::Result<()> {
+    pub(crate) fn save(&self, name: &str, network: &Network) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let partial = self.folder.join(format!(".{}.{}.partial", plain(name), std::process::id()));
         fs::write(&partial, network.to_toml())?;

@@ -21,14 +21,14 @@ const ENOUGH_TO_JUDGE: u64 = 10;
 
 /// One rail at the end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     pub name: String,
     pub cost: LogGp,
     pub counts: Counts,
 }
 
 /// Prints the table where the user wants it, and writes the counts.
-pub fn report(state: &State) {
+pub(crate) fn report(state: &State) {
     // SAFETY: this process, which the library knows until it ends.
     let rank = unsafe { (*(state.library.local_process)()).proc_name.vpid };
     let rows: Vec<Row> = (state.rails.iter().zip(state.scheduler.costs()))
@@ -56,7 +56,7 @@ fn write(file: &Path, rank: u32, text: &str) -> io::Result<()> {
     fs::rename(with(".partial"), with(""))
 }
 
-pub fn text(rows: &[Row], rank: u32, title: &str) -> String {
+pub(crate) fn text(rows: &[Row], rank: u32, title: &str) -> String {
     let mut text = format!("bml flowcast: rank {rank}, {title}\n");
     let head = ["network", "g, G, o, L", "first fragments", "bytes", "other", "bytes", "planned", "sent"];
     let [network, parameters, first, first_bytes, other, other_bytes, planned, sent] = head;
@@ -99,7 +99,7 @@ pub fn text(rows: &[Row], rank: u32, title: &str) -> String {
     text.trim_end().to_owned()
 }
 
-pub fn json(rows: &[Row], rank: u32, scheduler: &str, source: &str) -> String {
+pub(crate) fn json(rows: &[Row], rank: u32, scheduler: &str, source: &str) -> String {
     let row = |(row, (planned, sent)): (&Row, (f64, f64))| {
         let Counts { asked, eager_messages, eager_bytes, other_messages, other_bytes } = row.counts;
         format!(

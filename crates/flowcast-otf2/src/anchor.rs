@@ -10,7 +10,7 @@ const NUMBERS: usize = 46;
 const TEXTS: usize = 3;
 
 /// Whether an anchor file has room for the texts that it counts.
-pub fn has_its_properties(anchor: &[u8]) -> bool {
+pub(crate) fn has_its_properties(anchor: &[u8]) -> bool {
     let mut rest = anchor.get(NUMBERS..).unwrap_or(&[]);
     for _ in 0..TEXTS {
         let Some(end) = rest.iter().position(|byte| *byte == 0) else { return false };

@@ -11,7 +11,7 @@ use super::library::{Code, Handle, Library};
 use super::{Otf2Error, anchor};
 
 /// An archive and the library that has it open.
-pub struct Archive<'a> {
+pub(crate) struct Archive<'a> {
     library: &'static Library,
     reader: Handle,
     path: &'a Path,
@@ -26,7 +26,7 @@ impl Drop for Archive<'_> {
 
 impl<'a> Archive<'a> {
     /// Opens the archive of an anchor file.
-    pub fn open(library: &'static Library, path: &'a Path) -> Result<Archive<'a>, Otf2Error> {
+    pub(crate) fn open(library: &'static Library, path: &'a Path) -> Result<Archive<'a>, Otf2Error> {
         let fault = |problem: &str| Otf2Error::Archive {
             path: path.to_owned(),
             step: "opening the anchor file",
@@ -68,7 +68,7 @@ impl<'a> Archive<'a> {
     }
 
     /// All definitions.
-    pub fn definitions(&self) -> Result<Definitions, Otf2Error> {
+    pub(crate) fn definitions(&self) -> Result<Definitions, Otf2Error> {
         let library = self.library;
         let mut definitions = Definitions::by(self.creator());
         let mut count = 0;
@@ -96,7 +96,7 @@ impl<'a> Archive<'a> {
     }
 
     /// All events of the ranks' locations and the other threads', one location after the other.
-    pub fn events(&self, definitions: &Definitions, events: &mut Events<'_>) -> Result<(), Otf2Error> {
+    pub(crate) fn events(&self, definitions: &Definitions, events: &mut Events<'_>) -> Result<(), Otf2Error> {
         let mut locations = definitions.ranks();
         locations.extend(definitions.threads());
         locations.sort_unstable();

@@ -15,7 +15,7 @@ macro_rules! named {
 }
 
 /// The setters of definitions with our functions.
-pub const DEFINITIONS: [Named; 7] = named![
+pub(crate) const DEFINITIONS: [Named; 7] = named![
     c"OTF2_GlobalDefReaderCallbacks_SetClockPropertiesCallback" => clock,
     c"OTF2_GlobalDefReaderCallbacks_SetStringCallback" => string,
     c"OTF2_GlobalDefReaderCallbacks_SetRegionCallback" => region,
@@ -26,7 +26,7 @@ pub const DEFINITIONS: [Named; 7] = named![
 ];
 
 /// The setters of events with our functions.
-pub const EVENTS: [Named; 17] = named![
+pub(crate) const EVENTS: [Named; 17] = named![
     c"OTF2_EvtReaderCallbacks_SetEnterCallback" => enter,
     c"OTF2_EvtReaderCallbacks_SetLeaveCallback" => leave,
     c"OTF2_EvtReaderCallbacks_SetMpiSendCallback" => send,

@@ -10,11 +10,11 @@ const NAMES: [&str; 5] =
     ["libopen-trace-format2.so.10", "libopen-trace-format2.so", "libotf2.so.10", "libotf2.so.12", "libotf2.so"];
 
 /// An opaque object of the library.
-pub type Handle = *mut c_void;
+pub(crate) type Handle = *mut c_void;
 /// An address of a function of ours that the library calls.
-pub type Callback = *const c_void;
+pub(crate) type Callback = *const c_void;
 /// 0 is success.
-pub type Code = c_int;
+pub(crate) type Code = c_int;
 
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
@@ -64,16 +64,16 @@ functions! {
 }
 
 /// A function that sets one callback: callbacks, address.
-pub type Setter = unsafe extern "C" fn(Handle, Callback) -> Code;
+pub(crate) type Setter = unsafe extern "C" fn(Handle, Callback) -> Code;
 
 impl Library {
     /// The function that sets a callback; older libraries lack the newest.
-    pub fn setter(&self, name: &'static CStr) -> Option<Setter> {
+    pub(crate) fn setter(&self, name: &'static CStr) -> Option<Setter> {
         function(&self.symbols, name).ok()
     }
 
     /// What a code means.
-    pub fn problem(&self, code: Code) -> String {
+    pub(crate) fn problem(&self, code: Code) -> String {
         // SAFETY: the text is a constant of the library.
         let text = unsafe { (self.describe)(code) };
         if text.is_null() {
@@ -91,7 +91,7 @@ fn function<T: Copy>(symbols: &libloading::Library, name: &'static CStr) -> Resu
 }
 
 /// The library, loaded once.
-pub fn library() -> Result<&'static Library, Otf2Error> {
+pub(crate) fn library() -> Result<&'static Library, Otf2Error> {
     static LIBRARY: OnceLock<Option<Result<Library, &'static str>>> = OnceLock::new();
     let found = LIBRARY.get_or_init(|| {
         // SAFETY: nothing is known of what the library does when it is loaded but what its documentation says.

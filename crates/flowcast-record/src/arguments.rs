@@ -6,7 +6,7 @@ use crate::library::Library;
 
 /// A call's arguments as machine words.
 #[derive(Clone, Copy)]
-pub struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     pub words: &'a [usize],
     pub function: &'static Function,
     /// 0 for C, 1 for Fortran, where every word is an address.
@@ -15,18 +15,23 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    pub fn new(words: &'a [usize], function: &'static Function, language: Language, library: &'static Library) -> Self {
+    pub(crate) fn new(
+        words: &'a [usize],
+        function: &'static Function,
+        language: Language,
+        library: &'static Library,
+    ) -> Self {
         Arguments { words, function, fortran: usize::from(language != Language::C), library }
     }
 
     /// The word at a place, 0 where the function has no such argument.
     #[inline]
-    pub fn word(&self, place: u8) -> usize {
+    pub(crate) fn word(&self, place: u8) -> usize {
         if place == NONE { 0 } else { self.words[place as usize] }
     }
 
     #[inline]
-    pub fn int(&self, place: u8) -> i32 {
+    pub(crate) fn int(&self, place: u8) -> i32 {
         let word = self.word(place);
         if self.fortran == 0 || word == 0 {
             return word as i32;
@@ -37,13 +42,13 @@ impl<'a> Arguments<'a> {
 
     /// A count, which may be large.
     #[inline]
-    pub fn count(&self, place: u8) -> u64 {
+    pub(crate) fn count(&self, place: u8) -> u64 {
         let count = if self.function.large { self.word(place) as i64 } else { i64::from(self.int(place)) };
         count.max(0) as u64
     }
 
     /// An element of a list of counts.
-    pub fn count_at(&self, place: u8, index: usize) -> u64 {
+    pub(crate) fn count_at(&self, place: u8, index: usize) -> u64 {
         let list = self.word(place);
         // SAFETY: the list has an element for each rank.
         let count = unsafe {
@@ -58,7 +63,7 @@ impl<'a> Arguments<'a> {
 
     /// A handle that is an argument.
     #[inline]
-    pub fn key(&self, place: u8) -> Key {
+    pub(crate) fn key(&self, place: u8) -> Key {
         if self.fortran == 0 {
             return Key::c(self.library.handle(self.word(place)));
         }
@@ -76,7 +81,7 @@ impl<'a> Arguments<'a> {
     /// # Safety
     /// `address` is that of a variable or a list with more than `index` elements.
     #[inline]
-    pub unsafe fn key_at(&self, address: usize, index: usize) -> Key {
+    pub(crate) unsafe fn key_at(&self, address: usize, index: usize) -> Key {
         // SAFETY: the caller's.
         unsafe {
             if self.fortran == 1 {
@@ -91,32 +96,32 @@ impl<'a> Arguments<'a> {
 
     /// A handle that a function takes by value in both languages, or by address in C as well (`MPI_Comm_free`).
     #[inline]
-    pub fn key_behind(&self, place: u8) -> Key {
+    pub(crate) fn key_behind(&self, place: u8) -> Key {
         // SAFETY: such arguments are addresses in both languages.
         unsafe { self.key_at(self.word(place), 0) }
     }
 
     /// A 32-bit number in a variable that an argument points to, or in a list.
     #[inline]
-    pub fn out_int(&self, place: u8, index: usize) -> i32 {
+    pub(crate) fn out_int(&self, place: u8, index: usize) -> i32 {
         // SAFETY: output arguments are addresses in both languages.
         unsafe { (self.word(place) as *const i32).wrapping_add(index).read_unaligned() }
     }
 
     /// A peer as recordings have it.
     #[inline]
-    pub fn peer(&self, rank: i32) -> i64 {
+    pub(crate) fn peer(&self, rank: i32) -> i64 {
         if rank == self.library.proc_null { -1 } else { i64::from(rank) }
     }
 
     /// Whether the buffer at this place stands for the other one.
-    pub fn is_in_place(&self, place: u8) -> bool {
+    pub(crate) fn is_in_place(&self, place: u8) -> bool {
         place != NONE && self.word(place) == self.library.in_place[self.fortran]
     }
 }
 
 /// Whether a call by this name is to be recorded. MPICH's Fortran functions call those of C, and so do those of its
 /// `mpi_f08` that have a buffer; the others call what cannot be intercepted.
-pub fn is_recorded(language: Language, library: &Library) -> bool {
+pub(crate) fn is_recorded(language: Language, library: &Library) -> bool {
     language != Language::Fortran || library.is_open_mpi
 }

@@ -13,12 +13,12 @@ fn read(clock: libc::clockid_t) -> u64 {
 }
 
 /// Nanoseconds of the monotonic clock.
-pub fn monotonic() -> u64 {
+pub(crate) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
 /// Nanoseconds for which this thread has had a processor.
-pub fn thread_cpu() -> u64 {
+pub(crate) fn thread_cpu() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -27,7 +27,7 @@ static SCALE: AtomicU64 = AtomicU64::new(0);
 
 /// The time now, in ticks.
 #[inline]
-pub fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
     if SCALE.load(Ordering::Relaxed) != 0 {
         return counter();
@@ -44,7 +44,7 @@ fn counter() -> u64 {
 
 /// Ticks in nanoseconds.
 #[inline]
-pub fn nanos(ticks: u64) -> u64 {
+pub(crate) fn nanos(ticks: u64) -> u64 {
     match SCALE.load(Ordering::Relaxed) {
         0 => ticks,
         scale => ((u128::from(ticks) * u128::from(scale)) >> 32) as u64,
@@ -53,13 +53,13 @@ pub fn nanos(ticks: u64) -> u64 {
 
 /// The beginning of a calibration; let some milliseconds pass before its end.
 #[derive(Debug, Clone, Copy)]
-pub struct Calibration {
+pub(crate) struct Calibration {
     #[cfg(target_arch = "x86_64")]
     start: (u64, u64),
 }
 
 impl Calibration {
-    pub fn begin() -> Calibration {
+    pub(crate) fn begin() -> Calibration {
         Calibration {
             #[cfg(target_arch = "x86_64")]
             start: both(),
@@ -67,7 +67,7 @@ impl Calibration {
     }
 
     /// Ends; from now on [`now`] reads the counter if the kernel trusts it.
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         #[cfg(target_arch = "x86_64")]
         if is_trusted() {
             const LEAST: u64 = 4_000_000;

@@ -5,27 +5,27 @@ use crate::library::Library;
 
 /// A handle of C, or of Fortran, as one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key(pub u64);
+pub(crate) struct Key(pub u64);
 
 const FORTRAN: u64 = 1 << 62;
 
 impl Key {
-    pub fn c(handle: usize) -> Key {
+    pub(crate) fn c(handle: usize) -> Key {
         Key(handle as u64)
     }
 
-    pub fn fortran(number: i32) -> Key {
+    pub(crate) fn fortran(number: i32) -> Key {
         Key(FORTRAN | u64::from(number as u32))
     }
 
     /// The Fortran number, if it is one.
-    pub fn as_fortran(self) -> Option<i32> {
+    pub(crate) fn as_fortran(self) -> Option<i32> {
         (self.0 & FORTRAN != 0).then_some(self.0 as u32 as i32)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// Its number in the recording.
     pub number: u32,
     pub size: u32,
@@ -37,7 +37,7 @@ pub struct Group {
 
 /// The communicators of the program.
 #[derive(Debug, Default)]
-pub struct Communicators {
+pub(crate) struct Communicators {
     handles: Handles,
     groups: Vec<Group>,
     /// The handles of each in C and in Fortran, 0 where there is none.
@@ -48,7 +48,7 @@ pub struct Communicators {
 
 /// A communicator that was not known: what the recording has to be told.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Learned {
+pub(crate) struct Learned {
     /// The group's ranks in the world.
     pub own: Vec<i32>,
     /// The other group's.
@@ -57,7 +57,7 @@ pub struct Learned {
 
 impl Communicators {
     #[inline]
-    pub fn get(&mut self, key: Key) -> Option<Group> {
+    pub(crate) fn get(&mut self, key: Key) -> Option<Group> {
         if let Some((known, group)) = self.last
             && known == key.0
         {
@@ -69,7 +69,7 @@ impl Communicators {
     }
 
     /// A communicator under a new handle. One that Fortran names may be known by its C handle.
-    pub fn learn(&mut self, key: Key, library: &Library) -> (Group, Option<Learned>) {
+    pub(crate) fn learn(&mut self, key: Key, library: &Library) -> (Group, Option<Learned>) {
         let handle = c_handle(key, library) as u64;
         if let Some(known) = self.handles.get(handle) {
             self.handles.set(key.0, known);
@@ -89,7 +89,7 @@ impl Communicators {
     }
 
     /// The handles may stand for another communicator from now on.
-    pub fn forget(&mut self, key: Key) {
+    pub(crate) fn forget(&mut self, key: Key) {
         self.last = None;
         if let Some(known) = self.handles.get(key.0) {
             for handle in self.keys[known as usize] {
@@ -99,6 +99,6 @@ impl Communicators {
     }
 }
 
-pub fn c_handle(key: Key, library: &Library) -> usize {
+pub(crate) fn c_handle(key: Key, library: &Library) -> usize {
     key.as_fortran().map_or(key.0 as usize, |number| library.comm_of_fortran(number))
 }

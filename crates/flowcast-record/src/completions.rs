@@ -9,7 +9,7 @@ use crate::requests::wants_statuses;
 const FEW: usize = 16;
 
 /// Memory for one call, on its stack.
-pub struct Scratch {
+pub(crate) struct Scratch {
     keys: [u64; FEW],
     many_keys: Vec<u64>,
     count: usize,
@@ -20,7 +20,7 @@ pub struct Scratch {
 
 impl Kind {
     #[inline]
-    pub fn completes(self) -> bool {
+    pub(crate) fn completes(self) -> bool {
         use Kind::*;
         matches!(self, Wait | Waitall | Waitany | Waitsome | Test | Testall | Testany | Testsome)
     }
@@ -28,12 +28,12 @@ impl Kind {
 
 impl Scratch {
     #[inline]
-    pub fn new() -> Scratch {
+    pub(crate) fn new() -> Scratch {
         Scratch { keys: [0; FEW], many_keys: Vec::new(), count: 0, statuses: [[0; 8]; FEW], many_statuses: Vec::new() }
     }
 
     /// Where the real function may put the statuses that the program ignores and the recording needs.
-    pub fn stand_in(&mut self, arguments: &Arguments<'_>) -> Option<usize> {
+    pub(crate) fn stand_in(&mut self, arguments: &Arguments<'_>) -> Option<usize> {
         let function = arguments.function;
         if function.at.status == NONE || !needs_status(arguments) {
             return None;
@@ -64,20 +64,20 @@ fn needs_status(arguments: &Arguments<'_>) -> bool {
 }
 
 /// Whether source or tag may be any.
-pub fn is_wildcard(arguments: &Arguments<'_>, (source, tag): (u8, u8)) -> bool {
+pub(crate) fn is_wildcard(arguments: &Arguments<'_>, (source, tag): (u8, u8)) -> bool {
     let library = arguments.library;
     arguments.int(source) == library.any_source || arguments.int(tag) == library.any_tag
 }
 
 /// The requests of a wait or test before it changed them.
-pub struct Completion {
+pub(crate) struct Completion {
     keys: *const u64,
     count: usize,
 }
 
 impl Completion {
     /// Copies the requests.
-    pub fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> Completion {
+    pub(crate) fn before(arguments: &Arguments<'_>, scratch: &mut Scratch) -> Completion {
         let at = &arguments.function.at;
         let count = if at.length == NONE { 1 } else { arguments.count(at.length) as usize };
         let address = arguments.word(at.request);
@@ -96,13 +96,13 @@ impl Completion {
     }
 
     /// The request at an index. `Scratch` lives as long as the call.
-    pub fn key(&self, index: usize) -> Key {
+    pub(crate) fn key(&self, index: usize) -> Key {
         // SAFETY: the keys are in the scratch of the call that this belongs to, which is still on the stack.
         Key(if index < self.count { unsafe { *self.keys.wrapping_add(index) } } else { 0 })
     }
 
     /// Calls `take` with the index of each completed request and of its status; false if the test found nothing.
-    pub fn completed(&self, arguments: &Arguments<'_>, mut take: impl FnMut(usize, usize)) -> bool {
+    pub(crate) fn completed(&self, arguments: &Arguments<'_>, mut take: impl FnMut(usize, usize)) -> bool {
         let at = &arguments.function.at;
         if at.flag != NONE && arguments.out_int(at.flag, 0) == 0 {
             return false;

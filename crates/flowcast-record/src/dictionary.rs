@@ -1,12 +1,12 @@
 //! Signatures of calls by number: the same function with the same arguments is written once.
 
 /// The most signatures that are kept; then all are forgotten and begin anew.
-pub const MOST: usize = 1 << 15;
+pub(crate) const MOST: usize = 1 << 15;
 /// The most words of all signatures together.
 const MOST_WORDS: usize = 1 << 20;
 
 #[derive(Debug)]
-pub struct Dictionary {
+pub(crate) struct Dictionary {
     /// Number plus one at each place of the hash table.
     places: Vec<u32>,
     entries: Vec<Entry>,
@@ -22,7 +22,7 @@ struct Entry {
 
 /// What became of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     Known(u32),
     /// It is new and got this number.
     New(u32),
@@ -42,7 +42,7 @@ impl Default for Dictionary {
 
 impl Dictionary {
     #[inline]
-    pub fn number(&mut self, signature: &[i64]) -> Found {
+    pub(crate) fn number(&mut self, signature: &[i64]) -> Found {
         let hash = hash(signature);
         let mask = self.places.len() - 1;
         let mut at = (hash >> 20) as usize & mask;
@@ -75,7 +75,7 @@ impl Dictionary {
         Found::New(number)
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.places.fill(0);
         self.entries.clear();
         self.words.clear();

@@ -7,7 +7,7 @@ use crate::functions::{Function, Language};
 use crate::library;
 
 /// An exported name.
-pub struct Entry {
+pub(crate) struct Entry {
     pub function: &'static Function,
     pub language: Language,
     name: &'static CStr,
@@ -16,13 +16,13 @@ pub struct Entry {
 
 impl Entry {
     /// The name of a function in a language.
-    pub const fn new(function: &'static Function, language: Language, name: &'static CStr) -> Entry {
+    pub(crate) const fn new(function: &'static Function, language: Language, name: &'static CStr) -> Entry {
         Entry { function, language, name, real: AtomicUsize::new(0) }
     }
 
     /// The address of the function in the MPI library.
     #[inline]
-    pub fn real(&self) -> usize {
+    pub(crate) fn real(&self) -> usize {
         match self.real.load(Ordering::Relaxed) {
             0 => self.find(),
             found => found,
@@ -43,7 +43,7 @@ impl Entry {
 
 /// Calls the real function. More arguments than it has do no harm: the caller removes them.
 #[inline]
-pub fn invoke(real: usize, words: &[usize]) -> c_int {
+pub(crate) fn invoke(real: usize, words: &[usize]) -> c_int {
     type W = usize;
     type Six = unsafe extern "C" fn(W, W, W, W, W, W) -> c_int;
     type Fifteen = unsafe extern "C" fn(W, W, W, W, W, W, W, W, W, W, W, W, W, W, W) -> c_int;

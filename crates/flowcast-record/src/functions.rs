@@ -2,7 +2,7 @@
 
 /// Which calling convention an exported name has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub(crate) enum Language {
     /// Handles and numbers by value.
     C,
     /// Everything by reference, handles as 32-bit numbers.
@@ -13,7 +13,7 @@ pub enum Language {
 
 /// What a function does, as far as it is recorded differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Init,
     Finalize,
     Abort,
@@ -69,7 +69,7 @@ pub enum Kind {
 
 /// Which bytes a collective sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     Barrier,
     Bcast,
     Gather,
@@ -82,10 +82,10 @@ pub enum Shape {
 }
 
 /// No such argument.
-pub const NONE: u8 = u8::MAX;
+pub(crate) const NONE: u8 = u8::MAX;
 
 #[derive(Debug)]
-pub struct Function {
+pub(crate) struct Function {
     /// Its place in the table.
     pub number: u16,
     /// Name without `MPI_`.

@@ -2,7 +2,7 @@
 
 /// A map from handles to small numbers.
 #[derive(Debug, Default)]
-pub struct Handles {
+pub(crate) struct Handles {
     /// Key plus one, and value; a key of 0 is a free place.
     places: Vec<(u64, u32)>,
     used: usize,
@@ -31,12 +31,12 @@ impl Handles {
     }
 
     #[inline]
-    pub fn get(&self, handle: u64) -> Option<u32> {
+    pub(crate) fn get(&self, handle: u64) -> Option<u32> {
         self.find(handle).map(|at| self.places[at].1)
     }
 
     #[inline]
-    pub fn set(&mut self, handle: u64, value: u32) {
+    pub(crate) fn set(&mut self, handle: u64, value: u32) {
         if let Some(at) = self.find(handle) {
             self.places[at].1 = value;
             return;
@@ -64,7 +64,7 @@ impl Handles {
     }
 
     #[inline]
-    pub fn remove(&mut self, handle: u64) {
+    pub(crate) fn remove(&mut self, handle: u64) {
         let Some(mut hole) = self.find(handle) else { return };
         self.used -= 1;
         let mask = self.places.len() - 1;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// How long `sched_yield` sleeps, in nanoseconds; without it, it yields.
-pub const SLEEP: &str = "FLOWCAST_IDLE_SLEEP_NS";
+pub(crate) const SLEEP: &str = "FLOWCAST_IDLE_SLEEP_NS";
 
 const NOT_ASKED: i64 = -1;
 
@@ -23,7 +23,7 @@ thread_local! {
 
 /// In the place of the C library's.
 #[unsafe(no_mangle)]
-pub extern "C" fn sched_yield() -> c_int {
+pub(crate) extern "C" fn sched_yield() -> c_int {
     match NANOS.load(Ordering::Relaxed) {
         NOT_ASKED => {
             let asked = env::var(SLEEP).ok().and_then(|text| text.parse::<i64>().ok());

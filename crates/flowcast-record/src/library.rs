@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dlopen, dlsym};
 
 /// The constants of the MPI library and the functions that the recorder calls itself.
-pub struct Library {
+pub(crate) struct Library {
     pub is_open_mpi: bool,
     /// What it says about itself, first line.
     pub version: String,
@@ -53,7 +53,7 @@ struct Functions {
 }
 
 /// The address of the real function behind a wrapper, 0 if there is none.
-pub fn real(name: &CStr) -> usize {
+pub(crate) fn real(name: &CStr) -> usize {
     address(RTLD_NEXT, name)
 }
 
@@ -95,7 +95,7 @@ fn in_loaded_library(name: &CStr) -> usize {
 }
 
 /// The library of this process.
-pub fn library() -> Option<&'static Library> {
+pub(crate) fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     LIBRARY.get_or_init(detect).as_ref()
 }
@@ -209,7 +209,7 @@ fn standard_abi(version: String, functions: Functions) -> Library {
 impl Library {
     /// A handle in C, as read from an argument or a variable.
     #[inline]
-    pub fn handle(&self, word: usize) -> usize {
+    pub(crate) fn handle(&self, word: usize) -> usize {
         if self.handle_bytes == 4 { word & 0xFFFF_FFFF } else { word }
     }
 
@@ -217,7 +217,7 @@ impl Library {
     ///
     /// # Safety
     /// `status` is the address of one, or of an array with more than `index`.
-    pub unsafe fn status(&self, status: usize, index: usize) -> (i32, i32, bool) {
+    pub(crate) unsafe fn status(&self, status: usize, index: usize) -> (i32, i32, bool) {
         let words = (status as *const i32).wrapping_add(index * self.status_words);
         // SAFETY: the caller's.
         let word = |place: usize| unsafe { words.wrapping_add(place).read_unaligned() };
@@ -226,13 +226,13 @@ impl Library {
     }
 
     /// The C handle of a Fortran communicator.
-    pub fn comm_of_fortran(&self, number: i32) -> usize {
+    pub(crate) fn comm_of_fortran(&self, number: i32) -> usize {
         // SAFETY: any number may be asked for.
         self.functions.comm_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
     }
 
     /// The C handle of a Fortran datatype.
-    pub fn type_of_fortran(&self, number: i32) -> usize {
+    pub(crate) fn type_of_fortran(&self, number: i32) -> usize {
         // SAFETY: any number may be asked for.
         self.functions.type_f2c.map_or(number as usize, |convert| unsafe { convert(number) })
     }
@@ -245,20 +245,20 @@ impl Library {
     }
 
     /// Bytes of one element.
-    pub fn type_size(&self, datatype: usize) -> u64 {
+    pub(crate) fn type_size(&self, datatype: usize) -> u64 {
         u64::try_from(self.ask(self.functions.type_size, datatype)).unwrap_or(0)
     }
 
-    pub fn world_rank(&self) -> i32 {
+    pub(crate) fn world_rank(&self) -> i32 {
         self.ask(self.functions.comm_rank, self.world)
     }
 
-    pub fn world_size(&self) -> i32 {
+    pub(crate) fn world_size(&self) -> i32 {
         self.ask(self.functions.comm_size, self.world)
     }
 
     /// The thread level that the program was given.
-    pub fn thread_level(&self) -> i32 {
+    pub(crate) fn thread_level(&self) -> i32 {
         let mut level = 0;
         // SAFETY: the variable is there.
         unsafe { (self.functions.query_thread)(&mut level) };
@@ -266,7 +266,7 @@ impl Library {
     }
 
     /// World ranks of a communicator's own group, and of the other one if it has two.
-    pub fn members(&self, communicator: usize) -> (Vec<i32>, Option<Vec<i32>>) {
+    pub(crate) fn members(&self, communicator: usize) -> (Vec<i32>, Option<Vec<i32>>) {
         let between = self.ask(self.functions.comm_test_inter, communicator) != 0;
         let own = self.group_members(self.functions.comm_group, communicator);
         (own, between.then(|| self.group_members(self.functions.comm_remote_group, communicator)))

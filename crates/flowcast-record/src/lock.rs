@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A value behind a spin lock.
-pub struct Lock<T> {
+pub(crate) struct Lock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -14,15 +14,15 @@ pub struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Whoever holds this has the value.
-pub struct Guard<'a, T>(&'a Lock<T>);
+pub(crate) struct Guard<'a, T>(&'a Lock<T>);
 
 impl<T> Lock<T> {
-    pub const fn new(value: T) -> Lock<T> {
+    pub(crate) const fn new(value: T) -> Lock<T> {
         Lock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     #[inline]
-    pub fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
         while self.taken.swap(true, Ordering::Acquire) {
             // The holder may write to the disk or have lost the processor.
             std::thread::yield_now();

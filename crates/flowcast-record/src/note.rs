@@ -12,7 +12,7 @@ use crate::session::{Message, Session};
 use crate::threads::Thread;
 
 /// A call that has returned.
-pub struct Made<'a> {
+pub(crate) struct Made<'a> {
     pub arguments: Arguments<'a>,
     pub times: Times,
     /// Whether it said that it failed.
@@ -25,19 +25,19 @@ pub struct Made<'a> {
 
 /// Whether a function takes a handle away that has to be looked at before.
 #[inline]
-pub fn takes_handle(kind: Kind) -> bool {
+pub(crate) fn takes_handle(kind: Kind) -> bool {
     use Kind::*;
     matches!(kind, RequestFree | CommFree | WinFree | FileClose | Mrecv | Imrecv)
 }
 
 /// The handle that such a function is given, before it is gone.
-pub fn handle_before(arguments: &Arguments<'_>) -> Key {
+pub(crate) fn handle_before(arguments: &Arguments<'_>) -> Key {
     let at = &arguments.function.at;
     let place = [at.message, at.request, at.communicator, at.window, at.new_file];
     arguments.key_behind(place.into_iter().find(|place| *place != NONE).unwrap_or(0))
 }
 
-pub fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
+pub(crate) fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
     let function = call.arguments.function;
     if session.off_since.is_some() {
         return note_off(session, &call);
@@ -65,7 +65,7 @@ pub fn note(session: &mut Session, thread: &Thread, call: Made<'_>) {
 }
 
 /// Whether a call has to be known of even while recording is off, because later ones refer to what it made.
-pub fn always_counts(kind: Kind) -> bool {
+pub(crate) fn always_counts(kind: Kind) -> bool {
     matches!(kind, Kind::Comm | Kind::CommFree | Kind::Win | Kind::File | Kind::TypeFree)
 }
 

@@ -10,7 +10,7 @@ use crate::handles::Handles;
 
 /// What is known of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Request {
+pub(crate) struct Request {
     /// It is started again and again.
     pub persistent: bool,
     /// It has been started and not completed.
@@ -24,7 +24,7 @@ pub struct Request {
 
 impl Request {
     /// Whether its status has to be looked at.
-    pub fn needs_status(self) -> bool {
+    pub(crate) fn needs_status(self) -> bool {
         self.wildcard || self.cancelled
     }
 }
@@ -34,13 +34,13 @@ static WANTED: AtomicI32 = AtomicI32::new(0);
 
 /// Whether any request in flight needs its status looked at.
 #[inline]
-pub fn wants_statuses() -> bool {
+pub(crate) fn wants_statuses() -> bool {
     WANTED.load(Ordering::Relaxed) > 0
 }
 
 /// More or fewer requests need it.
 #[inline]
-pub fn want_statuses(more: i32) {
+pub(crate) fn want_statuses(more: i32) {
     if more != 0 {
         WANTED.fetch_add(more, Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ pub fn want_statuses(more: i32) {
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
-pub struct Requests {
+pub(crate) struct Requests {
     /// The oldest slot of each handle.
     heads: Handles,
     slots: Vec<Request>,
@@ -64,7 +64,7 @@ pub struct Requests {
 impl Requests {
     /// A new request; gives its slot.
     #[inline]
-    pub fn add(&mut self, handle: u64, request: Request) -> u32 {
+    pub(crate) fn add(&mut self, handle: u64, request: Request) -> u32 {
         let slot = self.lowest_free();
         self.slots[slot as usize] = request;
         self.next[slot as usize] = NO_SLOT;
@@ -97,18 +97,18 @@ impl Requests {
 
     /// The oldest slot of a handle.
     #[inline]
-    pub fn slot(&self, handle: u64) -> Option<u32> {
+    pub(crate) fn slot(&self, handle: u64) -> Option<u32> {
         self.heads.get(handle)
     }
 
     #[inline]
-    pub fn get(&mut self, slot: u32) -> &mut Request {
+    pub(crate) fn get(&mut self, slot: u32) -> &mut Request {
         &mut self.slots[slot as usize]
     }
 
     /// Frees the oldest slot of a handle.
     #[inline]
-    pub fn remove(&mut self, handle: u64) {
+    pub(crate) fn remove(&mut self, handle: u64) {
         let Some(slot) = self.heads.get(handle) else { return };
         match self.next[slot as usize] {
             NO_SLOT => self.heads.remove(handle),

@@ -20,7 +20,7 @@ const FOLD_EVERY: u64 = 30_000_000_000;
 
 /// A message that was probed for and is to be received: its handle, communicator, source and tag.
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub(crate) struct Message {
     pub handle: u64,
     pub communicator: i64,
     pub source: i64,
@@ -41,7 +41,7 @@ struct Polls {
 const IDLE: u64 = 1_000;
 
 /// The recording of this process.
-pub struct Session {
+pub(crate) struct Session {
     pub library: &'static Library,
     pub encoder: Encoder,
     pub requests: Requests,
@@ -68,7 +68,7 @@ const TYPES: usize = 64;
 
 impl Session {
     /// Begins with a file that has its header already.
-    pub fn new(library: &'static Library, encoder: Encoder, file: File, limit: usize) -> Session {
+    pub(crate) fn new(library: &'static Library, encoder: Encoder, file: File, limit: usize) -> Session {
         let patience = if encoder.folds() { FOLD_EVERY } else { FLUSH_EVERY };
         Session {
             library,
@@ -93,7 +93,7 @@ impl Session {
 
     /// A communicator by its handle, written down when it is new.
     #[inline]
-    pub fn communicator(&mut self, key: Key) -> Group {
+    pub(crate) fn communicator(&mut self, key: Key) -> Group {
         match self.communicators.get(key) {
             Some(group) => group,
             None => self.learn(key),
@@ -111,7 +111,7 @@ impl Session {
 
     /// Bytes of one element of a datatype.
     #[inline]
-    pub fn type_size(&mut self, key: Key) -> u64 {
+    pub(crate) fn type_size(&mut self, key: Key) -> u64 {
         let place = (key.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize;
         let (known, size) = self.types[place];
         if known == key.0 {
@@ -124,22 +124,22 @@ impl Session {
     }
 
     /// A datatype's handle may stand for another from now on.
-    pub fn forget_types(&mut self) {
+    pub(crate) fn forget_types(&mut self) {
         self.types.fill((u64::MAX, 0));
     }
 
     /// The number of a window; `communicator` is that of a new one.
-    pub fn window(&mut self, key: Key, communicator: Option<u32>) -> i64 {
+    pub(crate) fn window(&mut self, key: Key, communicator: Option<u32>) -> i64 {
         self.windows.number(key, communicator, &mut self.encoder)
     }
 
     /// The number of a file; `communicator` is that of a new one.
-    pub fn file(&mut self, key: Key, communicator: Option<u32>) -> i64 {
+    pub(crate) fn file(&mut self, key: Key, communicator: Option<u32>) -> i64 {
         self.files.number(key, communicator, &mut self.encoder)
     }
 
     /// The number of a region's name.
-    pub fn name(&mut self, name: &[u8]) -> i64 {
+    pub(crate) fn name(&mut self, name: &[u8]) -> i64 {
         if let Some(known) = self.names.iter().position(|known| known == name) {
             return known as i64;
         }
@@ -150,7 +150,7 @@ impl Session {
 
     /// Writes down the call whose signature stands in `words`.
     #[inline]
-    pub fn record(&mut self, thread: &Thread, times: Times) {
+    pub(crate) fn record(&mut self, thread: &Thread, times: Times) {
         if self.polls.count > 0 {
             self.end_polls();
         }
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// A test or probe that found nothing.
-    pub fn poll(&mut self, thread: &Thread, function: i64, times: Times) {
+    pub(crate) fn poll(&mut self, thread: &Thread, function: i64, times: Times) {
         let number = thread.number();
         if self.polls.count > 0 && (self.polls.thread != number || self.polls.function != function) {
             self.end_polls();
@@ -181,7 +181,7 @@ impl Session {
 
     /// The thread has lost so many nanoseconds to the recorder. Between calls that are to be folded it would be in the
     /// way.
-    pub fn pause(&mut self, thread: &Thread, nanos: u64) {
+    pub(crate) fn pause(&mut self, thread: &Thread, nanos: u64) {
         if self.encoder.folds() {
             return;
         }
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// An item that is no call.
-    pub fn special(&mut self, thread: &Thread, kind: u8, numbers: &[u64]) {
+    pub(crate) fn special(&mut self, thread: &Thread, kind: u8, numbers: &[u64]) {
         if self.polls.count > 0 {
             self.end_polls();
         }
@@ -199,13 +199,13 @@ impl Session {
 
     /// Whether something should be written to the disk now.
     #[inline]
-    pub fn is_due(&self, now: u64) -> bool {
+    pub(crate) fn is_due(&self, now: u64) -> bool {
         self.encoder.waiting() >= self.limit || clock::nanos(now.saturating_sub(self.flushed)) >= self.patience
     }
 
     /// Writes what waits as one block.
     #[cold]
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.encoder.settle();
         if self.encoder.is_spent() && !self.over {
             self.encoder.control(control::STOPPED, &[]);
@@ -225,7 +225,7 @@ impl Session {
     }
 
     /// The program has come to its end.
-    pub fn end(&mut self, thread: &Thread) {
+    pub(crate) fn end(&mut self, thread: &Thread) {
         if !self.over {
             self.special(thread, control::END, &[]);
         }

@@ -22,7 +22,7 @@ use crate::session::Session;
 use crate::threads::{CPU_THRESHOLD, Thread};
 
 /// The folder that a recording is written to; without it, nothing is recorded.
-pub const FOLDER: &str = "FLOWCAST_RECORD";
+pub(crate) const FOLDER: &str = "FLOWCAST_RECORD";
 /// Bytes that a rank's file may have.
 const BUDGET: &str = "FLOWCAST_RECORD_BUDGET";
 /// Bytes that wait for the disk.
@@ -30,7 +30,7 @@ const BUFFER: &str = "FLOWCAST_RECORD_BUFFER";
 const USUAL_BUFFER: usize = 1 << 18;
 
 /// The recording of this process.
-pub static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
+pub(crate) static SESSION: Lock<Option<Box<Session>>> = Lock::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicBool = AtomicBool::new(false);
 static BEGUN: AtomicU64 = AtomicU64::new(0);
@@ -38,24 +38,24 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether calls are written down.
 #[inline]
-pub fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
 /// Whether the program has switched recording off.
 #[inline]
-pub fn is_paused() -> bool {
+pub(crate) fn is_paused() -> bool {
     PAUSED.load(Ordering::Relaxed)
 }
 
 /// When recording began, or began again, in ticks.
 #[inline]
-pub fn begun() -> u64 {
+pub(crate) fn begun() -> u64 {
     BEGUN.load(Ordering::Relaxed)
 }
 
 /// `MPI_Init`: calls it and begins.
-pub fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread) -> c_int {
+pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let folder = env::var_os(FOLDER).map(PathBuf::from);
     let (Some(folder), Some(library), false) = (folder, library(), is_on()) else { return invoke(real, words) };
     let calibration = Calibration::begin();
@@ -170,7 +170,7 @@ fn record_alone(function: &Function, thread: &Thread, times: Times) {
 }
 
 /// `MPI_Finalize` or `MPI_Abort`: what has been recorded is on the disk before it is called.
-pub fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
+pub(crate) fn finish(function: &Function, real: usize, words: &[usize], thread: &Thread) -> c_int {
     let before = thread.enter(begun());
     record_alone(function, thread, Times { burst: before.burst, cpu: before.cpu, call: 0 });
     if let Some(session) = SESSION.lock().as_mut() {
@@ -196,7 +196,7 @@ extern "C" fn at_exit() {
 
 /// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do
 /// `n` and `-n` from 2 on.
-pub fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -> c_int {
+pub(crate) fn pcontrol(arguments: Arguments<'_>, real: usize, thread: &Thread) -> c_int {
     let level = arguments.int(0);
     let name = if arguments.fortran == 0 && level.abs() == 1 { text_at(arguments.words[1]) } else { None };
     match level {

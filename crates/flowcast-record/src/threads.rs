@@ -7,14 +7,14 @@ use crate::clock;
 use crate::encoder::Rest;
 
 /// A computation or a call of at least so many nanoseconds is worth a look at the thread's CPU time, which takes 0.5 us.
-pub const CPU_THRESHOLD: u64 = 50_000;
+pub(crate) const CPU_THRESHOLD: u64 = 50_000;
 
 /// A single thread's lost time is written down when it is so long.
 const WORTH: u64 = 1_000_000;
 
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-pub struct Thread {
+pub(crate) struct Thread {
     inside: Cell<bool>,
     number: Cell<u32>,
     /// When the last call ended, in ticks.
@@ -42,7 +42,7 @@ thread_local! {
 
 /// A call's computation before it: its length and CPU time in ns, and the ticks at which the call begins.
 #[derive(Debug, Clone, Copy)]
-pub struct Before {
+pub(crate) struct Before {
     pub burst: u64,
     pub cpu: u64,
     pub begin: u64,
@@ -50,7 +50,7 @@ pub struct Before {
 
 /// Does something as the outermost wrapper on this thread; gives `None` where it is an inner one.
 #[inline]
-pub fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
+pub(crate) fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
     // A thread that is ending has no state any more; its calls are passed through.
     THREAD
         .try_with(|thread| {
@@ -68,7 +68,7 @@ pub fn outermost<T>(work: impl FnOnce(&Thread) -> T) -> Option<T> {
 impl Thread {
     /// Its number in the recording, and whether it is new.
     #[inline]
-    pub fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         if self.number.get() == u32::MAX {
             self.number.set(THREADS.fetch_add(1, Ordering::Relaxed));
         }
@@ -76,14 +76,14 @@ impl Thread {
     }
 
     /// The recording begins at `start` (ticks): what came before is no computation.
-    pub fn begin(&self, start: u64) {
+    pub(crate) fn begin(&self, start: u64) {
         self.last_end.set(start);
         self.mark.set((clock::thread_cpu(), start));
     }
 
     /// A call is about to begin. A thread's first begins where the recording began.
     #[inline]
-    pub fn enter(&self, recording_start: u64) -> Before {
+    pub(crate) fn enter(&self, recording_start: u64) -> Before {
         if self.last_end.get() < recording_start {
             self.begin(recording_start);
         }
@@ -110,7 +110,7 @@ impl Thread {
     /// The call has ended at `end` and has been written down; the next computation begins now. Gives the nanoseconds
     /// that the recorder has taken, once they are worth to be written down.
     #[inline]
-    pub fn leave(&self, begin: u64, end: u64) -> Option<u64> {
+    pub(crate) fn leave(&self, begin: u64, end: u64) -> Option<u64> {
         if clock::nanos(end - begin) >= CPU_THRESHOLD {
             self.mark.set((clock::thread_cpu(), clock::now()));
         }

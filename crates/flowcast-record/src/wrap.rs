@@ -17,7 +17,7 @@ use crate::threads::{Thread, outermost};
 ///
 /// # Safety
 /// The words are the arguments that the function's prototype asks for.
-pub unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
+pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
     let real = entry.real();
     let Some(library) = library() else { return invoke(real, words) };
     if !is_recorded(entry.language, library) {

@@ -9,7 +9,7 @@ use super::field::Field;
 
 /// Why a case failed.
 #[derive(Debug, Error)]
-pub enum Mismatch {
+pub(crate) enum Mismatch {
     /// The library gave something else.
     #[error("{what}: expected {expected}, found {found}")]
     Differs {
@@ -36,14 +36,14 @@ pub enum Mismatch {
 
 impl Mismatch {
     /// An error of the library where the case expects a result.
-    pub fn refused(error: impl Display) -> Mismatch {
+    pub(crate) fn refused(error: impl Display) -> Mismatch {
         Mismatch::Refused(error.to_string())
     }
 }
 
 /// How far a value may be from the expected one: `abs + rel · |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerance {
+pub(super) struct Tolerance {
     /// In the value's unit.
     pub abs: f64,
     /// As a share of the expected value.
@@ -60,14 +60,14 @@ impl Tolerance {
     }
 
     /// Whether `found` is near enough; no number is near NaN.
-    pub fn accepts(self, expected: f64, found: f64) -> bool {
+    pub(super) fn accepts(self, expected: f64, found: f64) -> bool {
         found == expected || (found - expected).abs() <= self.abs + self.rel * expected.abs()
     }
 }
 
 /// One case.
 #[derive(Debug)]
-pub struct Case {
+pub(super) struct Case {
     /// Its name in messages; no check looks at it.
     pub id: String,
     /// What is to be checked.
@@ -82,7 +82,7 @@ impl Case {
     ///
     /// # Errors
     /// One of them, `input` or `expected` is missing.
-    pub fn new(document: Value) -> Result<Case, Mismatch> {
+    pub(super) fn new(document: Value) -> Result<Case, Mismatch> {
         let root = Field::new(&document, "case");
         let (id, kind) = (root.at("id")?.text()?.to_owned(), root.at("kind")?.text()?.to_owned());
         let named = |error: Mismatch| Mismatch::Malformed(format!("{id}: {error}"));
@@ -92,12 +92,12 @@ impl Case {
     }
 
     /// What goes in.
-    pub fn input(&self) -> Field<'_> {
+    pub(super) fn input(&self) -> Field<'_> {
         Field::new(&self.document["input"], "input")
     }
 
     /// What must come out.
-    pub fn expected(&self) -> Field<'_> {
+    pub(super) fn expected(&self) -> Field<'_> {
         Field::new(&self.document["expected"], "expected")
     }
 
@@ -105,7 +105,7 @@ impl Case {
     ///
     /// # Errors
     /// Too far apart, or no number.
-    pub fn near(&self, expected: &Field, found: f64) -> Result<(), Mismatch> {
+    pub(super) fn near(&self, expected: &Field, found: f64) -> Result<(), Mismatch> {
         let value = expected.number()?;
         if self.tolerance.accepts(value, found) { Ok(()) } else { Err(differs(expected.path(), value, found)) }
     }
@@ -114,7 +114,7 @@ impl Case {
     ///
     /// # Errors
     /// Another length, or one number too far off.
-    pub fn near_each(&self, expected: &Field, found: &[f64]) -> Result<(), Mismatch> {
+    pub(super) fn near_each(&self, expected: &Field, found: &[f64]) -> Result<(), Mismatch> {
         let items = expected.items()?;
         same(&format!("length of {}", expected.path()), items.len(), found.len())?;
         items.iter().zip(found).try_for_each(|(item, found)| self.near(item, *found))
@@ -125,7 +125,7 @@ impl Case {
 ///
 /// # Errors
 /// They differ.
-pub fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), Mismatch> {
+pub(super) fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), Mismatch> {
     if expected == found { Ok(()) } else { Err(differs(what, expected, found)) }
 }
 

@@ -11,13 +11,13 @@ use super::case::Mismatch;
 use super::field::Field;
 
 /// A built-in network with fields replaced.
-pub fn network(name: &str, overrides: &[(&str, &str)]) -> Result<Network, Mismatch> {
+pub(super) fn network(name: &str, overrides: &[(&str, &str)]) -> Result<Network, Mismatch> {
     let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     builtin::network(name).and_then(|network| network.with_overrides(&overrides)).map_err(Mismatch::refused)
 }
 
 /// The flow of `id`, `src` and `dst` with this size and start.
-pub fn flow(comm: &Field, bytes: f64, start_s: f64) -> Result<Flow, Mismatch> {
+pub(super) fn flow(comm: &Field, bytes: f64, start_s: f64) -> Result<Flow, Mismatch> {
     Ok(Flow {
         id: comm.at("id")?.whole()?,
         src: Node(comm.at("src")?.whole()?),
@@ -28,12 +28,17 @@ pub fn flow(comm: &Field, bytes: f64, start_s: f64) -> Result<Flow, Mismatch> {
 }
 
 /// Predicts through the library.
-pub fn predict(flows: &[Flow], racks: &Racks, network: &Network, method: Method) -> Result<Prediction, Mismatch> {
+pub(super) fn predict(
+    flows: &[Flow],
+    racks: &Racks,
+    network: &Network,
+    method: Method,
+) -> Result<Prediction, Mismatch> {
     predict_flows(flows, racks, network, method).map_err(Mismatch::refused)
 }
 
 /// The place of the flow with this number.
-pub fn index_of(prediction: &Prediction, id: &str) -> Result<usize, Mismatch> {
+pub(super) fn index_of(prediction: &Prediction, id: &str) -> Result<usize, Mismatch> {
     let found = prediction.flows.iter().position(|flow| flow.flow.id.to_string() == id);
     found.ok_or_else(|| Mismatch::Malformed(format!("expected names flow {id}, which is not among the input")))
 }

@@ -10,7 +10,7 @@ use super::field::Field;
 use super::simulation;
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] = &[
+pub(super) const KINDS: &[(&str, Check)] = &[
     ("nsteps", nsteps),
     ("collective_sgi", collective_sgi),
     ("dimemas_oracle_collective", dimemas_oracle_collective),

@@ -15,7 +15,7 @@ use super::concurrent::{flow, index_of, network, predict};
 use super::field::Field;
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] = &[("algo1", algorithm_one)];
+pub(super) const KINDS: &[(&str, Check)] = &[("algo1", algorithm_one)];
 
 fn algorithm_one(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();

@@ -6,24 +6,24 @@ use super::case::Mismatch;
 
 /// A value somewhere in a case.
 #[derive(Debug, Clone)]
-pub struct Field<'a> {
+pub(super) struct Field<'a> {
     value: &'a Value,
     path: String,
 }
 
 impl<'a> Field<'a> {
     /// The value that is called `path` in messages.
-    pub fn new(value: &'a Value, path: &str) -> Field<'a> {
+    pub(super) fn new(value: &'a Value, path: &str) -> Field<'a> {
         Field { value, path: path.to_owned() }
     }
 
     /// Its name from the case on, such as `input.rails[0].g`.
-    pub fn path(&self) -> &str {
+    pub(super) fn path(&self) -> &str {
         &self.path
     }
 
     /// The member `key`, if there is one that is not null.
-    pub fn get(&self, key: &str) -> Option<Field<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(Field { value, path: format!("{}.{key}", self.path) })
     }
@@ -32,7 +32,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// There is none.
-    pub fn at(&self, key: &str) -> Result<Field<'a>, Mismatch> {
+    pub(super) fn at(&self, key: &str) -> Result<Field<'a>, Mismatch> {
         self.get(key).ok_or_else(|| Mismatch::Malformed(format!("{}: found no field `{key}`", self.path)))
     }
 
@@ -40,7 +40,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// Something else.
-    pub fn number(&self) -> Result<f64, Mismatch> {
+    pub(super) fn number(&self) -> Result<f64, Mismatch> {
         let fraction = || Some(self.value.get("num")?.as_f64()? / self.value.get("den")?.as_f64()?);
         let float = self.value.get("f").and_then(Value::as_f64);
         self.value.as_f64().or(float).or_else(fraction).ok_or_else(|| self.unlike("a number"))
@@ -50,7 +50,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// Something else, or one that does not fit.
-    pub fn whole<T: TryFrom<u64>>(&self) -> Result<T, Mismatch> {
+    pub(super) fn whole<T: TryFrom<u64>>(&self) -> Result<T, Mismatch> {
         let fraction = || self.value.as_f64().filter(|x| x.fract() == 0.0 && (0.0..9e15).contains(x)).map(|x| x as u64);
         let whole = self.value.as_u64().or_else(fraction);
         whole.and_then(|whole| T::try_from(whole).ok()).ok_or_else(|| self.unlike("a whole number"))
@@ -60,7 +60,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// Something else.
-    pub fn text(&self) -> Result<&'a str, Mismatch> {
+    pub(super) fn text(&self) -> Result<&'a str, Mismatch> {
         self.value.as_str().ok_or_else(|| self.unlike("a text"))
     }
 
@@ -68,7 +68,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// Not a list.
-    pub fn items(&self) -> Result<Vec<Field<'a>>, Mismatch> {
+    pub(super) fn items(&self) -> Result<Vec<Field<'a>>, Mismatch> {
         let items = self.value.as_array().ok_or_else(|| self.unlike("a list"))?;
         let name = |(index, value)| Field { value, path: format!("{}[{index}]", self.path) };
         Ok(items.iter().enumerate().map(name).collect())
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// Not a list, or something else in it.
-    pub fn numbers(&self) -> Result<Vec<f64>, Mismatch> {
+    pub(super) fn numbers(&self) -> Result<Vec<f64>, Mismatch> {
         self.items()?.iter().map(Field::number).collect()
     }
 
@@ -86,7 +86,7 @@ impl<'a> Field<'a> {
     ///
     /// # Errors
     /// Not an object.
-    pub fn members(&self) -> Result<Vec<(&'a str, Field<'a>)>, Mismatch> {
+    pub(super) fn members(&self) -> Result<Vec<(&'a str, Field<'a>)>, Mismatch> {
         let members = self.value.as_object().ok_or_else(|| self.unlike("an object"))?;
         let name = |(key, value): (&'a String, &'a Value)| {
             (key.as_str(), Field { value, path: format!("{}.{key}", self.path) })
@@ -95,7 +95,7 @@ impl<'a> Field<'a> {
     }
 
     /// What a check says of a value that it cannot use.
-    pub fn unlike(&self, expected: &str) -> Mismatch {
+    pub(super) fn unlike(&self, expected: &str) -> Mismatch {
         Mismatch::Malformed(format!("{}: found `{}`, expected {expected}", self.path, self.value))
     }
 }

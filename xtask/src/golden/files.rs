@@ -9,7 +9,7 @@ use crate::files_under;
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// A JSON file with cases.
     Cases,
     /// A table of results.
@@ -22,7 +22,7 @@ pub enum Role {
 
 /// A file of a golden folder.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub(super) struct Place {
     /// Where it is.
     pub path: PathBuf,
     /// Its path from the golden folder on.
@@ -35,7 +35,7 @@ pub struct Place {
 ///
 /// # Errors
 /// A folder that cannot be read.
-pub fn under(folder: &Path) -> Result<Vec<Place>> {
+pub(super) fn under(folder: &Path) -> Result<Vec<Place>> {
     let place = |path: PathBuf| {
         let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
         Place { role: role(&path), path, name }

@@ -19,7 +19,7 @@ use super::concurrent::{flow, index_of, network, predict};
 use super::field::Field;
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] = &[
+pub(super) const KINDS: &[(&str, Check)] = &[
     ("linear", linear),
     ("rendezvous2lin", two_piece),
     ("sync", sync),

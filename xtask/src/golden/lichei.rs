@@ -17,7 +17,7 @@ use super::field::Field;
 use super::simulation;
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] = &[
+pub(super) const KINDS: &[(&str, Check)] = &[
     ("prtt", prtt),
     ("assess_noisefree", assess_noisefree),
     ("linreg", linreg),

@@ -20,7 +20,7 @@ use super::field::Field;
 use super::lichei::parameters;
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] =
+pub(super) const KINDS: &[(&str, Check)] =
     &[("fair_sequences", fair_sequences), ("fixed_quant", fixed_quant), ("schedule", schedule)];
 
 /// By how many microseconds a virtual finish time of the message path may differ; its decisions may not.

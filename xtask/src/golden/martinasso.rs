@@ -7,7 +7,7 @@ use super::Check;
 use super::case::{Case, Mismatch, same};
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] =
+pub(super) const KINDS: &[(&str, Check)] =
     &[("error_metrics", error_metrics), ("interval_cluster", interval_cluster), ("alpha_band", alpha_band)];
 
 /// Errors in percent; flows are counted from 1.

@@ -33,7 +33,7 @@ use serde_json::Value;
 
 use case::{Case, Mismatch};
 use files::{Place, Role};
-pub use report::Report;
+pub(crate) use report::Report;
 
 /// Checks one case of a kind.
 type Check = fn(&Case) -> Result<(), Mismatch>;
@@ -51,7 +51,7 @@ fn check_of(kind: &str) -> Option<Check> {
 ///
 /// # Errors
 /// A folder that cannot be read or that holds no case.
-pub fn run(folder: &Path) -> Result<Report> {
+pub(crate) fn run(folder: &Path) -> Result<Report> {
     let mut report = Report::default();
     for place in files::under(folder)? {
         run_file(&place, &mut report)?;

@@ -11,11 +11,11 @@ use super::report::Report;
 use super::workloads::{COLLECTIVES, WORKLOADS};
 
 /// Checks one cell of a column against its row.
-pub type ColumnCheck = fn(&Row, &str) -> Result<(), Mismatch>;
+pub(super) type ColumnCheck = fn(&Row, &str) -> Result<(), Mismatch>;
 
 /// A table that this program knows.
 #[derive(Debug)]
-pub struct Table {
+pub(super) struct Table {
     /// Its file name.
     pub file: &'static str,
     /// Columns that say what was run; all others are results.
@@ -25,14 +25,14 @@ pub struct Table {
 }
 
 /// The tables.
-pub const TABLES: &[Table] = &[
+pub(super) const TABLES: &[Table] = &[
     Table { file: "expected.tsv", keys: &["workload", "P", "I", "S", "msgs"], columns: WORKLOADS },
     Table { file: "expected_collectives.tsv", keys: &["op", "P", "S", "model", "buses"], columns: COLLECTIVES },
 ];
 
 /// One line of a table.
 #[derive(Debug)]
-pub struct Row<'a> {
+pub(super) struct Row<'a> {
     /// The folder of the table and of the files that the row speaks of.
     pub folder: &'a Path,
     keys: Vec<(&'a str, &'a str)>,
@@ -43,7 +43,7 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// The table lacks the column.
-    pub fn key(&self, name: &str) -> Result<&'a str, Mismatch> {
+    pub(super) fn key(&self, name: &str) -> Result<&'a str, Mismatch> {
         let found = self.keys.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| *value).ok_or_else(|| Mismatch::Malformed(format!("found no column `{name}`")))
     }
@@ -52,7 +52,7 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// The table lacks the column, or something else stands there.
-    pub fn number<T: FromStr>(&self, name: &str) -> Result<T, Mismatch> {
+    pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<T, Mismatch> {
         let text = self.key(name)?;
         text.parse().map_err(|_| Mismatch::Malformed(format!("{name}: found `{text}`, expected a number")))
     }
@@ -64,7 +64,7 @@ impl<'a> Row<'a> {
 }
 
 /// Runs all cells of the table at `path`.
-pub fn run(path: &Path, text: &str, report: &mut Report) {
+pub(super) fn run(path: &Path, text: &str, report: &mut Report) {
     let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(table) = TABLES.iter().find(|table| table.file == file) else {
         return report.add("file", &file, Err(Mismatch::Unknown("table".into())));

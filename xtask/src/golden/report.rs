@@ -7,7 +7,7 @@ use super::case::Mismatch;
 
 /// Passed and failed cases, by kind.
 #[derive(Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     kinds: BTreeMap<String, Tally>,
     failures: Vec<String>,
 }
@@ -20,7 +20,7 @@ struct Tally {
 
 impl Report {
     /// Books one case.
-    pub fn add(&mut self, kind: &str, id: &str, outcome: Result<(), Mismatch>) {
+    pub(crate) fn add(&mut self, kind: &str, id: &str, outcome: Result<(), Mismatch>) {
         let tally = self.kinds.entry(kind.to_owned()).or_default();
         match outcome {
             Ok(()) => tally.passed += 1,
@@ -32,22 +32,22 @@ impl Report {
     }
 
     /// How many passed.
-    pub fn passed(&self) -> usize {
+    pub(crate) fn passed(&self) -> usize {
         self.kinds.values().map(|tally| tally.passed).sum()
     }
 
     /// How many failed.
-    pub fn failed(&self) -> usize {
+    pub(crate) fn failed(&self) -> usize {
         self.failures.len()
     }
 
     /// What `cargo xtask golden` ends with.
-    pub fn closing_line(&self) -> String {
+    pub(crate) fn closing_line(&self) -> String {
         format!("{} passed, {} failed", self.passed(), self.failed())
     }
 
     /// Whether there was no case at all.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 }

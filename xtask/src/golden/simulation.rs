@@ -18,7 +18,7 @@ use flowcast::{Contention, Options, PreparedSchedule};
 use super::case::Mismatch;
 
 /// Reads a trace and the files that it names beside it.
-pub fn open(path: &Path) -> Result<Trace, Mismatch> {
+pub(super) fn open(path: &Path) -> Result<Trace, Mismatch> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let read = |path: &Path| -> io::Result<SharedBytes> { Ok(Arc::new(fs::read(path)?)) };
     let bytes = read(path).map_err(|error| Mismatch::Malformed(format!("{}: {error}", path.display())))?;
@@ -27,17 +27,17 @@ pub fn open(path: &Path) -> Result<Trace, Mismatch> {
 }
 
 /// Reads a trace that a case spells out.
-pub fn parse(text: String) -> Result<Trace, Mismatch> {
+pub(super) fn parse(text: String) -> Result<Trace, Mismatch> {
     flowcast::read_text("case", text).map_err(Mismatch::refused)
 }
 
 /// Replays a program on a network.
-pub fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
+pub(super) fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
     predict(trace, network, &Options::default())
 }
 
 /// Replays a program whose messages share the links of the nodes fairly.
-pub fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
+pub(super) fn replay_fair(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
     predict(trace, network, &Options { contention: Contention::Shared(Model::Fair), ..Options::default() })
 }
 
@@ -49,7 +49,7 @@ fn predict(trace: &Trace, network: &Network, options: &Options) -> Result<Outcom
 }
 
 /// Runs a schedule with LogGOPSim's rules.
-pub fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Mismatch> {
+pub(super) fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Mismatch> {
     let Trace::Schedule(schedule) = trace else {
         return Err(Mismatch::Malformed("found a program, expected a schedule".into()));
     };
@@ -59,12 +59,12 @@ pub fn run_schedule(trace: &Trace, parameters: Loggops) -> Result<Outcome, Misma
 }
 
 /// A network of one rule, one latency and one bandwidth, without limits.
-pub fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
+pub(super) fn network(rule: Rule, latency: Time, bandwidth: Rate) -> Network {
     Network::new("case", rule, Nic::new(latency, bandwidth))
 }
 
 /// Equal nodes, as many as ranks, with these links.
-pub fn machine(buses: u32, in_links: u32, out_links: u32) -> Machine {
+pub(super) fn machine(buses: u32, in_links: u32, out_links: u32) -> Machine {
     let group = NodeGroup { count: 0, in_links, out_links, ..NodeGroup::default() };
     Machine { buses, nodes: vec![group], ..Machine::default() }
 }

@@ -22,7 +22,7 @@ const BYTES_PER_SECOND: f64 = 1e9;
 const ENVELOPE_NS: f64 = 16.0;
 
 /// `expected.tsv`.
-pub const WORKLOADS: &[(&str, ColumnCheck)] = &[
+pub(super) const WORKLOADS: &[(&str, ColumnCheck)] = &[
     ("dim_inf", |row, expected| dimemas(row, expected, &configuration(row, "inf")?)),
     ("dim_1in1out", |row, expected| dimemas(row, expected, &configuration(row, "l11")?)),
     ("dim_halfdup1", |row, expected| dimemas(row, expected, &configuration(row, "hd1")?)),
@@ -39,7 +39,7 @@ pub const WORKLOADS: &[(&str, ColumnCheck)] = &[
 ];
 
 /// `expected_collectives.tsv`.
-pub const COLLECTIVES: &[(&str, ColumnCheck)] = &[("Dimemas_s", one_collective)];
+pub(super) const COLLECTIVES: &[(&str, ColumnCheck)] = &[("Dimemas_s", one_collective)];
 
 fn ns(nanos: f64) -> Time {
     Time::from_nanos(nanos)

@@ -7,7 +7,7 @@ use super::Check;
 use super::case::{Case, Mismatch};
 
 /// Kinds and their checks.
-pub const KINDS: &[(&str, Check)] = &[("error_metric", error_metric), ("ci_stop", ci_stop)];
+pub(super) const KINDS: &[(&str, Check)] = &[("error_metric", error_metric), ("ci_stop", ci_stop)];
 
 fn error_metric(case: &Case) -> Result<(), Mismatch> {
     let input = case.input();

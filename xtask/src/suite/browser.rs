@@ -14,7 +14,7 @@ const FOLDER: &str = "target/report-page";
 const PAGE: &str = "flowcast-demo.html";
 
 /// Runs the demo and opens its page.
-pub fn check() -> Outcome {
+pub(super) fn check() -> Outcome {
     let Some(browser) = find("chromium") else {
         return Outcome::Skipped("chromium is not installed".into());
     };

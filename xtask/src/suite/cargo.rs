@@ -9,12 +9,12 @@ use super::programs::find;
 const NO_CARGO_DENY: &str = "cargo-deny is not installed (`cargo install cargo-deny --locked`)";
 
 /// Runs cargo with its output shown.
-pub fn run(arguments: &[&str]) -> Outcome {
+pub(super) fn run(arguments: &[&str]) -> Outcome {
     run_with(arguments, &[])
 }
 
 /// The same with environment variables set.
-pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
+pub(super) fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo).args(arguments).envs(variables.iter().copied()).stdin(Stdio::null()).status();
     match status {
@@ -25,7 +25,7 @@ pub fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
 }
 
 /// Runs the tests of those modules whose tools are here; the step is skipped by name of what is missing.
-pub fn test_modules(arguments: &[&str], modules: &[&str], missing: &[String]) -> Outcome {
+pub(super) fn test_modules(arguments: &[&str], modules: &[&str], missing: &[String]) -> Outcome {
     let missing = missing.join(", ");
     if modules.is_empty() {
         return Outcome::Skipped(format!("not here: {missing}"));
@@ -39,7 +39,7 @@ pub fn test_modules(arguments: &[&str], modules: &[&str], missing: &[String]) ->
 }
 
 /// `deny.toml` by cargo-deny, for those who have it; the step `licences` does without.
-pub fn deny() -> Outcome {
+pub(super) fn deny() -> Outcome {
     match find("cargo-deny") {
         Some(_) => run(&["deny", "--offline", "check", "licenses", "bans", "sources"]),
         None => Outcome::Skipped(NO_CARGO_DENY.into()),
@@ -47,7 +47,7 @@ pub fn deny() -> Outcome {
 }
 
 /// Known vulnerabilities, from a database fetched before.
-pub fn advisories() -> Outcome {
+pub(super) fn advisories() -> Outcome {
     if find("cargo-deny").is_none() {
         return Outcome::Skipped(NO_CARGO_DENY.into());
     }

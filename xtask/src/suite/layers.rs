@@ -56,7 +56,7 @@ const FORBIDDEN_WORDS: [&str; 12] = [
 ///
 /// # Errors
 /// A rule is broken; the message names the crate, or file and line.
-pub fn check(root: &Path) -> Result<()> {
+pub(super) fn check(root: &Path) -> Result<()> {
     let mut problems = Vec::new();
     for name in PURE {
         let source = root.join("crates").join(name).join("src");

@@ -11,7 +11,7 @@ use super::programs::output;
 ///
 /// # Errors
 /// A package without an allowed licence, or a graph that cannot be read.
-pub fn check() -> Result<()> {
+pub(super) fn check() -> Result<()> {
     let allowed = allowed(&fs::read_to_string("deny.toml").context("cannot read deny.toml")?)?;
     let metadata: Value = serde_json::from_str(&metadata()?)?;
     let packages = metadata["packages"].as_array().context("cargo metadata: expected `packages`")?;

@@ -11,7 +11,7 @@ use crate::{files_under, has_ending};
 ///
 /// # Errors
 /// A link that leads nowhere; the message names page and line.
-pub fn check(root: &Path) -> Result<()> {
+pub(super) fn check(root: &Path) -> Result<()> {
     let mut pages = files_under(root, |name| !name.starts_with('.') && name != "target")?;
     pages.retain(|page| has_ending(page, "md"));
     ensure!(!pages.is_empty(), "found no page");

@@ -27,7 +27,7 @@ use steps::{STEPS, Step};
 /// What to run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --quick\n  cargo xtask test lint links")]
-pub struct Options {
+pub(crate) struct Options {
     /// Leave out the steps that need a release build of the command
     #[arg(long)]
     quick: bool,
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// How a step ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// All that it checks holds.
     Passed,
     /// Something does not hold.
@@ -79,7 +79,7 @@ struct Finished {
 ///
 /// # Errors
 /// An unknown step, or no workspace to test.
-pub fn run(options: &Options) -> Result<bool> {
+pub(crate) fn run(options: &Options) -> Result<bool> {
     let chosen = chosen(&options.only)?;
     if options.list {
         chosen.iter().for_each(|step| println!("{:<14} {}", step.name, step.what));

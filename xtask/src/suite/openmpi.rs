@@ -10,7 +10,7 @@ const FOREIGN: [(&str, &str); 2] =
     [("hpcc", "hpcc_verifies"), ("NPopenmpi", "netpipe_finds_its_messages_as_they_were_sent")];
 
 /// Runs them where Open MPI 4.1 with its headers is, and namespaces can be made.
-pub fn check() -> Outcome {
+pub(super) fn check() -> Outcome {
     match missing() {
         Some(why) => Outcome::Skipped(why),
         None => {

@@ -31,7 +31,7 @@ const PACKAGES: &[Package] = &[
 /// Installs what the running steps need and what is missing, or says what is missing.
 ///
 /// A step that still lacks its program afterwards is skipped by itself, so nothing here can fail.
-pub fn provide(steps: &[&str]) {
+pub(super) fn provide(steps: &[&str]) {
     let needed = PACKAGES.iter().filter(|package| package.needed_by.iter().any(|step| steps.contains(step)));
     let missing: Vec<&Package> = needed.filter(|package| find(package.program).is_none()).collect();
     if missing.is_empty() {

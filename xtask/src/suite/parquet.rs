@@ -33,7 +33,7 @@ for row, texts in zip(rows, expected):
 ";
 
 /// Replays a trace, writes its messages both ways, and compares.
-pub fn check() -> Outcome {
+pub(super) fn check() -> Outcome {
     let Some(python) = python() else {
         return Outcome::Skipped("Python has neither duckdb nor pyarrow, and pip cannot install pyarrow".into());
     };

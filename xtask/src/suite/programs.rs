@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 /// The program's place, if it is on the search path.
-pub fn find(program: &str) -> Option<PathBuf> {
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// Whether this process may install packages and must not use a browser's sandbox.
-pub fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     output("id", &["-u"]).is_ok_and(|text| text.trim() == "0")
 }
 
@@ -22,7 +22,7 @@ pub fn is_root() -> bool {
 ///
 /// # Errors
 /// It cannot be run or fails; its last words are in the message.
-pub fn output(program: &str, arguments: &[&str]) -> Result<String> {
+pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String> {
     let result = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let result = result.with_context(|| format!("cannot run {program}"))?;
     if !result.status.success() {
@@ -36,7 +36,7 @@ pub fn output(program: &str, arguments: &[&str]) -> Result<String> {
 ///
 /// # Errors
 /// It cannot be run or does not end in time.
-pub fn run_within(limit: Duration, command: &mut Command) -> Result<ExitStatus> {
+pub(super) fn run_within(limit: Duration, command: &mut Command) -> Result<ExitStatus> {
     let name = Path::new(command.get_program()).display().to_string();
     let mut child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {name}"))?;
     let start = Instant::now();

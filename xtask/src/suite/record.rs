@@ -8,7 +8,7 @@ use super::programs::find;
 const LIBRARIES: [(&str, &str, &str); 2] = [("Open MPI", "openmpi", "open_mpi"), ("MPICH", "mpich", "mpich")];
 
 /// Runs the tests of each library; skipped by name if one is missing.
-pub fn check() -> Outcome {
+pub(super) fn check() -> Outcome {
     let mut missing = Vec::new();
     let mut modules = Vec::new();
     for (name, ending, module) in LIBRARIES {

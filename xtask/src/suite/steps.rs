@@ -9,7 +9,7 @@ use crate::golden;
 
 /// One step.
 #[derive(Debug)]
-pub struct Step {
+pub(super) struct Step {
     /// Its name on the command line and in the summary.
     pub name: &'static str,
     /// What it checks, for people.
@@ -21,7 +21,7 @@ pub struct Step {
 }
 
 /// All steps.
-pub const STEPS: &[Step] = &[
+pub(super) const STEPS: &[Step] = &[
     step("format", "the source is formatted", || cargo::run(&["fmt", "--all", "--check"])),
     step("layers", "the pure crates touch no file, socket, clock or environment; what is loaded is small", || {
         layers::check(Path::new(".")).into()

@@ -23,7 +23,7 @@ use crate::trace_args::open_trace;
 #[command(
     after_help = "Example:\n  flowcast generate halo --ranks 64 --iterations 4000 -o halo.dim\n  flowcast bench replay halo.dim --network gige-tcp\n  flowcast bench packet chain.pattern --network gige-lam --set sharing.congestion=cubic"
 )]
-pub enum Bench {
+pub(crate) enum Bench {
     /// Messages per second of simulation alone, loading excluded: the median of several runs
     Replay {
         /// Trace
@@ -83,7 +83,7 @@ pub enum Bench {
 
 impl Bench {
     /// Measures and prints.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         match self {
             Bench::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
                 refuse_none(runs)?;
@@ -186,7 +186,7 @@ fn print_replay(seconds: Vec<f64>, messages: u64, tail: String, Timing { runs, j
 }
 
 /// How many seconds each of several runs took.
-pub fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
+pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
     for _ in 0..runs {
         let begin = Instant::now();
@@ -197,7 +197,7 @@ pub fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64
 }
 
 /// What a run does `count` times.
-pub struct Counted {
+pub(super) struct Counted {
     /// What it does.
     pub name: &'static str,
     /// How often.
@@ -210,7 +210,7 @@ pub struct Counted {
 
 impl Counted {
     /// Prints how often a second: the median of the runs, the slowest and the fastest.
-    pub fn print(mut self, mut seconds: Vec<f64>, json: bool) {
+    pub(super) fn print(mut self, mut seconds: Vec<f64>, json: bool) {
         seconds.sort_by(f64::total_cmp);
         let rate = |run: usize| self.count as f64 / seconds[run];
         let (runs, name) = (seconds.len(), self.name);

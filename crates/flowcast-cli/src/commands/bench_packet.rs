@@ -12,7 +12,7 @@ use super::bench::{Counted, timed};
 use crate::files::read_bytes;
 
 /// Simulates the pattern `runs` times and prints the median.
-pub fn run(input: &Path, network: &Network, runs: u32, json: bool) -> Result<()> {
+pub(super) fn run(input: &Path, network: &Network, runs: u32, json: bool) -> Result<()> {
     let pattern = Pattern::read(&input.display().to_string(), &read_bytes(input)?)?;
     let (mut hops, mut dropped) = (0, 0);
     let seconds = timed(runs, || {

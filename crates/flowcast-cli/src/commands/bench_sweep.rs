@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::output::println_out;
 
 /// Measures one replay and one sweep in turn, `runs` times, and prints the median of the ratios.
-pub fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: bool) -> Result<()> {
+pub(super) fn run(program: &Program, network: &Network, sets: usize, runs: u32, json: bool) -> Result<()> {
     if sets == 0 {
         bail!("--sets: found 0, expected at least 1");
     }

@@ -16,7 +16,7 @@ use crate::trace_args::open_trace;
 #[command(
     after_help = "Example:\n  flowcast compile cg.S.4.dim -o cg.fct && flowcast predict cg.fct --network gige-tcp"
 )]
-pub struct Compile {
+pub(crate) struct Compile {
     /// Trace of any format that `predict` reads
     input: PathBuf,
     /// File to write
@@ -28,7 +28,7 @@ pub struct Compile {
 
 impl Compile {
     /// Writes the compiled trace.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let trace = open_trace(&self.input)?;
         write_whole(&self.output, |out| Ok(compiled::write(&trace, out)?))?;
         let bytes = std::fs::metadata(&self.output)?.len();

@@ -27,7 +27,7 @@ use crate::trace_args::{open_trace, print_notes, threads};
 #[command(
     after_help = "Examples:\n  flowcast convert run.rec -o run.dim --to dim\n  flowcast convert run.rec -o run.goal --to goal --collectives mpich\n  flowcast convert run.rec -o run.list --to ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --to prv --network gige-tcp"
 )]
-pub struct Convert {
+pub(crate) struct Convert {
     /// Trace of any format that `predict` reads
     input: PathBuf,
     /// File to write
@@ -63,7 +63,7 @@ enum Form {
 
 impl Convert {
     /// Writes the trace.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let program = match (open_trace(&self.input)?, self.to) {
             (Trace::Program(program), _) => program,
             (Trace::Schedule(schedule), Form::Goal) => {

@@ -31,7 +31,7 @@ const MEASURING_SECONDS: f64 = 5.0;
 /// Measure loopback, replay a real program on it and on two other networks, write a report
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast demo && xdg-open flowcast-demo.html")]
-pub struct Demo {
+pub(crate) struct Demo {
     /// The report to write
     #[arg(short, long, default_value = "flowcast-demo.html")]
     output: PathBuf,
@@ -42,7 +42,7 @@ pub struct Demo {
 
 impl Demo {
     /// Runs the demonstration.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
         let outputs = Outputs { view: true, ..Outputs::default() };
         let mut networks = vec![measure_network()?];

@@ -27,7 +27,7 @@ subcommands! {
 #[command(after_help = "Examples:
   flowcast explain collectives is.dim
   flowcast explain collectives is.dim --collectives algorithm:ours.toml --json")]
-pub struct Collectives {
+pub(crate) struct Collectives {
     /// Trace of any format that `predict` reads
     input: PathBuf,
     /// Network whose file may hold a table of algorithms

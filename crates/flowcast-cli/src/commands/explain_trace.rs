@@ -13,7 +13,7 @@ use crate::tables::table;
 const ROWS: usize = 32;
 
 /// Prints both tables; causes that never occur have no column.
-pub fn print(explanation: &Explanation) {
+pub(super) fn print(explanation: &Explanation) {
     let costs: Vec<Cost> = Cost::ALL.into_iter().filter(|cost| occurs(explanation, *cost)).collect();
     if costs.is_empty() {
         return println_out!("no rank spent time in communication");
@@ -49,7 +49,7 @@ fn print_rows(mut table: Table, costs: &[Cost], mut rows: Vec<(String, Sums)>) {
 }
 
 /// The field `explanation` of `flowcast/replay/1`.
-pub fn document(explanation: &Explanation) -> Value {
+pub(super) fn document(explanation: &Explanation) -> Value {
     let ranks = explanation.ranks.iter().enumerate().map(|(rank, sums)| {
         let mut entry = times(sums);
         entry["rank"] = rank.into();

@@ -34,7 +34,7 @@ use crate::tables::table;
                         flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
                         flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
                         flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml")]
-pub struct Fit {
+pub(crate) struct Fit {
     /// Samples written by `flowcast measure`
     #[arg(required_unless_present_any = ["prtt", "regions"], conflicts_with = "prtt")]
     samples: Option<PathBuf>,
@@ -84,7 +84,7 @@ pub struct Fit {
 
 impl Fit {
     /// Fits, writes the network file if asked, and prints the parameters.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         if !self.regions.is_empty() {
             return self.fit_regions();
         }
@@ -152,7 +152,7 @@ impl Fit {
 }
 
 /// Writes the network file where one is asked for.
-pub fn write(output: Option<&Path>, network: &Network) -> Result<()> {
+pub(super) fn write(output: Option<&Path>, network: &Network) -> Result<()> {
     let Some(output) = output else { return Ok(()) };
     write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
 }

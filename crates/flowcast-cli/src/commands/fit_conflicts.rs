@@ -26,7 +26,12 @@ use crate::tables::table;
 const SEEDS: u32 = 9;
 
 /// Durations of flows under a model, stepped through their events.
-pub fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model) -> Result<Vec<Time>, SharingError> {
+pub(super) fn durations(
+    flows: &[Flow],
+    racks: &Racks,
+    network: &Network,
+    model: Model,
+) -> Result<Vec<Time>, SharingError> {
     let method = Method { model, strictness: Strictness::Extended };
     let prediction = if model == Model::Packet && network.sharing.packet.queue.is_some() {
         let pattern = Pattern { flows: flows.to_vec(), racks: racks.clone() };
@@ -41,7 +46,7 @@ pub fn durations(flows: &[Flow], racks: &Racks, network: &Network, model: Model)
 }
 
 /// What carried the messages: a window that was given, or what the lab's file says; `None` if neither is known.
-pub fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Option<PacketParameters>> {
+pub(super) fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Option<PacketParameters>> {
     if window.is_some() {
         let fixed = PacketParameters { window, first_window: window, ..PacketParameters::default() };
         return Ok(Some(PacketParameters { idle_restart: Some(false), ..fixed }));
@@ -52,7 +57,7 @@ pub fn transport(samples: &ConflictSamples, window: Option<Bytes>) -> Result<Opt
 }
 
 /// This run's provenance, and that of the samples under `samples.`.
-pub fn provenance_of(samples: &ConflictSamples, fit: &ConflictFit) -> BTreeMap<String, String> {
+pub(super) fn provenance_of(samples: &ConflictSamples, fit: &ConflictFit) -> BTreeMap<String, String> {
     let mut all = provenance::of_this_run();
     all.insert("seed".into(), fit.options.seed.to_string());
     all.insert("bootstrap_replicates".into(), fit.options.replicates.to_string());
@@ -61,7 +66,7 @@ pub fn provenance_of(samples: &ConflictSamples, fit: &ConflictFit) -> BTreeMap<S
 }
 
 /// Machine-readable.
-pub fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
+pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
     let interval = |estimate: &Estimate<f64>| json!([estimate.low, estimate.high]);
     let rate = |estimate: &Estimate<Rate>| {
         let rates = [estimate.value, estimate.low, estimate.high].map(|rate| rate.as_bytes_per_second());
@@ -116,7 +121,7 @@ fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
 }
 
 /// For people: what each flow got, the parameters, and the models side by side.
-pub fn print(fit: &ConflictFit) {
+pub(super) fn print(fit: &ConflictFit) {
     print_slowdowns(fit);
     println_out!();
     print_parameters(fit);

@@ -23,14 +23,14 @@ use crate::trace_args::{print_notes, threads};
 const MOST: Time = Time::from_nanos(2e6);
 
 /// The latency that was found.
-pub struct PacketFit {
+pub(super) struct PacketFit {
     pub latency: Time,
     /// By region: predicted over measured, less one.
     errors: BTreeMap<String, f64>,
 }
 
 /// The latency with which the mean of the absolute logarithms of predicted over measured is least, over all regions.
-pub fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
+pub(super) fn fit(recordings: &[Vec<RankFile>], network: &Network) -> Result<PacketFit> {
     let ready = |files: &Vec<RankFile>| {
         let recorded = Recorded::new(files, Clock::ThreadCpu, None, threads())?;
         print_notes(recorded.program());
@@ -73,7 +73,7 @@ impl PacketFit {
     }
 
     /// By region: predicted over measured, less one.
-    pub fn errors(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn errors(&self) -> impl Iterator<Item = f64> {
         self.errors.values().copied()
     }
 
@@ -82,7 +82,7 @@ impl PacketFit {
     }
 
     /// As part of the fit's document.
-    pub fn document(&self) -> serde_json::Value {
+    pub(super) fn document(&self) -> serde_json::Value {
         json!({
             "latency_s": self.latency.as_seconds(),
             "mean_absolute_error": self.mean_error(),

@@ -20,7 +20,7 @@ use crate::recording::open_recording;
 use crate::tables::table;
 
 /// What is fitted, and where it goes.
-pub struct FitRegions<'a> {
+pub(super) struct FitRegions<'a> {
     pub recordings: &'a [PathBuf],
     pub output: Option<&'a Path>,
     pub name: String,
@@ -32,7 +32,7 @@ pub struct FitRegions<'a> {
 
 impl FitRegions<'_> {
     /// Fits, writes the network file if asked, and prints what was found.
-    pub fn run(&self) -> Result<()> {
+    pub(super) fn run(&self) -> Result<()> {
         let recordings = self.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<Vec<_>>>()?;
         let fit = fit(&self.regions(&recordings)?)?;
         let mut network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));

@@ -19,7 +19,7 @@ use crate::rank_files::write_list;
 #[command(
     after_help = "Examples:\n  flowcast generate halo --ranks 64 --iterations 100 --size 8KiB -o halo.dim\n  flowcast generate alltoall --ranks 16 --size 1KiB --format goal > alltoall.goal\n  flowcast generate stream --ranks 1024 --flows 100000 --load 0.6 --bandwidth 1Gbit/s -o stream.pattern"
 )]
-pub struct Generate {
+pub(crate) struct Generate {
     /// Workload of a trace, or `stream`: a pattern of random flows
     #[arg(value_parser = workload)]
     workload: Kind,
@@ -100,7 +100,7 @@ fn size_range(text: &str) -> Result<(Bytes, Bytes), String> {
 
 impl Generate {
     /// Writes the trace.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         if !(1..=1 << 24).contains(&self.ranks) {
             bail!("--ranks: found {}, expected 1 to 16,777,216", self.ranks);
         }

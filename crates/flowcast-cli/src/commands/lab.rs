@@ -68,7 +68,7 @@ struct How {
 /// Build a lab that stays until `flowcast lab down`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab up asymmetric --set cluster.nodes=8 --name eight")]
-pub struct Up {
+pub(crate) struct Up {
     #[command(flatten)]
     which: Which,
     /// The name for `exec` and `down` [default: the lab's own]
@@ -81,7 +81,7 @@ pub struct Up {
 /// Run a command in a node of a lab that is up
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab exec racks --node 3 -- ping -c 1 node0")]
-pub struct Exec {
+pub(crate) struct Exec {
     /// The lab's name
     name: String,
     /// The node
@@ -98,7 +98,7 @@ pub struct Exec {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab run fair -- mpirun -np 8 ./program\n  \
                         flowcast lab run rails --set nic.bandwidth=100Mbit/s,10Mbit/s -- mpirun ./program")]
-pub struct Run {
+pub(crate) struct Run {
     /// Name of a lab that is up, built-in profile or lab file (TOML)
     #[arg(value_name = "NAME|PROFILE|FILE")]
     lab: String,
@@ -112,7 +112,7 @@ pub struct Run {
 /// End a lab and everything that runs in it
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab down racks")]
-pub struct Down {
+pub(crate) struct Down {
     /// The lab's name
     name: String,
 }
@@ -120,7 +120,7 @@ pub struct Down {
 /// List the labs that are up
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab list")]
-pub struct List {
+pub(crate) struct List {
     #[command(flatten)]
     format: Format,
 }
@@ -128,7 +128,7 @@ pub struct List {
 /// List the built-in labs, or print the file of one
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab profiles\n  flowcast lab profiles bus > mine.toml")]
-pub struct Profiles {
+pub(crate) struct Profiles {
     /// A profile, or a lab file to check and print in full
     name: Option<String>,
     /// Replace a field, such as nic.bandwidth=100Mbit/s (repeatable)

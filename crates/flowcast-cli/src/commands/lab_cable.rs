@@ -24,7 +24,7 @@ use crate::tables::{cells, table};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast lab cable-check\n  \
                         flowcast lab cable-check --set cable.delay=200us --set cable.loss=0.01 --frames 5000")]
-pub struct CableCheckCommand {
+pub(crate) struct CableCheckCommand {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
     #[arg(value_name = "PROFILE|FILE", default_value = "cable")]
     lab: String,
@@ -40,7 +40,7 @@ pub struct CableCheckCommand {
 
 impl CableCheckCommand {
     /// Builds the lab, checks it and says what was seen.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let spec = load(&self.lab, &self.overrides)?;
         if spec.cable.is_none() {
             bail!("{}: found no section [cable], expected a lab with a cable", self.lab);
@@ -58,14 +58,14 @@ impl CableCheckCommand {
 
 /// Carry the frames of a testbed's link emulators
 #[derive(Debug, Args)]
-pub struct ServeCables {
+pub(crate) struct ServeCables {
     /// The lab file
     file: PathBuf,
 }
 
 impl ServeCables {
     /// Carries frames until it is killed.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let spec = LabSpec::from_toml(&read_text(&self.file)?, &[]).context("the lab file of the cable")?;
         match serve_cables(&spec, || println_out!("ready")).map_err(explained)? {}
     }
@@ -129,7 +129,7 @@ impl Direction {
 
 /// How late frames were delivered.
 #[derive(Serialize)]
-pub struct LatenessQuantiles {
+pub(super) struct LatenessQuantiles {
     median: Micros,
     p5: Micros,
     p95: Micros,
@@ -137,7 +137,7 @@ pub struct LatenessQuantiles {
 
 impl LatenessQuantiles {
     /// Of what was measured.
-    pub fn of(lateness: &Lateness) -> LatenessQuantiles {
+    pub(super) fn of(lateness: &Lateness) -> LatenessQuantiles {
         let Lateness { median, p5, p95 } = *lateness;
         LatenessQuantiles { median: Micros(median), p5: Micros(p5), p95: Micros(p95) }
     }

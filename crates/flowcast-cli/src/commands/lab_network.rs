@@ -11,7 +11,7 @@ use crate::output::print_out;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast lab network asymmetric > asymmetric.toml\n  \
                         flowcast predict x.pattern --network asymmetric.toml --model packet")]
-pub struct LabNetwork {
+pub(crate) struct LabNetwork {
     /// Built-in profile (see `flowcast lab profiles`) or lab file (TOML)
     #[arg(value_name = "PROFILE|FILE")]
     lab: String,
@@ -22,7 +22,7 @@ pub struct LabNetwork {
 
 impl LabNetwork {
     /// Prints the file.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         print_out!("{}", network_of(&load(&self.lab, &self.overrides)?).to_toml());
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::output::{Format, Shown, print_out, show};
   flowcast mapping ranks.map --to rankfile -o rankfile && mpirun --rankfile rankfile ...
   flowcast mapping round-robin --ranks 8 --nodes 4 --to slurm --hosts n1,n2,n3,n4
   flowcast mapping rankfile --json")]
-pub struct Mapping {
+pub(crate) struct Mapping {
     /// A rule (fill, round-robin, N-per-node), or a file: the node of each rank, an Open MPI rankfile, MPICH's host:n,
     /// Slurm's host list
     map: String,
@@ -74,7 +74,7 @@ impl From<FileFormat> for MappingFormat {
 
 impl Mapping {
     /// Reads and writes.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let given = self.hosts.as_deref().map(host_names).transpose()?.unwrap_or_default();
         let file = match mapping_file::rule(&self.map) {
             Some(mapping) => mapping_file::MappingFile { mapping, hosts: given },
@@ -110,7 +110,7 @@ impl Mapping {
 }
 
 /// The node of each rank on the nodes of a group.
-pub fn on_equal_nodes(mapping: &Rule, ranks: usize, group: NodeGroup) -> Result<Vec<Node>> {
+pub(super) fn on_equal_nodes(mapping: &Rule, ranks: usize, group: NodeGroup) -> Result<Vec<Node>> {
     let machine = Machine { nodes: vec![group], ..Machine::default() };
     let placement = Placement::new(&machine, Some(mapping), ranks)?;
     Ok((0..ranks as u32).map(|rank| placement.node(Rank(rank))).collect())

@@ -46,7 +46,7 @@ subcommands! {
                         node1$ flowcast measure p2p --listen 0.0.0.0:7070\n  \
                         node2$ flowcast measure p2p --connect node1:7070 -o samples.csv\n  \
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
-pub struct P2p {
+pub(crate) struct P2p {
     /// Be the answering end of one measurement, at this address
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
     listen: Option<String>,

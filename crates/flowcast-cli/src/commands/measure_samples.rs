@@ -13,18 +13,21 @@ use crate::growing::{GrowingFile, partial};
 
 /// A measurement that is being written.
 #[derive(Debug)]
-pub struct PartialSamples(GrowingFile);
+pub(super) struct PartialSamples(GrowingFile);
 
 const CONTENT: &str = "the samples of an interrupted run";
 
 impl PartialSamples {
     /// Starts afresh.
-    pub fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<PartialSamples> {
+    pub(super) fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<PartialSamples> {
         Ok(PartialSamples(GrowingFile::start(&partial(target), CONTENT, &csv_header(provenance))?))
     }
 
     /// Goes on with an interrupted run, if there is one, and gives its samples.
-    pub fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(PartialSamples, PrttSamples)> {
+    pub(super) fn resume(
+        target: &Path,
+        provenance: &BTreeMap<String, String>,
+    ) -> Result<(PartialSamples, PrttSamples)> {
         let path = partial(target);
         let (file, samples) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
             // A run that was killed while writing leaves half a row.
@@ -38,19 +41,19 @@ impl PartialSamples {
     }
 
     /// Appends samples.
-    pub fn append(&mut self, samples: &[(PrttPoint, Time)]) -> Result<()> {
+    pub(super) fn append(&mut self, samples: &[(PrttPoint, Time)]) -> Result<()> {
         let mut text = String::new();
         samples.iter().for_each(|(point, time)| push_row(&mut text, *point, *time));
         self.0.append(&text)
     }
 
     /// Writes the whole file and removes the partial one.
-    pub fn finish(self, samples: &PrttSamples) -> Result<()> {
+    pub(super) fn finish(self, samples: &PrttSamples) -> Result<()> {
         self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 
     /// Removes the partial file if it holds no sample: a run that failed at once leaves nothing behind.
-    pub fn abandon_if_empty(self, taken: usize) {
+    pub(super) fn abandon_if_empty(self, taken: usize) {
         if taken == 0 {
             self.0.abandon();
         }

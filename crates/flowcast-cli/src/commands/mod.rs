@@ -63,7 +63,7 @@ use clap::Parser;
 /// Measure, model, predict, place and schedule the communication of message-passing programs.
 #[derive(Debug, Parser)]
 #[command(name = "flowcast", version, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -101,7 +101,7 @@ subcommands!(Command {
 
 impl Cli {
     /// Runs the chosen command.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         self.command.run()
     }
 }

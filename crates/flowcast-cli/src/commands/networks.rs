@@ -20,7 +20,7 @@ use crate::tables::table;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast networks\n  flowcast networks show gige-tcp > mine.toml\n  \
                         flowcast networks upgrade mine.toml")]
-pub struct Networks {
+pub(crate) struct Networks {
     /// Machine-readable output
     #[arg(long, global = true)]
     json: bool,
@@ -50,7 +50,7 @@ enum Action {
 
 impl Networks {
     /// Prints the list or the file.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         match self.action {
             Some(Action::Show { name, overrides }) => {
                 let network = load(&name, &parse_overrides(&overrides)?)?.announced();

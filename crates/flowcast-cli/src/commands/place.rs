@@ -32,7 +32,7 @@ broadcast.steps, a binomial broadcast among eight ranks:
   2 -> 3 10MB
   4 -> 5 10MB
   6 -> 7 10MB")]
-pub struct Place {
+pub(crate) struct Place {
     /// Flows between ranks, steps parted by lines that say `step` (docs/place.md)
     steps: PathBuf,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub struct Place {
 
 impl Place {
     /// Searches and prints.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let name = self.steps.display().to_string();
         let content = read_bytes(&self.steps)?;
         let steps = Steps::read(&name, &content)?;

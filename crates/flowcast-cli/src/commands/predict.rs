@@ -27,7 +27,7 @@ use crate::trace_args::first_file;
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
   flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
-pub struct Predict {
+pub(crate) struct Predict {
     /// Pattern of concurrent communications, or trace: Dimemas .dim, Paraver .prv, GOAL, SimGrid time-independent list, or
     /// compiled .fct, plain, gzip or zstd; or the folder of a recording. Several traces run on the machine at once
     #[arg(required = true)]
@@ -52,7 +52,7 @@ pub struct Predict {
 
 impl Predict {
     /// Predicts and prints.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let mut overrides = parse_overrides(&self.overrides)?;
         overrides.extend(self.seed.map(|seed| ("machine.random.seed".to_owned(), seed.to_string())));
         let network =

@@ -23,7 +23,13 @@ struct Part<'a> {
 }
 
 /// Predicts and prints.
-pub fn run(inputs: &[PathBuf], network: &Network, asked: &[String], options: &TraceArgs, json: bool) -> Result<()> {
+pub(super) fn run(
+    inputs: &[PathBuf],
+    network: &Network,
+    asked: &[String],
+    options: &TraceArgs,
+    json: bool,
+) -> Result<()> {
     refuse_what_one_trace_takes(options)?;
     let parts = inputs.iter().map(|path| open(path)).collect::<Result<Vec<Part>>>()?;
     let mappings = mappings(options, parts.len())?;

@@ -21,7 +21,7 @@ use crate::tables::{cells, table};
 
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]
-pub struct PatternArgs {
+pub(super) struct PatternArgs {
     /// How flows share what they cross: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop, alpha-fair,
     /// packet, ib-penalty. When absent, patterns take the network's own model, and the messages of a trace do not
     /// disturb each other
@@ -44,13 +44,13 @@ pub struct PatternArgs {
 
 impl PatternArgs {
     /// Whether one was given that means nothing for a trace.
-    pub fn is_for_patterns_only(&self) -> bool {
+    pub(super) fn is_for_patterns_only(&self) -> bool {
         self.plot.is_some() || self.strict || self.seeds.is_some()
     }
 }
 
 /// Predicts, prints and draws.
-pub fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
+pub(super) fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
     let options = PatternOptions {
         model: args.model.as_deref().map(Model::named).transpose()?,
         is_strict: args.strict,

@@ -28,7 +28,7 @@ use crate::trace_args::{open_trace, print_notes, threads};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
-pub struct TraceArgs {
+pub(super) struct TraceArgs {
     /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
     /// host:n, Slurm's host list); once for each of several traces, or once for all
     #[arg(long, value_name = "MAP")]
@@ -56,7 +56,7 @@ pub struct TraceArgs {
 
 impl TraceArgs {
     /// Whether any of them was given.
-    pub fn is_given(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         !self.mapping.is_empty()
             || self.rendezvous_from.is_some()
             || self.goal_params.is_some()
@@ -65,7 +65,7 @@ impl TraceArgs {
     }
 
     /// The same with the options that patterns take as well.
-    pub fn with_pattern_args(self, pattern: PatternArgs) -> TraceArgs {
+    pub(super) fn with_pattern_args(self, pattern: PatternArgs) -> TraceArgs {
         TraceArgs { model: pattern.model, explain: pattern.explain, ..self }
     }
 
@@ -93,7 +93,13 @@ impl TraceArgs {
 }
 
 /// Predicts and prints; `asked` names the fields that were set on the command line.
-pub fn run(input: &Path, network: Option<&Network>, asked: &[String], args: &TraceArgs, json: bool) -> Result<()> {
+pub(super) fn run(
+    input: &Path,
+    network: Option<&Network>,
+    asked: &[String],
+    args: &TraceArgs,
+    json: bool,
+) -> Result<()> {
     let trace = open_trace(input)?;
     let options = args.options()?;
     let (name, ranks) = (trace.name().to_owned(), trace.ranks());
@@ -137,7 +143,7 @@ pub fn run(input: &Path, network: Option<&Network>, asked: &[String], args: &Tra
 }
 
 /// One line that names the parameters that played no part.
-pub fn print_unused(unused: &[Unused]) {
+pub(super) fn print_unused(unused: &[Unused]) {
     if unused.is_empty() {
         return;
     }
@@ -146,12 +152,12 @@ pub fn print_unused(unused: &[Unused]) {
 }
 
 /// The same for machines.
-pub fn unused_json(unused: &[Unused]) -> serde_json::Value {
+pub(super) fn unused_json(unused: &[Unused]) -> serde_json::Value {
     unused.iter().map(|one| json!({"parameter": one.parameter, "reason": one.reason})).collect()
 }
 
 /// `L,o,g,G,S` as LogGOPSim takes them.
-pub fn read_goal_params(text: &str) -> Result<Loggops> {
+pub(super) fn read_goal_params(text: &str) -> Result<Loggops> {
     let wrong = || format!("--goal-params: found `{text}`, expected five numbers of at least 0: L,o,g,G,S");
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|value| *value >= 0.0 && value.is_finite());
     let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
@@ -167,7 +173,7 @@ pub fn read_goal_params(text: &str) -> Result<Loggops> {
     }
 }
 
-pub fn parse_mapping(text: &str) -> Result<Mapping> {
+pub(super) fn parse_mapping(text: &str) -> Result<Mapping> {
     match mapping_file::rule(text) {
         Some(rule) => Ok(rule),
         None => Ok(mapping_file::read(text, &read_text(Path::new(text))?, &[])?.mapping),
@@ -186,7 +192,7 @@ fn to_json(program: Option<&Program>, outcome: &Outcome, unused: &[Unused]) -> s
 }
 
 /// By rank; the threads of a task are ranks, and say so.
-pub fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<serde_json::Value> {
+pub(super) fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<serde_json::Value> {
     let threaded = program.filter(|program| program.has_threads());
     let ranks = outcome.ranks.iter().enumerate().map(|(rank, times)| {
         let mut row = json!({
@@ -209,7 +215,7 @@ pub fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<serde_jso
 const ROWS: usize = 32;
 
 /// The ranks, at most so many.
-pub fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
+pub(super) fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
     let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
     if rows.len() > ROWS {
         rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));

@@ -27,7 +27,7 @@ use crate::tables::{cells, table};
   flowcast predict cg.rec --network gige-tcp
   flowcast record -o long.rec --budget 20MB -- mpirun -np 64 --hostfile hosts ./solver
   flowcast record --show cg.rec --json")]
-pub struct Record {
+pub(crate) struct Record {
     /// Folder to write, new or empty
     #[arg(short, long, value_name = "TRACE", required_unless_present = "show")]
     output: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub struct Record {
 
 impl Record {
     /// Runs the program, or reads a recording, and sums up.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         if let Some(folder) = &self.show {
             return self.print(folder);
         }

@@ -13,7 +13,7 @@ use crate::provenance;
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]
 #[command(hide = true, after_help = "Example:\n  mpirun -np 2 flowcast tcp-rank node0:40123")]
-pub struct TcpRank {
+pub(crate) struct TcpRank {
     /// Host and port of the process that measures
     driver: String,
     /// An address of the network that messages are to use
@@ -23,7 +23,7 @@ pub struct TcpRank {
 
 impl TcpRank {
     /// Follows orders until they end.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let Some(Place { rank, size }) = place_of_rank() else {
             return Err(EnvironmentLacks("found no launcher, expected mpirun or srun to start this".into()).into());
         };

@@ -12,7 +12,7 @@ use flowcast_units::{Time, TimePerByte};
 const ALIKE: f64 = 1.2;
 
 /// Gives rails of about the same gap per byte the same parameters: the means.
-pub fn even_out(rails: &mut [Rail]) {
+pub(super) fn even_out(rails: &mut [Rail]) {
     let gap = |rail: &Rail| rail.cost.gap_per_byte.as_nanos();
     let mut order: Vec<usize> = (0..rails.len()).collect();
     order.sort_by(|a, b| gap(&rails[*a]).total_cmp(&gap(&rails[*b])));

@@ -27,7 +27,7 @@ const ROUGH_TRAIN: u32 = 5;
 const SOUND: Range<f64> = 0.93..1.3;
 
 /// Rank 0 and its partner.
-pub struct Asking<'a> {
+pub(super) struct Asking<'a> {
     state: &'a State,
     own: ProcessName,
     peer: &'a Peer,
@@ -36,25 +36,25 @@ pub struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    pub fn new(state: &'a State, own: ProcessName, peer: &'a Peer, deadline: Instant) -> Asking<'a> {
+    pub(super) fn new(state: &'a State, own: ProcessName, peer: &'a Peer, deadline: Instant) -> Asking<'a> {
         Asking { state, own, peer, round: 0, deadline }
     }
 
     /// Invites the partner; its host's name, or nothing if it does not answer in time.
-    pub fn invite(&mut self) -> Option<String> {
+    pub(super) fn invite(&mut self) -> Option<String> {
         let route = self.route(self.peer.usable().lowest()?)?;
         self.send(&route, Kind::Invite, 1, HEADER).then_some(())?;
         self.answer(Kind::Ready).map(|host| String::from_utf8_lossy(&host).into_owned())
     }
 
-    pub fn dismiss(&mut self) {
+    pub(super) fn dismiss(&mut self) {
         if let Some(route) = self.peer.usable().lowest().and_then(|rail| self.route(rail)) {
             self.send(&route, Kind::Done, 1, HEADER);
         }
     }
 
     /// Measures a rail until `end` at the latest. What does not become a fit in that time is rough.
-    pub fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
+    pub(super) fn measure(&mut self, rail: RailId, end: Instant) -> Option<(LogGp, Option<LogGpFit>)> {
         let route = self.route(rail)?;
         let rough = self.rough(&route)?;
         let plan = plan(&rough, end.saturating_duration_since(Instant::now()));
@@ -168,7 +168,7 @@ fn compute_for(pause: Duration) {
 }
 
 /// What is said of a result in its file.
-pub fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTreeMap<String, String> {
+pub(super) fn provenance(from: &str, to: &str, interface: &str, version: &str) -> BTreeMap<String, String> {
     [
         ("hosts", format!("{from}, {to}")),
         ("interface", interface.to_owned()),

@@ -54,7 +54,7 @@ static ANSWERING: AtomicBool = AtomicBool::new(false);
 static MEASURING_HERE: AtomicBool = AtomicBool::new(false);
 
 /// Receives messages of the measurement from here on, and handles them whenever the library makes progress.
-pub fn listen(library: &Library, r2: BmlModule) {
+pub(crate) fn listen(library: &Library, r2: BmlModule) {
     if LINKS.set(Links { library: *library, r2 }).is_ok() {
         wire::listen(library);
         // SAFETY: the library's; our function stays loaded.
@@ -63,18 +63,18 @@ pub fn listen(library: &Library, r2: BmlModule) {
 }
 
 /// `complete`: whether the user gave every parameter.
-pub fn expect(complete: bool) {
+pub(crate) fn expect(complete: bool) {
     FINISHED.store(complete, Ordering::Relaxed);
 }
 
-pub fn stop(library: &Library) {
+pub(crate) fn stop(library: &Library) {
     // SAFETY: registered by `listen`.
     unsafe { (library.progress_unregister)(progress) };
 }
 
 /// Every rank is ready from here on. Rank 0 measures, or loads what an earlier run measured, and sends the result to the
 /// others.
-pub fn at_start(state: &State) {
+pub(crate) fn at_start(state: &State) {
     ready::announce(own_name(&state.library));
     if FINISHED.swap(true, Ordering::Relaxed) {
         return;

@@ -16,18 +16,18 @@ const MOMENT: Duration = Duration::from_micros(10);
 
 /// Since the last message.
 #[derive(Debug)]
-pub struct Patience {
+pub(super) struct Patience {
     since: Instant,
 }
 
 impl Patience {
     /// A message has come.
-    pub fn new() -> Patience {
+    pub(super) fn new() -> Patience {
         Patience { since: Instant::now() }
     }
 
     /// None has come yet.
-    pub fn wait(&self) {
+    pub(super) fn wait(&self) {
         if self.since.elapsed() > BUSY {
             thread::sleep(MOMENT);
         }
@@ -35,7 +35,7 @@ impl Patience {
 }
 
 /// Sleeps end when they should while `work` runs: threads may be woken 50 us late otherwise.
-pub fn exactly<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn exactly<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: settings of this thread, which know nanoseconds and no pointers.
     let before = unsafe { prctl(PR_GET_TIMERSLACK) };
     // SAFETY: as above.

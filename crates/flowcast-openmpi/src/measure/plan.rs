@@ -12,7 +12,7 @@ use flowcast_units::{Bytes, Time};
 use super::wire::HEADER;
 
 /// Messages before an answer.
-pub const TRAIN: u32 = 8;
+pub(super) const TRAIN: u32 = 8;
 /// The largest size that is tried: larger messages are rendezvous ones.
 const LARGEST: u64 = 32 * 1024;
 /// Below this a train ends before a busy machine's next time slice, and inside the bucket of a traffic shaper.
@@ -23,14 +23,14 @@ const FEWEST_REPETITIONS: f64 = 2.0;
 
 /// What is measured on a rail.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub(super) struct Plan {
     /// Each once in a repetition.
     pub points: Vec<PrttPoint>,
     pub repetitions: u32,
 }
 
 /// A plan for a rail that costs about `rough`.
-pub fn plan(rough: &LogGp, time: Duration) -> Plan {
+pub(super) fn plan(rough: &LogGp, time: Duration) -> Plan {
     let time = Time::from_seconds(time.as_secs_f64());
     let mut largest = LARGEST;
     while largest > SMALLEST_LARGEST && took(rough, &points(rough, largest)) * FEWEST_REPETITIONS > time {

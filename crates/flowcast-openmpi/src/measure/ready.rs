@@ -18,17 +18,17 @@ use crate::library::Library;
 static READY: OnceLock<Option<UnixDatagram>> = OnceLock::new();
 
 /// This rank is past the step. Where the name cannot be had, others connect to it after `MPI_Init`.
-pub fn announce(own: ProcessName) {
+pub(super) fn announce(own: ProcessName) {
     READY.get_or_init(|| UnixDatagram::bind_addr(&address(own)?).ok());
 }
 
 /// Whether this rank itself may make or answer connections.
-pub fn is_here(library: &Library) -> bool {
+pub(super) fn is_here(library: &Library) -> bool {
     READY.get().is_some() || is_initialized(library)
 }
 
 /// Whether a connection to a process does no harm there.
-pub fn may_be_reached(library: &Library, name: ProcessName) -> bool {
+pub(super) fn may_be_reached(library: &Library, name: ProcessName) -> bool {
     is_elsewhere(library, name) || has_announced(name) || is_initialized(library)
 }
 

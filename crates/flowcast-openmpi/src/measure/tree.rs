@@ -13,7 +13,7 @@ static UNSENT: Mutex<Vec<(ProcessName, Header, String)>> = Mutex::new(Vec::new()
 static WAITING: AtomicBool = AtomicBool::new(false);
 
 /// To the two ranks below this one; those that may not be reached yet get it when [`go_on`] finds them ready.
-pub fn share(own: ProcessName, text: &str) {
+pub(super) fn share(own: ProcessName, text: &str) {
     let Some(links) = super::LINKS.get() else { return };
     // SAFETY: the library's.
     let size = u32::try_from(unsafe { (links.library.world_size)() }).unwrap_or(0);
@@ -25,12 +25,12 @@ pub fn share(own: ProcessName, text: &str) {
 
 /// Whether somebody waits for results from this rank.
 #[inline]
-pub fn is_waiting() -> bool {
+pub(super) fn is_waiting() -> bool {
     WAITING.load(Ordering::Relaxed)
 }
 
 /// Sends results to whom they may be sent by now.
-pub fn go_on(links: &Links) {
+pub(super) fn go_on(links: &Links) {
     // Sending may make progress, which leads here again: the list is not locked meanwhile.
     let all = std::mem::take(&mut *unsent());
     let (reached, waiting): (Vec<_>, Vec<_>) =

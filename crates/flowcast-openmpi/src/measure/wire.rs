@@ -28,11 +28,11 @@ const _: () = assert!((TAG as usize) < TAG_MAX);
 const MAGIC: u32 = 0x464C_4F57;
 
 /// The length of a message without a body, and the least that can be measured.
-pub const HEADER: usize = 28;
+pub(super) const HEADER: usize = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub(super) enum Kind {
     Invite = 1,
     Ready = 2,
     Ping = 3,
@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// The fixed part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub(super) struct Header {
     pub kind: Kind,
     pub from: ProcessName,
     /// Which round trip.
@@ -77,7 +77,7 @@ impl Header {
 }
 
 #[derive(Debug)]
-pub struct Received {
+pub(super) struct Received {
     pub header: Header,
     pub body: Vec<u8>,
     /// All of it, with filling.
@@ -94,18 +94,18 @@ static INBOX: Mutex<VecDeque<Received>> = Mutex::new(VecDeque::new());
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// The oldest message that nobody has looked at.
-pub fn take() -> Option<Received> {
+pub(super) fn take() -> Option<Received> {
     let oldest = INBOX.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
     WAITING.fetch_sub(1, Ordering::Relaxed);
     Some(oldest)
 }
 
 #[inline]
-pub fn is_waiting() -> bool {
+pub(super) fn is_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-pub fn listen(library: &Library) {
+pub(super) fn listen(library: &Library) {
     // SAFETY: the library's table has an entry for each tag; BTLs look there when a message comes.
     unsafe {
         let trigger = library.triggers.add(TAG as usize);
@@ -129,7 +129,7 @@ unsafe extern "C" fn receive(by: *mut BtlModule, _: u8, descriptor: *mut Descrip
 
 /// A network and an endpoint to send to, past the hooks.
 #[derive(Debug, Clone, Copy)]
-pub struct Route {
+pub(super) struct Route {
     module: *mut BtlModule,
     endpoint: *mut Endpoint,
     alloc: Alloc,
@@ -143,7 +143,7 @@ impl Route {
     ///
     /// # Safety
     /// `module` is an initialised BTL module and `endpoint` is its.
-    pub unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<Route> {
+    pub(super) unsafe fn new(module: *mut BtlModule, endpoint: *mut Endpoint) -> Option<Route> {
         // SAFETY: the caller's.
         let fields = unsafe { &*module };
         let original = state().and_then(|state| Some(state.rail(state.rail_of(module)?).original));
@@ -155,7 +155,7 @@ impl Route {
     }
 
     /// Sends a message, filled up to `size`; false if the network has no free descriptor or cannot take it.
-    pub fn send(&self, header: Header, body: &[u8], size: usize) -> bool {
+    pub(super) fn send(&self, header: Header, body: &[u8], size: usize) -> bool {
         let size = size.max(HEADER + body.len());
         if size > self.longest {
             return false;

@@ -11,7 +11,7 @@ use super::Check;
 
 /// Where to look: the files of a machine, this one's or a test's.
 #[derive(Debug)]
-pub struct Machine {
+pub(super) struct Machine {
     root: PathBuf,
     /// Environment variables that matter.
     pub variables: Vec<(String, String)>,
@@ -21,7 +21,7 @@ pub struct Machine {
 
 impl Machine {
     /// This machine.
-    pub fn this() -> Machine {
+    pub(super) fn this() -> Machine {
         Machine {
             root: "/".into(),
             variables: env::vars_os()
@@ -39,30 +39,30 @@ impl Machine {
     }
 
     /// The text of a file, without blanks around it.
-    pub fn read(&self, path: &str) -> Option<String> {
+    pub(super) fn read(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_owned())
     }
 
     /// Whether there is such a file or folder.
-    pub fn has(&self, path: &str) -> bool {
+    pub(super) fn has(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
 
     /// Names in a folder, sorted.
-    pub fn list(&self, path: &str) -> Vec<String> {
+    pub(super) fn list(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
         let names: BTreeSet<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.into_iter().collect()
     }
 
     /// An environment variable.
-    pub fn variable(&self, name: &str) -> Option<&str> {
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// All of them.
-pub fn checks(machine: &Machine) -> Vec<Check> {
+pub(super) fn checks(machine: &Machine) -> Vec<Check> {
     vec![governor(machine), clock_source(machine), time_sync(machine), swap(machine), load(machine)]
 }
 

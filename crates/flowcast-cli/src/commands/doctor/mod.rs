@@ -21,7 +21,7 @@ use machine::Machine;
   flowcast doctor
   flowcast doctor -- mpirun -np 8 ./cg.S.x
   flowcast doctor --json")]
-pub struct Doctor {
+pub(crate) struct Doctor {
     #[command(flatten)]
     format: Format,
     /// The command that is to be measured or recorded: its launcher and its program are looked at, nothing is run
@@ -32,7 +32,7 @@ pub struct Doctor {
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// As it should be.
     Good,
     /// Figures would be wrong, or nothing would work.
@@ -43,7 +43,7 @@ pub enum Verdict {
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub(super) struct Check {
     /// What was looked at.
     pub name: &'static str,
     /// How it is.
@@ -57,24 +57,24 @@ pub struct Check {
 
 impl Check {
     /// As it should be.
-    pub fn good(name: &'static str, found: impl Into<String>) -> Check {
+    pub(super) fn good(name: &'static str, found: impl Into<String>) -> Check {
         Check { name, verdict: Verdict::Good, found: found.into(), advice: None }
     }
 
     /// It cannot be seen.
-    pub fn unknown(name: &'static str, found: impl Into<String>) -> Check {
+    pub(super) fn unknown(name: &'static str, found: impl Into<String>) -> Check {
         Check { name, verdict: Verdict::Unknown, found: found.into(), advice: None }
     }
 
     /// Something is to be done.
-    pub fn bad(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+    pub(super) fn bad(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
         Check { name, verdict: Verdict::Bad, found: found.into(), advice: Some(advice.into()) }
     }
 }
 
 impl Doctor {
     /// Checks and says what it found; a problem is a finding.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let mut machine = Machine::this();
         machine.variables.splice(0..0, network::settings_of(&self.command));
         let mut checks = program::checks(&machine, &self.command);

@@ -10,7 +10,7 @@ const FOLDER: &str = "sys/class/net";
 
 /// The settings of Open MPI that a command has among its options (`--mca NAME VALUE`), as the variables that they are
 /// otherwise; they are stronger than those.
-pub fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
+pub(super) fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let setting = |three: &[String]| match three {
         [option, name, value] if ["--mca", "-mca", "--gmca", "-gmca"].contains(&option.as_str()) => {
@@ -22,7 +22,7 @@ pub fn settings_of(command: &[OsString]) -> Vec<(String, String)> {
 }
 
 /// Open MPI's TCP takes every interface that is up, bridges of containers and virtual machines too.
-pub fn interfaces(machine: &Machine) -> Check {
+pub(super) fn interfaces(machine: &Machine) -> Check {
     let up: Vec<String> = machine.list(FOLDER).into_iter().filter(|name| is_up(machine, name)).collect();
     let (unwanted, wanted): (Vec<&str>, Vec<&str>) =
         up.iter().map(String::as_str).partition(|name| is_virtual(machine, name));

@@ -24,7 +24,7 @@ enum Linked {
 }
 
 /// All of them; without a command, the launcher that is first on the search path.
-pub fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
+pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
     let name = command.first().cloned().unwrap_or_else(|| "mpirun".into());
     let found = find_on_path(machine, &name);
     let launcher = found.as_ref().map(|path| Launcher::of(path.as_os_str())).unwrap_or(Launcher::Unknown);

@@ -17,18 +17,18 @@ const SAME: [&str; 3] = ["path", "lab", "racks"];
 
 /// A measurement that is being written.
 #[derive(Debug)]
-pub struct Journal(GrowingFile);
+pub(super) struct Journal(GrowingFile);
 
 const CONTENT: &str = "the conflicts of an interrupted run";
 
 impl Journal {
     /// Starts afresh.
-    pub fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<Journal> {
+    pub(super) fn start(target: &Path, provenance: &BTreeMap<String, String>) -> Result<Journal> {
         Ok(Journal(GrowingFile::start(&partial(target), CONTENT, &csv_header(provenance))?))
     }
 
     /// Goes on with an interrupted run, if there is one, and gives its conflicts.
-    pub fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(Journal, Vec<Measured>)> {
+    pub(super) fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(Journal, Vec<Measured>)> {
         let path = partial(target);
         let (file, measured) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
             // A run that was killed leaves a conflict without its end.
@@ -52,7 +52,7 @@ impl Journal {
     }
 
     /// Adds a conflict.
-    pub fn append(&mut self, measured: &Measured, racks: &Racks) -> Result<()> {
+    pub(super) fn append(&mut self, measured: &Measured, racks: &Racks) -> Result<()> {
         let mut text = String::new();
         push_rows(&mut text, measured, racks);
         text += &format!("{DONE} {}\n", measured.conflict.name);
@@ -60,17 +60,17 @@ impl Journal {
     }
 
     /// Writes the whole file and removes the partial one.
-    pub fn finish(self, samples: &ConflictSamples) -> Result<()> {
+    pub(super) fn finish(self, samples: &ConflictSamples) -> Result<()> {
         self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
 
     /// Removes the partial file of a run that carried nothing.
-    pub fn abandon(self) {
+    pub(super) fn abandon(self) {
         self.0.abandon();
     }
 
     /// Where the conflicts are meanwhile.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 }

@@ -39,7 +39,7 @@ use crate::tcp_session::TcpSession;
                         flowcast measure conflicts --launcher 'mpirun -np 8 --hostfile hosts' --racks 2 -o conflicts.csv\n  \
                         flowcast measure conflicts --launcher 'srun -n 8' --over tcp -o conflicts.csv\n  \
                         flowcast fit conflicts.csv -o network.toml")]
-pub struct MeasureConflicts {
+pub(crate) struct MeasureConflicts {
     /// Write the durations here
     #[arg(short, long, value_name = "FILE.csv")]
     output: PathBuf,
@@ -94,7 +94,7 @@ fn kind(text: &str) -> Result<Kind, String> {
 
 impl MeasureConflicts {
     /// Carries what is missing and writes the file.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let options = self.repeating.options()?;
         if self.size == Bytes(0) || self.most == 0 {
             bail!("--size and --most: found 0, expected a number above 0");

@@ -14,7 +14,7 @@ use crate::tables::table;
 
 /// Every flow with its median, the interval of its mean, and its repetitions.
 #[derive(Serialize)]
-pub struct Summary {
+pub(super) struct Summary {
     conflicts: Vec<Carried>,
     provenance: BTreeMap<String, String>,
 }

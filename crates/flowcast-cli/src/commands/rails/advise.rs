@@ -24,7 +24,7 @@ use crate::tables::table;
 #[command(
     after_help = "Example:\n  flowcast rails advise --network a.toml --network b.toml --interface eth1 --interface eth2"
 )]
-pub struct Advise {
+pub(crate) struct Advise {
     /// A network: built-in (see `flowcast networks`) or file (repeatable)
     #[arg(short, long = "network", value_name = "NET", required = true)]
     networks: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Advise {
 
 impl Advise {
     /// Prints the advice.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         ensure!(self.messages > 0, "--messages: found 0, expected 1 or more");
         let load = |name: &String| Ok(network_args::load(name, &[])?.announced());
         let networks: Vec<Network> = self.networks.iter().map(load).collect::<Result<_>>()?;
@@ -204,6 +204,6 @@ fn widths(level: f64) -> f64 {
 }
 
 /// For the settings: a size that divides small from large messages.
-pub fn threshold(advice: &Advice) -> Option<Bytes> {
+pub(super) fn threshold(advice: &Advice) -> Option<Bytes> {
     advice.split_from.or(advice.together_from)
 }

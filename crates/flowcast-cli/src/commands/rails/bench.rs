@@ -38,7 +38,7 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast rails bench --rail a=10.0.1.2:7400,device=eth1,network=a.toml \
                         --rail b=10.0.2.2:7400,device=eth2,network=b.toml --plot bench.svg --json")]
-pub struct Bench {
+pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
     #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
@@ -88,7 +88,7 @@ pub struct Bench {
 
 impl Bench {
     /// Measures and prints.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         ensure!(self.rounds > 0, "--rounds: found 0, expected 1 or more");
         let subjects = subjects(&self.schedulers, &self.rails);
         let mut results = if self.count.is_asked() { None } else { Some(self.results(&subjects)?) };

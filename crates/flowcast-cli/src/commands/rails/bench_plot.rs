@@ -10,7 +10,7 @@ const COLOURS: [&str; 10] =
     ["#0b5394", "#38a3a5", "#7a4fb5", "#9c6b30", "#b23a48", "#e07b00", "#5a8f29", "#c26dbc", "#4d6a8a", "#999933"];
 
 /// An SVG picture. The last `alone` names are rails alone: grey and dashed.
-pub fn rates(names: &[&str], alone: usize, points: &[Point]) -> String {
+pub(super) fn rates(names: &[&str], alone: usize, points: &[Point]) -> String {
     let mut counts: Vec<u32> = points.iter().map(|point| point.messages).collect();
     counts.dedup();
     let rows = counts.len().div_ceil(2);

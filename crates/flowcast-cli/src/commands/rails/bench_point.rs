@@ -19,7 +19,7 @@ const BLOCKS: u32 = 4;
 const LONGEST: u32 = 200;
 
 /// A point, and what is known of it between two rounds.
-pub struct PointRun<'a> {
+pub(super) struct PointRun<'a> {
     subjects: &'a [Subject],
     split: SplitRule,
     once: Exchange,
@@ -31,7 +31,7 @@ pub struct PointRun<'a> {
 
 impl<'a> PointRun<'a> {
     /// Before the first round.
-    pub fn new(bench: &Bench, subjects: &'a [Subject], (messages, size): (u32, Bytes)) -> PointRun<'a> {
+    pub(super) fn new(bench: &Bench, subjects: &'a [Subject], (messages, size): (u32, Bytes)) -> PointRun<'a> {
         PointRun {
             subjects,
             split: bench.split.rule(),
@@ -43,7 +43,7 @@ impl<'a> PointRun<'a> {
     }
 
     /// Measures every subject once, and gives the median one-way times.
-    pub fn visit(&mut self, link: &mut Link, round: usize) -> Result<Vec<Time>> {
+    pub(super) fn visit(&mut self, link: &mut Link, round: usize) -> Result<Vec<Time>> {
         let count = self.subjects.len();
         let mut one_way = vec![Time::ZERO; count];
         // Each begins a round in turn: what follows on a slow one does not always meet the same.

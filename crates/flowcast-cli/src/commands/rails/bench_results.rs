@@ -12,7 +12,7 @@ use crate::growing::{GrowingFile, partial};
 
 /// The results of one N and size: for each subject the one-way times of the rounds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub(super) struct Point {
     /// N.
     pub messages: u32,
     /// Bytes of each.
@@ -23,13 +23,13 @@ pub struct Point {
 
 impl Point {
     /// Median rate of a subject in Mbit/s.
-    pub fn rate(&self, subject: usize) -> f64 {
+    pub(super) fn rate(&self, subject: usize) -> f64 {
         let micros: Vec<f64> = self.one_way[subject].iter().map(|time| time.as_micros()).collect();
         megabits(self.messages, self.size, Time::from_micros(median(&micros).unwrap_or(f64::INFINITY)))
     }
 
     /// The rate of a subject over that of the best of the last `alone` ones.
-    pub fn over_best_alone(&self, subject: usize, alone: usize) -> f64 {
+    pub(super) fn over_best_alone(&self, subject: usize, alone: usize) -> f64 {
         let rails = self.one_way.len() - alone..self.one_way.len();
         self.rate(subject) / rails.map(|rail| self.rate(rail)).fold(0.0, f64::max)
     }
@@ -37,7 +37,7 @@ impl Point {
 
 /// What is measured: the first line of the file says it, and a run goes on only with rows of the same.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub(super) struct Plan {
     /// One line of JSON: rails, sizes and so on.
     pub settings: String,
     /// The subjects' names.
@@ -71,7 +71,7 @@ fn megabits(messages: u32, size: Bytes, one_way: Time) -> f64 {
 /// The visits so far: at each, one time for each subject. With a file, killed runs lose at most the visit that they were
 /// at.
 #[derive(Debug)]
-pub struct Results {
+pub(super) struct Results {
     plan: Plan,
     visits: Vec<Vec<Time>>,
     kept: Option<GrowingFile>,
@@ -81,18 +81,18 @@ const CONTENT: &str = "the samples of an interrupted run";
 
 impl Results {
     /// Kept in memory only.
-    pub fn unkept(plan: Plan) -> Results {
+    pub(super) fn unkept(plan: Plan) -> Results {
         Results { plan, visits: Vec::new(), kept: None }
     }
 
     /// Starts afresh.
-    pub fn start(target: &Path, plan: Plan) -> Result<Results> {
+    pub(super) fn start(target: &Path, plan: Plan) -> Result<Results> {
         let kept = GrowingFile::start(&partial(target), CONTENT, &plan.head())?;
         Ok(Results { plan, visits: Vec::new(), kept: Some(kept) })
     }
 
     /// Goes on with the samples of an interrupted run, if there are any.
-    pub fn resume(target: &Path, plan: Plan) -> Result<Results> {
+    pub(super) fn resume(target: &Path, plan: Plan) -> Result<Results> {
         let (path, head) = (partial(target), plan.head());
         let (kept, visits) = GrowingFile::resume(&path, CONTENT, &head, |text| {
             let name = path.display();
@@ -114,12 +114,12 @@ impl Results {
     }
 
     /// How many visits are done.
-    pub fn visits(&self) -> usize {
+    pub(super) fn visits(&self) -> usize {
         self.visits.len()
     }
 
     /// All rounds of each point.
-    pub fn points(&self) -> Vec<Point> {
+    pub(super) fn points(&self) -> Vec<Point> {
         let count = self.plan.points.len();
         let point = |(index, (messages, size)): (usize, &(u32, Bytes))| {
             let rounds = || self.visits.iter().skip(index).step_by(count);
@@ -130,7 +130,7 @@ impl Results {
     }
 
     /// Adds a visit and writes it to the file.
-    pub fn append(&mut self, one_way: Vec<Time>) -> Result<()> {
+    pub(super) fn append(&mut self, one_way: Vec<Time>) -> Result<()> {
         if let Some(kept) = &mut self.kept {
             kept.append(&self.plan.rows(self.visits.len(), &one_way))?;
         }
@@ -139,7 +139,7 @@ impl Results {
     }
 
     /// Writes the whole file and removes the partial one.
-    pub fn finish(&self) -> Result<()> {
+    pub(super) fn finish(&self) -> Result<()> {
         let Some(kept) = &self.kept else { return Ok(()) };
         kept.finish(|out| {
             out.write_all(self.plan.head().as_bytes())?;

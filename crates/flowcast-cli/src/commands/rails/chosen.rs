@@ -11,7 +11,7 @@ use super::live::LiveRail;
 
 /// What `--scheduler` names.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Chosen {
+pub(super) enum Chosen {
     /// With the parameters given; earliest delivery divides long messages.
     Fixed(SchedulerName),
     /// Earliest delivery of whole messages.
@@ -24,7 +24,7 @@ pub enum Chosen {
 
 /// Which messages are divided.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct SplitArgs {
+pub(crate) struct SplitArgs {
     /// Divide messages of this size and more over the rails where they then arrive earlier (earliest-delivery, adaptive,
     /// guarded)
     #[arg(long, default_value = "16KiB", value_name = "SIZE")]
@@ -35,7 +35,7 @@ pub struct SplitArgs {
 }
 
 /// A scheduler over all rails, or a rail alone.
-pub struct Subject {
+pub(super) struct Subject {
     /// For people.
     pub name: String,
     /// How.
@@ -46,7 +46,7 @@ pub struct Subject {
 
 impl SplitArgs {
     /// As the library has it.
-    pub fn rule(self) -> SplitRule {
+    pub(crate) fn rule(self) -> SplitRule {
         SplitRule { from: self.split_from, minimal_piece: self.minimal_piece, ..SplitRule::default() }
     }
 }
@@ -66,7 +66,7 @@ impl std::str::FromStr for Chosen {
 
 impl Chosen {
     /// Over these rails.
-    pub fn course(self, rails: RailSet, split: SplitRule) -> Course {
+    pub(super) fn course(self, rails: RailSet, split: SplitRule) -> Course {
         let scheduler = match self {
             Chosen::Fixed(name) => name,
             _ => SchedulerName::new(Discipline::EarliestDelivery),
@@ -76,7 +76,7 @@ impl Chosen {
     }
 
     /// For people.
-    pub fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         match self {
             Chosen::Fixed(name) => name.to_string(),
             Chosen::Whole => "whole-messages".into(),
@@ -87,7 +87,7 @@ impl Chosen {
 }
 
 /// Each scheduler over all rails, then each rail alone.
-pub fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject> {
+pub(super) fn subjects(schedulers: &[Chosen], rails: &[LiveRail]) -> Vec<Subject> {
     let all = RailSet::first(rails.len());
     let together = schedulers.iter().map(|chosen| Subject { name: chosen.name(), chosen: *chosen, rails: all });
     let alone = (0u8..).zip(rails).map(|(rail, live)| Subject {

@@ -28,7 +28,7 @@ use crate::tables::table;
     after_help = "Examples:\n  flowcast rails compare\n  flowcast rails compare --rail a=1.4,0.00103,1.4,2.82us \
                         --rail b=0.9,0.0085,6.1,65us --window 200us --plot ratios.html"
 )]
-pub struct Compare {
+pub(crate) struct Compare {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable) [default: the six combinations of the
     /// thesis' networks, one after the other]
     #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse)]
@@ -113,7 +113,7 @@ impl Figures {
 
 impl Compare {
     /// Compares and prints.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let rails = if self.rails.is_empty() { thesis_rails() } else { vec![self.rails.clone()] };
         let schedulers = self.schedulers();
         let combinations: Vec<Combination> =

@@ -19,7 +19,7 @@ use crate::provenance;
 
 /// The counting test.
 #[derive(Debug, Args)]
-pub struct CountArgs {
+pub(super) struct CountArgs {
     /// Instead of measuring, send so many numbered messages with the first scheduler and let the other end check them
     #[arg(long, value_name = "MESSAGES")]
     count: Option<u64>,
@@ -32,7 +32,7 @@ pub struct CountArgs {
 }
 
 /// What is to be counted.
-pub struct CountPlan {
+pub(super) struct CountPlan {
     messages: u64,
     size: Bytes,
     withdraw: Option<RailId>,
@@ -76,12 +76,12 @@ const EVERY_SECONDS: f64 = 0.025;
 
 impl CountArgs {
     /// Whether messages are to be counted.
-    pub fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         self.count.is_some()
     }
 
     /// What was asked for.
-    pub fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
+    pub(super) fn plan(&self, rails: &[LiveRail]) -> Result<CountPlan> {
         let named = |name: &String| {
             let found = rails.iter().position(|rail| rail.name == *name).map(|index| RailId(index as u8));
             found.with_context(|| format!("--withdraw: found `{name}`, expected the name of a rail"))
@@ -92,7 +92,7 @@ impl CountArgs {
 }
 
 /// Counts and prints; a message lost, spoilt or out of order is a finding.
-pub fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan, format: Format) -> Result<()> {
+pub(super) fn run(link: &mut Link, rails: &[LiveRail], course: Course, plan: CountPlan, format: Format) -> Result<()> {
     let start = Instant::now();
     let mut shares: Vec<Share> = Vec::new();
     let count = rails.len() as u8;

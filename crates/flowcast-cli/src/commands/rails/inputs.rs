@@ -16,7 +16,7 @@ use crate::output::Micros;
 
 /// The rails.
 #[derive(Debug, Args)]
-pub struct RailArgs {
+pub(super) struct RailArgs {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable)
     #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse)]
     pub rails: Vec<Rail>,
@@ -24,14 +24,14 @@ pub struct RailArgs {
 
 impl RailArgs {
     /// The parameters of the rails.
-    pub fn costs(&self) -> Vec<LogGp> {
+    pub(super) fn costs(&self) -> Vec<LogGp> {
         self.rails.iter().map(|rail| rail.cost).collect()
     }
 }
 
 /// The messages.
 #[derive(Debug, Args)]
-pub struct MessageArgs {
+pub(super) struct MessageArgs {
     /// Messages in order of arrival: a CSV file with the columns arrival_us,size_B
     #[arg(long, value_name = "FILE.csv")]
     messages: PathBuf,
@@ -39,30 +39,30 @@ pub struct MessageArgs {
 
 impl MessageArgs {
     /// Reads the file.
-    pub fn read(&self) -> Result<Vec<Message>> {
+    pub(super) fn read(&self) -> Result<Vec<Message>> {
         let text = read_text(&self.messages)?;
         messages::read(&text).with_context(|| self.messages.display().to_string())
     }
 }
 
 /// Shares as given, or in proportion to the bandwidths.
-pub fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
+pub(super) fn shares(given: &[u32], rails: &[LogGp]) -> Result<Shares> {
     Ok(if given.is_empty() { Shares::by_bandwidth(rails)? } else { Shares::new(given)? })
 }
 
 /// Times for a result.
-pub fn micros(times: &[Time]) -> Vec<Micros> {
+pub(super) fn micros(times: &[Time]) -> Vec<Micros> {
     times.iter().map(|time| Micros(*time)).collect()
 }
 
 /// The rails of a schedule as numbers.
-pub fn choices(schedule: &Schedule) -> Vec<u8> {
+pub(super) fn choices(schedule: &Schedule) -> Vec<u8> {
     schedule.choices.iter().map(|rail| rail.0).collect()
 }
 
 /// A rail's LogGP parameters, as results have them.
 #[derive(Serialize)]
-pub struct RailParameters {
+pub(super) struct RailParameters {
     name: String,
     g_us: Micros,
     #[serde(rename = "G_us_per_B")]
@@ -74,7 +74,7 @@ pub struct RailParameters {
 
 impl RailParameters {
     /// Of a rail with this name.
-    pub fn new(name: &str, cost: &LogGp) -> RailParameters {
+    pub(super) fn new(name: &str, cost: &LogGp) -> RailParameters {
         RailParameters {
             name: name.to_owned(),
             g_us: Micros(cost.gap),

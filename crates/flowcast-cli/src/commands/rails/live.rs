@@ -20,7 +20,7 @@ use crate::network_args;
 
 /// A rail with its name and its path.
 #[derive(Debug, Clone)]
-pub struct LiveRail {
+pub(crate) struct LiveRail {
     /// For people.
     pub name: String,
     /// Parameters and path.
@@ -29,7 +29,7 @@ pub struct LiveRail {
 
 /// What an end does while nothing comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WaitingKind {
+pub(super) enum WaitingKind {
     /// Sleeps until it is woken: right where processors are busy
     Sleep,
     /// Asks again and again for 200 us: right where each end has a processor of its own
@@ -38,7 +38,7 @@ pub enum WaitingKind {
 
 impl WaitingKind {
     /// As the transport has it.
-    pub fn waiting(self) -> Waiting {
+    pub(super) fn waiting(self) -> Waiting {
         match self {
             WaitingKind::Sleep => Waiting::Sleep,
             WaitingKind::Poll => Waiting::Poll(Duration::from_micros(200)),
@@ -47,7 +47,7 @@ impl WaitingKind {
 }
 
 /// What both ends use.
-pub fn session_rule() -> SessionRule {
+pub(super) fn session_rule() -> SessionRule {
     SessionRule {
         window: 1024,
         longest: 1 << 24,
@@ -57,18 +57,18 @@ pub fn session_rule() -> SessionRule {
 }
 
 /// A broken link is the environment's fault.
-pub fn lacking(error: LinkError) -> anyhow::Error {
+pub(super) fn lacking(error: LinkError) -> anyhow::Error {
     EnvironmentLacks(error.to_string()).into()
 }
 
 /// An address such as `10.0.1.2:7400`.
-pub fn address(text: &str) -> Result<SocketAddr> {
+pub(super) fn address(text: &str) -> Result<SocketAddr> {
     let expected = || format!("found `{text}`, expected ADDRESS:PORT such as 10.0.1.2:7400");
     text.to_socket_addrs().with_context(expected)?.next().with_context(expected)
 }
 
 /// Reads `a=10.0.1.2:7400,from=10.0.1.1,device=eth1,network=a.toml`; `loggp=g/G/o/Lus` instead of a network.
-pub fn live_rail(text: &str) -> Result<LiveRail> {
+pub(super) fn live_rail(text: &str) -> Result<LiveRail> {
     let expected = || {
         anyhow!(
             "rail: found `{text}`, expected NAME=ADDRESS:PORT,network=NET with from=ADDRESS, device=INTERFACE, or \
@@ -94,7 +94,7 @@ pub fn live_rail(text: &str) -> Result<LiveRail> {
 }
 
 /// The LogGP parameters of a network.
-pub fn loggp(network: &Network) -> LogGp {
+pub(super) fn loggp(network: &Network) -> LogGp {
     let nic = &network.nic;
     LogGp { latency: nic.latency, overhead: nic.overhead, gap: nic.gap, gap_per_byte: nic.per_byte() }
 }

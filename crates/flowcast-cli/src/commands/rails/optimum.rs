@@ -22,7 +22,7 @@ use crate::tables::{cells, table};
     after_help = "Example:\n  flowcast rails optimum --rail ib=1.4,0.00103,1.4,2.82us --rail myri=3.4,0.00409,1.9,24.3us \
                         --messages burst.csv"
 )]
-pub struct FindOptimum {
+pub(crate) struct FindOptimum {
     #[command(flatten)]
     rails: RailArgs,
     #[command(flatten)]
@@ -47,7 +47,7 @@ enum Goal {
 
 impl FindOptimum {
     /// Prints the schedule.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         let objective = match self.objective {
             Goal::Makespan => Objective::Makespan,

@@ -9,7 +9,7 @@ use flowcast::scheduler::compare::Ratios;
 use crate::files::write_text;
 
 /// A scheduler and its ratios.
-pub struct Row<'a> {
+pub(super) struct Row<'a> {
     /// Its name.
     pub name: String,
     /// Its ratios.
@@ -23,7 +23,7 @@ const TOP: f64 = 56.0;
 
 /// An SVG picture: a line from the best to the worst set, thick up to the 95th percentile, a dot at the median. The
 /// axis is logarithmic.
-pub fn ratios(caption: &str, rows: &[Row]) -> String {
+pub(super) fn ratios(caption: &str, rows: &[Row]) -> String {
     let largest = rows.iter().map(|row| row.ratios.quantile(1.0)).fold(1.0, f64::max);
     let scale = WIDTH / (largest * 1.05).ln().max(0.1);
     let x = |ratio: f64| LEFT + ratio.max(1.0).ln() * scale;
@@ -53,7 +53,7 @@ pub fn ratios(caption: &str, rows: &[Row]) -> String {
 }
 
 /// Writes a picture to a file: a page around it unless the file's name ends in `.svg`.
-pub fn write(path: &Path, picture: String) -> Result<()> {
+pub(super) fn write(path: &Path, picture: String) -> Result<()> {
     let is_picture = path.extension().is_some_and(|ending| ending == "svg");
     write_text(path, &if is_picture { picture } else { page(&picture) })
 }

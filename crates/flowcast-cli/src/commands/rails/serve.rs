@@ -15,7 +15,7 @@ use crate::output::println_out;
 /// Prints the addresses at which it listens, one in a line, then answers one conversation after the other.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400")]
-pub struct Serve {
+pub(crate) struct Serve {
     /// An address to listen at, one for each rail or one for all (repeatable); port 0 takes a free one
     #[arg(long = "listen", value_name = "ADDRESS:PORT", required = true, value_parser = address)]
     listen: Vec<SocketAddr>,
@@ -29,7 +29,7 @@ pub struct Serve {
 
 impl Serve {
     /// Answers until it is ended.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let mut door = Door::open(&self.listen).map_err(lacking)?;
         for address in door.addresses().map_err(lacking)? {
             println_out!("{address}");
@@ -55,7 +55,7 @@ impl Serve {
 }
 
 /// A failed link is the environment's fault, what was said on it is not.
-pub fn unexpected(error: ExchangeError) -> anyhow::Error {
+pub(super) fn unexpected(error: ExchangeError) -> anyhow::Error {
     match error {
         ExchangeError::Link(error) => lacking(error),
         error @ ExchangeError::Protocol { .. } => error.into(),

@@ -10,7 +10,7 @@ use flowcast::units::Bytes;
 use super::advise::threshold;
 
 /// What to set in one library.
-pub struct Settings {
+pub(super) struct Settings {
     /// The library.
     pub of: &'static str,
     /// Lines for a command or an environment.
@@ -20,7 +20,7 @@ pub struct Settings {
 }
 
 /// For Open MPI, UCX and libfabric.
-pub fn nearest(interfaces: &[String], costs: &[LogGp], advice: &Advice) -> [Settings; 3] {
+pub(super) fn nearest(interfaces: &[String], costs: &[LogGp], advice: &Advice) -> [Settings; 3] {
     let together = threshold(advice).is_some() && interfaces.len() > 1;
     let small = advice.sizes.first().map_or(0, |at| at.alone.index());
     let mut order: Vec<usize> = (0..interfaces.len()).collect();

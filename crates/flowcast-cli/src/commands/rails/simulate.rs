@@ -20,7 +20,7 @@ use crate::tables::{cells, table};
     after_help = "Example:\n  flowcast rails simulate --rail ib=1.4,0.00103,1.4,2.82us --rail myri=3.4,0.00409,1.9,24.3us \
                         --messages burst.csv --scheduler latency --json"
 )]
-pub struct Simulate {
+pub(crate) struct Simulate {
     #[command(flatten)]
     rails: RailArgs,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub struct Simulate {
 
 impl Simulate {
     /// Prints the schedule.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         if let Some(from) = self.split_from {
             return split::run(&self.rails.rails, &messages, self.split_rule(from)?, self.format);

@@ -13,7 +13,7 @@ use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::tables::{cells, table};
 
 /// Divides each message at its arrival and prints its pieces.
-pub fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format: Format) -> Result<()> {
+pub(super) fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format: Format) -> Result<()> {
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
     let mut splitter = Splitter::new(&costs, rule)?;
     let mut divide = |message: &Message| {

@@ -9,7 +9,7 @@ const MOST_SETS: usize = 10_000_000;
 
 /// One field of the network and the values that it takes.
 #[derive(Debug, Clone)]
-pub struct Axis {
+pub(super) struct Axis {
     /// The text as given, the field's name in full.
     pub text: String,
     /// The field, as `--set` names it.
@@ -40,7 +40,7 @@ enum Kind {
 
 impl Axis {
     /// `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
-    pub fn parse(text: &str) -> Result<Axis> {
+    pub(super) fn parse(text: &str) -> Result<Axis> {
         let Some((key, values)) = text.split_once('=') else {
             bail!("--grid: found `{text}`, expected KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3");
         };
@@ -55,7 +55,7 @@ impl Axis {
     }
 
     /// How many values.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 }
@@ -161,14 +161,14 @@ impl Kind {
 
 /// All combinations: the last field changes from one set to the next.
 #[derive(Debug, Clone)]
-pub struct Grid {
+pub(super) struct Grid {
     axes: Vec<Axis>,
     sets: usize,
 }
 
 impl Grid {
     /// Of the `--grid` texts; every value is tried on the network.
-    pub fn parse(texts: &[String], network: &Network) -> Result<Grid> {
+    pub(super) fn parse(texts: &[String], network: &Network) -> Result<Grid> {
         let axes: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
         refuse_twins(&axes)?;
         for (axis, text) in axes.iter().zip(texts) {
@@ -185,17 +185,17 @@ impl Grid {
     }
 
     /// How many combinations.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.sets
     }
 
     /// The fields.
-    pub fn axes(&self) -> &[Axis] {
+    pub(super) fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
     /// Which value of each field a set has.
-    pub fn positions(&self, set: usize) -> Vec<usize> {
+    pub(super) fn positions(&self, set: usize) -> Vec<usize> {
         let mut rest = set;
         let mut positions: Vec<usize> = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -207,13 +207,13 @@ impl Grid {
     }
 
     /// The values of a set as results show them.
-    pub fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
+    pub(super) fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
         let positions = self.positions(set);
         self.axes.iter().zip(positions).map(|(axis, at)| axis.values[at].shown.as_str())
     }
 
     /// The network of a set.
-    pub fn network(&self, network: &Network, set: usize) -> Result<Network> {
+    pub(super) fn network(&self, network: &Network, set: usize) -> Result<Network> {
         let positions = self.positions(set);
         let pairs = self.axes.iter().zip(positions);
         let overrides: Vec<_> = pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone())).collect();

@@ -31,7 +31,7 @@ use crate::trace_args::{open_trace, print_notes, threads};
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
-pub struct Sweep {
+pub(crate) struct Sweep {
     /// Trace: Dimemas .dim, SimGrid time-independent list, or compiled .fct; plain, gzip or zstd
     #[arg(required_unless_present = "merge", conflicts_with = "merge")]
     input: Option<PathBuf>,
@@ -96,7 +96,7 @@ impl Shard {
 
 impl Sweep {
     /// Replays, or merges, and writes.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let (Some(input), Some(network)) = (&self.input, &self.network) else {
             let output = self.output.as_deref().context("found --merge without -o, expected -o FILE")?;
             return merge(&self.merge, output);

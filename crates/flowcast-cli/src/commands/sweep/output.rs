@@ -11,7 +11,7 @@ use crate::growing::{GrowingFile, partial};
 
 /// The rows of this run, and the file that keeps them meanwhile.
 #[derive(Debug)]
-pub struct Output {
+pub(super) struct Output {
     header: String,
     rows: Rows,
     kept: Option<GrowingFile>,
@@ -21,18 +21,18 @@ const CONTENT: &str = "the sets of an interrupted run";
 
 impl Output {
     /// Nothing is kept before the end.
-    pub fn to_standard_output(header: String) -> Output {
+    pub(super) fn to_standard_output(header: String) -> Output {
         Output { header, rows: Rows::default(), kept: None }
     }
 
     /// Starts afresh.
-    pub fn start(target: &Path, header: String) -> Result<Output> {
+    pub(super) fn start(target: &Path, header: String) -> Result<Output> {
         let file = GrowingFile::start(&partial(target), CONTENT, &header)?;
         Ok(Output { header, rows: Rows::default(), kept: Some(file) })
     }
 
     /// Goes on with the rows of an interrupted run, if there are any.
-    pub fn resume(target: &Path, header: String) -> Result<Output> {
+    pub(super) fn resume(target: &Path, header: String) -> Result<Output> {
         let path = partial(target);
         let (file, rows) = GrowingFile::resume(&path, CONTENT, &header, |text| {
             let name = path.display().to_string();
@@ -48,12 +48,12 @@ impl Output {
     }
 
     /// The rows so far.
-    pub fn rows(&self) -> &Rows {
+    pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }
 
     /// Adds rows; they are in the system's hands when this returns.
-    pub fn append(&mut self, rows: Vec<(usize, String)>) -> Result<()> {
+    pub(super) fn append(&mut self, rows: Vec<(usize, String)>) -> Result<()> {
         if let Some(file) = &mut self.kept {
             file.append(&rows.iter().map(|(_, line)| line.as_str()).collect::<String>())?;
         }
@@ -61,7 +61,7 @@ impl Output {
     }
 
     /// Writes all rows in the order of the sets, and removes the partial file.
-    pub fn finish(&self) -> Result<()> {
+    pub(super) fn finish(&self) -> Result<()> {
         let Some(file) = &self.kept else {
             return write(&mut std::io::stdout().lock(), &self.header, &self.rows);
         };
@@ -70,7 +70,7 @@ impl Output {
 }
 
 /// Writes a header and rows.
-pub fn write(out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
+pub(super) fn write(out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
     out.write_all(header.as_bytes())?;
     rows.lines().try_for_each(|line| out.write_all(line.as_bytes()))?;
     Ok(())

@@ -10,13 +10,13 @@ use super::grid::Grid;
 
 /// How the lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     Csv,
     JsonLines,
 }
 
 /// The lines before the rows: equal for all parts of a sweep and for no other sweep.
-pub fn header(form: Form, description: &Value, grid: &Grid) -> String {
+pub(super) fn header(form: Form, description: &Value, grid: &Grid) -> String {
     match form {
         Form::JsonLines => format!("{description}\n"),
         Form::Csv => {
@@ -27,7 +27,7 @@ pub fn header(form: Form, description: &Value, grid: &Grid) -> String {
 }
 
 /// The line of a set.
-pub fn row(form: Form, grid: &Grid, set: usize, outcome: &SetOutcome) -> String {
+pub(super) fn row(form: Form, grid: &Grid, set: usize, outcome: &SetOutcome) -> String {
     let (makespan, share) = (outcome.makespan().as_seconds(), outcome.communication_share());
     match form {
         Form::Csv => {
@@ -48,11 +48,11 @@ pub fn row(form: Form, grid: &Grid, set: usize, outcome: &SetOutcome) -> String 
 
 /// The rows of a sweep, or of a part of it, by set.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rows(BTreeMap<usize, String>);
+pub(super) struct Rows(BTreeMap<usize, String>);
 
 impl Rows {
     /// Adds the row of a set. The same set may come twice only with the same result.
-    pub fn insert(&mut self, set: usize, line: String) -> Result<()> {
+    pub(super) fn insert(&mut self, set: usize, line: String) -> Result<()> {
         match self.0.insert(set, line) {
             Some(before) if before != self.0[&set] => {
                 bail!("found two different results for set {set}, expected one")
@@ -62,27 +62,27 @@ impl Rows {
     }
 
     /// Whether the set is there.
-    pub fn contains(&self, set: usize) -> bool {
+    pub(super) fn contains(&self, set: usize) -> bool {
         self.0.contains_key(&set)
     }
 
     /// How many sets are there.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The lines with the number of their set.
-    pub fn numbered(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &str)> {
         self.0.iter().map(|(set, line)| (*set, line.as_str()))
     }
 
     /// The lines in the order of the sets.
-    pub fn lines(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
     /// The fields that made no difference to any makespan, if all sets are there.
-    pub fn without_influence<'a>(&self, form: Form, grid: &'a Grid) -> Vec<&'a str> {
+    pub(super) fn without_influence<'a>(&self, form: Form, grid: &'a Grid) -> Vec<&'a str> {
         if self.len() < grid.len() {
             return Vec::new();
         }
@@ -110,7 +110,7 @@ fn makespan_of(form: Form, line: &str) -> Option<&str> {
 
 /// A file of results: whole, or as far as an interrupted run came.
 #[derive(Debug)]
-pub struct Part {
+pub(super) struct Part {
     /// The lines before the rows.
     pub header: String,
     /// The rows.
@@ -121,7 +121,7 @@ pub struct Part {
 
 impl Part {
     /// Reads a part; half a line at the end is left out.
-    pub fn read(name: &str, text: &str) -> Result<Part> {
+    pub(super) fn read(name: &str, text: &str) -> Result<Part> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let form = if text.starts_with('#') { Form::Csv } else { Form::JsonLines };
         let above = if form == Form::Csv { 2 } else { 1 };
@@ -142,7 +142,7 @@ impl Part {
 }
 
 /// How many sets the sweep of a header has.
-pub fn sets_of(header: &str) -> Option<usize> {
+pub(super) fn sets_of(header: &str) -> Option<usize> {
     let first = header.lines().next()?;
     let description: Value = serde_json::from_str(first.trim_start_matches("# ")).ok()?;
     (description["schema"] == "flowcast/sweep/1").then_some(())?;

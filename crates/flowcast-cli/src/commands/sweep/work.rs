@@ -17,7 +17,7 @@ use super::rows::{Form, row};
 const STEP: usize = 8;
 
 /// A sweep to do.
-pub struct Work<'a> {
+pub(super) struct Work<'a> {
     pub program: &'a Program,
     pub network: &'a Network,
     pub grid: &'a Grid,
@@ -28,7 +28,7 @@ type Lines = Vec<(usize, String)>;
 
 impl Work<'_> {
     /// Replays these sets; `done` gets the lines of several at a time, in the order in which they are finished.
-    pub fn run(&self, sets: &[usize], threads: usize, mut done: impl FnMut(Lines) -> Result<()>) -> Result<()> {
+    pub(super) fn run(&self, sets: &[usize], threads: usize, mut done: impl FnMut(Lines) -> Result<()>) -> Result<()> {
         let share = sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, 2 * WIDEST);
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
         let next = AtomicUsize::new(0);

@@ -12,7 +12,7 @@ use crate::repeating::Over;
 /// In which lab, and from what program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub(super) struct Header {
     /// The lab.
     pub lab: LabSpec,
     /// What carried the messages, if not TCP.
@@ -22,13 +22,13 @@ pub struct Header {
 
 impl Header {
     /// Of a lab.
-    pub fn of(lab: &LabSpec, over: Over) -> Header {
+    pub(super) fn of(lab: &LabSpec, over: Over) -> Header {
         let over = if over == Over::Mpi { "mpi" } else { "" };
         Header { lab: lab.clone(), over: over.to_owned() }
     }
 
     /// What carried the messages.
-    pub fn over(&self) -> &str {
+    pub(super) fn over(&self) -> &str {
         if self.over.is_empty() { "tcp" } else { &self.over }
     }
 }
@@ -42,7 +42,7 @@ impl journal::Header for Header {
 /// A pattern that was carried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Finished {
+pub(super) struct Finished {
     /// Its name.
     pub name: String,
     /// The configuration it belongs to.
@@ -59,7 +59,7 @@ pub struct Finished {
 /// A flow that was carried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FinishedFlow {
+pub(super) struct FinishedFlow {
     id: u32,
     src: u32,
     dst: u32,
@@ -77,7 +77,7 @@ fn is_first(step: &u32) -> bool {
 
 impl Finished {
     /// From a pattern and its run.
-    pub fn new(named: &Named, run: &PatternRun, warm_ups: usize) -> Finished {
+    pub(super) fn new(named: &Named, run: &PatternRun, warm_ups: usize) -> Finished {
         let flow = |(index, flow): (usize, &Flow)| FinishedFlow {
             id: flow.id,
             src: flow.src.0,
@@ -97,7 +97,7 @@ impl Finished {
     }
 
     /// The flows.
-    pub fn pattern_flows(&self) -> Vec<Flow> {
+    pub(super) fn pattern_flows(&self) -> Vec<Flow> {
         let flow = |flow: &FinishedFlow| Flow {
             id: flow.id,
             src: Node(flow.src),
@@ -109,23 +109,23 @@ impl Finished {
     }
 
     /// How often it was carried and counted.
-    pub fn repetitions(&self) -> u32 {
+    pub(super) fn repetitions(&self) -> u32 {
         self.flows.first().map_or(1, |flow| flow.durations_s.len() as u32)
     }
 
     /// The step of each flow.
-    pub fn steps(&self) -> Vec<u32> {
+    pub(super) fn steps(&self) -> Vec<u32> {
         self.flows.iter().map(|flow| flow.step).collect()
     }
 
     /// Durations by flow, then by repetition.
-    pub fn durations(&self) -> Vec<Vec<Time>> {
+    pub(super) fn durations(&self) -> Vec<Vec<Time>> {
         let times = |flow: &FinishedFlow| flow.durations_s.iter().map(|seconds| Time::from_seconds(*seconds)).collect();
         self.flows.iter().map(times).collect()
     }
 
     /// Whether it is this pattern.
-    pub fn is(&self, named: &Named) -> bool {
+    pub(super) fn is(&self, named: &Named) -> bool {
         let same = |(own, flow): (&FinishedFlow, &Flow)| {
             let start = (own.start_s - flow.start.as_seconds()).abs() < 1e-9;
             (own.src, own.dst, own.bytes) == (flow.src.0, flow.dst.0, flow.size.0) && start

@@ -14,7 +14,7 @@ use crate::files::read_text;
 use crate::growing::{GrowingFile, beside};
 
 /// The first line: what the others have in common.
-pub trait Header: Serialize + DeserializeOwned + PartialEq {
+pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {
     /// The schema that this version reads and writes.
     const SCHEMA: &'static str;
     /// What the lines are, for people.
@@ -25,16 +25,16 @@ pub trait Header: Serialize + DeserializeOwned + PartialEq {
 
 /// The file.
 #[derive(Debug)]
-pub struct Journal(GrowingFile);
+pub(super) struct Journal(GrowingFile);
 
 impl Journal {
     /// Starts afresh.
-    pub fn start<H: Header>(path: &Path, header: &H) -> Result<Journal> {
+    pub(super) fn start<H: Header>(path: &Path, header: &H) -> Result<Journal> {
         Ok(Journal(GrowingFile::start(path, &content::<H>(), &head_of(header)?)?))
     }
 
     /// Goes on with an earlier run, if there is one, and gives its lines.
-    pub fn resume<H: Header, L: DeserializeOwned>(path: &Path, header: &H) -> Result<(Journal, Vec<L>)> {
+    pub(super) fn resume<H: Header, L: DeserializeOwned>(path: &Path, header: &H) -> Result<(Journal, Vec<L>)> {
         let (file, lines) = GrowingFile::resume(path, &content::<H>(), &head_of(header)?, |text| {
             if !text.contains('\n') {
                 return Ok((Vec::new(), 0));
@@ -54,7 +54,7 @@ impl Journal {
     }
 
     /// Adds a line.
-    pub fn append(&mut self, line: &impl Serialize) -> Result<()> {
+    pub(super) fn append(&mut self, line: &impl Serialize) -> Result<()> {
         self.0.append(&line_of(line)?)
     }
 }
@@ -74,7 +74,7 @@ fn line_of(content: &impl Serialize) -> Result<String> {
 }
 
 /// What a journal holds.
-pub struct Content<H, L> {
+pub(super) struct Content<H, L> {
     /// The first line.
     pub header: H,
     /// The others.
@@ -84,7 +84,7 @@ pub struct Content<H, L> {
 }
 
 /// Reads a journal.
-pub fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>> {
+pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>> {
     let text = read_text(path)?;
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
@@ -101,12 +101,12 @@ pub fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>
 }
 
 /// Its place: `REPORT.html.journal`.
-pub fn path_beside(report: &Path) -> PathBuf {
+pub(super) fn path_beside(report: &Path) -> PathBuf {
     beside(report, ".journal")
 }
 
 /// Checks that a report is to be a page.
-pub fn check_page(report: &Path) -> Result<()> {
+pub(super) fn check_page(report: &Path) -> Result<()> {
     if report.extension().is_none_or(|ending| ending != "html") {
         bail!("-o: found {}, expected a file that ends in .html", report.display());
     }

@@ -35,7 +35,7 @@ use crate::repeating::{Going, Over, Repeating, report_carried};
                         flowcast validate pattern --set A --over mpi -o chain-mpi.html\n  \
                         flowcast validate pattern --set broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
                         flowcast validate pattern --no-run -o chain.html")]
-pub struct ValidatePattern {
+pub(crate) struct ValidatePattern {
     /// A, B, or pattern files (repeatable)
     #[arg(long = "set", value_name = "A|B|FILE", num_args = 1.., default_value = "A")]
     sets: Vec<String>,
@@ -97,7 +97,7 @@ pub struct ValidatePattern {
 
 impl ValidatePattern {
     /// Carries what is missing, predicts, reports.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         journal::check_page(&self.output)?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;

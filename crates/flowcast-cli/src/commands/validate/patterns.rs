@@ -18,7 +18,7 @@ use crate::files::read_bytes;
 
 /// The set that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Set {
+pub(super) enum Set {
     /// RR-5910: thirty flows of a chain.
     Chain,
     /// Zhu et al.: random flows over two racks.
@@ -29,7 +29,7 @@ pub enum Set {
 
 /// A pattern with its names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Named {
+pub(super) struct Named {
     /// Its name.
     pub name: String,
     /// The configuration it belongs to.
@@ -42,13 +42,13 @@ pub struct Named {
 
 impl Named {
     /// The flows step by step.
-    pub fn steps(&self) -> Vec<Vec<Flow>> {
+    pub(super) fn steps(&self) -> Vec<Vec<Flow>> {
         by_step(&self.pattern.flows, &self.step_of)
     }
 }
 
 /// Flows step by step.
-pub fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
+pub(super) fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
     let mut steps: Vec<Vec<Flow>> = Vec::new();
     let mut last = None;
     for (flow, step) in flows.iter().zip(step_of) {
@@ -63,7 +63,7 @@ pub fn by_step(flows: &[Flow], step_of: &[u32]) -> Vec<Vec<Flow>> {
 
 /// How patterns are drawn.
 #[derive(Debug, Clone, Copy)]
-pub struct Draw {
+pub(super) struct Draw {
     /// Patterns of a chain, or of each configuration of two racks.
     pub instances: u32,
     /// The first seed; each pattern has one of its own.
@@ -74,7 +74,7 @@ pub struct Draw {
 
 /// What the flows of pattern files are between.
 #[derive(Debug, Clone, Copy)]
-pub enum Ends<'a> {
+pub(super) enum Ends<'a> {
     /// Nodes.
     Nodes,
     /// Ranks, which a rule or a file puts on nodes.
@@ -83,7 +83,7 @@ pub enum Ends<'a> {
 
 impl Set {
     /// `A`, `B` or files.
-    pub fn parse(texts: &[String]) -> Result<Set> {
+    pub(super) fn parse(texts: &[String]) -> Result<Set> {
         match texts {
             [one] if one == "A" => Ok(Set::Chain),
             [one] if one == "B" => Ok(Set::TwoRacks),
@@ -95,7 +95,7 @@ impl Set {
     }
 
     /// Profile and overrides of the usual lab.
-    pub fn usual_lab(&self) -> (&'static str, Vec<(String, String)>) {
+    pub(super) fn usual_lab(&self) -> (&'static str, Vec<(String, String)>) {
         let set = |fields: &[(&str, &str)]| {
             fields.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
         };
@@ -111,7 +111,7 @@ impl Set {
     }
 
     /// Its name in reports.
-    pub fn title(&self) -> &'static str {
+    pub(super) fn title(&self) -> &'static str {
         match self {
             Set::Chain => "Flows of a chain of nodes, one after the other (RR-5910)",
             Set::TwoRacks => "Random flows over two racks (Zhu et al.)",
@@ -120,7 +120,7 @@ impl Set {
     }
 
     /// The patterns, for a lab.
-    pub fn patterns(&self, draw: Draw, ends: Ends<'_>, spec: &LabSpec) -> Result<Vec<Named>> {
+    pub(super) fn patterns(&self, draw: Draw, ends: Ends<'_>, spec: &LabSpec) -> Result<Vec<Named>> {
         let patterns = match self {
             Set::Chain => (0..draw.instances).map(|at| chain(draw, at, spec)).collect(),
             Set::TwoRacks => two_racks(draw, spec)?,
@@ -220,7 +220,7 @@ fn named(name: String, configuration: &str, flows: Vec<Flow>, spec: &LabSpec) ->
 }
 
 /// Where the lab's nodes stand; nowhere if it has one rack.
-pub fn racks_of(spec: &LabSpec) -> Racks {
+pub(crate) fn racks_of(spec: &LabSpec) -> Racks {
     let mut racks = Racks::default();
     if spec.cluster.racks > 1 {
         for node in spec.nodes() {

@@ -22,7 +22,7 @@ use crate::tables::table;
 use flowcast_lab::LabSpec;
 
 /// Predicts every finished pattern with every model; `seeds` is how often the packet model runs, if not once.
-pub fn cases(
+pub(super) fn cases(
     finished: &[Finished],
     spec: &LabSpec,
     models: &[Model],
@@ -89,7 +89,7 @@ impl Predicted {
 
 /// The results of a validation: the errors of each model, and every figure behind them.
 #[derive(Serialize)]
-pub struct Document<'a> {
+pub(super) struct Document<'a> {
     title: &'a str,
     models: Vec<ModelEntry<'a>>,
     patterns: Vec<PatternEntry>,
@@ -143,7 +143,11 @@ struct StepsEntry {
 
 impl<'a> Document<'a> {
     /// Of a validation.
-    pub fn new(validation: &'a Validation, errors: &'a [ModelErrors], finished: &[Finished]) -> Result<Document<'a>> {
+    pub(super) fn new(
+        validation: &'a Validation,
+        errors: &'a [ModelErrors],
+        finished: &[Finished],
+    ) -> Result<Document<'a>> {
         let model = |(model, errors): (&'a String, &'a ModelErrors)| ModelEntry {
             model,
             errors,

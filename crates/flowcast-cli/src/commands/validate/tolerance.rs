@@ -6,7 +6,7 @@ use crate::exit::Finding;
 
 /// What the errors of a model may be at most, as shares.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tolerance {
+pub(super) struct Tolerance {
     /// The model.
     pub name: String,
     limits: [Option<f64>; 2],
@@ -14,7 +14,7 @@ pub struct Tolerance {
 
 impl Tolerance {
     /// Reads `packet=1%` or `packet=1%,5%`.
-    pub fn parse(text: &str) -> Result<Tolerance> {
+    pub(super) fn parse(text: &str) -> Result<Tolerance> {
         let refused =
             || anyhow!("--tolerance: found `{text}`, expected MODEL=MEAN or MODEL=MEAN,WORST such as packet=1%,5%");
         let (name, limits) = text.split_once('=').ok_or_else(refused)?;
@@ -28,7 +28,7 @@ impl Tolerance {
     }
 
     /// What is exceeded first, in words; `found` are what the first and the second limit hold for.
-    pub fn exceeded_by(&self, found: [(&str, f64); 2]) -> Option<String> {
+    pub(super) fn exceeded_by(&self, found: [(&str, f64); 2]) -> Option<String> {
         let over = |((what, found), most): ((&str, f64), Option<f64>)| {
             let (found, most) = (found * 100.0, most? * 100.0);
             (found > most).then(|| format!("{}: {what} {found:.2} %, expected at most {most} %", self.name))
@@ -38,7 +38,7 @@ impl Tolerance {
 }
 
 /// A finding if any tolerance is exceeded; `exceeded` says by what.
-pub fn judge(tolerances: &[Tolerance], exceeded: impl Fn(&Tolerance) -> Result<Option<String>>) -> Result<()> {
+pub(super) fn judge(tolerances: &[Tolerance], exceeded: impl Fn(&Tolerance) -> Result<Option<String>>) -> Result<()> {
     let found = tolerances.iter().filter_map(|tolerance| exceeded(tolerance).transpose());
     let found = found.collect::<Result<Vec<_>>>()?;
     if found.is_empty() { Ok(()) } else { Err(Finding(found.join("; ")).into()) }

@@ -16,7 +16,7 @@ use crate::tables::table;
 /// Draw and sum up the errors of several validated programs
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast validate chart cg.json lu.json is.json -o nas.svg")]
-pub struct ValidateChart {
+pub(crate) struct ValidateChart {
     /// JSON files of `flowcast validate app`; each is named after its file
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
@@ -61,7 +61,7 @@ struct Named {
 
 impl ValidateChart {
     /// Reads, draws, sums up.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let reports = self.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
         let predictions = self.predictions(&reports)?;
         let errors = reports.iter().map(|named| errors_of(named, &predictions)).collect::<Result<Vec<_>>>()?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::output::{Seconds, Shown, println_out};
 use crate::tables::{cells, table};
 
-pub const SCHEMA: &str = "flowcast/app-validation/1";
+pub(super) const SCHEMA: &str = "flowcast/app-validation/1";
 
 /// More regions than this are summed up in the table for people.
 const ROWS: usize = 24;
@@ -61,7 +61,7 @@ impl From<RecordedTimes> for RunTimes {
 
 /// A program's validation: the errors of each prediction, and every figure behind them.
 #[derive(Serialize)]
-pub struct Document<'a> {
+pub(super) struct Document<'a> {
     #[serde(skip)]
     table: Vec<Row>,
     program: &'a str,
@@ -94,7 +94,7 @@ struct RowEntry {
 
 impl<'a> Document<'a> {
     /// Of a validation.
-    pub fn new(validation: &'a AppValidation, fared: &'a [Fared]) -> Result<Document<'a>> {
+    pub(super) fn new(validation: &'a AppValidation, fared: &'a [Fared]) -> Result<Document<'a>> {
         let table = validation.rows()?;
         let predictors = &validation.predictors;
         let predictions = predictors.iter().zip(fared).map(|(prediction, fared)| PredictionEntry { prediction, fared });

@@ -32,7 +32,7 @@ use crate::predictors::{self, Predictor, Setting};
 use crate::provenance;
 use crate::recording::open_recording;
 
-pub use chart::ValidateChart;
+pub(super) use chart::ValidateChart;
 
 /// Run an MPI program, record it, and compare what it took with predictions
 ///
@@ -47,7 +47,7 @@ pub use chart::ValidateChart;
                         flowcast validate app --no-run --network other.toml --model limits -o cg.html\n  \
                         flowcast validate chart cg.json lu.json -o chart.svg"
 )]
-pub struct ValidateApp {
+pub(crate) struct ValidateApp {
     /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
     #[arg(short, long, value_name = "REPORT.html")]
     output: PathBuf,
@@ -130,7 +130,7 @@ enum Compute {
 
 impl ValidateApp {
     /// Runs what is missing, predicts, reports.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         journal::check_page(&self.output)?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let predictors = predictors::of(&self.model, &self.collectives)?;

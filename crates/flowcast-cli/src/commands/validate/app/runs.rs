@@ -27,7 +27,7 @@ use crate::recording::{Loading, not_recorded, open_recording, recorder};
 /// What is run, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Header {
+pub(super) struct Header {
     /// The lab, if the runs are in one.
     pub lab: Option<LabSpec>,
     command: Vec<String>,
@@ -35,13 +35,13 @@ pub struct Header {
 
 impl Header {
     /// Of a command.
-    pub fn new(lab: Option<LabSpec>, command: &[OsString]) -> Header {
+    pub(super) fn new(lab: Option<LabSpec>, command: &[OsString]) -> Header {
         let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         Header { lab, command }
     }
 
     /// The command as it was typed.
-    pub fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         self.command.join(" ")
     }
 }
@@ -64,7 +64,7 @@ enum Line {
 
 /// All finished runs.
 #[derive(Debug)]
-pub struct Measured {
+pub(super) struct Measured {
     pub header: Header,
     pub recordings: Vec<PathBuf>,
     pub runs: Vec<RunTimes>,
@@ -72,7 +72,7 @@ pub struct Measured {
 
 impl Measured {
     /// The runs of a journal.
-    pub fn read(path: &Path) -> Result<Measured> {
+    pub(super) fn read(path: &Path) -> Result<Measured> {
         let content = journal::read::<Header, Line>(path)?;
         let mut measured = Measured { header: content.header, recordings: Vec::new(), runs: Vec::new() };
         content.lines.into_iter().for_each(|line| measured.add(path, line));
@@ -88,7 +88,7 @@ impl Measured {
 }
 
 /// What to run how often.
-pub struct Plan<'a> {
+pub(super) struct Plan<'a> {
     pub output: &'a Path,
     pub command: &'a [OsString],
     pub lab: Option<&'a str>,
@@ -102,7 +102,7 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     /// Runs what is missing.
-    pub fn carry_out(&self, header: Header, resume: bool) -> Result<Measured> {
+    pub(super) fn carry_out(&self, header: Header, resume: bool) -> Result<Measured> {
         let path = path_beside(self.output);
         let recorder = recorder(self.recorder)?;
         let (mut journal, known) = if resume {
