@@ -12,8 +12,7 @@
 
 use super::clock::{ClockArithmetic, Exact};
 use super::discipline::{Discipline, SchedulerName};
-use super::rail::check_count;
-use super::schedule::{self, Message, Schedule, Simulation, check_order, run};
+use super::schedule::{self, Message, Schedule, Simulation, check_choices, check_order, run};
 use super::table::{Accounting, Entry, RailTable};
 use super::turns::Shares;
 use super::{MAX_RAILS, Rail, RailId, RailScheduler, RailSet, RailsError};
@@ -141,14 +140,7 @@ pub fn simulate(
 /// # Errors
 /// As [`super::schedule::evaluate`].
 pub fn evaluate(rails: &[SizedCost], messages: &[Message], choices: Vec<RailId>) -> Result<Schedule, RailsError> {
-    check_count(rails.len())?;
-    check_order(messages)?;
-    if choices.len() != messages.len() {
-        return Err(RailsError::Choices { found: choices.len(), messages: messages.len() });
-    }
-    if let Some(index) = choices.iter().position(|rail| rail.index() >= rails.len()) {
-        return Err(RailsError::Choice { index, rail: choices[index].0, rails: rails.len() });
-    }
+    check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut processor_free = Time::ZERO;
     let deliver = |(message, rail): (&Message, &RailId)| {

@@ -79,14 +79,7 @@ pub fn run<M: ClockArithmetic>(
 /// # Errors
 /// A choice for each message is needed, each of a rail that is there.
 pub fn evaluate(rails: &[LogGp], messages: &[Message], choices: Vec<RailId>) -> Result<Schedule, RailsError> {
-    check_count(rails.len())?;
-    check_order(messages)?;
-    if choices.len() != messages.len() {
-        return Err(RailsError::Choices { found: choices.len(), messages: messages.len() });
-    }
-    if let Some(index) = choices.iter().position(|rail| rail.index() >= rails.len()) {
-        return Err(RailsError::Choice { index, rail: choices[index].0, rails: rails.len() });
-    }
+    check_choices(rails.len(), messages, &choices)?;
     let mut free = [Time::ZERO; MAX_RAILS];
     let mut delivered = Vec::with_capacity(messages.len());
     for (message, rail) in messages.iter().zip(&choices) {
@@ -104,6 +97,19 @@ impl Schedule {
         let makespan = delivered.iter().copied().fold(Time::ZERO, Time::max);
         let mean = delivered.iter().copied().sum::<Time>() * (1.0 / delivered.len().max(1) as f64);
         Schedule { choices, delivered, makespan, mean }
+    }
+}
+
+/// Refuses a choice for each message that does not fit the messages or the rails.
+pub(super) fn check_choices(rails: usize, messages: &[Message], choices: &[RailId]) -> Result<(), RailsError> {
+    check_count(rails)?;
+    check_order(messages)?;
+    if choices.len() != messages.len() {
+        return Err(RailsError::Choices { found: choices.len(), messages: messages.len() });
+    }
+    match choices.iter().position(|rail| rail.index() >= rails) {
+        Some(index) => Err(RailsError::Choice { index, rail: choices[index].0, rails }),
+        None => Ok(()),
     }
 }
 
