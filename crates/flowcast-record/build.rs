@@ -49,7 +49,7 @@ fn main() {
             all.push((function, true));
         }
     }
-    writeln!(out, "/// All functions that are wrapped.\npub static FUNCTIONS: [Function; {}] = [", all.len()).unwrap();
+    writeln!(out, "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [Function; {}] = [", all.len()).unwrap();
     for (index, (function, large)) in all.iter().enumerate() {
         write_entry(&mut out, function, index, *large);
     }
@@ -67,7 +67,7 @@ fn main() {
 fn places() -> String {
     let fields: String = FIELDS.iter().map(|(field, _)| format!("    pub {field}: u8,\n")).collect();
     format!(
-        "/// Which argument is what; [`NONE`] where there is none.\n#[derive(Debug, Clone, Copy)]\npub struct Places {{\n{fields}}}\n\n"
+        "/// Which argument is what; [`NONE`] where there is none.\n#[derive(Debug, Clone, Copy)]\npub(crate) struct Places {{\n{fields}}}\n\n"
     )
 }
 

@@ -38,7 +38,7 @@ struct Pair {
 }
 
 impl Design {
-    pub fn new(samples: &PrttSamples) -> Design {
+    pub(crate) fn new(samples: &PrttSamples) -> Design {
         let (points, samples): (Vec<PrttPoint>, Vec<Vec<f64>>) =
             samples.points().map(|(point, times)| (point, times.iter().map(|time| time.as_nanos()).collect())).unzip();
         let mut design = Design { points, samples, gaps: vec![], delays: vec![], round_trips: vec![], unpaired: 0 };
@@ -55,21 +55,21 @@ impl Design {
     }
 
     /// The fewest samples that a point has.
-    pub fn fewest_samples(&self) -> usize {
+    pub(crate) fn fewest_samples(&self) -> usize {
         self.samples.iter().map(Vec::len).min().unwrap_or(0)
     }
 
     /// Points with several messages and no delay.
-    pub fn gap_points(&self) -> usize {
+    pub(crate) fn gap_points(&self) -> usize {
         self.gaps.len()
     }
 
-    pub fn medians(&self) -> Vec<f64> {
+    pub(crate) fn medians(&self) -> Vec<f64> {
         self.samples.iter().map(|samples| median_in_place(&mut samples.clone())).collect()
     }
 
     /// Medians of samples drawn with replacement within each point.
-    pub fn resampled_medians(&self, resampler: &mut Resampler) -> Vec<f64> {
+    pub(crate) fn resampled_medians(&self, resampler: &mut Resampler) -> Vec<f64> {
         let mut drawn = Vec::new();
         let mut median = |samples: &Vec<f64>| {
             resampler.draw_into(samples, &mut drawn);
@@ -79,7 +79,7 @@ impl Design {
     }
 
     /// The points and their medians, side by side.
-    pub fn points(&self) -> &[PrttPoint] {
+    pub(crate) fn points(&self) -> &[PrttPoint] {
         &self.points
     }
 

@@ -23,7 +23,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rate, Time, TimePerByte};
 const NEAR: usize = 3;
 
 /// Refuses a dotted name that no network file has; the error lists the names that are nearest.
-pub fn check(key: &str) -> Result<(), String> {
+pub(crate) fn check(key: &str) -> Result<(), String> {
     let known = all();
     if known.iter().any(|name| is_same(name, key)) {
         return Ok(());

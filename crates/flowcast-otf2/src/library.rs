@@ -20,7 +20,7 @@ macro_rules! functions {
     ($($field:ident = $name:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions that reading takes.
         #[allow(missing_docs)]
-        pub struct Library {
+        pub(crate) struct Library {
             $(pub $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             /// Found by name when it is wanted.
             symbols: libloading::Library,

@@ -18,7 +18,7 @@ use flowcast_replay::timeline::{Activity, MessageSpan, Timeline};
 const MATRIX_SIDE: u32 = 128;
 
 /// The data block of a page; safe inside a `<script>` element.
-pub fn json(page: &Page) -> String {
+pub(crate) fn json(page: &Page) -> String {
     let data = PageData {
         schema: "flowcast/report/1",
         title: &page.title,

@@ -20,7 +20,7 @@ const SCRIPT: [&str; 8] = [
 ];
 
 /// The whole document.
-pub fn document(page: &Page) -> String {
+pub(crate) fn document(page: &Page) -> String {
     fill(
         TEMPLATE,
         &[
@@ -144,7 +144,7 @@ fn times_fastest(page: &Page, makespan: Time) -> Option<f64> {
 }
 
 /// A time for people, to four digits.
-pub fn shown(time: Time) -> String {
+pub(crate) fn shown(time: Time) -> String {
     let (number, unit) = number_and_unit(time);
     format!("{number} {unit}")
 }
@@ -156,7 +156,7 @@ fn number_and_unit(time: Time) -> (String, String) {
 }
 
 /// Text for HTML and SVG.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -19,17 +19,17 @@ pub const MAX_MESSAGES: usize = 200_000;
 pub const MAX_STEPS: usize = 200_000;
 
 /// What a rank does when no segment says so: one more than the codes of `Activity::ALL`.
-pub const IDLE: u8 = 7;
+pub(crate) const IDLE: u8 = 7;
 
 /// An interval of whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interval {
+pub(crate) struct Interval {
     pub nanos: u64,
     pub code: u8,
 }
 
 /// A rank's time from 0 on without holes, in intervals that are never empty.
-pub fn intervals(segments: &[Segment]) -> Vec<Interval> {
+pub(crate) fn intervals(segments: &[Segment]) -> Vec<Interval> {
     let mut found = Vec::with_capacity(segments.len());
     let mut reached = 0;
     for segment in segments {
@@ -44,7 +44,7 @@ pub fn intervals(segments: &[Segment]) -> Vec<Interval> {
 
 /// Joins short neighbours until at most `limit` intervals are left (or one for each rank), and says below which
 /// duration in nanoseconds that was done.
-pub fn join_short(ranks: &[Vec<Interval>], limit: usize) -> (Vec<Vec<Interval>>, Option<u64>) {
+pub(crate) fn join_short(ranks: &[Vec<Interval>], limit: usize) -> (Vec<Vec<Interval>>, Option<u64>) {
     let total = |ranks: &[Vec<Interval>]| ranks.iter().map(Vec::len).sum::<usize>();
     if total(ranks) <= limit {
         return (ranks.to_vec(), None);
@@ -60,7 +60,7 @@ pub fn join_short(ranks: &[Vec<Interval>], limit: usize) -> (Vec<Vec<Interval>>,
 }
 
 /// The messages to draw, in the order of their sending.
-pub fn longest_messages(timeline: &Timeline, limit: usize) -> Vec<MessageSpan> {
+pub(crate) fn longest_messages(timeline: &Timeline, limit: usize) -> Vec<MessageSpan> {
     let mut order: Vec<usize> = (0..timeline.messages.len()).collect();
     if order.len() > limit {
         let in_flight = |&i: &usize| timeline.messages[i].received - timeline.messages[i].sent;
@@ -73,7 +73,7 @@ pub fn longest_messages(timeline: &Timeline, limit: usize) -> Vec<MessageSpan> {
 }
 
 /// Whole nanoseconds, rounded; what is not a sensible time counts as 0.
-pub fn whole_nanos(nanos: f64) -> u64 {
+pub(crate) fn whole_nanos(nanos: f64) -> u64 {
     nanos.round() as u64
 }
 

@@ -7,13 +7,13 @@ macro_rules! subcommands {
         #[allow(clippy::large_enum_variant)]
         #[derive(Debug, clap::Subcommand)]
         $(#[$own])*
-        pub enum $name {
+        pub(crate) enum $name {
             $($(#[$attribute])* $variant($command),)+
         }
 
         impl $name {
             /// Runs the chosen command.
-            pub fn run(self) -> anyhow::Result<()> {
+            pub(crate) fn run(self) -> anyhow::Result<()> {
                 match self {
                     $($name::$variant(command) => command.run(),)+
                 }

@@ -13,7 +13,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Record<'a> {
     /// The record's fields, if it has as many as `names`.
-    pub fn fields(&'a self, names: &'static [&'static str]) -> Result<Fields<'a>, DimemasConfigError> {
+    pub(super) fn fields(&'a self, names: &'static [&'static str]) -> Result<Fields<'a>, DimemasConfigError> {
         if self.fields.len() == names.len() {
             return Ok(Fields { record: self, names, next: 0 });
         }
@@ -27,7 +27,7 @@ impl<'a> Record<'a> {
 
 impl<'a> Fields<'a> {
     /// The field that was read last.
-    pub fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         let index = self.next.saturating_sub(1);
         Place {
             line: self.record.line,
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The error that the field read last is not as expected.
-    pub fn wrong(&self, expected: impl Into<String>) -> DimemasConfigError {
+    pub(super) fn wrong(&self, expected: impl Into<String>) -> DimemasConfigError {
         let found = shortened(self.record.fields[self.next.saturating_sub(1)]);
         DimemasConfigError::Field { place: self.place(), found, expected: expected.into() }
     }
@@ -49,18 +49,18 @@ impl<'a> Fields<'a> {
     }
 
     /// A text, with or without quotes.
-    pub fn text(&mut self) -> &'a str {
+    pub(super) fn text(&mut self) -> &'a str {
         unquoted(self.raw())
     }
 
     /// One of a few words.
-    pub fn choice(&mut self, choices: &[&str]) -> Result<&'a str, DimemasConfigError> {
+    pub(super) fn choice(&mut self, choices: &[&str]) -> Result<&'a str, DimemasConfigError> {
         let found = self.text();
         if choices.contains(&found) { Ok(found) } else { Err(self.wrong(format!("one of {}", choices.join(", ")))) }
     }
 
     /// A whole number within bounds.
-    pub fn whole(&mut self, least: u32, most: u32) -> Result<u32, DimemasConfigError> {
+    pub(super) fn whole(&mut self, least: u32, most: u32) -> Result<u32, DimemasConfigError> {
         let found = self.raw().parse::<u32>().ok().filter(|number| (least..=most).contains(number));
         found.ok_or_else(|| match most {
             u32::MAX => self.wrong(format!("a whole number from {least} on")),
@@ -69,28 +69,28 @@ impl<'a> Fields<'a> {
     }
 
     /// A count that may be 0.
-    pub fn count(&mut self) -> Result<u32, DimemasConfigError> {
+    pub(super) fn count(&mut self) -> Result<u32, DimemasConfigError> {
         self.whole(0, u32::MAX)
     }
 
     /// A finite number of any sign.
-    pub fn number(&mut self) -> Result<f64, DimemasConfigError> {
+    pub(super) fn number(&mut self) -> Result<f64, DimemasConfigError> {
         let found = self.raw().parse::<f64>().ok().filter(|number| number.is_finite());
         found.ok_or_else(|| self.wrong("a number"))
     }
 
     /// A finite number that is not negative.
-    pub fn amount(&mut self) -> Result<f64, DimemasConfigError> {
+    pub(super) fn amount(&mut self) -> Result<f64, DimemasConfigError> {
         self.scaled(1.0, "a number that is not negative")
     }
 
     /// A time in seconds.
-    pub fn seconds(&mut self) -> Result<Time, DimemasConfigError> {
+    pub(super) fn seconds(&mut self) -> Result<Time, DimemasConfigError> {
         self.scaled(1e9, "a time in seconds, a number that is not negative").map(Time::from_nanos)
     }
 
     /// A rate in Dimemas' megabytes (2^20 bytes) per second.
-    pub fn rate(&mut self) -> Result<Rate, DimemasConfigError> {
+    pub(super) fn rate(&mut self) -> Result<Rate, DimemasConfigError> {
         self.scaled(1_048_576.0, "a bandwidth in MB/s, a number that is not negative").map(Rate::from_bytes_per_second)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list `[n] {a, b, ...}` of `n` whole numbers.
-    pub fn list(&mut self) -> Result<Vec<i64>, DimemasConfigError> {
+    pub(super) fn list(&mut self) -> Result<Vec<i64>, DimemasConfigError> {
         let found = parse_list(self.raw());
         found.ok_or_else(|| self.wrong("a list such as [2] {0, 1}: its length, then so many whole numbers"))
     }

@@ -33,7 +33,7 @@ const ENVIRONMENT: [&str; 7] = [
 ];
 
 impl Environment {
-    pub fn read(record: &Record) -> Result<Environment, DimemasConfigError> {
+    pub(super) fn read(record: &Record) -> Result<Environment, DimemasConfigError> {
         let mut fields = record.fields(&ENVIRONMENT)?;
         let name = fields.text().to_owned();
         let machine = fields.count()?;
@@ -82,12 +82,12 @@ const OLDEST_NODE: [&str; 11] = [
 
 impl NodeRecord {
     /// There is one machine only, so that nothing leaves it.
-    pub fn forget_wide_area(&mut self) {
+    pub(super) fn forget_wide_area(&mut self) {
         self.group.wide_area_latency = Time::ZERO;
     }
 
     /// One node, in any of the three forms; nodes are numbered in their order, whatever number they bear.
-    pub fn read(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
+    pub(super) fn read(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
         let numbered = record.fields.len() == NODE_WITH_NUMBER.len();
         if record.fields.len() == OLDEST_NODE.len() {
             return NodeRecord::read_oldest(record);
@@ -103,7 +103,7 @@ impl NodeRecord {
     }
 
     /// Several equal nodes.
-    pub fn read_multiple(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
+    pub(super) fn read_multiple(record: &Record) -> Result<NodeRecord, DimemasConfigError> {
         let mut fields = record.fields(&NODES)?;
         let machine = fields.count()?;
         let machine_place = fields.place();
@@ -282,7 +282,7 @@ const PREDEFINED_WITH_TRACE: [&str; 2] = ["trace", "mapping"];
 
 impl PlacedMapping {
     /// The node of each task. The number of tasks stands twice; the length of the list counts, as in the tool.
-    pub fn read(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
+    pub(super) fn read(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
         let mut fields = record.fields(&MAPPING)?;
         fields.text();
         fields.count()?;
@@ -296,7 +296,7 @@ impl PlacedMapping {
     }
 
     /// A rule.
-    pub fn read_predefined(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
+    pub(super) fn read_predefined(record: &Record) -> Result<PlacedMapping, DimemasConfigError> {
         let with_trace = record.fields.len() > 1;
         let mut fields = record.fields(if with_trace { &PREDEFINED_WITH_TRACE } else { &PREDEFINED })?;
         if with_trace {

@@ -33,7 +33,7 @@ enum Mark {
 
 impl Records {
     /// Takes the comments out. The first line is a title, whatever it says, unless it is a record.
-    pub fn of(text: &str) -> Result<Records, DimemasConfigError> {
+    pub(super) fn of(text: &str) -> Result<Records, DimemasConfigError> {
         let mut records = Records { lines: Vec::new(), skipped: Vec::new() };
         let mut open_since = None;
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -104,7 +104,7 @@ fn first_mark(text: &str) -> Option<(usize, Mark)> {
 
 impl Line {
     /// The record on this line.
-    pub fn record(&self) -> Result<Record<'_>, DimemasConfigError> {
+    pub(super) fn record(&self) -> Result<Record<'_>, DimemasConfigError> {
         let wrong = |expected: &str| DimemasConfigError::Line {
             line: self.number,
             found: shortened(&self.text),
@@ -152,12 +152,12 @@ fn fields(body: &str) -> Option<(Vec<&str>, &str)> {
 
 impl Record<'_> {
     /// Keeps a record of which there can be one only.
-    pub fn put_once<T>(&self, place: &mut Option<T>, value: T) -> Result<(), DimemasConfigError> {
+    pub(super) fn put_once<T>(&self, place: &mut Option<T>, value: T) -> Result<(), DimemasConfigError> {
         if place.replace(value).is_some() { Err(self.wrong("only one record of this name")) } else { Ok(()) }
     }
 
     /// The error for a name that no version knows.
-    pub fn unknown(&self) -> DimemasConfigError {
+    pub(super) fn unknown(&self) -> DimemasConfigError {
         self.wrong(
             "a record named wide area network, environment, node, multi node, accelerator node, mapping, predefined \
              mapping, modules or dedicated connection information, configuration files, or file system parameters",

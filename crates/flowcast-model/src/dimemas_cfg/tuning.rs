@@ -39,7 +39,7 @@ pub(super) struct NamedFiles {
 const FILES: [&str; 4] = ["scheduler", "file system", "communications", "random"];
 
 impl NamedFiles {
-    pub fn read(record: &Record) -> Result<NamedFiles, DimemasConfigError> {
+    pub(super) fn read(record: &Record) -> Result<NamedFiles, DimemasConfigError> {
         let mut fields = record.fields(&FILES)?;
         let mut next = || {
             let name = fields.text().to_owned();
@@ -49,7 +49,7 @@ impl NamedFiles {
     }
 
     /// Reads those that are named.
-    pub fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
+    pub(super) fn load(&self, open: Open, machines: u32) -> Result<Tuned, DimemasConfigError> {
         let mut tuned = Tuned::default();
         if let Some((scheduler, notes)) = read_named(&self.scheduler, open, named_files::scheduler)? {
             tuned.scheduler = scheduler;

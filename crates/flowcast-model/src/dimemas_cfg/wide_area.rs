@@ -31,7 +31,7 @@ const WIDE_AREA: [&str; 7] = [
 ];
 
 impl WideAreaRecord {
-    pub fn read(record: &Record) -> Result<WideAreaRecord, DimemasConfigError> {
+    pub(super) fn read(record: &Record) -> Result<WideAreaRecord, DimemasConfigError> {
         let mut fields = record.fields(&WIDE_AREA)?;
         let name = fields.text().to_owned();
         let machines = fields.whole(1, u32::MAX)?;
@@ -51,7 +51,7 @@ impl WideAreaRecord {
     }
 
     /// The network between the sites; nothing if there is one site.
-    pub fn network(&self, tuned: &Tuned, connections: Vec<Connection>) -> WideArea {
+    pub(super) fn network(&self, tuned: &Tuned, connections: Vec<Connection>) -> WideArea {
         if self.machines < 2 {
             return WideArea::default();
         }
@@ -185,7 +185,7 @@ pub(super) fn accelerator(record: &Record) -> Result<Accelerators, DimemasConfig
 
 impl Accelerators {
     /// What of them is lost.
-    pub fn note(&self) -> Option<String> {
+    pub(super) fn note(&self) -> Option<String> {
         let Accelerators { node, place, count, .. } = self;
         let lost =
             "of accelerators the relative speed is modelled, and not their number, latencies, bandwidth and buses";

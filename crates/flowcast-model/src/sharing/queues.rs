@@ -25,7 +25,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub fn new(fabric: &Fabric, feedback: Feedback) -> Queues {
+    pub(super) fn new(fabric: &Fabric, feedback: Feedback) -> Queues {
         let is_paired = |link| feedback.kappa > 0.0 && fabric.acks_return_over_opposite(link);
         Queues {
             feedback,
@@ -37,7 +37,7 @@ impl Queues {
     }
 
     /// The delays of an earlier solution, on links that carry data now.
-    pub fn start_from(&mut self, delays: &[f64], active_flows: &ActiveFlows) {
+    pub(super) fn start_from(&mut self, delays: &[f64], active_flows: &ActiveFlows) {
         for (link, delay) in (0..).map(LinkId).zip(delays).filter(|(link, _)| !active_flows.members(*link).is_empty()) {
             self.delays[link.index()] = *delay;
         }
@@ -50,61 +50,61 @@ impl Queues {
     }
 
     /// Gives each link of a path `lean` times more capacity than the link before it has.
-    pub fn lean(&mut self, fabric: &Fabric, lean: f64) {
+    pub(super) fn lean(&mut self, fabric: &Fabric, lean: f64) {
         let capacity = |link| fabric.capacity(link).0 * (1.0 + lean * f64::from(fabric.place(link)));
         self.capacities = links(fabric).map(capacity).collect();
     }
 
-    pub fn delays(&self) -> &[f64] {
+    pub(super) fn delays(&self) -> &[f64] {
         &self.delays
     }
 
-    pub fn capacity(&self, link: LinkId) -> f64 {
+    pub(super) fn capacity(&self, link: LinkId) -> f64 {
         self.capacities[link.index()]
     }
 
-    pub fn delay(&self, link: LinkId) -> f64 {
+    pub(super) fn delay(&self, link: LinkId) -> f64 {
         self.delays[link.index()]
     }
 
     /// What data over a link see there.
-    pub fn seen(&self, link: LinkId) -> f64 {
+    pub(super) fn seen(&self, link: LinkId) -> f64 {
         self.seen[link.index()]
     }
 
-    pub fn is_paired(&self, link: LinkId) -> bool {
+    pub(super) fn is_paired(&self, link: LinkId) -> bool {
         self.is_paired[link.index()]
     }
 
     /// `sum of q over the data path + kappa * sum of q over the ACKs' path`.
-    pub fn delay_of(&self, path: &Path) -> f64 {
+    pub(super) fn delay_of(&self, path: &Path) -> f64 {
         let ends = self.seen(path.out()) + self.seen(path.into());
         if path.is_between_racks() { ends + self.inner_delay(path) } else { ends }
     }
 
     /// The part of [`Queues::delay_of`] between the two nodes' own links.
-    pub fn inner_delay(&self, path: &Path) -> f64 {
+    pub(super) fn inner_delay(&self, path: &Path) -> f64 {
         let data: f64 = path.data()[2..].iter().map(|link| self.seen(*link)).sum();
         let acks = path.acknowledgements()[2..].iter().filter(|link| !self.is_paired(**link));
         data + self.feedback.kappa * acks.map(|link| self.seen(*link)).sum::<f64>()
     }
 
     /// The rate of a flow with this delay, in units of an uncontended flow's.
-    pub fn rate(&self, delay: f64) -> f64 {
+    pub(super) fn rate(&self, delay: f64) -> f64 {
         if self.feedback.alpha == 1.0 { 1.0 / delay } else { delay.powf(-1.0 / self.feedback.alpha) }
     }
 
-    pub fn set(&mut self, link: LinkId, delay: f64) {
+    pub(super) fn set(&mut self, link: LinkId, delay: f64) {
         self.delays[link.index()] = delay;
         self.seen[link.index()] = delay;
     }
 
     /// The delays of a paired link that points outward, and of its opposite.
-    pub fn pair(&self, out: LinkId) -> (f64, f64) {
+    pub(super) fn pair(&self, out: LinkId) -> (f64, f64) {
         (self.delays[out.index()], self.delays[out.index() + 1])
     }
 
-    pub fn set_pair(&mut self, out: LinkId, (delay, other): (f64, f64)) {
+    pub(super) fn set_pair(&mut self, out: LinkId, (delay, other): (f64, f64)) {
         let (out, into, kappa) = (out.index(), out.index() + 1, self.feedback.kappa);
         (self.delays[out], self.delays[into]) = (delay, other);
         (self.seen[out], self.seen[into]) = (delay + kappa * other, other + kappa * delay);
@@ -112,7 +112,7 @@ impl Queues {
 
     /// The delays of a paired link that points outward and of its opposite whose data would each fill their link with
     /// these delays seen. For kappa > 1 either of the two may hold the queue; it stays where it is.
-    pub fn split(&self, link: LinkId, (out, into): (f64, f64)) -> (f64, f64) {
+    pub(super) fn split(&self, link: LinkId, (out, into): (f64, f64)) -> (f64, f64) {
         let (kappa, before) = (self.feedback.kappa, self.pair(link));
         let stays_in = before.1 > before.0 && kappa * into >= out;
         if kappa * out >= into && !stays_in {
@@ -130,7 +130,7 @@ impl Queues {
     ///
     /// `(sum of rates)^-alpha` is concave, grows with the delay, and is straight for flows with equal delays elsewhere:
     /// after its first step Newton's method approaches the solution from below.
-    pub fn filling_delay(
+    pub(super) fn filling_delay(
         &self,
         link: LinkId,
         elsewhere: impl ExactSizeIterator<Item = f64> + Clone,
@@ -160,7 +160,7 @@ impl Queues {
 
     /// One step of Newton's method towards the delay that fills a link: `load` is the sum of its flows' rates, `slope`
     /// that of each rate over the flow's delay.
-    pub fn newton_step(&self, link: LinkId, (load, slope): (f64, f64)) -> f64 {
+    pub(super) fn newton_step(&self, link: LinkId, (load, slope): (f64, f64)) -> f64 {
         let excess = power(load / self.capacity(link), self.feedback.alpha) - 1.0;
         (self.seen(link) + excess * load / slope).max(0.0)
     }

@@ -38,13 +38,14 @@ pub(super) struct Patience {
 
 impl Patience {
     /// For flows whose rates are solved from scratch.
-    pub const EXACT: Patience = Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0, boldness: 1.5 };
+    pub(super) const EXACT: Patience =
+        Patience { close: 1e-11, far: 1e-7, visits: 20_000, tenfold: 5_000.0, boldness: 1.5 };
     /// The same where that does not converge.
-    pub const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.3, ..Patience::EXACT };
+    pub(super) const CAUTIOUS: Patience = Patience { far: 1e-6, boldness: 0.3, ..Patience::EXACT };
     /// For patterns of many flows.
-    pub const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0, boldness: 1.5 };
+    pub(super) const HIGH: Patience = Patience { close: 1e-9, far: 1e-4, visits: 64, tenfold: 12.0, boldness: 1.5 };
     /// For programs, whose messages start and end by the million.
-    pub const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0, boldness: 1.5 };
+    pub(super) const LOW: Patience = Patience { close: 1e-5, far: 1e-3, visits: 4, tenfold: 4.0, boldness: 1.5 };
 
     fn tolerance_after(self, visits: u32) -> f64 {
         let beyond = f64::from(visits.saturating_sub(self.visits)) / self.tenfold;

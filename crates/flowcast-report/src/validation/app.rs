@@ -238,7 +238,7 @@ pub(super) mod tests {
         }
     }
 
-    pub fn validation() -> AppValidation {
+    pub(crate) fn validation() -> AppValidation {
         AppValidation {
             title: "mpirun <x>".into(),
             predictors: vec!["limits/formula".into(), "fair/openmpi".into()],

@@ -21,12 +21,12 @@ const COLOURS: [&str; 9] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#000000", "#b8a500"];
 
 /// The colour of a model.
-pub fn colour(model: usize) -> &'static str {
+pub(super) fn colour(model: usize) -> &'static str {
     COLOURS[model % COLOURS.len()]
 }
 
 /// Black: the groups of measured durations, from the smallest to the largest, with their median. Coloured: predictions.
-pub fn durations(case: &Case, models: &[String]) -> String {
+pub(super) fn durations(case: &Case, models: &[String]) -> String {
     let measured = case.measured.iter().flatten();
     let longest = measured.chain(case.predicted.iter().flatten()).copied().fold(Time::ZERO, Time::max).as_seconds();
     let column = (WIDTH - LEFT - RIGHT) / case.flows.len().max(1) as f64;
@@ -68,7 +68,7 @@ pub fn durations(case: &Case, models: &[String]) -> String {
 }
 
 /// How many flows have which signed error, in bins of a fixed width; the outer bins hold all that is beyond.
-pub fn histogram(name: &str, errors: &ModelErrors, half_range: f64, colour: &str) -> String {
+pub(super) fn histogram(name: &str, errors: &ModelErrors, half_range: f64, colour: &str) -> String {
     const BINS: usize = 40;
     let width = 2.0 * half_range / BINS as f64;
     let mut counts = [0usize; BINS];

@@ -5,7 +5,7 @@ use flowcast_units::{Bytes, Time};
 
 /// From `at` on, everything takes `slowdown` times as long on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SpeedChange {
+pub(crate) struct SpeedChange {
     /// When.
     pub at: Time,
     /// 1 is as measured, 10 a tenth of the speed.
@@ -14,7 +14,7 @@ pub struct SpeedChange {
 
 /// A rail that sends one message after the other by rule E0, at a speed that changes.
 #[derive(Debug, Clone)]
-pub struct EmulatedRail {
+pub(crate) struct EmulatedRail {
     cost: LogGp,
     changes: Vec<SpeedChange>,
     free: Time,
@@ -22,7 +22,7 @@ pub struct EmulatedRail {
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     /// When its first byte left.
     pub started: Time,
     /// When the rail was free again.
@@ -33,12 +33,12 @@ pub struct Transfer {
 
 impl EmulatedRail {
     /// An idle rail; `changes` in order of time.
-    pub fn new(cost: LogGp, changes: Vec<SpeedChange>) -> EmulatedRail {
+    pub(crate) fn new(cost: LogGp, changes: Vec<SpeedChange>) -> EmulatedRail {
         EmulatedRail { cost, changes, free: Time::ZERO }
     }
 
     /// Sends a message that is ready at `now`, after all that were sent before.
-    pub fn send(&mut self, now: Time, size: Bytes) -> Transfer {
+    pub(crate) fn send(&mut self, now: Time, size: Bytes) -> Transfer {
         let started = now.max(self.free);
         let left = self.after(started, self.cost.spacing(size));
         let last_byte = self.after(started, self.cost.transfer(size));

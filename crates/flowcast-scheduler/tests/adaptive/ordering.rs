@@ -15,7 +15,7 @@ use flowcast_scheduler::clock::{ClockArithmetic, Ticks};
 
 /// A receiver's memory of the stamps of one sender.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OrderWitness {
+pub(crate) struct OrderWitness {
     latest: Ticks,
     from: Option<RailId>,
     tolerance: Ticks,
@@ -23,13 +23,13 @@ pub struct OrderWitness {
 
 impl OrderWitness {
     /// Differences up to `tolerance` are no inversions.
-    pub fn new(tolerance: Ticks) -> OrderWitness {
+    pub(crate) fn new(tolerance: Ticks) -> OrderWitness {
         OrderWitness { latest: Ticks::ZERO, from: None, tolerance }
     }
 
     /// A message arrived over `rail` that its sender expected to arrive at `stamp`.
     #[inline]
-    pub fn arrived(&mut self, rail: RailId, stamp: Ticks) -> Option<Inversion> {
+    pub(crate) fn arrived(&mut self, rail: RailId, stamp: Ticks) -> Option<Inversion> {
         let by = self.latest.since(stamp);
         if let Some(overtaken_by) = self.from.filter(|from| self.tolerance.is_before(by) && *from != rail) {
             return Some(Inversion { rail, overtaken_by, stamp, by });

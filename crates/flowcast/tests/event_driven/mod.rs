@@ -15,7 +15,7 @@ use crate::random_programs::{Mode, Numbers, Record, Records};
 ///
 /// # Panics
 /// If the ranks wait for each other.
-pub fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
+pub(crate) fn end_times(records: &Records, numbers: &Numbers) -> Vec<f64> {
     let ranks = records.ranks.len();
     let mut world = World {
         records,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 /// A change to a text; places are fractions of its length.
 #[derive(Debug, Clone)]
-pub enum Mutation {
+pub(crate) enum Mutation {
     Replace(f64, u8),
     Insert(f64, Vec<u8>),
     Remove(f64, usize),
@@ -37,7 +37,7 @@ fn line_at(text: &[u8], at: usize) -> std::ops::Range<usize> {
 }
 
 /// Changes a text.
-pub fn mutate(text: &mut Vec<u8>, mutation: &Mutation) {
+pub(crate) fn mutate(text: &mut Vec<u8>, mutation: &Mutation) {
     let length = text.len();
     let place = |at: f64| (at * length as f64) as usize;
     if text.is_empty() {
@@ -57,6 +57,6 @@ pub fn mutate(text: &mut Vec<u8>, mutation: &Mutation) {
 }
 
 /// A few changes.
-pub fn any_mutations() -> impl Strategy<Value = Vec<Mutation>> {
+pub(crate) fn any_mutations() -> impl Strategy<Value = Vec<Mutation>> {
     proptest::collection::vec(any_mutation(), 1..5)
 }

@@ -7,7 +7,7 @@ use flowcast::trace::otf2::{Collective, Definitions, Event, Events, Peer};
 const LOCATIONS: [u64; 4] = [0, 1, 536_870_911, 3];
 
 /// Makes a program of what numbers tell: kind, location, and two for what the event is about.
-pub fn read(told: &[(u8, u8, u8, u8)]) {
+pub(crate) fn read(told: &[(u8, u8, u8, u8)]) {
     let definitions = definitions();
     let mut events = Events::new(&definitions);
     for (time, (kind, location, a, b)) in (0..).zip(told) {

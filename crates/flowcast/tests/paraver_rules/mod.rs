@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a trace holds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Contents {
+pub(crate) struct Contents {
     pub end: u64,
     pub cpus: Vec<u64>,
     /// Node of each task, from 1.
@@ -24,7 +24,7 @@ pub struct Contents {
 }
 
 /// Checks the three files together.
-pub fn check(prv: &str, pcf: &str, row: &str) -> Result<Contents, Vec<String>> {
+pub(crate) fn check(prv: &str, pcf: &str, row: &str) -> Result<Contents, Vec<String>> {
     let mut problems = Vec::new();
     let Some((contents, states)) = check_records(prv, &mut problems) else { return Err(problems) };
     check_legend(pcf, &states, &contents, &mut problems);

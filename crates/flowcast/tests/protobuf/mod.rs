@@ -2,14 +2,14 @@
 
 /// A field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     Varint(u64),
     Fixed(u64),
     Bytes(Vec<u8>),
 }
 
 /// Fields in order; `None` if the bytes are not a whole message.
-pub fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Value)>> {
+pub(crate) fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Value)>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes)?;
@@ -47,7 +47,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// The only value of a field, if there is exactly one.
-pub fn one(fields: &[(u64, Value)], number: u64) -> Option<&Value> {
+pub(crate) fn one(fields: &[(u64, Value)], number: u64) -> Option<&Value> {
     let mut found = fields.iter().filter(|(field, _)| *field == number).map(|(_, value)| value);
     found.next().filter(|_| found.next().is_none())
 }

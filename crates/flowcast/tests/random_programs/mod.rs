@@ -24,7 +24,7 @@ use flowcast::units::{CollectiveOp, Rate, Time, TimePerByte};
 use proptest::prelude::*;
 
 /// The replay that `run` carries out, with its intervals and their causes.
-pub fn recorded<'a>(
+pub(crate) fn recorded<'a>(
     program: &'a Program,
     run: impl FnOnce(&mut Journal<'a>) -> Result<Outcome, SimulateError>,
 ) -> (Outcome, Journal<'a>) {
@@ -34,7 +34,7 @@ pub fn recorded<'a>(
 }
 
 /// A replay and what its communication was spent on.
-pub fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
+pub(crate) fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
     let mut explainer = Explainer::new(engine);
     let outcome = engine.observed(&mut explainer).unwrap();
     let explanation = explainer.finish(&outcome);
@@ -43,7 +43,7 @@ pub fn explained(engine: &Engine<'_>) -> (Outcome, Explanation) {
 
 /// One record of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Record {
+pub(crate) enum Record {
     Compute(u64),
     Send { to: usize, bytes: u64, tag: u32, comm: usize, sync: bool, non_blocking: bool },
     Recv { from: usize, tag: u32, comm: usize },
@@ -55,7 +55,7 @@ pub enum Record {
 
 /// How a collective ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     Blocking,
     NonBlocking,
     RootSynchronous,
@@ -63,7 +63,7 @@ pub enum Mode {
 
 /// Records by rank, and the communicators that collectives name (number 0 is all ranks).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Records {
+pub(crate) struct Records {
     pub ranks: Vec<Vec<Record>>,
     pub comms: Vec<Vec<usize>>,
 }
@@ -111,7 +111,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 /// Programs of 1 to 7 ranks.
-pub fn any_records() -> impl Strategy<Value = Records> {
+pub(crate) fn any_records() -> impl Strategy<Value = Records> {
     (1usize..8, 1u32..128, 1u32..128, proptest::collection::vec(any_event(), 0..50))
         .prop_map(|(ranks, first, second, events)| Layout::new(ranks, [first, second]).records(&events))
 }
@@ -199,14 +199,14 @@ impl Layout {
 
 /// How the header of a `.dim` file names byte offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offsets {
+pub(crate) enum Offsets {
     Absent,
     Present,
 }
 
 impl Records {
     /// As a Dimemas trace.
-    pub fn to_dim(&self, offsets: Offsets) -> String {
+    pub(crate) fn to_dim(&self, offsets: Offsets) -> String {
         let threads = vec!["1"; self.ranks.len()].join(",");
         let tail = format!(":{}({threads}),{}\n", self.ranks.len(), self.comms.len());
         let mut body = String::new();
@@ -230,12 +230,12 @@ impl Records {
     }
 
     /// The program that the reader makes of it.
-    pub fn program(&self) -> Program {
+    pub(crate) fn program(&self) -> Program {
         as_program(read_text(self.to_dim(Offsets::Absent)).unwrap())
     }
 
     /// The same program with rank `r` called `names[r]`.
-    pub fn renamed(&self, names: &[usize]) -> Records {
+    pub(crate) fn renamed(&self, names: &[usize]) -> Records {
         let renamed = |record: Record| match record {
             Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
                 Record::Send { to: names[to], bytes, tag, comm, sync, non_blocking }
@@ -257,7 +257,7 @@ impl Records {
     }
 
     /// The same program with all times and sizes multiplied.
-    pub fn scaled(&self, factor: u64) -> Records {
+    pub(crate) fn scaled(&self, factor: u64) -> Records {
         let scaled = |record: &Record| match *record {
             Record::Compute(nanos) => Record::Compute(nanos * factor),
             Record::Send { to, bytes, tag, comm, sync, non_blocking } => {
@@ -296,18 +296,18 @@ fn dim_line(rank: usize, record: Record) -> String {
 }
 
 /// Reads a trace that stands in memory and names no other files.
-pub fn read_bytes(name: &str, bytes: Vec<u8>) -> Result<Trace, TraceError> {
+pub(crate) fn read_bytes(name: &str, bytes: Vec<u8>) -> Result<Trace, TraceError> {
     let mut none = |file: &str| Err(std::io::Error::new(std::io::ErrorKind::NotFound, file.to_owned()));
     read(name, Arc::new(bytes), &mut none, ReadOptions::default())
 }
 
 /// As [`read_bytes`], for a text.
-pub fn read_text(text: impl Into<String>) -> Result<Trace, TraceError> {
+pub(crate) fn read_text(text: impl Into<String>) -> Result<Trace, TraceError> {
     read_bytes("trace", text.into().into_bytes())
 }
 
 /// The program of a trace that is one.
-pub fn as_program(trace: Trace) -> Program {
+pub(crate) fn as_program(trace: Trace) -> Program {
     match trace {
         Trace::Program(program) => program,
         Trace::Schedule(_) => panic!("expected a program"),
@@ -316,7 +316,7 @@ pub fn as_program(trace: Trace) -> Program {
 
 /// A network by its numbers: times in nanoseconds, rates in nanoseconds for each byte.
 #[derive(Debug, Clone, Copy)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     pub rule: Rule,
     pub latency: f64,
     pub per_byte: f64,
@@ -330,7 +330,7 @@ pub struct Numbers {
 }
 
 /// Networks of all rules; one in two places several ranks on a node.
-pub fn any_numbers() -> impl Strategy<Value = Numbers> {
+pub(crate) fn any_numbers() -> impl Strategy<Value = Numbers> {
     let rule = prop_oneof![Just(Rule::Hockney), Just(Rule::Dimemas), Just(Rule::Loggops)];
     let time = || prop_oneof![1 => Just(0.0), 3 => 1.0..100_000.0f64, 2 => (1u32..100_000).prop_map(f64::from)];
     let between = (time(), prop_oneof![1 => Just(0.0), 4 => 0.01..20.0f64], time(), time());
@@ -362,12 +362,12 @@ pub fn any_numbers() -> impl Strategy<Value = Numbers> {
 }
 
 impl Numbers {
-    pub fn node(&self, rank: usize) -> usize {
+    pub(crate) fn node(&self, rank: usize) -> usize {
         rank / self.ranks_per_node
     }
 
     /// As a network with nodes for this many ranks.
-    pub fn network(&self, ranks: usize) -> Network {
+    pub(crate) fn network(&self, ranks: usize) -> Network {
         let mut network = flowcast::model::builtin::network("gige-tcp").unwrap();
         network.point_to_point.rule = self.rule;
         network.nic.latency = Time::from_nanos(self.latency);
@@ -387,12 +387,12 @@ impl Numbers {
         network
     }
 
-    pub fn rendezvous(&self) -> Rendezvous {
+    pub(crate) fn rendezvous(&self) -> Rendezvous {
         self.rendezvous_from.map_or(Rendezvous::AsRecorded, |from| Rendezvous::From(flowcast::units::Bytes(from)))
     }
 
     /// A replay of the program on this network.
-    pub fn replay<'a>(&self, program: &'a Program) -> Replay<'a> {
+    pub(crate) fn replay<'a>(&self, program: &'a Program) -> Replay<'a> {
         let network = self.network(program.ranks());
         let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
         Replay::new(program, &network, placement, self.rendezvous()).unwrap()

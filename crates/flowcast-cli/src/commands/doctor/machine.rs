@@ -33,7 +33,7 @@ impl Machine {
 
     /// A machine whose files are under `root`.
     #[cfg(test)]
-    pub fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
+    pub(super) fn under(root: &Path, variables: &[(&str, &str)]) -> Machine {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Machine { root: root.to_owned(), variables: variables.iter().map(owned).collect(), processors: 2 }
     }
@@ -157,7 +157,7 @@ fn load(machine: &Machine) -> Check {
 
 /// Makes a file and the folders above it.
 #[cfg(test)]
-pub fn write(root: &Path, path: &str, text: &str) {
+pub(super) fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();

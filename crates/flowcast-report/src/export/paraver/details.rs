@@ -11,17 +11,17 @@ use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::Rank;
 
 /// Bytes that the rank sends in a collective.
-pub const SEND_SIZE: i64 = 50_100_001;
+pub(super) const SEND_SIZE: i64 = 50_100_001;
 /// Bytes that it receives.
-pub const RECV_SIZE: i64 = 50_100_002;
+pub(super) const RECV_SIZE: i64 = 50_100_002;
 /// Whether it is the root.
-pub const IS_ROOT: i64 = 50_100_003;
+pub(super) const IS_ROOT: i64 = 50_100_003;
 /// The communicator's number.
-pub const COMMUNICATOR: i64 = 50_100_004;
+pub(super) const COMMUNICATOR: i64 = 50_100_004;
 
 /// The details of one call, as pairs of type and value with a colon before each.
 #[derive(Debug, Clone, Copy)]
-pub struct Details<'a> {
+pub(super) struct Details<'a> {
     call: &'a CollectiveCall,
     communicator: i32,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Details<'_> {
 /// The details of the collective calls that a rank's journal has, in their order. A call that takes no time is not in
 /// the journal, which is so for communicators of one rank; where more are missing it is not known which call is which, and
 /// there are no details. There are none either where ranks go on before all have come: what is read again is blocking.
-pub fn of_rank<'a>(replayed: Replayed<'a>, rank: Rank) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
+pub(super) fn of_rank<'a>(replayed: Replayed<'a>, rank: Rank) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
     let TraceRef::Program(program) = replayed.trace else { return Box::new(std::iter::empty()) };
     let shown = || replayed.journal.calls(rank).map(|call| call.function).filter(is_collective);
     let all = || calls(program, rank);

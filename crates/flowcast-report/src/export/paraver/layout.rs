@@ -8,14 +8,14 @@ use super::Stamp;
 use flowcast_units::{Node, Rank};
 
 /// Processors of the nodes, counted through from 1, and the one of each rank.
-pub struct Layout {
+pub(super) struct Layout {
     cpus_of_node: Vec<u32>,
     cpu_of_rank: Vec<u64>,
     node_of_rank: Vec<u32>,
 }
 
 /// `cpu:application:task:thread` of a rank.
-pub struct Place {
+pub(super) struct Place {
     cpu: u64,
     task: u32,
 }
@@ -28,7 +28,7 @@ impl fmt::Display for Place {
 
 impl Layout {
     /// The ranks of a node take its processors in turn.
-    pub fn new(replayed: Replayed<'_>) -> Layout {
+    pub(super) fn new(replayed: Replayed<'_>) -> Layout {
         let placement = replayed.placement;
         let cpus = |node| placement.groups()[placement.group_index(Node(node))].cpus.max(1);
         let cpus_of_node: Vec<u32> = (0..placement.nodes() as u32).map(cpus).collect();
@@ -51,12 +51,12 @@ impl Layout {
     }
 
     /// Where a rank's records stand.
-    pub fn place(&self, rank: Rank) -> Place {
+    pub(super) fn place(&self, rank: Rank) -> Place {
         Place { cpu: self.cpu_of_rank[rank.index()], task: rank.0 + 1 }
     }
 
     /// Writes the header and the communicators.
-    pub fn write_header(&self, replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write_header(&self, replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
         let cpus: Vec<String> = self.cpus_of_node.iter().map(u32::to_string).collect();
         let tasks: Vec<String> = self.node_of_rank.iter().map(|node| format!("1:{}", node + 1)).collect();
         let end = replayed.outcome.makespan().max(replayed.journal.last_arrival());
@@ -72,7 +72,7 @@ impl Layout {
     }
 
     /// Writes the names of all lines.
-    pub fn write_names(&self, ranks: usize, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write_names(&self, ranks: usize, out: &mut dyn Write) -> io::Result<()> {
         let cpus: u64 = self.cpus_of_node.iter().map(|cpus| u64::from(*cpus)).sum();
         writeln!(out, "LEVEL CPU SIZE {cpus}")?;
         for (node, cpus) in self.cpus_of_node.iter().enumerate() {

@@ -5,71 +5,71 @@
 
 /// A structure in the making. Fields are added in the order of their numbers.
 #[derive(Debug, Clone, Default)]
-pub struct Struct {
+pub(super) struct Struct {
     bytes: Vec<u8>,
     last: u8,
 }
 
 mod kind {
-    pub const INT32: u8 = 5;
-    pub const INT64: u8 = 6;
-    pub const BINARY: u8 = 8;
-    pub const LIST: u8 = 9;
-    pub const STRUCT: u8 = 12;
+    pub(super) const INT32: u8 = 5;
+    pub(super) const INT64: u8 = 6;
+    pub(super) const BINARY: u8 = 8;
+    pub(super) const LIST: u8 = 9;
+    pub(super) const STRUCT: u8 = 12;
 }
 
 impl Struct {
     /// A number of 32 bits.
-    pub fn int32(mut self, field: u8, value: i64) -> Struct {
+    pub(super) fn int32(mut self, field: u8, value: i64) -> Struct {
         self.begin(field, kind::INT32);
         self.zigzag(value);
         self
     }
 
     /// A number of 64 bits.
-    pub fn integer(mut self, field: u8, value: i64) -> Struct {
+    pub(super) fn integer(mut self, field: u8, value: i64) -> Struct {
         self.begin(field, kind::INT64);
         self.zigzag(value);
         self
     }
 
     /// A text.
-    pub fn text(mut self, field: u8, text: &str) -> Struct {
+    pub(super) fn text(mut self, field: u8, text: &str) -> Struct {
         self.begin(field, kind::BINARY);
         self.put_text(text);
         self
     }
 
     /// A structure inside.
-    pub fn structure(mut self, field: u8, inner: Struct) -> Struct {
+    pub(super) fn structure(mut self, field: u8, inner: Struct) -> Struct {
         self.begin(field, kind::STRUCT);
         self.bytes.extend(inner.finished());
         self
     }
 
     /// A list of structures.
-    pub fn structs(mut self, field: u8, inner: Vec<Struct>) -> Struct {
+    pub(super) fn structs(mut self, field: u8, inner: Vec<Struct>) -> Struct {
         self.begin_list(field, kind::STRUCT, inner.len());
         inner.into_iter().for_each(|inner| self.bytes.extend(inner.finished()));
         self
     }
 
     /// A list of numbers of 32 bits.
-    pub fn integers(mut self, field: u8, values: &[i64]) -> Struct {
+    pub(super) fn integers(mut self, field: u8, values: &[i64]) -> Struct {
         self.begin_list(field, kind::INT32, values.len());
         values.iter().for_each(|value| self.zigzag(*value));
         self
     }
 
     /// A list of texts.
-    pub fn texts(mut self, field: u8, texts: &[&str]) -> Struct {
+    pub(super) fn texts(mut self, field: u8, texts: &[&str]) -> Struct {
         self.begin_list(field, kind::BINARY, texts.len());
         texts.iter().for_each(|text| self.put_text(text));
         self
     }
 
     /// The bytes of the whole.
-    pub fn finished(mut self) -> Vec<u8> {
+    pub(super) fn finished(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
     }
