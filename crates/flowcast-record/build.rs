@@ -49,7 +49,8 @@ fn main() {
             all.push((function, true));
         }
     }
-    writeln!(out, "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [Function; {}] = [", all.len()).unwrap();
+    writeln!(out, "/// All functions that are wrapped.\npub(crate) static FUNCTIONS: [Function; {}] = [", all.len())
+        .unwrap();
     for (index, (function, large)) in all.iter().enumerate() {
         write_entry(&mut out, function, index, *large);
     }
