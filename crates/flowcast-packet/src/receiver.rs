@@ -123,7 +123,7 @@ impl Receiver {
         self.ack()
     }
 
-    /// The ACK that tells of all that came.
+    /// The ACK of everything that arrived.
     #[inline]
     pub(super) fn ack(&mut self) -> u32 {
         self.unacknowledged = 0;
@@ -131,7 +131,7 @@ impl Receiver {
         self.came
     }
 
-    /// How many packets an ACK tells of that none before did, if all come in order.
+    /// How many packets an ACK newly acknowledges, if all arrive in order.
     #[inline]
     pub(super) fn hear_count(&mut self, ack: u32) -> u32 {
         let more = ack - self.heard;
@@ -139,7 +139,7 @@ impl Receiver {
         more
     }
 
-    /// The next transmission that an ACK of this number tells of and none before did.
+    /// The next transmission that an ACK of this number newly acknowledges.
     #[inline]
     pub(super) fn hear(&mut self, ack: u32) -> Option<u32> {
         if self.heard >= ack {

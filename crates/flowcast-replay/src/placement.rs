@@ -12,7 +12,7 @@ const MAX_NODES: u64 = 1 << 24;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
     node_of: Vec<Node>,
-    /// How many of these are ranks; strands follow.
+    /// How many of these are ranks; progress streams follow.
     ranks: usize,
     /// Index of each node's group.
     group_of: Vec<u32>,
@@ -38,7 +38,7 @@ impl Placement {
         Placement::of_applications(machine, &[Application { threads: vec![1; ranks], mapping }])
     }
 
-    /// Places the tasks of a program, with their threads and strands.
+    /// Places the tasks of a program, with their threads and progress streams.
     ///
     /// # Errors
     /// As [`Placement::new`].

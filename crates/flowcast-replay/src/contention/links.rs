@@ -71,7 +71,7 @@ impl Links {
         links
     }
 
-    /// The threads of a task share its links, and so do the strands of a rank.
+    /// The threads of a task share its links, and so do the progress streams of a rank.
     fn add_ranks(&mut self, program: &Program, placement: &Placement) {
         for rank in (0..program.streams() as u32).map(Rank) {
             let group = placement.group(rank);

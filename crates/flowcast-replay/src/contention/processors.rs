@@ -31,7 +31,7 @@ struct NodeState {
 pub(super) struct Processors {
     nodes: Vec<NodeState>,
     node_of: Vec<u32>,
-    /// How many ranks there are, before their strands.
+    /// How many ranks there are, before their progress streams.
     ranks: u32,
     /// By rank: the next in the queue of its node.
     next: Vec<u32>,
@@ -56,14 +56,14 @@ impl Processors {
         let node_of: Vec<u32> = (0..streams as u32).map(|rank| placement.node(Rank(rank)).0).collect();
         let alone = !placement.is_shared();
         let ranks = placement.ranks() as u32;
-        let strands = ranks..streams as u32;
+        let streams_of_ranks = ranks..streams as u32;
         let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
         if alone {
             (0..ranks).for_each(|rank| rank_of[node_of[rank as usize] as usize] = rank);
-            rank_of.extend(strands.clone());
+            rank_of.extend(streams_of_ranks.clone());
         }
-        let of_strand = NodeState { free: 1, first: NONE, last: NONE };
-        let nodes = (0..placement.nodes() as u32).map(node).chain(strands.map(|_| of_strand));
+        let of_stream = NodeState { free: 1, first: NONE, last: NONE };
+        let nodes = (0..placement.nodes() as u32).map(node).chain(streams_of_ranks.map(|_| of_stream));
         Processors {
             nodes: nodes.collect(),
             node_of,

@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// The receiver tells of inversions over the other rail, 100 us later; here at the next chance.
+    /// The receiver reports inversions over the other rail, 100 us later; here at the next chance.
     fn hear_inversions(&mut self, now: Time) {
         let mut arrived: Vec<(Time, u8, Ticks)> = Vec::new();
         for (rail, sent) in (0u8..).zip(&mut self.sent) {
