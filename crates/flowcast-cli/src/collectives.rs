@@ -16,15 +16,16 @@ use crate::trace_args::threads;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CollectivesArgs {
     /// Collectives by formula (`formula`), or by messages: as `openmpi` or `mpich` does it, as the network file says
-    /// (`algorithm`; Open MPI where it does not), or as a table says (`algorithm:FILE`)
-    #[arg(long, value_name = "HOW")]
+    /// (`algorithm`; Open MPI where it does not), or as a table says (`algorithm:FILE`). When absent, a recording's are
+    /// carried out as its MPI library does it, others by formula
+    #[arg(long, value_name = "HOW", help_heading = "Program")]
     pub collectives: Option<String>,
 }
 
 impl CollectivesArgs {
     /// As the library takes them; reads the table that it names.
     pub(crate) fn read(&self) -> Result<Collectives> {
-        named(self.collectives.as_deref().unwrap_or("formula"))
+        self.collectives.as_deref().map_or(Ok(Collectives::Automatic), named)
     }
 }
 

@@ -1,13 +1,14 @@
 //! `--network` and `--set`, the same for every command that needs a network.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use flowcast::model::dimemas_cfg::{DimemasConfig, is_dimemas_cfg};
 use flowcast::model::sharing::model::Model;
 use flowcast::model::{builtin, network::Network};
+use glob::Pattern;
 
 /// Which network.
 #[derive(Debug, Clone, Args)]
@@ -86,6 +87,34 @@ pub(crate) fn load(name: &str, overrides: &[(String, String)]) -> Result<LoadedN
     } else {
         Ok(builtin::network(name)?.with_overrides(overrides)?.into())
     }
+}
+
+/// All networks that names and patterns of names mean, in their order.
+pub(crate) fn load_all(names: &[String], overrides: &[(String, String)]) -> Result<Vec<LoadedNetwork>> {
+    let mut all = Vec::new();
+    for name in names {
+        if !name.contains(['*', '?', '[']) || Path::new(name).is_file() {
+            all.push(load(name, overrides)?);
+            continue;
+        }
+        let expected = "a pattern such as 'gige-*' or 'mine/*.toml'";
+        let pattern = Pattern::new(name)
+            .map_err(|error| anyhow!("--network: found `{name}` ({}), expected {expected}", error.msg))?;
+        let built_in =
+            builtin::NETWORKS.map(|(name, _)| name).into_iter().filter(|name| pattern.matches(name)).map(str::to_owned);
+        let files = glob::glob(name)?.collect::<Result<Vec<PathBuf>, _>>()?;
+        let files = files.into_iter().filter(|path| path.is_file()).map(|path| path.display().to_string());
+        let found: Vec<String> = built_in.chain(files).collect();
+        if found.is_empty() {
+            return Err(anyhow!(
+                "--network: found no network for `{name}`, expected built-in networks or files that it matches"
+            ));
+        }
+        for name in found {
+            all.push(load(&name, overrides)?);
+        }
+    }
+    Ok(all)
 }
 
 fn load_file(path: &Path, overrides: &[(String, String)]) -> Result<LoadedNetwork> {

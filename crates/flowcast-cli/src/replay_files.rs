@@ -15,19 +15,19 @@ use crate::provenance;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OutputArgs {
     /// Write the replay for Paraver: FILE.prv, and beside it FILE.pcf and FILE.row
-    #[arg(long, value_name = "FILE.prv")]
+    #[arg(long, value_name = "FILE.prv", help_heading = "Files for other programs")]
     pub paraver: Option<PathBuf>,
     /// Write the replay for ui.perfetto.dev: Chrome's JSON if the name ends in .json, else Perfetto's own form
-    #[arg(long, value_name = "FILE.json|FILE.pftrace")]
+    #[arg(long, value_name = "FILE.json|FILE.pftrace", help_heading = "Files for other programs")]
     pub perfetto: Option<PathBuf>,
     /// Write a table of all messages: Parquet if the name ends in .parquet, else CSV
-    #[arg(long, value_name = "FILE.csv|FILE.parquet")]
+    #[arg(long, value_name = "FILE.csv|FILE.parquet", help_heading = "Files for other programs")]
     pub messages: Option<PathBuf>,
     /// Write a table of all ranks (CSV)
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", help_heading = "Files for other programs")]
     pub ranks: Option<PathBuf>,
     /// Write a table of all pairs of ranks that exchange messages (CSV)
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", help_heading = "Files for other programs")]
     pub pairs: Option<PathBuf>,
 }
 

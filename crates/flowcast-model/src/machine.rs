@@ -60,7 +60,7 @@ pub enum Mapping {
 pub struct NodeGroup {
     /// How many nodes.
     pub count: u32,
-    /// Processors in each.
+    /// Processors in each; at 0 there are as many as the mapping places ranks on one of these nodes.
     pub cpus: u32,
     /// Divides every computation; at 0 computation takes no time.
     pub speed: f64,
@@ -108,7 +108,7 @@ impl Default for NodeGroup {
     fn default() -> NodeGroup {
         NodeGroup {
             count: 1,
-            cpus: 1,
+            cpus: 0,
             speed: 1.0,
             in_links: 0,
             out_links: 0,

@@ -50,6 +50,7 @@ pub mod influence;
 pub mod journal;
 pub mod loggops;
 mod matching;
+pub mod meetings;
 mod named;
 pub mod outcome;
 mod packet_transit;

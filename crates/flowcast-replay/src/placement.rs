@@ -18,6 +18,8 @@ pub struct Placement {
     group_of: Vec<u32>,
     groups: Vec<NodeGroup>,
     sites: usize,
+    /// Processors of the groups that leave their number to the mapping.
+    follow: Vec<u32>,
 }
 
 /// One of several programs that run at once: how many tasks it has, and where they run if the machine does not say.
@@ -95,7 +97,33 @@ impl Placement {
                 node_of.extend(std::iter::repeat_n(node, *threads as usize));
             }
         }
-        Ok(Placement { ranks: node_of.len(), node_of, group_of, groups, sites })
+        let mut placement = Placement { ranks: node_of.len(), node_of, group_of, groups, sites, follow: Vec::new() };
+        placement.set_processors();
+        Ok(placement)
+    }
+
+    /// Groups that do not say how many processors their nodes have get as many as ranks run on one of them.
+    fn set_processors(&mut self) {
+        let mut most = vec![0; self.groups.len()];
+        for (node, ranks) in self.ranks_of_nodes().into_iter().enumerate() {
+            let group = self.group_of[node] as usize;
+            most[group] = ranks.max(most[group]);
+        }
+        for (group, ranks) in self.groups.iter_mut().zip(most).filter(|(group, _)| group.cpus == 0) {
+            group.cpus = ranks.max(1);
+            self.follow.push(group.cpus);
+        }
+    }
+
+    fn ranks_of_nodes(&self) -> Vec<u32> {
+        let mut ranks = vec![0; self.nodes()];
+        self.node_of[..self.ranks].iter().for_each(|node| ranks[node.index()] += 1);
+        ranks
+    }
+
+    /// The most processors that a node was given because the network does not say how many it has; 0 if it always does.
+    pub fn processors_by_mapping(&self) -> u32 {
+        self.follow.iter().copied().max().unwrap_or(0)
     }
 
     /// How many ranks it places.
@@ -153,8 +181,7 @@ impl Placement {
 
     /// Nodes with more ranks than processors, which take turns in reality.
     pub fn oversubscribed(&self) -> usize {
-        let mut ranks = vec![0u32; self.nodes()];
-        self.node_of[..self.ranks].iter().for_each(|node| ranks[node.index()] += 1);
+        let ranks = self.ranks_of_nodes();
         let more = |(node, ranks): (usize, &u32)| *ranks > self.groups[self.group_index(Node(node as u32))].cpus.max(1);
         ranks.iter().enumerate().filter(|entry| more(*entry)).count()
     }

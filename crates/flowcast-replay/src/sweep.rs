@@ -15,7 +15,7 @@ use super::placement::Placement;
 use super::record::Unobserved;
 use super::routes::ways_of;
 use super::transit::Undisturbed;
-use super::walk::{LaneCosts, Walk, awaited_sends};
+use super::walk::{LaneCosts, Replay, Walk, awaited_sends};
 use super::{Engine, SimulateError};
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::Network;
@@ -34,6 +34,7 @@ pub struct WhatIf {
     network: Network,
     placement: Placement,
     rendezvous: Rendezvous,
+    is_limited: bool,
 }
 
 impl WhatIf {
@@ -49,7 +50,14 @@ impl WhatIf {
     ) -> Result<WhatIf, SimulateError> {
         let placement = Placement::of_program(&network.machine, mapping, program)?;
         let rendezvous = Rendezvous::of(&network, rendezvous_from);
-        Ok(WhatIf { network, placement, rendezvous })
+        let is_limited = contention::is_needed(&network, &placement);
+        Ok(WhatIf { network, placement, rendezvous, is_limited })
+    }
+
+    /// The same where messages never disturb one another, whatever the machine limits.
+    #[must_use]
+    pub fn unlimited(self) -> WhatIf {
+        WhatIf { is_limited: false, ..self }
     }
 
     /// The replay on its own.
@@ -57,11 +65,11 @@ impl WhatIf {
     /// # Errors
     /// As [`Engine::new`].
     pub fn replay<'a>(&self, program: &'a Program) -> Result<Engine<'a>, SimulateError> {
-        Engine::new(program, &self.network, self.placement.clone(), self.rendezvous)
-    }
-
-    fn is_limited(&self) -> bool {
-        contention::is_needed(&self.network, &self.placement)
+        if self.is_limited {
+            return Engine::new(program, &self.network, self.placement.clone(), self.rendezvous);
+        }
+        let replay = Replay::new(program, &self.network, self.placement.clone(), self.rendezvous)?;
+        Ok(Engine::Free(Box::new(replay)))
     }
 }
 
@@ -109,7 +117,7 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
     let mut outcomes = vec![SetOutcome::default(); what_ifs.len()];
     for alike in groups(what_ifs, &prepared) {
         let first = &what_ifs[alike[0]];
-        if first.is_limited() || alike.len() == 1 || !program.accesses().is_empty() {
+        if first.is_limited || alike.len() == 1 || !program.accesses().is_empty() {
             for index in alike {
                 outcomes[index] = SetOutcome::from(&what_ifs[index].replay(program)?.run()?);
             }
@@ -159,7 +167,7 @@ fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
     for index in 0..what_ifs.len() {
         let alike = |group: &&mut Vec<usize>| {
             let first = group[0];
-            what_ifs[first].is_limited() == what_ifs[index].is_limited()
+            what_ifs[first].is_limited == what_ifs[index].is_limited
                 && what_ifs[first].placement.places_like(&what_ifs[index].placement)
                 && costs[first].waits_like(&costs[index])
         };

@@ -55,6 +55,7 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         source: parts.source,
         threads: parts.threads,
         progress: Vec::new(),
+        library: None,
     };
     let mut words: Vec<Vec<u32>> = Vec::with_capacity(parts.ranks.len());
     let mut ranks = parts.ranks;

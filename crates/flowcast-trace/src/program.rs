@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::access::Access;
 use super::opcodes::{self, Op};
+use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Bytes that several owners read, as a memory map.
@@ -133,6 +134,7 @@ pub struct Program {
     pub(super) threads: Vec<(u32, u32)>,
     /// The rank of each progress stream, in the order of their streams.
     pub(super) progress: Vec<Rank>,
+    pub(super) library: Option<Base>,
 }
 
 impl fmt::Debug for Program {
@@ -142,6 +144,11 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
+    /// The MPI library that the program was recorded under, if it is one whose collectives are known.
+    pub fn library(&self) -> Option<Base> {
+        self.library
+    }
+
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.streams.len() - self.progress.len()

@@ -143,6 +143,12 @@ impl Schedule {
         self.nodes().filter(|node| matches!(node.operation, Operation::Send { .. })).count() as u64
     }
 
+    /// Bytes of all sends.
+    pub fn bytes(&self) -> Bytes {
+        let size = |node: &Node| if let Operation::Send { size, .. } = node.operation { size.0 } else { 0 };
+        Bytes(self.nodes().map(size).fold(0, u64::saturating_add))
+    }
+
     fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.graphs.iter().flat_map(|graph| &graph.nodes)
     }

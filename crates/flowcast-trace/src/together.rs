@@ -39,6 +39,7 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
         source: sources(programs),
         threads: Vec::new(),
         progress: Vec::new(),
+        library: None,
     };
     if programs.iter().any(|program| !program.progress.is_empty()) {
         return Err(TraceError::Limit("programs whose non-blocking collectives are expanded, which run alone only"));

@@ -25,6 +25,7 @@
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
 //! inputs give equal results, on any number of threads.
 
+mod choice;
 mod error;
 mod options;
 mod pattern;
@@ -40,6 +41,7 @@ use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
 use flowcast_fit::verdict::FitError;
 
+pub use choice::ModelChoice;
 pub use error::Error;
 pub use flowcast_calibrate as calibrate;
 pub use flowcast_fit as fit;

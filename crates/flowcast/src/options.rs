@@ -30,24 +30,26 @@ pub struct Options {
 /// What concurrent messages do to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Contention {
-    /// Links, buses and processors where the network limits them; otherwise messages do not disturb each other. GOAL
-    /// schedules follow LogGOPSim's rules.
+    /// What the network calls for ([`ModelChoice`](crate::ModelChoice)).
     #[default]
-    AsGiven,
-    /// Dimemas' rules: links, buses and processors (Badia, Labarta, Girona).
+    Automatic,
+    /// Programs: Dimemas' rules: links, buses and processors where the network limits them (Badia, Labarta, Girona).
     Limits,
-    /// Messages share the network by a model, whatever links, buses and processors say.
+    /// Schedules: LogGOPSim's rules: the interfaces of sender and receiver are busy, nothing else (Hoefler et al.).
+    Loggops,
+    /// Messages share the network by a model; links, buses and processors count as well where the network limits them.
     Shared(Model),
 }
 
 impl Contention {
-    /// `limits`, or the name of a sharing model.
+    /// By name: `limits`, `loggops`, or a sharing model.
     ///
     /// # Errors
     /// No model has this name.
     pub fn named(name: &str) -> Result<Contention, SharingError> {
         match name {
             "limits" => Ok(Contention::Limits),
+            "loggops" => Ok(Contention::Loggops),
             name => Model::named(name).map(Contention::Shared),
         }
     }
@@ -56,7 +58,7 @@ impl Contention {
     pub fn model(self) -> Option<Model> {
         match self {
             Contention::Shared(model) => Some(model),
-            Contention::AsGiven | Contention::Limits => None,
+            Contention::Automatic | Contention::Limits | Contention::Loggops => None,
         }
     }
 }
@@ -64,8 +66,11 @@ impl Contention {
 /// How collective operations are carried out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Collectives {
-    /// Their time is what Dimemas' formula says; no messages are sent.
+    /// By messages, as the MPI library does it that a recording was made under; otherwise, and on networks that prescribe
+    /// Dimemas' rules, by formula.
     #[default]
+    Automatic,
+    /// Their time is what Dimemas' formula says; no messages are sent.
     Formula,
     /// By messages, with the algorithms that Open MPI 4.1 chooses.
     OpenMpi,
@@ -78,10 +83,12 @@ pub enum Collectives {
 }
 
 impl Collectives {
-    /// The algorithms; none where the formula holds.
-    pub fn table(&self, network: Option<&Network>) -> Option<AlgorithmTable> {
+    /// The algorithms for a program; none where the formula holds.
+    pub fn table(&self, program: &Program, network: Option<&Network>) -> Option<AlgorithmTable> {
         let of_network = || network.and_then(|network| network.collectives.algorithms.clone()).unwrap_or_default();
         match self {
+            Collectives::Automatic if network.is_some_and(|network| network.sharing.limits) => None,
+            Collectives::Automatic => program.library().map(AlgorithmTable::of),
             Collectives::Formula => None,
             Collectives::OpenMpi => Some(AlgorithmTable::of(Base::OpenMpi)),
             Collectives::Mpich => Some(AlgorithmTable::of(Base::Mpich)),
@@ -101,6 +108,6 @@ impl Collectives {
         threads: usize,
     ) -> Result<Option<Expanded>, TraceError> {
         let options = ReadOptions { threads: threads.max(1) };
-        self.table(network).map(|table| expand(program, &table, NonBlocking::Expanded, options)).transpose()
+        self.table(program, network).map(|table| expand(program, &table, NonBlocking::Expanded, options)).transpose()
     }
 }

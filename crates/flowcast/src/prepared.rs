@@ -13,7 +13,7 @@ use flowcast_trace::{Program, Trace};
 
 use crate::program::PreparedProgram;
 use crate::schedule::PreparedSchedule;
-use crate::{Error, Options};
+use crate::{Error, ModelChoice, Options};
 
 /// A trace made ready to be replayed.
 // There are few of them at a time, so the difference in size does not matter.
@@ -50,6 +50,8 @@ impl Outputs {
 /// How long a program takes, and what was asked for beside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
+    /// The model, why it was used, and what it leaves out.
+    pub model: ModelChoice,
     /// The times of the ranks; [`Outcome::makespan`] is when the last one ends.
     pub outcome: Outcome,
     /// What the report page shows, if it was asked for.
@@ -58,6 +60,8 @@ pub struct Prediction {
     pub explanation: Option<Explanation>,
     /// Parameters of the network that played no part.
     pub unused: Vec<Unused>,
+    /// What was assumed beyond trace, network and options, a sentence each.
+    pub notes: Vec<String>,
 }
 
 impl<'a> Prepared<'a> {
@@ -85,6 +89,14 @@ impl<'a> Prepared<'a> {
             Trace::Program(program) => Prepared::Program(PreparedProgram::of(Cow::Owned(program), network, options)?),
             Trace::Schedule(schedule) => Prepared::Schedule(PreparedSchedule::consuming(schedule, network, options)?),
         })
+    }
+
+    /// The model that the contention calls for.
+    pub fn model(&self) -> &ModelChoice {
+        match self {
+            Prepared::Program(prepared) => prepared.model(),
+            Prepared::Schedule(prepared) => prepared.model(),
+        }
     }
 
     /// What is replayed, unless it is a schedule.

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use flowcast_model::machine::Mapping;
 use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::model::{Model, quasi_dynamic_feedback};
 use flowcast_replay::Engine;
+use flowcast_replay::contention;
 use flowcast_replay::costs::Rendezvous;
 use flowcast_replay::explain::Explainer;
 use flowcast_replay::influence::{Done, Unused, without_influence};
 use flowcast_replay::journal::Journal;
+use flowcast_replay::meetings::messages_meet;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::{Application, Placement};
 use flowcast_replay::record::Observer;
@@ -22,7 +24,7 @@ use flowcast_trace::together::together;
 use flowcast_trace::{Program, TraceRef};
 use flowcast_units::Bytes;
 
-use crate::{Contention, Error, Options, Outputs, Prediction};
+use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
 #[derive(Debug, Clone)]
@@ -31,7 +33,7 @@ pub struct PreparedProgram<'a> {
     pub(crate) network: &'a Network,
     pub(crate) placement: Placement,
     rendezvous: Rendezvous,
-    contention: Contention,
+    model: ModelChoice,
     collectives_by_formula: u64,
 }
 
@@ -65,11 +67,11 @@ impl<'a> PreparedProgram<'a> {
         }
         let placement = Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?;
         Ok(PreparedProgram {
+            model: model_for(options.contention, &program, network)?,
             program,
             network,
             placement,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
-            contention: options.contention,
             collectives_by_formula,
         })
     }
@@ -90,12 +92,13 @@ impl<'a> PreparedProgram<'a> {
             mapping: mappings.get(if mappings.len() == 1 { 0 } else { index }),
         };
         let applications: Vec<Application<'_>> = programs.iter().enumerate().map(application).collect();
+        let program = together(programs)?;
         Ok(PreparedProgram {
             placement: Placement::of_applications(&network.machine, &applications)?,
-            program: Cow::Owned(together(programs)?),
+            model: model_for(options.contention, &program, network)?,
+            program: Cow::Owned(program),
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
-            contention: options.contention,
             collectives_by_formula: 0,
         })
     }
@@ -110,20 +113,38 @@ impl<'a> PreparedProgram<'a> {
         self.collectives_by_formula
     }
 
-    /// The engine that the contention calls for, with the costs of all messages computed.
+    /// The model that the contention calls for.
+    pub fn model(&self) -> &ModelChoice {
+        &self.model
+    }
+
+    /// The engine of the model, with the costs of all messages computed.
     ///
     /// # Errors
-    /// [`Error::Replay`] if the network lacks what the sharing model needs.
+    /// [`Error::Replay`] if the network lacks what the sharing model needs, or if ranks wait for each other.
     pub fn engine(&self) -> Result<Engine<'_>, Error> {
         let (program, network, placement) = (&*self.program, self.network, self.placement.clone());
-        Ok(match self.contention {
-            Contention::AsGiven | Contention::Limits => Engine::new(program, network, placement, self.rendezvous)?,
-            // Where nothing is shared the walk gives what the stepping of flows gives.
-            Contention::Shared(Model::Independent) => {
-                Engine::Free(Box::new(Replay::new(program, network, placement, self.rendezvous)?))
-            }
-            Contention::Shared(model) => Engine::sharing(program, network, placement, self.rendezvous, model)?,
-        })
+        let Contention::Shared(model) = self.model.contention else {
+            return Ok(Engine::new(program, network, placement, self.rendezvous)?);
+        };
+        if self.is_uncontended(model)? {
+            return Ok(Engine::Free(Box::new(Replay::new(program, network, placement, self.rendezvous)?)));
+        }
+        Ok(Engine::sharing(program, network, placement, self.rendezvous, model)?)
+    }
+
+    /// Whether the walk gives what the model says, because nothing limits ranks and messages and none meet.
+    fn is_uncontended(&self, model: Model) -> Result<bool, Error> {
+        let (program, network, placement) = (&*self.program, self.network, &self.placement);
+        let is_plain = network.backbone.is_none() && network.topology.is_none() && program.accesses().is_empty();
+        match model {
+            Model::Independent => Ok(true),
+            Model::Packet => Ok(false),
+            _ if !is_plain || contention::is_needed(network, placement) => Ok(false),
+            // Queues that follow windows in steps leave a lone message its rate only nearly.
+            _ if quasi_dynamic_feedback(model, network)?.is_some() => Ok(false),
+            _ => Ok(!messages_meet(&Replay::new(program, network, placement.clone(), self.rendezvous)?)?),
+        }
     }
 
     /// Replays and notifies an observer of all that happens.
@@ -162,7 +183,9 @@ impl<'a> PreparedProgram<'a> {
             export(Replayed { trace, placement: &self.placement, outcome: &outcome, journal })?;
         }
         let unused = self.unused(&outcome, asked);
-        Ok(Prediction { outcome, view, explanation, unused })
+        let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();
+        let model = ModelChoice { is_uncontended, ..self.model.clone() };
+        Ok(Prediction { model, outcome, view, explanation, unused, notes: self.notes() })
     }
 
     /// What the run takes in all, by rank, by kind of call and by region, as recorded runs are measured; `regions` are
@@ -178,7 +201,7 @@ impl<'a> PreparedProgram<'a> {
             let outcome = engine.observed(&mut timer)?;
             Ok(timer.finish(&outcome))
         };
-        if seeds == 0 || self.contention != Contention::Shared(Model::Packet) {
+        if seeds == 0 || self.model.contention != Contention::Shared(Model::Packet) {
             return Ok(vec![timed(&engine)?]);
         }
         let mut all = Vec::new();
@@ -189,6 +212,16 @@ impl<'a> PreparedProgram<'a> {
         Ok(all)
     }
 
+    /// What the caller has to know that no option and no file says.
+    fn notes(&self) -> Vec<String> {
+        let processors = self.placement.processors_by_mapping();
+        let followed = format!(
+            "nodes have {processors} processors, as many as the mapping places ranks on one (machine.nodes.*.cpus sets \
+             them)"
+        );
+        (processors > 1).then_some(followed).into_iter().collect()
+    }
+
     /// The parameters of the network that played no part in a replay; `asked` are dotted names that the caller set.
     pub fn unused(&self, outcome: &Outcome, asked: &[String]) -> Vec<Unused> {
         let done = Done {
@@ -196,11 +229,19 @@ impl<'a> PreparedProgram<'a> {
             network: self.network,
             placement: &self.placement,
             rendezvous: self.rendezvous,
-            model: self.contention.model(),
+            model: self.model.contention.model(),
             outcome,
         };
         without_influence(&done, asked)
     }
+}
+
+fn model_for(contention: Contention, program: &Program, network: &Network) -> Result<ModelChoice, Error> {
+    if contention == Contention::Loggops {
+        let found = "a trace that is not a GOAL schedule".into();
+        return Err(Error::Option { option: "--model loggops", found, expected: "one" });
+    }
+    Ok(ModelChoice::for_program(contention, program, network))
 }
 
 /// The result of each of the programs that were replayed together.

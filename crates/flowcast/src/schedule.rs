@@ -2,7 +2,6 @@
 
 use flowcast_model::machine::Machine;
 use flowcast_model::network::Network;
-use flowcast_model::sharing::model::Model;
 use flowcast_replay::contention;
 use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::influence::Unused;
@@ -21,7 +20,7 @@ use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Rounded};
 
 use crate::options::Collectives;
-use crate::{Error, Options, Outputs, Prediction};
+use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
 pub struct PreparedSchedule<'a> {
@@ -45,7 +44,7 @@ struct Setting<'a> {
     placement: Placement,
     /// Whether nodes matter: only to those who ask for them.
     is_placed: bool,
-    model: Option<Model>,
+    model: ModelChoice,
 }
 
 impl<'a> PreparedSchedule<'a> {
@@ -60,7 +59,7 @@ impl<'a> PreparedSchedule<'a> {
         network: Option<&'a Network>,
         options: &Options,
     ) -> Result<PreparedSchedule<'a>, Error> {
-        let setting = Setting::new(schedule.ranks(), network, options)?;
+        let setting = Setting::new(schedule, network, options)?;
         Ok(PreparedSchedule { name: schedule.name.clone(), source: Source::Given(schedule), setting })
     }
 
@@ -74,7 +73,7 @@ impl<'a> PreparedSchedule<'a> {
         network: Option<&'a Network>,
         options: &Options,
     ) -> Result<PreparedSchedule<'a>, Error> {
-        let setting = Setting::new(schedule.ranks(), network, options)?;
+        let setting = Setting::new(&schedule, network, options)?;
         let name = schedule.name.clone();
         let source = Source::Laid(Form::of(schedule, setting.costs()));
         Ok(PreparedSchedule { name, source, setting })
@@ -86,6 +85,11 @@ impl<'a> PreparedSchedule<'a> {
             Source::Given(schedule) => Sends::of(schedule),
             Source::Laid(form) => form.sends(),
         }
+    }
+
+    /// The model that the contention calls for.
+    pub fn model(&self) -> &ModelChoice {
+        &self.setting.model
     }
 
     /// What its messages cost.
@@ -130,7 +134,8 @@ impl<'a> PreparedSchedule<'a> {
             let trace = TraceRef::Schedule { name: &self.name, ranks: sends.ranks() };
             export(Replayed { trace, placement: &self.setting.placement, outcome: &outcome, journal })?;
         }
-        Ok(Prediction { outcome, view, explanation, unused: self.setting.unused() })
+        let model = self.setting.model.clone();
+        Ok(Prediction { model, outcome, view, explanation, unused: self.setting.unused(), notes: Vec::new() })
     }
 
     fn view(&self, outcome: Outcome, journal: &Journal<'_>, path: Option<CriticalPath>) -> NetworkView {
@@ -151,12 +156,22 @@ impl<'a> PreparedSchedule<'a> {
 }
 
 impl<'a> Setting<'a> {
-    fn new(ranks: usize, network: Option<&'a Network>, options: &Options) -> Result<Setting<'a>, Error> {
-        if options.collectives != Collectives::Formula {
+    fn new(schedule: &Schedule, network: Option<&'a Network>, options: &Options) -> Result<Setting<'a>, Error> {
+        if !matches!(options.collectives, Collectives::Automatic | Collectives::Formula) {
             let found = "a GOAL schedule, which has no collectives".into();
             return Err(Error::Option { option: "--collectives", found, expected: "another trace" });
         }
-        let model = options.contention.model();
+        let choice = match (options.contention, options.loggops, network) {
+            (Contention::Limits, ..) => {
+                let found = "a GOAL schedule".into();
+                return Err(Error::Option { option: "--model limits", found, expected: "another trace" });
+            }
+            (Contention::Automatic, Some(_), _) => ModelChoice::by_parameters(),
+            (asked, _, Some(network)) => ModelChoice::for_schedule(asked, schedule, network),
+            (Contention::Loggops, Some(_), None) => ModelChoice::by_parameters(),
+            (_, _, None) => return Err(Error::NoNetwork),
+        };
+        let model = choice.contention.model();
         let mut parameters = match (options.loggops, network) {
             (Some(parameters), _) => parameters,
             (None, Some(network)) => match model {
@@ -168,18 +183,16 @@ impl<'a> Setting<'a> {
         if let Some(from) = options.rendezvous_from {
             parameters.eager_up_to = Some(Bytes(from.0.saturating_sub(1)));
         }
-        if model.is_some() && network.is_none() {
-            return Err(Error::NoNetwork);
-        }
         let is_placed = options.mapping.is_some() || model.is_some();
         let default = Machine::default();
         let machine = network.map(|network| &network.machine).filter(|_| is_placed).unwrap_or(&default);
-        let placement = Placement::new(machine, options.mapping.as_ref(), ranks)?;
-        Ok(Setting { network, parameters, overrides_network: options.loggops.is_some(), placement, is_placed, model })
+        let placement = Placement::new(machine, options.mapping.as_ref(), schedule.ranks())?;
+        let overrides_network = options.loggops.is_some();
+        Ok(Setting { network, parameters, overrides_network, placement, is_placed, model: choice })
     }
 
     fn costs(&self) -> Costs<'_> {
-        let sharing = self.network.zip(self.model);
+        let sharing = self.network.zip(self.model.contention.model());
         let placed = Placed { placement: &self.placement, sharing };
         Costs { parameters: self.parameters, placed: self.is_placed.then_some(placed) }
     }
@@ -192,7 +205,7 @@ impl<'a> Setting<'a> {
             let unused = |parameter: &str| Unused { parameter: parameter.to_owned(), reason: "--goal-params instead" };
             list.push(unused("point_to_point"));
             // A model shares the bandwidth of the interfaces.
-            list.extend(self.model.is_none().then(|| unused("nic")));
+            list.extend(self.model.contention.model().is_none().then(|| unused("nic")));
         }
         let (has_influence, reason) = if self.is_placed {
             let limited = contention::is_needed(network, &self.placement);

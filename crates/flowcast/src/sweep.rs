@@ -1,22 +1,30 @@
 //! One program on many networks.
 
 use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
 use flowcast_replay::sweep::{SetOutcome, WhatIf, run};
 use flowcast_trace::Program;
 
-use crate::{Collectives, Contention, Error, Options, PreparedProgram};
+use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 
 /// Replays a program on each of the networks; results in the order of the networks.
 ///
-/// Without contention up to 32 networks share one walk over the program; under a sharing model, and where algorithms of
-/// collectives come from the network, each network has a replay of its own. Equal to single replays, to the bit.
+/// Up to 32 networks on which messages do not disturb one another share one walk over the program; under a sharing model,
+/// and where algorithms of collectives come from the network, each network has a replay of its own. Equal to single
+/// replays, to the bit.
 ///
 /// # Errors
 /// As [`predict`](crate::predict()), of the first network that has one.
 pub fn sweep(program: &Program, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
-    let is_free = matches!(options.contention, Contention::AsGiven | Contention::Limits);
     let Some(first) = networks.first() else { return Ok(Vec::new()) };
-    if !is_free || options.collectives == Collectives::OfNetwork {
+    let choices: Vec<Contention> = networks
+        .iter()
+        .map(|network| ModelChoice::for_program(options.contention, program, network).contention)
+        .collect();
+    let walks = |choice: &Contention| matches!(choice, Contention::Limits | Contention::Shared(Model::Independent));
+    let algorithms = |network| options.collectives.table(program, Some(network));
+    let alike = networks.iter().all(|network| algorithms(network) == algorithms(first));
+    if !alike || !choices.iter().all(walks) {
         let one = |network| {
             let prepared = PreparedProgram::new(program, network, options)?;
             Ok(SetOutcome::from(&prepared.engine()?.run()?))
@@ -24,9 +32,11 @@ pub fn sweep(program: &Program, networks: &[Network], options: &Options) -> Resu
         return networks.iter().map(one).collect();
     }
     let prepared = PreparedProgram::new(program, first, options)?;
-    let what_if = |network: &Network| {
-        WhatIf::new(prepared.program(), network.clone(), options.mapping.as_ref(), options.rendezvous_from)
+    let what_if = |(network, choice): (&Network, &Contention)| {
+        let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
+        let what_if = WhatIf::new(prepared.program(), network.clone(), mapping, from)?;
+        Ok(if *choice == Contention::Limits { what_if } else { what_if.unlimited() })
     };
-    let what_ifs: Vec<WhatIf> = networks.iter().map(what_if).collect::<Result<_, _>>()?;
+    let what_ifs: Vec<WhatIf> = networks.iter().zip(&choices).map(what_if).collect::<Result<_, Error>>()?;
     Ok(run(prepared.program(), &what_ifs)?)
 }

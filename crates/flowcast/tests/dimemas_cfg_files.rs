@@ -63,6 +63,7 @@ fn a_plain_machine_becomes_one_group_and_everything_in_it_is_modelled() {
     assert_eq!(network.nic.rate.given_goodput(), Some(Rate::from_mebibytes_per_second(100.0).into()));
     let group = NodeGroup {
         count: 4,
+        cpus: 1,
         in_links: 1,
         out_links: 1,
         intra_latency: Time::from_seconds(1e-6),

@@ -76,8 +76,11 @@ fn ends(outcome: &Outcome) -> Vec<f64> {
 
 fn one_processor(policy: Policy) -> Network {
     let mut network = network("");
-    network.machine =
-        Machine { nodes: vec![NodeGroup::default()], mapping: Some(Mapping::List(vec![0, 0])), ..Machine::default() };
+    network.machine = Machine {
+        nodes: vec![NodeGroup { cpus: 1, ..NodeGroup::default() }],
+        mapping: Some(Mapping::List(vec![0, 0])),
+        ..Machine::default()
+    };
     network.machine.scheduler.policy = policy;
     network
 }
@@ -134,7 +137,7 @@ fn programs_that_share_nothing_end_as_alone_and_those_that_share_a_processor_lat
     let ring = program_of("ring", fs::read(data("schedule00.dim")).unwrap());
     let bursts = program(TWO_BURSTS);
     let mut network = network("");
-    network.machine.nodes = vec![NodeGroup { count: 64, in_links: 1, out_links: 1, ..NodeGroup::default() }];
+    network.machine.nodes = vec![NodeGroup { count: 64, cpus: 1, in_links: 1, out_links: 1, ..NodeGroup::default() }];
     let alone = (replay(&ring, &network), replay(&bursts, &network));
     let near = Mapping::List((0..ring.ranks() as u32).collect());
     let far = Mapping::List(vec![40, 41]);

@@ -33,7 +33,7 @@ pub(super) fn parse(text: String) -> Result<Trace, Mismatch> {
 
 /// Replays a program on a network.
 pub(super) fn replay(trace: &Trace, network: &Network) -> Result<Outcome, Mismatch> {
-    predict(trace, network, &Options::default())
+    predict(trace, network, &Options { contention: Contention::Limits, ..Options::default() })
 }
 
 /// Replays a program whose messages share the links of the nodes fairly.

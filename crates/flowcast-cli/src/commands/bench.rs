@@ -88,12 +88,15 @@ impl Bench {
             Bench::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
                 refuse_none(runs)?;
                 let network = network.map(|network| NetworkArgs { network, overrides }.load()).transpose()?;
+                let trace = open_trace(&input)?;
+                // The bare engine of the trace, not what the network would call for: the speed of that is the network's.
+                let bare = if matches!(trace, Trace::Program(_)) { Contention::Limits } else { Contention::Loggops };
                 let options = Options {
-                    contention: model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+                    contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
                     loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
                     ..Options::default()
                 };
-                replay(&input, network.as_ref(), &options, Timing { runs, with_load, json })
+                replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, json })
             }
             Bench::Packet { input, network, runs, json } => {
                 refuse_none(runs)?;
@@ -130,8 +133,8 @@ struct Timing {
     json: bool,
 }
 
-fn replay(input: &Path, network: Option<&Network>, options: &Options, timing: Timing) -> Result<()> {
-    match open_trace(input)? {
+fn replay((input, trace): (&Path, Trace), network: Option<&Network>, options: &Options, timing: Timing) -> Result<()> {
+    match trace {
         Trace::Schedule(schedule) => replay_schedule(input, schedule, (network, options), timing),
         Trace::Program(program) => replay_program(input, program, (network, options), timing),
     }
@@ -146,6 +149,7 @@ fn replay_program(
     let Some(network) = network else {
         bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
     };
+    let model = PreparedProgram::new(&program, network, options)?.model().name();
     let seconds = timed(timing.runs, || {
         if timing.with_load
             && let Trace::Program(again) = open_trace(input)?
@@ -155,7 +159,8 @@ fn replay_program(
         Ok(PreparedProgram::new(&program, network, options)?.engine()?.run()?)
     })?;
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
-    print_replay(seconds, u64::from(program.messages()), format!(", {each:.1} bytes a message"), timing);
+    let tail = format!(", {each:.1} bytes a message, model {model}");
+    print_replay(seconds, (u64::from(program.messages()), model), tail, timing);
     Ok(())
 }
 
@@ -176,12 +181,13 @@ fn replay_schedule(
         }
         Ok(prepared.observe(&mut Unobserved)?)
     })?;
-    print_replay(seconds, messages, String::new(), timing);
+    let model = prepared.model().name();
+    print_replay(seconds, (messages, model), format!(", model {model}"), timing);
     Ok(())
 }
 
-fn print_replay(seconds: Vec<f64>, messages: u64, tail: String, Timing { runs, json, .. }: Timing) {
-    let document = json!({ "schema": "flowcast/bench-replay/1", "messages": messages, "runs": runs });
+fn print_replay(seconds: Vec<f64>, (messages, model): (u64, &str), tail: String, Timing { runs, json, .. }: Timing) {
+    let document = json!({ "schema": "flowcast/bench-replay/1", "model": model, "messages": messages, "runs": runs });
     Counted { name: "messages", count: messages, document, tail }.print(seconds, json);
 }
 

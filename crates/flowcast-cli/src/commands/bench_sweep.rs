@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use flowcast::model::network::{LinkRate, Network};
 use flowcast::trace::Program;
 use flowcast::units::{Rate, Time};
-use flowcast::{Options, PreparedProgram, sweep};
+use flowcast::{Contention, Options, PreparedProgram, sweep};
 use serde_json::json;
 
 use crate::output::println_out;
@@ -17,7 +17,8 @@ pub(super) fn run(program: &Program, network: &Network, sets: usize, runs: u32, 
         bail!("--sets: found 0, expected at least 1");
     }
     let networks = what_ifs(network, sets);
-    let options = Options::default();
+    // Messages that disturb each other would cost each network a replay of its own.
+    let options = Options { contention: Contention::Limits, ..Options::default() };
     let (mut ratios, mut alone, mut swept) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..runs {
         let begin = Instant::now();

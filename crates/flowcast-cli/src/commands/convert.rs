@@ -102,7 +102,7 @@ impl Convert {
         if !needs_messages {
             return Ok((program, losses));
         }
-        let table = self.collectives.read()?.table(network.as_ref());
+        let table = self.collectives.read()?.table(&program, network.as_ref());
         let table = match (table, self.to) {
             (Some(table), _) => table,
             (None, Form::Dim | Form::Prv) => return Ok((program, losses)),

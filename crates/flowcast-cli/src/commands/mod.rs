@@ -49,6 +49,7 @@ mod networks;
 mod place;
 mod predict;
 mod predict_applications;
+mod predict_comparison;
 mod predict_pattern;
 mod predict_trace;
 mod rails;

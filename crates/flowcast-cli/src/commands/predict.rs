@@ -7,23 +7,28 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
+use flowcast::{Contention, PatternOptions};
 
 use super::predict_applications;
+use super::predict_comparison;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
 use crate::files::read_bytes;
-use crate::network_args::{LoadedNetwork, load, parse_overrides, tell_rate_kind};
+use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
 use crate::trace_args::first_file;
 
 /// Predict how long communications, or a program's communication, take
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast predict cg.S.4.dim --network gige-tcp
+  flowcast predict cg.S.4.dim --network gige-tcp --network infiniband-2006 --model fair --model packet --report cg.html
+  flowcast predict cg.S.4.dim --network 'mine/*.toml' --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim mg.S.4.dim --network cluster.cfg --mapping fill --mapping round-robin
   flowcast predict cg.S.4.dim --network gige-tcp --paraver cg.prv --perfetto cg.json --messages cg.csv
   flowcast predict halo.goal --goal-params 2000,500,700,1,65536 --json
-  flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --model fair --explain
+  flowcast predict cg.S.4.dim --network gige-tcp --collectives openmpi --explain
   flowcast predict chain.pattern --network gige-lam --explain --plot chain.svg
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
   flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
@@ -32,17 +37,27 @@ pub(crate) struct Predict {
     /// compiled .fct, plain, gzip or zstd; or the folder of a recording. Several traces run on the machine at once
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
-    /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas .cfg
-    #[arg(short, long, value_name = "NET")]
-    network: Option<String>,
-    /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas .cfg, or a pattern of names such as
+    /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
+    network: Vec<String>,
+    /// Replace a field of every network, such as nic.latency=5us (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     overrides: Vec<String>,
     /// Start of the random numbers, where the network varies at random (as --set machine.random.seed=N)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Network")]
     seed: Option<u64>,
+    /// What concurrent messages do to each other: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop,
+    /// alpha-fair, packet, ib-penalty; traces: limits (Dimemas' links, buses, processors), loggops (GOAL); several to
+    /// compare them. When absent, the network decides, and the first line of the result says how (repeatable)
+    #[arg(long, value_name = "MODEL", help_heading = "Network")]
+    model: Vec<String>,
+    /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
+    /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
+    #[arg(long, help_heading = "Output")]
+    explain: bool,
     /// Machine-readable output
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
@@ -50,42 +65,107 @@ pub(crate) struct Predict {
     pattern: PatternArgs,
 }
 
+/// What all predictions of a command have in common.
+pub(super) struct Asked {
+    /// The fields of the network that were set on the command line.
+    pub fields: Vec<String>,
+    /// The models, in the order given.
+    pub models: Vec<Contention>,
+    /// Whether to say what communication cost.
+    pub explain: bool,
+    /// Machine-readable output.
+    pub json: bool,
+}
+
+impl Asked {
+    /// The one model, if one was given.
+    ///
+    /// # Errors
+    /// There are several.
+    pub(super) fn model(&self) -> Result<Contention> {
+        match self.models[..] {
+            [] => Ok(Contention::Automatic),
+            [model] => Ok(model),
+            _ => bail!("--model: found {} of them, expected one beside several traces", self.models.len()),
+        }
+    }
+}
+
 impl Predict {
     /// Predicts and prints.
     pub(crate) fn run(self) -> Result<()> {
         let mut overrides = parse_overrides(&self.overrides)?;
         overrides.extend(self.seed.map(|seed| ("machine.random.seed".to_owned(), seed.to_string())));
-        let network =
-            self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced);
-        let asked: Vec<String> = overrides.iter().map(|(key, _)| key.clone()).collect();
+        let asked = Asked {
+            models: self.models()?,
+            fields: overrides.iter().map(|(key, _)| key.clone()).collect(),
+            explain: self.explain,
+            json: self.json,
+        };
+        let networks: Vec<Network> =
+            load_all(&self.network, &overrides)?.into_iter().map(LoadedNetwork::announced).collect();
         if let [_, _, ..] = self.inputs[..] {
-            let explains = self.pattern.explain || self.trace.collectives.collectives.is_some();
-            if self.pattern.is_for_patterns_only() || self.pattern.model.is_some() || explains {
-                bail!(
-                    "found several traces, expected one input for --model, --collectives, --explain, --plot and --strict"
-                );
+            let [network] = &networks[..] else { return Err(one_network(&networks)) };
+            if self.pattern.is_given() {
+                bail!("found several inputs, expected one pattern for --plot, --strict and --seeds");
             }
-            let network = network.ok_or(flowcast::Error::NoNetwork)?;
-            return predict_applications::run(&self.inputs, &network, &asked, &self.trace, self.json);
+            return predict_applications::run(&self.inputs, network, &asked, &self.trace);
         }
         let input = &self.inputs[0];
         if is_pattern(input)? {
-            let pattern = Pattern::read(&input.display().to_string(), &read_bytes(input)?)?;
-            let network = network.ok_or(flowcast::Error::NoNetwork)?;
-            if self.trace.is_given() {
-                bail!(
-                    "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
-                );
+            return self.predict_pattern(input, &networks, &asked);
+        }
+        if self.pattern.is_given() {
+            bail!("found a trace, expected a pattern for --plot, --strict and --seeds");
+        }
+        let combinations = networks.len().max(1) * asked.models.len().max(1) * self.trace.mapping.len().max(1);
+        if combinations > 1 {
+            return predict_comparison::of_trace(input, &networks, &asked, &self.trace);
+        }
+        predict_trace::run(input, networks.first(), &asked, &self.trace)
+    }
+
+    fn models(&self) -> Result<Vec<Contention>> {
+        self.model.iter().map(|name| Contention::named(name).with_context(|| format!("--model {name}"))).collect()
+    }
+
+    fn predict_pattern(&self, input: &Path, networks: &[Network], asked: &Asked) -> Result<()> {
+        let pattern = Pattern::read(&input.display().to_string(), &read_bytes(input)?)?;
+        if self.trace.is_given() {
+            bail!(
+                "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
+            );
+        }
+        let Some(first) = networks.first() else { return Err(flowcast::Error::NoNetwork.into()) };
+        tell_rate_kind(&asked.fields, self.model.first().map_or(Model::of(first).name(), String::as_str));
+        let mut models = Vec::new();
+        for (name, model) in self.model.iter().zip(&asked.models) {
+            let Some(model) = model.model() else {
+                bail!("--model {name}: found a pattern, expected a trace");
+            };
+            models.push(Some(model));
+        }
+        if models.is_empty() {
+            models.push(None);
+        }
+        let options = |model| PatternOptions { model, is_strict: self.pattern.strict, seeds: self.pattern.seeds };
+        match (networks, &models[..]) {
+            ([network], [model]) => predict_pattern::run(&pattern, network, (&self.pattern, &options(*model)), asked),
+            _ if self.pattern.plot.is_some() || asked.explain => {
+                bail!("--plot, --explain: found several networks or models, expected one")
             }
-            tell_rate_kind(&asked, self.pattern.model.as_deref().unwrap_or(Model::of(&network).name()));
-            return predict_pattern::run(&pattern, &network, &self.pattern, self.json);
+            _ => {
+                let options: Vec<PatternOptions> = models.into_iter().map(options).collect();
+                predict_comparison::of_pattern(&pattern, networks, &options, asked)
+            }
         }
-        if self.pattern.is_for_patterns_only() {
-            bail!("found a trace, expected a pattern for --plot and --strict");
-        }
-        tell_rate_kind(&asked, self.pattern.model.as_deref().unwrap_or("limits"));
-        let options = self.trace.with_pattern_args(self.pattern);
-        predict_trace::run(input, network.as_ref(), &asked, &options, self.json)
+    }
+}
+
+fn one_network(networks: &[Network]) -> anyhow::Error {
+    match networks.len() {
+        0 => flowcast::Error::NoNetwork.into(),
+        found => anyhow::anyhow!("--network: found {found} of them, expected one beside several traces"),
     }
 }
 

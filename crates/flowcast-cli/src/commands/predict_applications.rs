@@ -7,13 +7,20 @@ use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::replay::influence::Unused;
 use flowcast::replay::outcome::Outcome;
+use flowcast::report::Page;
 use flowcast::trace::{Program, Trace};
 use flowcast::units::Rounded;
-use flowcast::{Options, PreparedProgram};
+use flowcast::{Outputs, Prediction, Prepared, PreparedProgram};
 use serde_json::json;
 
-use super::predict_trace::{TraceArgs, parse_mapping, print_ranks, print_unused, ranks_json, unused_json};
+use super::explain_trace;
+use super::predict::Asked;
+use super::predict_trace::{
+    TraceArgs, add_model, parse_mapping, print_assumptions, print_ranks, print_unused, ranks_json, unused_json,
+};
+use crate::files::write_text;
 use crate::output::println_out;
+use crate::provenance;
 use crate::trace_args::{open_trace, print_notes};
 
 /// A program and its share of the result.
@@ -23,35 +30,39 @@ struct Part<'a> {
 }
 
 /// Predicts and prints.
-pub(super) fn run(
-    inputs: &[PathBuf],
-    network: &Network,
-    asked: &[String],
-    options: &TraceArgs,
-    json: bool,
-) -> Result<()> {
-    refuse_what_one_trace_takes(options)?;
+pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &TraceArgs) -> Result<()> {
+    if args.goal_params.is_some() || args.outputs.is_given() || args.collectives.collectives.is_some() {
+        bail!("found several traces, expected one for --goal-params, --collectives and files to write");
+    }
+    let options = args.options(asked.model()?, None)?;
     let parts = inputs.iter().map(|path| open(path)).collect::<Result<Vec<Part>>>()?;
-    let mappings = mappings(options, parts.len())?;
+    let mappings = mappings(args, parts.len())?;
     let programs: Vec<&Program> = parts.iter().map(|part| &part.program).collect();
-    let setting = Options { rendezvous_from: options.rendezvous_from, ..Options::default() };
-    let together = PreparedProgram::together(&programs, &mappings, network, &setting)?;
+    let together = PreparedProgram::together(&programs, &mappings, network, &options)?;
     print_notes(together.program());
-    let outcome = together.engine()?.run()?;
-    let unused = together.unused(&outcome, asked);
+    let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal: None };
+    let Prediction { model, outcome, view, explanation, unused, notes } =
+        Prepared::Program(together).predict(outputs, &asked.fields)?;
     let outcomes = flowcast::split(&outcome, &programs);
-    if json {
-        println_out!("{}", to_json(&parts, &outcomes, &unused));
+    if let (Some(path), Some(view)) = (&args.report, view) {
+        let title = programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ");
+        let subtitle = format!("{} programs at once on {}", programs.len(), network.name);
+        let page = Page { title, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
+        write_text(path, &page.to_html())?;
+    }
+    if asked.json {
+        let mut document = to_json(&parts, &outcomes, &unused);
+        add_model(&mut document, &model, &notes);
+        if let Some(explanation) = &explanation {
+            document["explanation"] = explain_trace::document(explanation);
+        }
+        println_out!("{document}");
     } else {
+        println_out!("{model}");
         print(&parts, network, &outcomes);
         print_unused(&unused);
-    }
-    Ok(())
-}
-
-fn refuse_what_one_trace_takes(options: &TraceArgs) -> Result<()> {
-    if options.goal_params.is_some() || options.report.is_some() || options.outputs.is_given() {
-        bail!("found several traces, expected one for --goal-params, --report and files to write");
+        explanation.iter().for_each(explain_trace::print);
+        print_assumptions(&notes);
     }
     Ok(())
 }
@@ -66,12 +77,12 @@ fn open(path: &Path) -> Result<Part<'_>> {
 }
 
 /// One mapping for each trace, one for all, or none.
-fn mappings(options: &TraceArgs, traces: usize) -> Result<Vec<Mapping>> {
-    let given = options.mapping.len();
+fn mappings(args: &TraceArgs, traces: usize) -> Result<Vec<Mapping>> {
+    let given = args.mapping.len();
     if given > 1 && given != traces {
         bail!("--mapping: found {given} of them, expected one, or one for each of {traces} traces");
     }
-    options.mapping.iter().map(|text| parse_mapping(text).with_context(|| format!("--mapping {text}"))).collect()
+    args.mapping.iter().map(|text| parse_mapping(text).with_context(|| format!("--mapping {text}"))).collect()
 }
 
 fn to_json(parts: &[Part], outcomes: &[Outcome], unused: &[Unused]) -> serde_json::Value {

@@ -16,53 +16,45 @@ use flowcast::units::Rounded;
 use flowcast::{PatternOptions, PatternPrediction, predict_pattern};
 use serde_json::{Value, json};
 
+use super::predict::Asked;
 use crate::files::write_text;
 use crate::tables::{cells, table};
 
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]
 pub(super) struct PatternArgs {
-    /// How flows share what they cross: independent, fair, degree-fair, flow-cuts, asymmetric, closed-loop, alpha-fair,
-    /// packet, ib-penalty. When absent, patterns take the network's own model, and the messages of a trace do not
-    /// disturb each other
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// Patterns: say for each interval what cut the flow, and by how much. Traces: what communication cost each rank and
-    /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
-    #[arg(long)]
-    pub explain: bool,
     /// Patterns: draw the flows over time (.svg or .html)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Patterns")]
     pub plot: Option<PathBuf>,
     /// Patterns: flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long)]
+    #[arg(long, help_heading = "Patterns")]
     pub strict: bool,
     /// Patterns, model packet: so many runs with random starts and host times; medians, and where nine of ten lie
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", help_heading = "Patterns", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub seeds: Option<u32>,
 }
 
 impl PatternArgs {
-    /// Whether one was given that means nothing for a trace.
-    pub(super) fn is_for_patterns_only(&self) -> bool {
+    /// Whether any of them was given.
+    pub(super) fn is_given(&self) -> bool {
         self.plot.is_some() || self.strict || self.seeds.is_some()
     }
 }
 
 /// Predicts, prints and draws.
-pub(super) fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_json: bool) -> Result<()> {
-    let options = PatternOptions {
-        model: args.model.as_deref().map(Model::named).transpose()?,
-        is_strict: args.strict,
-        seeds: args.seeds,
-    };
-    let PatternPrediction { model, prediction, spreads } = predict_pattern(pattern, network, &options)?;
+pub(super) fn run(
+    pattern: &Pattern,
+    network: &Network,
+    (args, options): (&PatternArgs, &PatternOptions),
+    asked: &Asked,
+) -> Result<()> {
+    let PatternPrediction { model, prediction, spreads } = predict_pattern(pattern, network, options)?;
     if let Some(path) = &args.plot {
         draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, model.name()))?;
     }
     let mut out = std::io::stdout().lock();
-    if as_json {
-        let mut document = document(&prediction, network, model, args.explain);
+    if asked.json {
+        let mut document = document(&prediction, network, model, asked.explain);
         if let Some(seeds) = args.seeds {
             add_spreads(&mut document, &spreads, seeds);
         }
@@ -75,7 +67,7 @@ pub(super) fn run(pattern: &Pattern, network: &Network, args: &PatternArgs, as_j
     if let Some(seeds) = args.seeds {
         writeln!(out, "medians of {seeds} runs; nine of ten end between the times low and high")?;
     }
-    if args.explain {
+    if asked.explain {
         print_intervals(&mut out, &prediction, network)?;
     }
     Ok(())

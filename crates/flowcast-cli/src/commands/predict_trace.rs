@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
@@ -13,13 +13,14 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
-use flowcast::{Contention, Error, Options, Outputs, Prediction, Prepared};
+use flowcast::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared};
 use serde_json::json;
 
 use super::explain_trace;
-use super::predict_pattern::PatternArgs;
+use super::predict::Asked;
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::files::{read_text, write_text};
+use crate::network_args::tell_rate_kind;
 use crate::output::println_out;
 use crate::provenance;
 use crate::replay_files::OutputArgs;
@@ -30,28 +31,22 @@ use crate::trace_args::{open_trace, print_notes, threads};
 #[derive(Debug, Clone, Args)]
 pub(super) struct TraceArgs {
     /// Where ranks run: fill, round-robin, N-per-node, or a file (the node of each rank, an Open MPI rankfile, MPICH's
-    /// host:n, Slurm's host list); once for each of several traces, or once for all
-    #[arg(long, value_name = "MAP")]
+    /// host:n, Slurm's host list); several to compare them; once for each of several traces, or once for all
+    #[arg(long, value_name = "MAP", help_heading = "Program")]
     pub mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", help_heading = "Program")]
     pub rendezvous_from: Option<Bytes>,
     /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
-    #[arg(long, value_name = "L,o,g,G,S")]
+    #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
     pub goal_params: Option<String>,
     /// Write a self-contained page with timeline, messages and what limits the program
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub collectives: CollectivesArgs,
     #[command(flatten)]
     pub outputs: OutputArgs,
-    /// How messages under way together share the network.
-    #[arg(skip)]
-    pub model: Option<String>,
-    /// Whether to say what communication cost.
-    #[arg(skip)]
-    pub explain: bool,
 }
 
 impl TraceArgs {
@@ -64,20 +59,10 @@ impl TraceArgs {
             || self.outputs.is_given()
     }
 
-    /// The same with the options that patterns take as well.
-    pub(super) fn with_pattern_args(self, pattern: PatternArgs) -> TraceArgs {
-        TraceArgs { model: pattern.model, explain: pattern.explain, ..self }
-    }
-
-    /// As the library takes them; `mapping` is the one of the one trace.
-    fn options(&self) -> Result<Options> {
-        let mapping = match &self.mapping[..] {
-            [] => None,
-            [mapping] => Some(parse_mapping(mapping)?),
-            _ => bail!("--mapping: found {} of them, expected one, as there is one trace", self.mapping.len()),
-        };
+    /// As the library takes them.
+    pub(super) fn options(&self, contention: Contention, mapping: Option<Mapping>) -> Result<Options> {
         Ok(Options {
-            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+            contention,
             mapping,
             rendezvous_from: self.rendezvous_from,
             collectives: self.collectives.read()?,
@@ -85,39 +70,33 @@ impl TraceArgs {
             threads: threads(),
         })
     }
-
-    fn wanted(&self) -> Outputs {
-        let journal = self.outputs.is_given().then(|| self.outputs.keeps());
-        Outputs { view: self.report.is_some(), explanation: self.explain, journal }
-    }
 }
 
-/// Predicts and prints; `asked` names the fields that were set on the command line.
-pub(super) fn run(
-    input: &Path,
-    network: Option<&Network>,
-    asked: &[String],
-    args: &TraceArgs,
-    json: bool,
-) -> Result<()> {
+/// Predicts and prints.
+pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: &TraceArgs) -> Result<()> {
+    let mapping = args.mapping.first().map(|mapping| parse_mapping(mapping)).transpose()?;
+    let options = args.options(asked.model()?, mapping)?;
     let trace = open_trace(input)?;
-    let options = args.options()?;
-    let (name, ranks) = (trace.name().to_owned(), trace.ranks());
+    let name = trace.name().to_owned();
     let prepared = Prepared::consuming(trace, network, &options)?;
+    tell_rate_kind(&asked.fields, prepared.model().name());
     if let Prepared::Program(prepared) = &prepared {
         print_notes(prepared.program());
         note_formulas(prepared.collectives_by_formula());
     }
-    let predicted = prepared.predict_and_export(args.wanted(), asked, |replayed| args.outputs.write(replayed));
+    let journal = args.outputs.is_given().then(|| args.outputs.keeps());
+    let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal };
+    let predicted = prepared.predict_and_export(outputs, &asked.fields, |replayed| args.outputs.write(replayed));
     let prediction = match predicted {
         Ok(prediction) => prediction,
         Err(error) if matches!(error.downcast_ref(), Some(Error::Stopped)) => {
             // What is at fault is told by the schedule itself, which was given up and is read again.
-            Prepared::new(&open_trace(input)?, network, &options)?.predict(Outputs::default(), asked)?
+            Prepared::new(&open_trace(input)?, network, &options)?.predict(Outputs::default(), &asked.fields)?
         }
         Err(error) => return Err(error),
     };
-    let Prediction { outcome, view, explanation, unused } = prediction;
+    let Prediction { model, outcome, view, explanation, unused, notes } = prediction;
+    let ranks = outcome.ranks.len();
     if let (Some(path), Some(view)) = (&args.report, view) {
         let on = network.map(|network| format!(" on {}", network.name)).filter(|_| prepared.program().is_some());
         let subtitle = format!("{ranks} ranks, {} messages{}", outcome.messages, on.unwrap_or_default());
@@ -125,21 +104,48 @@ pub(super) fn run(
         write_text(path, &page.to_html())?;
     }
     let program = prepared.program();
-    if json {
-        let mut document = to_json(program, &outcome, &unused);
+    if asked.json {
+        let mut document = json!({
+            "schema": "flowcast/replay/1",
+            "network": network.map(|network| &network.name),
+            "makespan_s": outcome.makespan().as_seconds(),
+            "messages": outcome.messages,
+            "bytes": outcome.bytes.0,
+            "ranks": ranks_json(program, &outcome),
+            "no_influence": unused_json(&unused),
+        });
+        add_model(&mut document, &model, &notes);
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);
         }
         println_out!("{document}");
     } else {
         let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
+        println_out!("{model}");
         println_out!("predicted time{on}: {}", Rounded(outcome.makespan()));
         println_out!("{ranks} ranks, {} messages, {} bytes", outcome.messages, outcome.bytes.0);
         print_ranks(program, &outcome);
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
+        print_assumptions(&notes);
     }
     Ok(())
+}
+
+/// What was assumed, on standard error.
+pub(super) fn print_assumptions(notes: &[String]) {
+    notes.iter().for_each(|note| eprintln!("flowcast: note: {note}"));
+}
+
+/// The model of a prediction, why, and what it leaves out; its margin.
+pub(super) fn add_model(document: &mut serde_json::Value, model: &ModelChoice, notes: &[String]) {
+    document["model"] = model.name().into();
+    document["model_reason"] = model.reason.as_str().into();
+    document["leaves_out"] = model.leaves_out().into();
+    document["uncontended"] = model.is_uncontended.into();
+    document["notes"] = notes.into();
+    document["interval_s"] = serde_json::Value::Null;
+    document["interval_level"] = serde_json::Value::Null;
 }
 
 /// One line that names the parameters that played no part.
@@ -176,19 +182,13 @@ pub(super) fn read_goal_params(text: &str) -> Result<Loggops> {
 pub(super) fn parse_mapping(text: &str) -> Result<Mapping> {
     match mapping_file::rule(text) {
         Some(rule) => Ok(rule),
-        None => Ok(mapping_file::read(text, &read_text(Path::new(text))?, &[])?.mapping),
+        None => {
+            let file = read_text(Path::new(text)).with_context(|| {
+                format!("--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file")
+            })?;
+            Ok(mapping_file::read(text, &file, &[])?.mapping)
+        }
     }
-}
-
-fn to_json(program: Option<&Program>, outcome: &Outcome, unused: &[Unused]) -> serde_json::Value {
-    json!({
-        "schema": "flowcast/replay/1",
-        "makespan_s": outcome.makespan().as_seconds(),
-        "messages": outcome.messages,
-        "bytes": outcome.bytes.0,
-        "ranks": ranks_json(program, outcome),
-        "no_influence": unused_json(unused),
-    })
 }
 
 /// By rank; the threads of a task are ranks, and say so.

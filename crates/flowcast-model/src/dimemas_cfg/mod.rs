@@ -26,6 +26,7 @@ use super::file_system::FileSystem;
 use super::machine::Machine;
 use super::machine::wide_area::Site;
 use super::network::{Network, Nic, Rule};
+use super::sharing::Sharing;
 
 pub use self::error::DimemasConfigError;
 
@@ -146,6 +147,7 @@ impl Parts {
         let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
         let network = Network {
             title: "Dimemas configuration".to_owned(),
+            sharing: Sharing { limits: true, ..Sharing::default() },
             machine,
             collectives: collectives::table(environment.model, tuned.rows),
             file_system: self.file_system,

@@ -39,16 +39,13 @@ use crate::machine::Machine;
 use crate::network::{
     Accuracy, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, Origin, OverheadPiece, Overheads, PointToPoint,
 };
-use crate::sharing::SharingFile;
 use crate::sharing::model::Model;
+use crate::sharing::{LIMITS, SharingFile};
 use crate::topology::{Topology, TopologyFile};
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "flowcast/network/2";
-
-/// What stands in the place of a sharing model where Dimemas' links and buses hold.
-const LIMITS: &str = "limits";
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -48,6 +48,9 @@ use flowcast_units::{Bytes, Node, Rate, Time};
 use model::Model;
 use protocol::{Congestion, Connections};
 
+/// What stands in the place of a sharing model where Dimemas' links, buses and processors hold.
+pub const LIMITS: &str = "limits";
+
 /// New allocations, by flow; flows that are not named keep theirs.
 pub type Changes = Vec<(u32, Allocation)>;
 
@@ -172,6 +175,9 @@ pub enum SharingError {
 pub struct Sharing {
     /// The model that is used when none is asked for.
     pub model: Option<Model>,
+    /// Whether programs follow Dimemas' rules when no model is asked for, even where nothing is limited: `model = "limits"`,
+    /// as in every network that comes from a `.cfg`.
+    pub limits: bool,
     /// Of `flow-cuts`.
     pub flow_cuts: FlowCutParameters,
     /// Of `closed-loop`.
@@ -209,10 +215,12 @@ impl TryFrom<SharingFile> for Sharing {
     type Error = NetworkError;
 
     fn try_from(file: SharingFile) -> Result<Sharing, NetworkError> {
-        let model = file.model.as_deref().map(Model::named).transpose();
+        let limits = file.model.as_deref() == Some(LIMITS);
+        let model = file.model.as_deref().filter(|_| !limits).map(Model::named).transpose();
         let refused = |error: SharingError| field_error("sharing.model", error.to_string());
         Ok(Sharing {
             model: model.map_err(refused)?,
+            limits,
             flow_cuts: file.flow_cuts,
             closed_loop: file.closed_loop,
             alpha_fair: file.alpha_fair,
@@ -226,7 +234,7 @@ impl TryFrom<SharingFile> for Sharing {
 impl From<Sharing> for SharingFile {
     fn from(sharing: Sharing) -> SharingFile {
         SharingFile {
-            model: sharing.model.map(|model| model.name().to_owned()),
+            model: sharing.model.map(Model::name).or(sharing.limits.then_some(LIMITS)).map(str::to_owned),
             flow_cuts: sharing.flow_cuts,
             closed_loop: sharing.closed_loop,
             alpha_fair: sharing.alpha_fair,

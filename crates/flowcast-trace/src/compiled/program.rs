@@ -11,6 +11,7 @@ use crate::program::{
     CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
     StreamWords,
 };
+use flowcast_model::algorithm::Base;
 use flowcast_units::{Bytes, CollectiveOp, Rank};
 
 /// Operation, communicator, mode, is root, root, send, receive.
@@ -42,6 +43,8 @@ pub(super) struct Tables {
     /// The rank of each progress stream; their streams stand last.
     #[serde(rename = "strands", default, skip_serializing_if = "Vec::is_empty")]
     progress: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    library: Option<Base>,
 }
 
 const SCHEMA: &str = "flowcast/compiled-trace/1";
@@ -84,6 +87,7 @@ fn tables_of(program: &Program) -> Tables {
         ignored: program.ignored.iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect(),
         threads: program.threads.clone(),
         progress: program.progress.iter().map(|rank| rank.0).collect(),
+        library: program.library,
     }
 }
 
@@ -131,6 +135,7 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
         source: None,
         threads: tables.threads,
         progress: tables.progress.into_iter().map(Rank).collect(),
+        library: tables.library,
     };
     let file = (**bytes).as_ref();
     // Maps and vectors begin on a boundary of eight bytes or more; a slice into something else is copied.

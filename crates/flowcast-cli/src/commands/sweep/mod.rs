@@ -13,6 +13,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::network::Network;
 use flowcast::trace::{Program, Trace, compiled};
+use flowcast::units::Bytes;
+use flowcast::{Contention, Options, PreparedProgram};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -20,6 +22,7 @@ use self::grid::Grid;
 use self::output::Output;
 use self::rows::{Form, Part, Rows};
 use self::work::Work;
+use super::predict_trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, expanded};
 use crate::files::{read_text, write_whole};
 use crate::network_args::NetworkArgs;
@@ -41,6 +44,16 @@ pub(crate) struct Sweep {
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge")]
     overrides: Vec<String>,
+    /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides, and messages
+    /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
+    #[arg(long, value_name = "MODEL", conflicts_with = "merge")]
+    model: Option<String>,
+    /// Where ranks run: fill, round-robin, N-per-node, or a file
+    #[arg(long, value_name = "MAP", conflicts_with = "merge")]
+    mapping: Option<String>,
+    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
+    #[arg(long, value_name = "BYTES", conflicts_with = "merge")]
+    rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,
     /// Vary a field: KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3 (repeatable); KEY as for --set, or
@@ -104,21 +117,38 @@ impl Sweep {
         let arguments = NetworkArgs { network: network.clone(), overrides: self.overrides.clone() };
         let network = arguments.load()?;
         let grid = Grid::parse(&self.grid, &network)?;
+        let options = Options {
+            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+            mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
+            rendezvous_from: self.rendezvous_from,
+            ..Options::default()
+        };
         let trace = open_trace(input)?;
         let Trace::Program(program) = &trace else {
             bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
         };
         print_notes(program);
         let collectives = self.collectives.read()?;
+        let table = collectives.table(program, Some(&network));
         let expanded = expanded(program, &collectives, Some(&network))?;
         let program = expanded.as_ref().unwrap_or(program);
         let form = if self.json { Form::JsonLines } else { Form::Csv };
         let mut description = describe(input, &trace, program, &network, &grid);
-        if let Some(table) = collectives.table(Some(&network)) {
+        if let Some(table) = table {
             description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
         }
+        let prepared = PreparedProgram::new(program, &network, &options)?;
+        description["model"] = prepared.model().name().into();
+        if let Some(mapping) = &self.mapping {
+            description["mapping"] = mapping.as_str().into();
+            description["mapping_fingerprint"] = fingerprint(format!("{:?}", options.mapping).as_bytes()).into();
+        }
+        if let Some(from) = self.rendezvous_from {
+            description["rendezvous_from"] = from.to_string().into();
+        }
+        eprintln!("flowcast: {}", prepared.model());
         let header = rows::header(form, &description, &grid);
-        let work = Work { program, network: &network, grid: &grid, form };
+        let work = Work { program, network: &network, grid: &grid, form, options: &options };
         self.work(&work, header)
     }
 

@@ -22,6 +22,7 @@ pub(super) struct Work<'a> {
     pub network: &'a Network,
     pub grid: &'a Grid,
     pub form: Form,
+    pub options: &'a Options,
 }
 
 type Lines = Vec<(usize, String)>;
@@ -58,7 +59,7 @@ impl Work<'_> {
 
     fn lines(&self, sets: &[usize]) -> Result<Lines> {
         let networks = sets.iter().map(|set| self.grid.network(self.network, *set)).collect::<Result<Vec<_>>>()?;
-        let outcomes = sweep(self.program, &networks, &Options::default())?;
+        let outcomes = sweep(self.program, &networks, self.options)?;
         let line = |(set, outcome): (&usize, _)| (*set, row(self.form, self.grid, *set, outcome));
         Ok(sets.iter().zip(&outcomes).map(line).collect())
     }

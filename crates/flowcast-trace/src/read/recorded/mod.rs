@@ -25,6 +25,7 @@ use crate::parallel::for_each_mut;
 use crate::program::{Communicator, IgnoredRecords, Program, SharedBytes};
 use crate::{ReadOptions, TraceError};
 use actions::RankActions;
+use flowcast_model::algorithm::Base;
 use flowcast_recording::decode::{self, Members, RankFile};
 use flowcast_recording::{format, summary};
 use flowcast_units::Rank;
@@ -52,6 +53,7 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
         ranks.push(actions::actions(file, &actions::Context { ids, regions: &regions, clock }));
     }
     let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
+    program.library = files.first().and_then(|file| library(file.header.fields.get("library")?));
     let cut = files.iter().filter(|file| !file.ended).count() as u64;
     if cut > 0 {
         program.ignored.push(IgnoredRecords { kind: "ends of ranks, which were not recorded,".to_owned(), count: cut });
@@ -122,6 +124,13 @@ pub fn files(name: &str, text: &[u8], open: OpenPart<'_>, options: ReadOptions) 
         files.push(read);
     }
     Ok(files)
+}
+
+/// The MPI library of this version text, if its algorithms are known.
+fn library(version: &str) -> Option<Base> {
+    [("Open MPI", Base::OpenMpi), ("MPICH", Base::Mpich)]
+        .into_iter()
+        .find_map(|(begin, base)| version.starts_with(begin).then_some(base))
 }
 
 fn program_name(name: &str, files: &[RankFile]) -> String {

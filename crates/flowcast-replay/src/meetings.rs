@@ -1,0 +1,92 @@
+//! Whether messages ever meet at an interface.
+//!
+//! Where they do not, a sharing model leaves every message its full rate, and the contention-free walk gives the same times
+//! at a small part of the cost. The walk itself shows it: it is observed, and the stretches of time in which each interface
+//! sends or receives are compared.
+
+use std::collections::HashMap;
+
+use crate::SimulateError;
+use crate::record::{Observer, Sent};
+use crate::walk::Replay;
+use flowcast_units::{Node, Rank};
+
+/// Overlaps up to this come from rounding, in nanoseconds.
+const TOLERANCE: f64 = 1e-3;
+
+/// Whether two messages between nodes are ever sent or received by one interface at the same time, if none disturbs
+/// another. One-sided transfers are not looked at.
+///
+/// # Errors
+/// As [`Replay::run`].
+pub fn messages_meet(replay: &Replay<'_>) -> Result<bool, SimulateError> {
+    let nodes = replay.placement.nodes();
+    let mut meetings = Meetings {
+        replay,
+        sending: vec![Vec::new(); nodes],
+        receiving: vec![Vec::new(); nodes],
+        senders: HashMap::new(),
+        met: false,
+    };
+    replay.observed(&mut meetings)?;
+    Ok(meetings.met || meetings.sending.into_iter().chain(meetings.receiving).any(overlap))
+}
+
+/// When an interface was busy in one direction: starts and ends.
+type Busy = Vec<(f64, f64)>;
+
+struct Meetings<'a> {
+    replay: &'a Replay<'a>,
+    sending: Vec<Busy>,
+    receiving: Vec<Busy>,
+    /// By slot: who sends a message that waits for its receiver.
+    senders: HashMap<u32, Rank>,
+    met: bool,
+}
+
+impl Meetings<'_> {
+    fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (f64, f64)) {
+        let Replay { program, placement, costs, ways } = self.replay;
+        let ends = [placement.node(from), placement.node(program.receiver(slot))];
+        if ends[0] == ends[1] {
+            return;
+        }
+        let way = ways.get(slot as usize).map_or(0, |way| usize::from(*way));
+        let busy = (left + costs.paths[way].latency, arrival);
+        if busy.0 < busy.1 {
+            self.met |= add(&mut self.sending, ends[0], busy) | add(&mut self.receiving, ends[1], busy);
+        }
+    }
+}
+
+/// Adds a stretch; whether it obviously overlaps the one added before it, so that the rest need not be kept.
+fn add(all: &mut [Busy], node: Node, busy: (f64, f64)) -> bool {
+    let known = &mut all[node.index()];
+    let meets = known.last().is_some_and(|last| busy.0 < last.1 - TOLERANCE && last.0 < busy.1 - TOLERANCE);
+    known.push(busy);
+    meets
+}
+
+fn overlap(mut busy: Busy) -> bool {
+    busy.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    busy.windows(2).any(|pair| pair[1].0 < pair[0].1 - TOLERANCE)
+}
+
+impl Observer for Meetings<'_> {
+    fn sent(&mut self, rank: u32, slot: u32, Sent { end, arrival, .. }: Sent) {
+        if self.met {
+            return;
+        }
+        if arrival.is_finite() {
+            self.carried(Rank(rank), slot, (end, arrival));
+        } else {
+            self.senders.insert(slot, Rank(rank));
+        }
+    }
+
+    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+        if let Some(from) = self.senders.remove(&slot).filter(|_| !self.met) {
+            self.carried(from, slot, (start, arrival));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which model predicts a trace, and why.
+
+use std::fmt;
+
+use flowcast_model::machine::NodeGroup;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::protocol::SEGMENT;
+use flowcast_model::sharing::{LIMITS, PacketParameters};
+use flowcast_trace::Program;
+use flowcast_trace::schedule::Schedule;
+use flowcast_units::{Bytes, Time};
+
+use crate::Contention;
+
+/// Packets are followed by default where that takes less than this.
+const PATIENCE: Time = Time::from_nanos(10e9);
+
+/// What following one packet and its acknowledgement costs: about four passages of links at 28 million a second.
+const PER_PACKET: Time = Time::from_nanos(150.0);
+
+/// What a message costs beside its packets.
+const PER_MESSAGE: Time = Time::from_nanos(1500.0);
+
+/// Which model a prediction uses, why, and what it leaves out. Shown, it is the first line of a prediction.
+///
+/// Without a model of the caller's, a network that comes from a Dimemas `.cfg`, or whose machine has links or buses, takes
+/// `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
+/// its own sharing model, and `fair` if it has none. Schedules know no links and buses, and take `loggops` where LogGOPS
+/// parameters are given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelChoice {
+    /// The model, never [`Contention::Automatic`].
+    pub contention: Contention,
+    /// Why this one.
+    pub reason: String,
+    /// Whether no two messages met at an interface, so that a contention-free replay gave the model's result.
+    pub is_uncontended: bool,
+}
+
+/// How much there is to simulate.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    messages: u64,
+    bytes: Bytes,
+}
+
+impl Load {
+    fn of_program(program: &Program) -> Load {
+        Load { messages: u64::from(program.messages()), bytes: program.bytes() }
+    }
+
+    fn of_schedule(schedule: &Schedule) -> Load {
+        Load { messages: schedule.messages(), bytes: schedule.bytes() }
+    }
+
+    /// About how long it takes to follow every packet.
+    fn by_packets(self, packet: &PacketParameters) -> Time {
+        let packets = self.bytes.0 as f64 / packet.segment.unwrap_or(Bytes(SEGMENT)).0.max(1) as f64;
+        PER_PACKET * packets + PER_MESSAGE * self.messages as f64
+    }
+}
+
+impl ModelChoice {
+    pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
+        match contention {
+            Contention::Automatic if network.sharing.limits => {
+                ModelChoice::new(Contention::Limits, "as the network prescribes Dimemas' rules")
+            }
+            Contention::Automatic if has_links_or_buses(network) => {
+                ModelChoice::new(Contention::Limits, "the network has links or buses")
+            }
+            Contention::Automatic => ModelChoice::sharing(Load::of_program(program), network),
+            asked => ModelChoice::asked(asked),
+        }
+    }
+
+    pub(crate) fn for_schedule(contention: Contention, schedule: &Schedule, network: &Network) -> ModelChoice {
+        match contention {
+            Contention::Automatic => ModelChoice::sharing(Load::of_schedule(schedule), network),
+            asked => ModelChoice::asked(asked),
+        }
+    }
+
+    pub(crate) fn by_parameters() -> ModelChoice {
+        ModelChoice::new(Contention::Loggops, "LogGOPS parameters are given")
+    }
+
+    fn asked(contention: Contention) -> ModelChoice {
+        ModelChoice::new(contention, "as asked for")
+    }
+
+    fn new(contention: Contention, reason: impl Into<String>) -> ModelChoice {
+        ModelChoice { contention, reason: reason.into(), is_uncontended: false }
+    }
+
+    fn sharing(load: Load, network: &Network) -> ModelChoice {
+        let sharing = &network.sharing;
+        let own = sharing.model.filter(|model| *model != Model::Packet);
+        let takes = load.by_packets(&sharing.packet);
+        let mut long = String::new();
+        if sharing.model == Some(Model::Packet) || sharing.packet != PacketParameters::default() {
+            if takes < PATIENCE {
+                return ModelChoice::new(
+                    Contention::Shared(Model::Packet),
+                    "the network has the parameters of packets",
+                );
+            }
+            long = format!("; to follow its packets takes about {:.0} s: --model packet", takes.as_seconds());
+        }
+        let (model, reason) = match own {
+            Some(model) => (model, "the network's own"),
+            None => (Model::Fair, "the network names no model"),
+        };
+        ModelChoice::new(Contention::Shared(model), format!("{reason}{long}"))
+    }
+
+    /// Whether messages share the network by it.
+    pub(crate) fn shares(&self) -> bool {
+        self.contention.model().is_some_and(|model| model != Model::Independent)
+    }
+
+    /// Its name, as `--model` takes it.
+    pub fn name(&self) -> &'static str {
+        match self.contention {
+            Contention::Automatic => "automatic",
+            Contention::Limits => LIMITS,
+            Contention::Loggops => "loggops",
+            Contention::Shared(model) => model.name(),
+        }
+    }
+
+    /// What its results leave out.
+    pub fn leaves_out(&self) -> &'static str {
+        match self.contention {
+            Contention::Automatic => "nothing is known yet",
+            Contention::Limits => "messages slowing each other down other than by waiting for links and buses",
+            Contention::Loggops => "contention elsewhere than at the interfaces of sender and receiver",
+            Contention::Shared(Model::Independent) => {
+                "contention: messages never disturb one another, whatever links, buses or sharing say"
+            }
+            Contention::Shared(Model::ClosedLoop | Model::AlphaFair) => "losses, slow start, other traffic",
+            Contention::Shared(Model::Packet) => "other traffic, noise of the hosts",
+            Contention::Shared(_) => "queues, windows and losses of the transport, other traffic",
+        }
+    }
+}
+
+impl fmt::Display for ModelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "model {} ({}", self.name(), self.reason)?;
+        if self.is_uncontended {
+            f.write_str("; no two messages met at an interface")?;
+        }
+        write!(f, "), leaves out {}", self.leaves_out())
+    }
+}
+
+fn has_links_or_buses(network: &Network) -> bool {
+    let machine = &network.machine;
+    let links = |group: &NodeGroup| group.in_links + group.out_links + group.intra_in_links + group.intra_out_links;
+    machine.buses > 0
+        || machine.further_sites.iter().any(|site| site.buses > 0)
+        || machine.nodes.iter().any(|group| links(group) + group.intra_buses > 0)
+}

@@ -1,0 +1,150 @@
+//! Which model predicts a trace when none is asked for, and that a contention-free walk gives its result where no messages
+//! meet.
+
+mod random_programs;
+
+use flowcast::model::builtin;
+use flowcast::model::dimemas_cfg::DimemasConfig;
+use flowcast::model::machine::{Mapping, NodeGroup};
+use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
+use flowcast::replay::Engine;
+use flowcast::replay::meetings::messages_meet;
+use flowcast::replay::placement::Placement;
+use flowcast::replay::walk::Replay;
+use flowcast::trace::Trace;
+use flowcast::units::Time;
+use flowcast::{Contention, Options, Prediction, predict, read_text, sweep};
+use proptest::prelude::*;
+use random_programs::{any_numbers, any_records};
+
+/// Ranks 1 to `senders` send `bytes` to rank 0, which receives in turn.
+fn incast(senders: u32, bytes: u64) -> Trace {
+    let ranks = senders + 1;
+    let nodes = vec!["1"; ranks as usize].join(",");
+    let mut text = format!("#DIMEMAS:\"incast\":1,0:{ranks}({nodes}),1\n");
+    let members: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
+    text += &format!("d:1:1:{ranks}:{}\n", members.join(":"));
+    text += &(1..ranks).map(|rank| format!("3:0:0:{rank}:-1:{bytes}:7:1:0\n")).collect::<String>();
+    text += &(1..ranks).map(|rank| format!("2:{rank}:0:0:-1:{bytes}:7:1:0\n")).collect::<String>();
+    read_text("incast.dim", text).unwrap()
+}
+
+fn network(name: &str, overrides: &[(&str, &str)]) -> Network {
+    let overrides: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    builtin::network(name).unwrap().with_overrides(&overrides).unwrap()
+}
+
+fn by_default(trace: &Trace, network: &Network) -> Prediction {
+    predict(trace, network, &Options::default()).unwrap()
+}
+
+fn by(contention: Contention, trace: &Trace, network: &Network) -> Prediction {
+    predict(trace, network, &Options { contention, ..Options::default() }).unwrap()
+}
+
+#[test]
+fn senders_to_one_receiver_share_its_interface_unless_they_are_asked_not_to() {
+    let (trace, network) = (incast(15, 8_000_000), network("gige-tcp", &[]));
+    let shared = by_default(&trace, &network);
+    assert_eq!((shared.model.name(), shared.model.is_uncontended), ("fair", false));
+    let least = Time::from_seconds(15.0 * 8e6 * 8.49e-9);
+    assert!(shared.outcome.makespan() >= least, "{:?}", shared.outcome.makespan());
+    let alone = by(Contention::Shared(Model::Independent), &trace, &network);
+    assert!(alone.outcome.makespan() * 10.0 < least);
+}
+
+#[test]
+fn the_network_decides_by_what_it_says() {
+    let trace = incast(3, 1000);
+    let chosen = |name: &str, overrides: &[(&str, &str)]| by_default(&trace, &network(name, overrides)).model.name();
+    assert_eq!(chosen("gige-tcp", &[]), "fair");
+    assert_eq!(chosen("gige-tcp", &[("machine.buses", "2")]), "limits");
+    assert_eq!(chosen("sgi-origin", &[]), "limits");
+    assert_eq!(chosen("gige-tcp", &[("sharing.window", "44KB")]), "packet");
+    assert_eq!(chosen("gige-lam", &[]), "flow-cuts");
+    assert_eq!(chosen("gige-lam", &[("sharing.model", "limits")]), "limits");
+    // Too much to follow packet by packet.
+    let long = incast(3, 1 << 40);
+    let choice = by_default(&long, &network("gige-tcp", &[("sharing.window", "44KB")])).model;
+    assert_eq!(choice.name(), "fair");
+    assert!(choice.reason.contains("--model packet"), "{choice}");
+}
+
+#[test]
+fn a_dimemas_configuration_keeps_its_rules_even_where_nothing_is_limited() {
+    let cfg = include_bytes!("../../../tests/data/dimemas-cfg/m_n4.cfg");
+    let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    let network = DimemasConfig::read(cfg, &mut none).unwrap().network;
+    assert_eq!(by_default(&incast(3, 1000), &network).model.name(), "limits");
+    let again = Network::from_toml(&network.to_toml(), &[]).unwrap();
+    assert_eq!(again, network);
+}
+
+#[test]
+fn schedules_with_parameters_of_their_own_follow_loggopsim_and_others_the_network() {
+    let goal = "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
+    let trace = read_text("pair.goal", goal).unwrap();
+    let network = network("gige-tcp", &[]);
+    assert_eq!(by_default(&trace, &network).model.name(), "fair");
+    assert_eq!(by(Contention::Loggops, &trace, &network).model.name(), "loggops");
+    assert!(predict(&trace, &network, &Options { contention: Contention::Limits, ..Options::default() }).is_err());
+    let program = incast(2, 10);
+    assert!(predict(&program, &network, &Options { contention: Contention::Loggops, ..Options::default() }).is_err());
+}
+
+#[test]
+fn nodes_have_as_many_processors_as_ranks_unless_the_network_says_otherwise() {
+    let text = "#DIMEMAS:\"two\":1,0:2(1,1),1\nd:1:1:2:0:1\n1:0:0:1\n1:1:0:1\n";
+    let trace = read_text("two.dim", text).unwrap();
+    let options = Options { mapping: Some(Mapping::PerNode(2)), ..Options::default() };
+    let mut network = network("gige-tcp", &[]);
+    let free = predict(&trace, &network, &options).unwrap();
+    assert_eq!(free.outcome.makespan(), Time::from_seconds(1.0));
+    assert!(free.notes[0].contains("2 processors"), "{:?}", free.notes);
+    network.machine.nodes = vec![NodeGroup { count: 0, cpus: 1, ..NodeGroup::default() }];
+    let turns = by_mapping(&trace, &network, &options);
+    assert_eq!((turns.outcome.makespan(), turns.notes.len()), (Time::from_seconds(2.0), 0));
+}
+
+fn by_mapping(trace: &Trace, network: &Network, options: &Options) -> Prediction {
+    predict(trace, network, &Options { contention: Contention::Limits, ..options.clone() }).unwrap()
+}
+
+#[test]
+fn a_sweep_takes_the_model_that_a_prediction_takes() {
+    let Trace::Program(program) = incast(4, 100_000) else { panic!("a .dim file is a program") };
+    let networks =
+        [network("gige-tcp", &[]), network("gige-tcp", &[("nic.latency", "1ms")]), network("sgi-origin", &[])];
+    for contention in [Contention::Automatic, Contention::Shared(Model::Independent), Contention::Limits] {
+        let options = Options { contention, ..Options::default() };
+        let swept = sweep(&program, &networks, &options).unwrap();
+        for (network, swept) in networks.iter().zip(swept) {
+            let one = predict(&Trace::Program(program.clone()), network, &options).unwrap();
+            assert_eq!(swept.makespan(), one.outcome.makespan(), "{contention:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn where_no_messages_meet_the_walk_is_what_rate_models_say(
+        records in any_records(), numbers in any_numbers()
+    ) {
+        let program = records.program();
+        let mut network = numbers.network(program.ranks());
+        network.machine = Default::default();
+        let rendezvous = numbers.rendezvous();
+        let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+        let walk = Replay::new(&program, &network, placement.clone(), rendezvous).unwrap();
+        let alone = walk.run().unwrap();
+        let meet = messages_meet(&walk).unwrap();
+        for model in [Model::Fair, Model::DegreeFair] {
+            let shared = Engine::sharing(&program, &network, placement.clone(), rendezvous, model).unwrap().run().unwrap();
+            if !meet {
+                let difference = (shared.makespan() - alone.makespan()).as_nanos().abs();
+                prop_assert!(difference < 0.1, "{model:?}: {:?} {:?}", shared.makespan(), alone.makespan());
+            }
+        }
+    }
+}
