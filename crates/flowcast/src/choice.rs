@@ -134,14 +134,14 @@ impl ModelChoice {
     pub fn leaves_out(&self) -> &'static str {
         match self.contention {
             Contention::Automatic => "nothing is known yet",
-            Contention::Limits => "messages slowing each other down other than by waiting for links and buses",
-            Contention::Loggops => "contention elsewhere than at the interfaces of sender and receiver",
+            Contention::Limits => "bandwidth that messages in flight share",
+            Contention::Loggops => "contention between the interfaces of sender and receiver",
             Contention::Shared(Model::Independent) => {
                 "contention: messages never disturb one another, whatever links, buses or sharing say"
             }
             Contention::Shared(Model::ClosedLoop | Model::AlphaFair) => "losses, slow start, other traffic",
             Contention::Shared(Model::Packet) => "other traffic, noise of the hosts",
-            Contention::Shared(_) => "queues, windows and losses of the transport, other traffic",
+            Contention::Shared(_) => "the transport's windows and losses, other traffic",
         }
     }
 }

@@ -214,12 +214,22 @@ impl<'a> PreparedProgram<'a> {
 
     /// What the caller has to know that no option and no file says.
     fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
         let processors = self.placement.processors_by_mapping();
-        let followed = format!(
-            "nodes have {processors} processors, as many as the mapping places ranks on one (machine.nodes.*.cpus sets \
-             them)"
-        );
-        (processors > 1).then_some(followed).into_iter().collect()
+        if processors > 1 {
+            notes.push(format!(
+                "nodes have {processors} processors, as many as the mapping places ranks on one (machine.nodes.*.cpus sets \
+                 them)"
+            ));
+        }
+        let collectives = self.program.instances().len();
+        if collectives > 0 && self.model.shares() {
+            notes.push(format!(
+                "{collectives} collectives cost what a formula says and share nothing (--collectives openmpi or mpich: by \
+                 messages)"
+            ));
+        }
+        notes
     }
 
     /// The parameters of the network that played no part in a replay; `asked` are dotted names that the caller set.
