@@ -50,7 +50,12 @@ impl Contention {
         match name {
             "limits" => Ok(Contention::Limits),
             "loggops" => Ok(Contention::Loggops),
-            name => Model::named(name).map(Contention::Shared),
+            name => match Model::named(name) {
+                Err(SharingError::UnknownModel { found, expected }) => {
+                    Err(SharingError::UnknownModel { found, expected: format!("limits, loggops, {expected}") })
+                }
+                model => model.map(Contention::Shared),
+            },
         }
     }
 
