@@ -225,6 +225,21 @@ impl<E: Copy> LaneQueue<E> {
         self.at_once.is_empty() && later(&self.heads) && later(&self.others)
     }
 
+    /// The time of the next event, in nanoseconds.
+    pub fn next_time(&self) -> Option<f64> {
+        if !self.at_once.is_empty() {
+            return Some(self.now);
+        }
+        let due = |heap: &Heap<E>| heap.0.first().map(|entry| entry.due);
+        due(&self.heads).into_iter().chain(due(&self.others)).min().map(f64::from_bits)
+    }
+
+    /// Goes on to a time in nanoseconds at which something happened elsewhere: not before now, not behind the next event.
+    pub fn advance(&mut self, time: f64) {
+        debug_assert!(time >= self.now && self.next_time().is_none_or(|next| next >= time));
+        self.now = time;
+    }
+
     /// Takes the next event and goes on to its time.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<E> {

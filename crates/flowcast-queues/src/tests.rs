@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn lanes_give_out_events_by_time_and_insertion(steps in proptest::collection::vec((0u8..6, 0u32..4), 1..200)) {
+    fn lanes_give_out_events_by_time_and_insertion(steps in proptest::collection::vec((0u8..7, 0u32..4), 1..200)) {
         let delays = [0.0, 1.0, 2.5];
         let (mut queue, mut list) = (LaneQueue::default(), List::default());
         queue.open_lanes(delays.to_vec());
@@ -103,6 +103,11 @@ proptest! {
                 3 => {
                     queue.at(queue.now() + f64::from(delay), number);
                     list.0.push((queue.now() + f64::from(delay), number));
+                }
+                4 => {
+                    let next = list.first().map(|(time, _)| time);
+                    prop_assert_eq!(queue.next_time(), next);
+                    queue.advance(next.unwrap_or(queue.now() + 1.0).min(queue.now() + 0.5));
                 }
                 _ => {
                     let first = list.first();
