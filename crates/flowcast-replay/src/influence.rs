@@ -54,7 +54,7 @@ pub struct Done<'a> {
     pub placement: &'a Placement,
     /// Which sends waited for their receivers.
     pub rendezvous: Rendezvous,
-    /// By which model messages shared the network, if they did, so that the machine's limits did not count.
+    /// By which model messages shared the network, if they did.
     pub model: Option<Model>,
     /// The result.
     pub outcome: &'a Outcome,
@@ -92,7 +92,7 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
     list.machine(done, &uses);
     list.scheduler(done, &uses);
     list.wide_area(done, &uses);
-    list.random(&done.network.machine.random, &uses);
+    list.random(done, &uses);
     let collectives = &done.network.collectives;
     let formula = Collectives { algorithms: None, ..collectives.clone() };
     list.check("collectives", formula != Collectives::default(), uses.collectives > 0, "no collective operation");
@@ -229,7 +229,8 @@ impl List {
         let waits = done.outcome.waits;
         let machine = &done.network.machine;
         let any = |set: fn(&NodeGroup) -> bool| machine.nodes.iter().any(set);
-        let contended = if done.model.is_some() { "limits play no part under --model" } else { NEVER };
+        let packets = done.model == Some(Model::Packet);
+        let between = if packets { "packets wait at interfaces and switches instead" } else { NEVER };
         let all_rows =
             || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
         let logarithmic = |row: &flowcast_model::collective::Row| {
@@ -237,22 +238,17 @@ impl List {
         };
         let in_collectives = uses.collectives_between_nodes && all_rows().any(logarithmic);
         let buses = machine.buses > 0 || machine.further_sites.iter().any(|site| site.buses > 0);
-        self.check("machine.buses", buses, waits.buses > 0 || in_collectives, contended);
-        self.check("machine.nodes.in_links", any(|group| group.in_links > 0), waits.links > 0, contended);
-        self.check("machine.nodes.out_links", any(|group| group.out_links > 0), waits.links > 0, contended);
+        self.check("machine.buses", buses, waits.buses > 0 || in_collectives, between);
+        self.check("machine.nodes.in_links", any(|group| group.in_links > 0), waits.links > 0, between);
+        self.check("machine.nodes.out_links", any(|group| group.out_links > 0), waits.links > 0, between);
         let fills = done.network.machine.mapping == Some(Mapping::Fill);
         let cpus = waits.processors > 0 || fills;
-        self.check(
-            "machine.nodes.cpus",
-            any(|group| group.cpus > 1),
-            cpus,
-            if done.model.is_some() { contended } else { "no rank waited for one" },
-        );
+        self.check("machine.nodes.cpus", any(|group| group.cpus > 1), cpus, "no rank waited for one");
         let inside = uses.inside.messages > 0 || uses.collectives > 0;
         self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
         let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);
         self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes > 0 || uses.collectives > 0, INSIDE);
-        let contended = if uses.inside.messages > 0 { contended } else { INSIDE };
+        let contended = if uses.inside.messages > 0 { NEVER } else { INSIDE };
         let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;
         self.check("machine.nodes.intra_in_links", any(links), waits.intra_links > 0, contended);
         self.check("machine.nodes.intra_out_links", any(links), waits.intra_links > 0, contended);
@@ -271,7 +267,7 @@ impl List {
         self.check("machine.scheduler.policy", policy != Policy::Fifo, shares, ALONE);
         let quanta = shares && policy == Policy::RoundRobin && waits.preemptions > 0;
         self.check("machine.scheduler.quantum", policy == Policy::RoundRobin, quanta, "no computation was cut");
-        let switches = scheduler.context_switch > Time::ZERO && done.model.is_none();
+        let switches = scheduler.context_switch > Time::ZERO;
         let switched = switches && (uses.computed || uses.between.messages + uses.inside.messages > 0);
         self.check("machine.scheduler.context_switch", switches, switched, "no rank got a processor");
         let priorities = !scheduler.priorities.is_empty();
@@ -319,7 +315,8 @@ impl List {
         }
     }
 
-    fn random(&mut self, random: &Randomness, uses: &Uses) {
+    fn random(&mut self, done: &Done, uses: &Uses) {
+        let random: &Randomness = &done.network.machine.random;
         let Uses { between, inside, to_sites, .. } = *uses;
         let drawn = random.varies();
         self.check("machine.random.seed", random.seed != 0, drawn, "nothing varies at random");
@@ -328,7 +325,9 @@ impl List {
         const INSIDE: &str = "no message inside a node";
         const SITES: &str = "no message between sites";
         self.check("machine.random.latency", random.latency.varies(), between.messages > 0, BETWEEN);
-        self.check("machine.random.bandwidth", random.bandwidth.varies(), between.bytes > 0, BETWEEN);
+        let packets = done.model == Some(Model::Packet);
+        let reason = if packets { "packets have the wire rate" } else { BETWEEN };
+        self.check("machine.random.bandwidth", random.bandwidth.varies(), between.bytes > 0 && !packets, reason);
         self.check("machine.random.intra_latency", random.intra_latency.varies(), inside.messages > 0, INSIDE);
         self.check("machine.random.intra_bandwidth", random.intra_bandwidth.varies(), inside.bytes > 0, INSIDE);
         self.check("machine.random.wide_area_latency", random.wide_area_latency.varies(), to_sites.messages > 0, SITES);

@@ -34,7 +34,7 @@
 //! |---|---|---|
 //! | do not disturb each other | [`walk`] | [`loggops`], by LogGOPSim's rules |
 //! | wait for limited links, buses and processors, by Dimemas' rules | [`contention`] | |
-//! | share the network by a model, or cross it packet by packet | [`transit`] | [`loggops::ways`] |
+//! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::ways`] |
 //!
 //! [`sweep`] replays one program under many parameters at once.
 
@@ -113,7 +113,7 @@ pub enum SimulateError {
 pub enum Engine<'a> {
     /// Links, buses or processors are limited: event by event, by Dimemas' rules.
     Contention(Box<Contention<'a>>),
-    /// Messages share the network by a model.
+    /// Messages share the network by a model, with or without limits.
     Shared(Box<SharedReplay<'a>>),
     /// Messages do not disturb each other: a walk without events.
     Free(Box<Replay<'a>>),
@@ -138,7 +138,9 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Messages that share the network by `model`, whatever the machine limits otherwise.
+    /// Messages between nodes that share the network by `model`, once they have the links and buses that the machine limits;
+    /// packet by packet they need neither. Processors and what happens inside nodes and between sites stay as in
+    /// [`Engine::new`].
     ///
     /// # Errors
     /// As [`Engine::new`].

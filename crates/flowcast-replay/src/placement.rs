@@ -126,6 +126,13 @@ impl Placement {
         self.follow.iter().copied().max().unwrap_or(0)
     }
 
+    /// The same ranks on nodes whose links to other nodes have no limit.
+    #[must_use]
+    pub(super) fn without_links(mut self) -> Placement {
+        self.groups.iter_mut().for_each(|group| (group.in_links, group.out_links) = (0, 0));
+        self
+    }
+
     /// How many ranks it places.
     pub fn ranks(&self) -> usize {
         self.ranks

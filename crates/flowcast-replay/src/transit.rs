@@ -2,17 +2,21 @@
 //!
 //! A message is a flow: it departs when its sender's processor is through with it, spends its latency undisturbed,
 //! and then moves at the rate that a sharing model leaves it among all that are in flight (RR-5910 section 5.3,
-//! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes.
+//! Algorithm 1 of Zhu et al.; `traffic`). With max-min fairness this is what SimGrid's SMPI computes. The ranks follow the walk
+//! ([`crate::walk`]), or Dimemas' rules ([`crate::contention`]) where processors, links or buses are limited.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::SimulateError;
+use super::contention::{self, Contention};
 use super::costs::{ClassCost, Rendezvous};
 use super::outcome::Outcome;
 use super::packet_transit::Packets;
 use super::placement::Placement;
 use super::record::{Observer, Unobserved};
+use crate::slab::Slab;
 use crate::walk::Replay;
 use flowcast_flows::traffic::{Rule, Traffic};
 use flowcast_model::cluster::flow::Flow;
@@ -136,19 +140,21 @@ impl Transit for Undisturbed {
 
 /// Messages share the links of a fabric.
 pub struct Shared {
-    /// The paths of the messages in flight, by index; indices are used again.
+    /// The paths of the messages that move, by index.
     fabric: Fabric,
     /// The paths that there are.
     routes: Vec<Path>,
     /// By slot.
     route_of: Vec<u32>,
-    /// By ends: the path of one-sided transfers.
-    transfers: BTreeMap<(Node, Node), Path>,
+    /// By ends: the route of one-sided transfers.
+    transfers: BTreeMap<(Node, Node), u32>,
     traffic: Traffic,
-    /// Messages that have departed, by index.
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
-    /// Indices of messages whose latency is not over, by the time when it is, then by slot.
+    /// Messages that have departed.
+    in_flight: Slab<InFlight>,
+    /// The numbers of those that move. They get their indices in the order in which they start, since a model may prefer
+    /// the lower index, and the order in which messages depart is that in which ranks were followed.
+    moving: Slab<u32>,
+    /// Numbers of messages whose latency is not over, by the time when it is, then by slot.
     coming: BinaryHeap<Reverse<(Time, u32, u32)>>,
     now: Time,
     /// Messages that have arrived and were not yet asked for; the last is the next.
@@ -163,6 +169,7 @@ struct InFlight {
     latency: f64,
     /// Time that the rest takes at the whole rate.
     work: f64,
+    route: u32,
 }
 
 impl Shared {
@@ -208,61 +215,60 @@ impl Shared {
         flows.extend(transfers);
         let mut fabric = Fabric::of(&flows, &Racks::default(), network)?;
         let traffic = Traffic::new(&fabric, rule);
-        let mut routes = std::mem::take(&mut fabric.paths);
-        let paths = routes.split_off(messages);
+        let numbers = messages as u32..;
         Ok(Shared {
-            routes,
-            transfers: flows[messages..].iter().map(|flow| (flow.src, flow.dst)).zip(paths).collect(),
+            routes: std::mem::take(&mut fabric.paths),
+            transfers: flows[messages..].iter().map(|flow| (flow.src, flow.dst)).zip(numbers).collect(),
             fabric,
             route_of,
             traffic,
-            in_flight: Vec::new(),
-            free: Vec::new(),
+            in_flight: Slab::default(),
+            moving: Slab::default(),
             coming: BinaryHeap::new(),
             now: Time::ZERO,
             arrived: Vec::new(),
         })
     }
 
-    /// Takes in a message that departs; gives its index.
-    fn enter(&mut self, message: InFlight, ends: Option<(Node, Node)>) -> u32 {
-        let path = match ends {
-            Some(ends) => self.transfers[&ends],
-            None => self.routes[self.route_of[message.slot as usize] as usize],
-        };
-        if let Some(index) = self.free.pop() {
-            (self.in_flight[index as usize], self.fabric.paths[index as usize]) = (message, path);
-            return index;
+    /// The index of a message that starts to move.
+    fn start(&mut self, number: u32, route: u32) -> u32 {
+        let index = self.moving.insert(number);
+        let path = self.routes[route as usize];
+        match self.fabric.paths.get_mut(index as usize) {
+            Some(place) => *place = path,
+            None => self.fabric.paths.push(path),
         }
-        self.in_flight.push(message);
-        self.fabric.paths.push(path);
-        self.in_flight.len() as u32 - 1
+        index
     }
 
-    fn arrive(&mut self, index: u32) {
-        let InFlight { slot, start, latency, .. } = self.in_flight[index as usize];
+    fn arrive(&mut self, number: u32) {
+        let InFlight { slot, start, latency, .. } = self.in_flight[number];
         let arrival = self.now.as_nanos();
         self.arrived.push(Delivery { slot, start, arrival, left: arrival - latency });
-        self.free.push(index);
+        self.in_flight.give_back(number);
     }
 
     /// Ends all messages whose last byte passes now; ends come before starts.
     fn end_messages(&mut self) {
         while let Some(index) = self.traffic.end_next(&self.fabric, self.now) {
-            self.arrive(index);
+            self.moving.give_back(index);
+            self.arrive(self.moving[index]);
         }
         self.order_arrivals();
     }
 
     fn start_messages(&mut self) {
-        while let Some(Reverse((time, _, index))) = self.coming.peek().copied()
+        while let Some(Reverse((time, _, number))) = self.coming.peek().copied()
             && time <= self.now
         {
             self.coming.pop();
-            match self.in_flight[index as usize].work {
-                0.0 => self.arrive(index),
-                work => self.traffic.start(&self.fabric, index, self.now, Time::from_nanos(work)),
+            let InFlight { work, route, .. } = self.in_flight[number];
+            if work == 0.0 {
+                self.arrive(number);
+                continue;
             }
+            let index = self.start(number, route);
+            self.traffic.start(&self.fabric, index, self.now, Time::from_nanos(work));
         }
         self.order_arrivals();
     }
@@ -279,8 +285,12 @@ impl Transit for Shared {
     fn depart(&mut self, departure: Departure) {
         let Departure { slot, start, cost, latency, ends, .. } = departure;
         let work = (cost.delay - latency).max(0.0);
-        let index = self.enter(InFlight { slot, start, latency, work }, ends);
-        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, index)));
+        let route = match ends {
+            Some(ends) => self.transfers[&ends],
+            None => self.route_of[slot as usize],
+        };
+        let number = self.in_flight.insert(InFlight { slot, start, latency, work, route });
+        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, number)));
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
@@ -315,7 +325,24 @@ pub struct SharedReplay<'a> {
     placement: Placement,
     model: Model,
     seed: Option<u64>,
-    replay: Replay<'a>,
+    host: Host<'a>,
+}
+
+/// By which rules ranks run beside the network.
+enum Host<'a> {
+    /// Nobody waits for anything but messages.
+    Walk(Replay<'a>),
+    /// Ranks wait for processors, messages for links and buses.
+    Contention(Contention<'a>),
+}
+
+impl Host<'_> {
+    fn through<O: Observer, T: Transit>(&self, observer: &mut O, mut transit: T) -> Result<Outcome, SimulateError> {
+        match self {
+            Host::Walk(replay) => replay.through(observer, &mut transit),
+            Host::Contention(contention) => contention.through(observer, &mut transit),
+        }
+    }
 }
 
 impl<'a> SharedReplay<'a> {
@@ -332,7 +359,13 @@ impl<'a> SharedReplay<'a> {
     ) -> Result<SharedReplay<'a>, SimulateError> {
         let network = network.seen_by(model).into_owned();
         let replay = Replay::new(program, &network, placement.clone(), rendezvous)?;
-        Ok(SharedReplay { program, network, placement, model, seed: None, replay })
+        let (machine, nodes) = limits(model, &network, &placement);
+        let host = if contention::is_needed(&machine, &nodes) {
+            Host::Contention(Contention::limiting(replay, &machine, &nodes))
+        } else {
+            Host::Walk(replay)
+        };
+        Ok(SharedReplay { program, network, placement, model, seed: None, host })
     }
 
     /// With random times of hosts, where messages go packet by packet.
@@ -341,9 +374,12 @@ impl<'a> SharedReplay<'a> {
         SharedReplay { seed: Some(seed), ..self }
     }
 
-    /// The same program without sharing, for its costs.
+    /// The same program without sharing and without limits, for its costs.
     pub fn free(&self) -> &Replay<'a> {
-        &self.replay
+        match &self.host {
+            Host::Walk(replay) => replay,
+            Host::Contention(contention) => contention.free(),
+        }
     }
 
     /// Runs to the end.
@@ -359,13 +395,24 @@ impl<'a> SharedReplay<'a> {
     /// # Errors
     /// As [`SharedReplay::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        let Some(rule) = Rule::of(self.model, &self.network)? else {
-            let mut packets = Packets::new(self.program, &self.placement, &self.network, self.seed)?;
-            return self.replay.through(observer, &mut packets);
-        };
-        let mut shared = Shared::new(self.program, &self.placement, &self.network, rule)?;
-        self.replay.through(observer, &mut shared)
+        let SharedReplay { program, network, placement, model, seed, host } = self;
+        match Rule::of(*model, network)? {
+            Some(rule) => host.through(observer, Shared::new(program, placement, network, rule)?),
+            None => host.through(observer, Packets::new(program, placement, network, *seed)?),
+        }
     }
+}
+
+/// What limits ranks and messages beside a model. Packets queue at interfaces and switches instead of waiting for links and
+/// buses between nodes.
+fn limits<'n>(model: Model, network: &'n Network, placement: &'n Placement) -> (Cow<'n, Network>, Cow<'n, Placement>) {
+    if model != Model::Packet {
+        return (Cow::Borrowed(network), Cow::Borrowed(placement));
+    }
+    let mut machine = network.clone();
+    machine.machine.buses = 0;
+    machine.machine.further_sites.iter_mut().for_each(|site| site.buses = 0);
+    (Cow::Owned(machine), Cow::Owned(placement.clone().without_links()))
 }
 
 /// A flow for each pair of nodes that exchange messages, of which only the ends matter here; and which of them each slot

@@ -294,6 +294,11 @@ proptest! {
         for (one, other) in shared.ranks.iter().zip(&walked.ranks) {
             prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{shared:?} {walked:?}");
         }
+        // Links that nobody waits for change nothing where transfers do share.
+        let by_events = ends_sharing(&program, &limited(network.clone(), 1000, 1), Model::Fair);
+        for (one, other) in by_events.iter().zip(ends_sharing(&program, &network, Model::Fair)) {
+            prop_assert!((one - other).abs() < 1e-3 + 1e-6 * other, "{} {}", one, other);
+        }
     }
 
     #[test]

@@ -7,11 +7,13 @@ use flowcast::model::builtin;
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::racks::Racks;
 use flowcast::model::machine::Mapping;
+use flowcast::model::machine::wide_area::Site;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
+use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Node, Time};
@@ -65,7 +67,17 @@ fn ends_over(network: &Network, streams: &[&str], rendezvous: Rendezvous) -> Vec
         assert!((found - expected).abs() < 1e-3, "{found} {expected}");
     }
     assert_eq!(recorded(&program, |journal| engine.observed(journal)).0, outcome);
-    outcome.ranks.iter().map(|rank| rank.end.as_seconds()).collect()
+    let ends = |outcome: &Outcome| outcome.ranks.iter().map(|rank| rank.end.as_seconds()).collect::<Vec<_>>();
+    // A second site without nodes has the events replayed in their order, as limits of the machine do.
+    let mut limited = network.clone();
+    limited.machine.further_sites.push(Site::default());
+    let placement = Placement::new(&limited.machine, None, program.ranks()).unwrap();
+    let engine = Engine::sharing(&program, &limited, placement, rendezvous, Model::Packet).unwrap();
+    let limited = explained(&engine).0;
+    for (found, expected) in ends(&limited).iter().zip(ends(&outcome)) {
+        assert!((found - expected).abs() < 1e-9, "{limited:?} {outcome:?}");
+    }
+    ends(&outcome)
 }
 
 #[test]

@@ -7,9 +7,10 @@
 use super::super::accesses::{Done, Requests, Transfers};
 use super::super::record::{Accessed, Observer};
 use super::super::routes::{Route, WayNumbers, route};
+use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};
-use super::messages::{Message, Purpose};
+use super::messages::{Mark, Message, Purpose};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
 use flowcast_trace::access::{Access, TransferKind};
@@ -41,7 +42,7 @@ impl Accesses {
     }
 }
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(never)]
     pub(super) fn access(&mut self, rank: u32, index: u32) -> Step {
         match self.program.accesses()[index as usize] {
@@ -103,6 +104,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// The data of a transfer have all links that they need.
     pub(super) fn begin_one_sided(&mut self, number: u32) {
+        if T::SHARED && self.messages[number].is(Mark::Steals) {
+            return self.depart_transfer(number);
+        }
         let (now, (bytes, flight)) = (self.pending.now(), self.messages.part(number));
         self.pending.at(now + bytes, Event { kind: Kind::Moved, index: number });
         if flight > 0.0 {

@@ -2,6 +2,7 @@
 
 use super::super::record::{Observer, Received, Sent};
 use super::super::routes::Route;
+use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};
 use super::messages::{Mark, Message, Purpose};
@@ -11,14 +12,14 @@ use super::slots::{Release, state};
 use super::ways::{Delay, Move, Way};
 use flowcast_queues::lanes::Lane;
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     fn way(&self, slot: u32) -> &Way {
         &self.ways[self.way_number(slot)]
     }
 
     #[inline(always)]
-    fn way_number(&self, slot: u32) -> usize {
+    pub(super) fn way_number(&self, slot: u32) -> usize {
         if self.way_of.is_empty() { 0 } else { usize::from(self.way_of[slot as usize]) }
     }
 
@@ -52,6 +53,9 @@ impl<O: Observer> Engine<'_, O> {
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
         let route = if self.way_of.is_empty() { Route::Between } else { self.routes[self.way_number(slot)] };
         self.links.route(&mut message, receiver, nodes, route);
+        if T::HANDSHAKES && route == Route::Between && self.cost(&message).rendezvous {
+            return self.send_rts(message, receiver);
+        }
         if self.slots.has_rendezvous() && self.note_send(&mut message, state) {
             return Step::Wait;
         }
@@ -132,6 +136,17 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
+    /// A receive is posted for a slot that was in this state; a sender that waits for it may start.
+    #[inline(always)]
+    fn post_receive(&mut self, rank: u32, slot: u32, state: u8) {
+        if T::HANDSHAKES && self.post_to_transit(rank, slot, state) {
+            return;
+        }
+        if state == state::PENDING {
+            self.meet(self.slots.waiting(slot));
+        }
+    }
+
     /// The receiver of a message that waited for it is ready.
     #[inline(never)]
     fn meet(&mut self, number: u32) {
@@ -143,7 +158,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// The sender of a rendezvous message may go on.
     #[inline(never)]
-    fn release_sender(&mut self, number: u32) {
+    pub(super) fn release_sender(&mut self, number: u32) {
         let message = self.messages[number];
         let Message { slot, from, .. } = message;
         let before = std::mem::replace(&mut self.slots.releases[slot as usize], Release::Released);
@@ -155,6 +170,7 @@ impl<O: Observer> Engine<'_, O> {
         let since = state.before;
         state.blocked += now - since;
         self.observer.held(from, slot, since, now);
+        self.leave_call(from, now);
         self.advance(from, Place::Front);
     }
 
@@ -167,7 +183,10 @@ impl<O: Observer> Engine<'_, O> {
         let number_of_way = self.way_number(slot);
         let way = &self.ways[number_of_way];
         let cost = &way.moves[class as usize];
-        let arrival = if self.perturbation.is_some() {
+        let arrival = if T::SHARED && self.routes[number_of_way] == Route::Between {
+            self.depart(number, None);
+            f64::INFINITY
+        } else if self.perturbation.is_some() {
             self.begin_perturbed_transfer(number, number_of_way)
         } else if way.has_latency {
             let arrival = now + cost.arrives.nanos;
@@ -265,6 +284,7 @@ impl<O: Observer> Engine<'_, O> {
     pub(super) fn receive(&mut self, rank: u32, slot: u32) -> Step {
         let now = self.pending.now();
         if self.ranks[rank as usize].phase == Phase::Begin {
+            self.enter_call(rank);
             let before = self.way(slot).before;
             let before = self.start_up_on(slot, before);
             self.ranks[rank as usize].call = now;
@@ -279,9 +299,7 @@ impl<O: Observer> Engine<'_, O> {
             return self.take(rank, slot);
         }
         self.slots.states[slot as usize] = state::AWAITED;
-        if state == state::PENDING {
-            self.meet(self.slots.waiting(slot));
-        }
+        self.post_receive(rank, slot, state);
         Step::Wait
     }
 
@@ -294,6 +312,7 @@ impl<O: Observer> Engine<'_, O> {
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState { call, before, .. } = *state;
         self.observer.received(rank, slot, Received { call, before, taken: now, end: now + after.nanos });
+        self.leave_call(rank, now + after.nanos);
         if after.nanos > 0.0 {
             self.ranks[rank as usize].overhead += after.nanos;
             self.start_up(rank, after);
@@ -314,9 +333,7 @@ impl<O: Observer> Engine<'_, O> {
         if state != state::ARRIVED {
             self.slots.states[slot as usize] = state::POSTED;
         }
-        if state == state::PENDING {
-            self.meet(self.slots.waiting(slot));
-        }
+        self.post_receive(rank, slot, state);
         Step::Done
     }
 
@@ -325,6 +342,7 @@ impl<O: Observer> Engine<'_, O> {
         let Some(slot) = self.slots.sent(rank, ago) else { return Step::Skip };
         let release = &mut self.slots.releases[slot as usize];
         if *release == Release::Released {
+            self.leave_call(rank, self.pending.now());
             return Step::Skip;
         }
         *release = Release::Awaited;

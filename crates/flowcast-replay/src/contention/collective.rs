@@ -2,6 +2,7 @@
 
 use super::super::record::{Gathered, Observer};
 use super::super::routes::route;
+use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};
 use super::messages::{Message, NONE, Purpose};
@@ -96,7 +97,7 @@ impl CollectiveState {
     }
 }
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A collective call.
     pub(super) fn collective(&mut self, rank: u32, call: u32, instance: u32) -> Step {
         let made = self.program.calls()[call as usize];
@@ -105,6 +106,9 @@ impl<O: Observer> Engine<'_, O> {
                 CollectiveMode::Blocking => 0.0,
                 _ => self.costs.collective_startup(made.communicator, Rank(rank)).trunc(),
             };
+            if made.mode != CollectiveMode::NonBlocking {
+                self.enter_call(rank);
+            }
             self.ranks[rank as usize].call = self.pending.now();
             self.ranks[rank as usize].overhead += startup;
             if startup > 0.0 {
@@ -266,6 +270,7 @@ impl<O: Observer> Engine<'_, O> {
         if self.ranks[rank as usize].phase == Phase::Begin {
             let communicator = self.program.instances()[instance as usize];
             let startup = self.costs.collective_startup(communicator, Rank(rank));
+            self.enter_call(rank);
             self.ranks[rank as usize].call = self.pending.now();
             self.ranks[rank as usize].overhead += startup;
             if startup > 0.0 {
@@ -295,5 +300,6 @@ impl<O: Observer> Engine<'_, O> {
         let (last, last_rank) = last;
         self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
         self.ranks[rank as usize].blocked += end - came;
+        self.leave_call(rank, end);
     }
 }

@@ -7,6 +7,7 @@ use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
 use super::super::record::Observer;
 use super::super::routes::{Route, WayNumbers};
+use super::super::transit::Transit;
 use super::accesses::Accesses;
 use super::collective::CollectiveStates;
 use super::events::{Event, Kind, Pending};
@@ -16,6 +17,7 @@ use super::perturbation::Perturbation;
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
 use super::scheduling::{Scheduling, Slice, priorities};
+use super::shared::InTransit;
 use super::slots::Slots;
 use super::ways::{Delay, Way, ways};
 use crate::prefetch::MANY_RANKS;
@@ -35,11 +37,14 @@ enum TurnEnd {
 }
 
 /// A running replay.
-pub(super) struct Engine<'a, O> {
+pub(super) struct Engine<'a, O, T> {
     pub program: &'a Program,
     pub costs: &'a Costs,
     pub way_of: &'a [u16],
     pub observer: &'a mut O,
+    /// Carries the messages between nodes that have their links and buses, if they share the network.
+    pub transit: &'a mut T,
+    pub in_transit: InTransit,
     pub ways: Vec<Way>,
     pub ranks: Vec<RankState<'a>>,
     pub slots: Slots,
@@ -59,8 +64,8 @@ pub(super) struct Engine<'a, O> {
     pub accesses: Accesses,
 }
 
-impl<'a, O: Observer> Engine<'a, O> {
-    pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O) -> Self {
+impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
+    pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O, transit: &'a mut T) -> Self {
         let Replay { program, placement, costs, ways: way_of } = replay;
         let ranks = program.streams();
         let mut pending = Pending::default();
@@ -76,6 +81,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             costs,
             way_of,
             observer,
+            transit,
+            in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
             ways: ways(costs, &mut pending),
             ranks: (0..ranks as u32)
                 .map(Rank)
@@ -102,7 +109,12 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
         self.dispatch();
         let is_large = self.ranks.len() >= MANY_RANKS;
-        while let Some(Event { kind, index }) = self.pending.pop() {
+        loop {
+            if T::SHARED && self.carry()? {
+                self.dispatch();
+                continue;
+            }
+            let Some(Event { kind, index }) = self.pending.pop() else { break };
             if is_large {
                 self.look_ahead();
             }
@@ -146,8 +158,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
             state.phase = Phase::Ended;
-            return;
+            return self.enter_call(rank);
         }
+        self.stop_polling(rank);
+        let state = &mut self.ranks[rank as usize];
         state.queued = self.pending.now();
         self.processors.queue(rank, place);
         if let Some(scheduling) = &mut self.scheduling {
@@ -341,10 +355,12 @@ impl<'a, O: Observer> Engine<'a, O> {
                 Step::Spend => return self.start_next_turn(rank),
                 Step::Wait => {
                     self.ranks[rank as usize].phase = Phase::Waiting;
+                    self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
                 Step::Asks(phase) => {
                     self.ranks[rank as usize].phase = phase;
+                    self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
                 Step::Skip => {

@@ -4,13 +4,14 @@
 //! most of the time. The next events are known, so what they need is fetched while the one before is worked on.
 
 use super::super::record::Observer;
+use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};
 use super::messages::Purpose;
 use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_trace::opcodes::{self, Op};
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// Prefetches what the next events will need, in the order in which one thing leads to another.
     #[inline(always)]
     pub(super) fn look_ahead(&self) {

@@ -25,7 +25,7 @@ pub(super) enum Mark {
     HoldsSender = 1,
     /// Both ranks are on one node.
     Inside = 2,
-    /// It goes to another node of the site, and may be preempted on its out link.
+    /// It goes to another node of the site: it may be preempted on its out link, and shares the network if messages do.
     Steals = 4,
     /// It has an out link.
     HasOut = 8,

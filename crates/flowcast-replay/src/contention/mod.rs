@@ -6,7 +6,8 @@
 //! caused (`pending`), so every turn goes through the events even where it takes no time: that order decides who
 //! gets a link. The rules in full, and where they differ from the original tool's, are in `docs/dimemas.md`.
 //!
-//! Where nothing is limited the result is that of the walk in [`crate::walk`], which needs no events.
+//! Where nothing is limited the result is that of the walk in [`crate::walk`], which needs no events. Messages that also share
+//! the network by a model depart into a [`Transit`](crate::transit) once they have their links and their bus (`shared`).
 
 mod accesses;
 mod buses;
@@ -22,6 +23,7 @@ mod pool;
 mod processors;
 mod ranks;
 mod scheduling;
+mod shared;
 mod slots;
 mod ways;
 
@@ -30,6 +32,7 @@ use super::costs::Rendezvous;
 use super::outcome::Outcome;
 use super::placement::Placement;
 use super::record::{Observer, Unobserved};
+use super::transit::{Transit, Undisturbed};
 use crate::walk::Replay;
 use engine::Engine;
 use flowcast_model::machine::NodeGroup;
@@ -74,6 +77,11 @@ impl<'a> Contention<'a> {
         Ok(Contention { replay: Replay::new(program, network, placement, rendezvous)?, links })
     }
 
+    /// Of a replay without limits, with those of this machine and the nodes of this placement.
+    pub(super) fn limiting(replay: Replay<'a>, network: &Network, placement: &Placement) -> Contention<'a> {
+        Contention { links: Links::new(replay.program, network, placement), replay }
+    }
+
     /// The replay without limits.
     pub fn free(&self) -> &Replay<'a> {
         &self.replay
@@ -92,6 +100,18 @@ impl<'a> Contention<'a> {
     /// # Errors
     /// As [`Contention::run`].
     pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        Engine::new(&self.replay, self.links.clone(), observer).run()
+        self.through(observer, &mut Undisturbed)
+    }
+
+    /// Runs over a network that messages between nodes share once they have their links and buses.
+    ///
+    /// # Errors
+    /// As [`Contention::run`], and those of the network's model.
+    pub(super) fn through<O: Observer, T: Transit>(
+        &self,
+        observer: &mut O,
+        transit: &mut T,
+    ) -> Result<Outcome, SimulateError> {
+        Engine::new(&self.replay, self.links.clone(), observer, transit).run()
     }
 }

@@ -6,6 +6,7 @@
 //! the processor.
 
 use super::super::record::Observer;
+use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};
 use super::processors::Place;
@@ -132,7 +133,7 @@ pub(super) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
     }
 }
 
-impl<O: Observer> Engine<'_, O> {
+impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A rank has got a processor.
     #[cold]
     pub(super) fn start_scheduled_turn(&mut self, rank: u32) {
