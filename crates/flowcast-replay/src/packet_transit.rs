@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::placement::Placement;
+use super::slab::Slab;
 use super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit, transfers_of};
 use flowcast_flows::concurrent::trace_wire;
 use flowcast_model::cluster::flow::Flow;
@@ -39,9 +40,8 @@ pub(crate) struct Packets {
     of_slot: Vec<u32>,
     /// By ends: those of one-sided transfers.
     transfers: BTreeMap<(Node, Node), ConnectionId>,
-    /// Messages that have departed, by index; indices are used again.
-    in_flight: Vec<InFlight>,
-    free: Vec<u32>,
+    /// Messages that have departed, by index.
+    in_flight: Slab<InFlight>,
     /// By slot: indices of messages whose RTS was sent and whose receive is not posted yet.
     requested: HashMap<u32, u32>,
     hosts: Vec<Host>,
@@ -145,8 +145,7 @@ impl Packets {
             of_slot: pairs.of_slot,
             transfers: ends.zip(of_transfers).collect(),
             live,
-            in_flight: Vec::new(),
-            free: Vec::new(),
+            in_flight: Slab::default(),
             requested: HashMap::new(),
             hosts: Vec::new(),
             coming: BinaryHeap::new(),
@@ -155,15 +154,6 @@ impl Packets {
             now: Time::ZERO,
             latency: network.nic.latency.as_nanos(),
         })
-    }
-
-    fn enter(&mut self, message: InFlight) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.in_flight[index as usize] = message;
-            return index;
-        }
-        self.in_flight.push(message);
-        self.in_flight.len() as u32 - 1
     }
 
     fn host(&mut self, rank: u32) -> &mut Host {
@@ -187,12 +177,12 @@ impl Packets {
     }
 
     fn reply(&mut self, at: f64, index: u32) {
-        self.schedule(at, Turn::Reply(self.in_flight[index as usize].slot), index);
+        self.schedule(at, Turn::Reply(self.in_flight[index].slot), index);
     }
 
     /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
     fn send_cts(&mut self, index: u32, came: f64, rts: Rts, posted: ReceivePosted) {
-        self.in_flight[index as usize].stage = Stage::Cts;
+        self.in_flight[index].stage = Stage::Cts;
         if came <= posted.polled {
             self.reply(posted.since, index);
         } else {
@@ -202,7 +192,7 @@ impl Packets {
 
     /// Writes what is next of a message, or puts it off for as long as its host takes.
     fn write(&mut self, turn: Turn, index: u32) -> Result<(), SharingError> {
-        let InFlight { stage, there, back, size, .. } = self.in_flight[index as usize];
+        let InFlight { stage, there, back, size, .. } = self.in_flight[index];
         let (connection, size) = match stage {
             Stage::Rts | Stage::RtsArrived(_) => (there, CONTROL),
             Stage::Cts => (back, CONTROL),
@@ -227,22 +217,22 @@ impl Packets {
     /// An RTS, a CTS or the data have arrived.
     fn arrive(&mut self, index: u32, at: Time) -> Option<Delivery> {
         let at = at.as_nanos();
-        let InFlight { slot, start, stage, rts, .. } = self.in_flight[index as usize];
+        let InFlight { slot, start, stage, rts, .. } = self.in_flight[index];
         match (stage, rts) {
             (Stage::Rts, Some(rts)) => {
-                self.in_flight[index as usize].stage = Stage::RtsArrived(at);
+                self.in_flight[index].stage = Stage::RtsArrived(at);
                 if let Some(posted) = rts.posted {
                     self.send_cts(index, at, rts, posted);
                 }
                 None
             }
             (Stage::Cts, Some(rts)) => {
-                self.in_flight[index as usize].stage = Stage::Data;
+                self.in_flight[index].stage = Stage::Data;
                 self.see(rts.from, at, index);
                 None
             }
             _ => {
-                self.free.push(index);
+                self.in_flight.give_back(index);
                 Some(Delivery { slot, start, arrival: at, left: at - self.latency })
             }
         }
@@ -252,7 +242,7 @@ impl Packets {
     fn held(&mut self) -> Option<Progress> {
         loop {
             let (index, since) = self.live.held()?;
-            let InFlight { slot, stage, .. } = self.in_flight[index];
+            let InFlight { slot, stage, .. } = self.in_flight[index as u32];
             if stage == Stage::Data {
                 return Some(Progress::Held { slot, since: since.as_nanos() });
             }
@@ -276,7 +266,7 @@ impl Transit for Packets {
         let stage = if rts.is_some() { Stage::Rts } else { Stage::Data };
         let since = rts.and_then(|rts| rts.posted).map_or(start, |posted| posted.since);
         let size = if rts.is_none() && ends.is_none() { Bytes(size.0 + ENVELOPE.0) } else { size };
-        let index = self.enter(InFlight { slot, start: start.max(since), size, stage, rts, there, back });
+        let index = self.in_flight.insert(InFlight { slot, start: start.max(since), size, stage, rts, there, back });
         if rts.is_some_and(|rts| rts.posted.is_none()) {
             self.requested.insert(slot, index);
         }
@@ -285,7 +275,7 @@ impl Transit for Packets {
 
     fn receive_posted(&mut self, slot: u32, posted: ReceivePosted) {
         let Some(index) = self.requested.remove(&slot) else { return };
-        let message = &mut self.in_flight[index as usize];
+        let message = &mut self.in_flight[index];
         message.start = message.start.max(posted.since);
         let Some(rts) = &mut message.rts else { return };
         rts.posted = Some(posted);

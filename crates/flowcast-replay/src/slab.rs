@@ -26,6 +26,7 @@ impl<T> Slab<T> {
     }
 
     /// Keeps a value under a number that nobody uses.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         let Some(number) = self.free.pop() else {
             self.values.push(value);

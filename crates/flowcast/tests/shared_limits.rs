@@ -56,6 +56,15 @@ fn compare(found: &Outcome, expected: &Outcome) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn check_causes(engine: &Engine<'_>) -> Result<(), TestCaseError> {
+    let (outcome, explanation) = explained(engine);
+    for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
+        let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
+        prop_assert!((found - expected).abs() <= 1e-6 + 1e-9 * expected, "{} {}", found, expected);
+    }
+    Ok(())
+}
+
 /// The same program with sends that never wait for their receivers.
 fn without_rendezvous(records: &Records) -> Records {
     let eager = |record: &Record| match *record {
@@ -93,11 +102,7 @@ proptest! {
         let mut network = numbers.network(program.ranks());
         let group = &mut network.machine.nodes[0];
         (group.in_links, group.out_links, group.cpus) = (limits.0, limits.1, limits.2.min(group.cpus));
-        let (outcome, explanation) = explained(&engine(&program, &network, numbers.rendezvous(), Model::Fair));
-        for (sums, times) in explanation.ranks.iter().zip(&outcome.ranks) {
-            let (found, expected) = (sums.total().as_nanos(), (times.blocked + times.overhead).as_nanos());
-            prop_assert!((found - expected).abs() <= 1e-6 + 1e-9 * expected, "{} {}", found, expected);
-        }
+        check_causes(&engine(&program, &network, numbers.rendezvous(), Model::Fair))?;
     }
 }
 
@@ -112,6 +117,17 @@ proptest! {
         let run = |network: &Network| engine(&program, network, Rendezvous::AsRecorded, Model::Packet).run();
         let walked: Result<Outcome, SimulateError> = run(&network);
         compare(&run(&with_empty_site(network)).unwrap(), &walked.unwrap())?;
+    }
+
+    #[test]
+    fn causes_add_up_where_ranks_take_turns_and_packets_queue(
+        records in any_records(), numbers in any_numbers(), cpus in 1u32..3,
+    ) {
+        let program = records.program();
+        let numbers = Numbers { per_byte: numbers.per_byte.max(0.1), ..numbers };
+        let mut network = with_empty_site(numbers.network(program.ranks()));
+        network.machine.nodes[0].cpus = cpus;
+        check_causes(&engine(&program, &network, numbers.rendezvous(), Model::Packet))?;
     }
 }
 

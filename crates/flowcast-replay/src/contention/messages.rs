@@ -1,5 +1,7 @@
 //! The messages that are in flight or wait for something, and the queues in which they wait.
 
+use crate::slab::Slab;
+
 /// No message, pool, rank or bus.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -110,8 +112,7 @@ impl Message {
 /// The messages, by number; numbers are used again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Messages {
-    all: Vec<Message>,
-    free: Vec<u32>,
+    all: Slab<Message>,
     /// When each was handed to the network, as far as somebody wants to know.
     asked: Vec<f64>,
     /// How long what is no ordinary message is on the links and in flight: parts of root-synchronous collectives, one-sided
@@ -123,22 +124,13 @@ impl Messages {
     /// Keeps a message.
     #[inline(always)]
     pub(super) fn add(&mut self, message: Message) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self.all[number as usize] = message;
-                number
-            }
-            None => {
-                self.all.push(message);
-                self.all.len() as u32 - 1
-            }
-        }
+        self.all.insert(message)
     }
 
     /// Forgets a message.
     #[inline(always)]
     pub(super) fn remove(&mut self, number: u32) {
-        self.free.push(number);
+        self.all.give_back(number);
     }
 
     /// Notes when a message was handed to the network.
@@ -173,14 +165,14 @@ impl std::ops::Index<u32> for Messages {
 
     #[inline(always)]
     fn index(&self, number: u32) -> &Message {
-        &self.all[number as usize]
+        &self.all[number]
     }
 }
 
 impl std::ops::IndexMut<u32> for Messages {
     #[inline(always)]
     fn index_mut(&mut self, number: u32) -> &mut Message {
-        &mut self.all[number as usize]
+        &mut self.all[number]
     }
 }
 
