@@ -331,9 +331,9 @@ pub struct SharedReplay<'a> {
 /// By which rules ranks run beside the network.
 enum Host<'a> {
     /// Nobody waits for anything but messages.
-    Walk(Replay<'a>),
+    Walk(Box<Replay<'a>>),
     /// Ranks wait for processors, messages for links and buses.
-    Contention(Contention<'a>),
+    Contention(Box<Contention<'a>>),
 }
 
 impl Host<'_> {
@@ -361,9 +361,9 @@ impl<'a> SharedReplay<'a> {
         let replay = Replay::new(program, &network, placement.clone(), rendezvous)?;
         let (machine, nodes) = limits(model, &network, &placement);
         let host = if contention::is_needed(&machine, &nodes) {
-            Host::Contention(Contention::limiting(replay, &machine, &nodes))
+            Host::Contention(Box::new(Contention::limiting(replay, &machine, &nodes)))
         } else {
-            Host::Walk(replay)
+            Host::Walk(Box::new(replay))
         };
         Ok(SharedReplay { program, network, placement, model, seed: None, host })
     }
