@@ -4,6 +4,7 @@ mod random_programs;
 
 use flowcast::model::file_system::FileSystem;
 use flowcast::model::machine::NodeGroup;
+use flowcast::model::machine::wide_area::Site;
 use flowcast::model::network::{LinkRate, LoneFlow, Network, Rule};
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
@@ -295,9 +296,13 @@ proptest! {
             prop_assert!((one.end.as_nanos() - other.end.as_nanos()).abs() < 1e-3, "{shared:?} {walked:?}");
         }
         // Links that nobody waits for change nothing where transfers do share.
-        let by_events = ends_sharing(&program, &limited(network.clone(), 1000, 1), Model::Fair);
-        for (one, other) in by_events.iter().zip(ends_sharing(&program, &network, Model::Fair)) {
-            prop_assert!((one - other).abs() < 1e-3 + 1e-6 * other, "{} {}", one, other);
+        let mut with_empty_site = network.clone();
+        with_empty_site.machine.further_sites.push(Site::default());
+        for (by_events, model) in [(limited(network.clone(), 1000, 1), Model::Fair), (with_empty_site, Model::Packet)] {
+            let by_events = ends_sharing(&program, &by_events, model);
+            for (one, other) in by_events.iter().zip(ends_sharing(&program, &network, model)) {
+                prop_assert!((one - other).abs() < 1e-3 + 1e-6 * other, "{:?}: {} {}", model, one, other);
+            }
         }
     }
 
