@@ -9,8 +9,9 @@ use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
 use super::machine::{Machine, Mapping, NodeGroup};
-use super::network::{Accuracy, Interval, Origin, OverheadPiece, Overheads, PointToPoint, Rule};
+use super::network::{Accuracy, Interval, OverheadPiece, Overheads, PointToPoint, Rule};
 use super::network_file::{LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
+use super::origin::{Origin, OriginKind};
 use super::sharing::protocol::{Congestion, Connections};
 use super::sharing::{
     AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
@@ -114,7 +115,7 @@ fn every_field() -> NetworkFile {
         collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
         file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
         intervals: [("NAME".to_owned(), Interval { low: String::new(), high: String::new(), level: 0.5 })].into(),
-        origins: [("NAME".to_owned(), Origin::Source(String::new()))].into(),
+        origins: [("NAME".to_owned(), Origin { kind: OriginKind::Published, text: String::new(), year: None })].into(),
         accuracy: vec![Accuracy {
             model: String::new(),
             validated_on: String::new(),

@@ -28,6 +28,7 @@ pub mod loggp;
 pub mod machine;
 pub mod network;
 pub mod network_file;
+pub mod origin;
 pub mod sharing;
 pub mod single;
 pub mod stats;

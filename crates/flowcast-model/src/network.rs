@@ -12,6 +12,7 @@ use super::collective::Collectives;
 use super::file_system::FileSystem;
 use super::machine::Machine;
 use super::network_file::{self, SCHEMA, overrides};
+use super::origin::Origin;
 use super::sharing::Sharing;
 use super::sharing::model::Model;
 use super::topology::Topology;
@@ -271,16 +272,6 @@ pub struct Interval {
     pub high: String,
     /// Confidence level above 0 and below 1, such as 0.95.
     pub level: f64,
-}
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// A publication or data sheet.
-    Source(String),
-    /// A measurement: the command and what it ran on.
-    MeasuredBy(String),
 }
 
 /// How well a model predicted what was measured. Errors are absolute, as shares of what was measured.

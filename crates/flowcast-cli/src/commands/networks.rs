@@ -1,5 +1,6 @@
 //! `flowcast networks`: the built-in networks and their files.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,9 @@ use clap::{Args, Subcommand};
 use flowcast::model::builtin;
 use flowcast::model::network::Network;
 use flowcast::model::network_file::upgrade::upgraded;
-use flowcast::units::Rounded;
+use flowcast::model::origin::Origin;
+use flowcast::units::{Rate, Rounded};
+use serde::Serialize;
 
 use crate::files::{read_text, write_whole};
 use crate::network_args::{load, parse_overrides};
@@ -57,7 +60,7 @@ impl Networks {
                 if self.json {
                     println_out!("{}", serde_json::to_string(&network.to_table())?)
                 } else {
-                    print_out!("{}", network.to_toml())
+                    print_out!("{}", with_sources(&network))
                 }
             }
             Some(Action::Upgrade { file, output }) => upgrade(&file, output.as_deref().unwrap_or(&file))?,
@@ -84,18 +87,85 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
 }
 
 fn print_json(networks: &[Network]) -> Result<()> {
-    let networks: Vec<_> = networks.iter().map(Network::to_table).collect();
-    let list = serde_json::json!({ "schema": "flowcast/networks/2", "networks": networks });
-    println_out!("{list}");
+    let networks = networks.iter().map(Listed::new).collect::<Result<_>>()?;
+    println_out!("{}", serde_json::to_string(&List { schema: "flowcast/networks/2", networks })?);
     Ok(())
 }
 
+#[derive(Serialize)]
+struct List<'a> {
+    schema: &'static str,
+    networks: Vec<Listed<'a>>,
+}
+
+/// A network's file, and in short what stands behind it.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    file: serde_json::Value,
+    year: Option<u16>,
+    sureness: Option<&'static str>,
+    sources: BTreeSet<&'a str>,
+}
+
+impl Listed<'_> {
+    fn new(network: &Network) -> Result<Listed<'_>> {
+        let evidence = network.evidence();
+        Ok(Listed {
+            file: serde_json::to_value(network.to_table())?,
+            year: evidence.and_then(|evidence| evidence.year),
+            sureness: evidence.map(|evidence| evidence.kind.name()),
+            sources: network.origins.values().map(|origin| origin.text.as_str()).collect(),
+        })
+    }
+}
+
 fn print_table(networks: &[Network]) {
-    let mut table = table(&["name", ">latency", ">bandwidth", "what", "source"]);
+    let mut table = table(&["name", "year", "figures", ">latency", ">bandwidth", "source"]);
     for network in networks {
-        let megabytes = network.nic.rate().as_bytes_per_second() / 1e6;
-        let latency = Rounded(network.nic.latency).to_string();
-        table.add_row([&network.name, &latency, &format!("{megabytes:.1} MB/s"), &network.title, &network.source]);
+        let evidence = network.evidence();
+        table.add_row([
+            network.name.clone(),
+            evidence.and_then(|evidence| evidence.year).map_or(String::new(), |year| year.to_string()),
+            evidence.map_or("", |evidence| evidence.kind.name()).to_owned(),
+            Rounded(network.nic.latency).to_string(),
+            bandwidth(network.nic.rate()),
+            evidence.map_or("", |evidence| evidence.source).to_owned(),
+        ]);
     }
     println_out!("{table}");
+}
+
+fn bandwidth(rate: Rate) -> String {
+    match rate.as_bytes_per_second() / 1e6 {
+        megabytes if megabytes < 1e3 => format!("{megabytes:.1} MB/s"),
+        megabytes => format!("{:.2} GB/s", megabytes / 1e3),
+    }
+}
+
+/// The network's file with a comment behind each value that has an origin: how sure it is, its year, its short source.
+fn with_sources(network: &Network) -> String {
+    let text = network.to_toml();
+    let (values, evidence) = text.split_at(text.find("\n[origins").unwrap_or(text.len()));
+    let (mut section, mut groups, mut out) = (String::new(), 0, String::new());
+    for line in values.lines() {
+        if line == "[[machine.nodes]]" {
+            section = format!("machine.nodes.{groups}");
+            groups += 1;
+        } else if line.starts_with('[') {
+            section = line.trim_matches(['[', ']']).to_owned();
+        }
+        let origin = line.split_once(" = ").and_then(|(field, _)| network.origins.get(&format!("{section}.{field}")));
+        out += &origin.map_or(line.to_owned(), |origin| format!("{line:<WIDTH$} # {}", remark(origin)));
+        out.push('\n');
+    }
+    out + evidence
+}
+
+/// Where the comments begin.
+const WIDTH: usize = 32;
+
+fn remark(origin: &Origin) -> String {
+    let year = origin.year.map_or(String::new(), |year| format!(" {year}"));
+    format!("{}{year}, {}", origin.kind.name(), origin.short())
 }

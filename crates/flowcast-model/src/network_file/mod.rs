@@ -37,8 +37,9 @@ use crate::field_names;
 use crate::file_system::FileSystem;
 use crate::machine::Machine;
 use crate::network::{
-    Accuracy, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, Origin, OverheadPiece, Overheads, PointToPoint,
+    Accuracy, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, OverheadPiece, Overheads, PointToPoint,
 };
+use crate::origin::Origin;
 use crate::sharing::model::Model;
 use crate::sharing::{LIMITS, SharingFile};
 use crate::topology::{Topology, TopologyFile};

@@ -22,7 +22,13 @@ const INSTEAD_OF: [(&str, &[&str]); 7] = [
 /// A name that no field has, or a value that the field refuses; the message names the override.
 pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<Network, NetworkError> {
     for (key, _) in overrides {
-        instead_of(key).iter().for_each(|field| remove(&mut table, field));
+        let others = instead_of(key);
+        others.iter().for_each(|field| remove(&mut table, field));
+        others
+            .iter()
+            .map(String::as_str)
+            .chain([upgrade::current_name(key)])
+            .for_each(|field| forget(&mut table, field));
     }
     for (key, value) in overrides {
         let current = upgrade::current_name(key);
@@ -70,6 +76,19 @@ fn remove(table: &mut Table, field: &str) {
     let parts: Vec<&str> = field.split('.').collect();
     let (first, rest) = parts.split_first().expect("a path has a name");
     table.get_mut(*first).into_iter().for_each(|value| below(value, rest));
+}
+
+/// Takes away what stands behind a value that is replaced: its origin and its interval.
+fn forget(table: &mut Table, field: &str) {
+    let is_part = |(a, b): (&str, &str)| a == b || a == "*" || b == "*";
+    let is_field = |name: &str| {
+        name.split('.').count() == field.split('.').count() && name.split('.').zip(field.split('.')).all(is_part)
+    };
+    for section in ["origins", "intervals"] {
+        if let Some(Value::Table(evidence)) = table.get_mut(section) {
+            evidence.retain(|name, _| !is_field(name));
+        }
+    }
 }
 
 /// Puts a value at the end of a path of sections and places in lists; `*` is every place.

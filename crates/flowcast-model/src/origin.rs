@@ -1,0 +1,139 @@
+//! Where the values of a network file come from: `[origins]`, by dotted field name.
+//!
+//! The key of an entry says how sure its value is, its text begins with a short citation, which ends at the first `: `:
+//!
+//! ```toml
+//! [origins."nic.latency"]
+//! measured_by = "hpc-uk/archer-benchmarks: IMB PingPong of two nodes, 8 bytes, half of the round trip"
+//! year = 2021
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::network::Network;
+
+/// Where one value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "OriginFile", into = "OriginFile")]
+pub struct Origin {
+    /// How sure the value is.
+    pub kind: OriginKind,
+    /// The citation; what stands before the first `: ` is its short form.
+    pub text: String,
+    /// When it was measured or published.
+    pub year: Option<u16>,
+}
+
+/// How sure a value is, the surest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OriginKind {
+    /// Read from the output of a measurement (`measured_by`).
+    Measured,
+    /// Printed by a publication as its result (`source`).
+    Published,
+    /// Stated by who sells the network or writes its software (`vendor`).
+    Vendor,
+    /// Computed from other cited values (`derived_from`).
+    Derived,
+    /// A stand-in without a source; the text says how to measure the value (`unknown`).
+    Unknown,
+}
+
+/// An entry on disk: exactly one of the texts is given.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OriginFile {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vendor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    derived_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    year: Option<u16>,
+}
+
+/// What stands behind the latency and the bandwidth of a network's interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence<'a> {
+    /// How sure the less sure of the two is.
+    pub kind: OriginKind,
+    /// The year of the older of the two.
+    pub year: Option<u16>,
+    /// The short citation of the surer of the two.
+    pub source: &'a str,
+}
+
+impl OriginKind {
+    /// One word for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            OriginKind::Measured => "measured",
+            OriginKind::Published => "published",
+            OriginKind::Vendor => "vendor",
+            OriginKind::Derived => "derived",
+            OriginKind::Unknown => "unknown",
+        }
+    }
+}
+
+impl Origin {
+    /// The text up to the first `: `.
+    pub fn short(&self) -> &str {
+        self.text.split_once(": ").map_or(&self.text, |(short, _)| short)
+    }
+}
+
+impl Network {
+    /// What stands behind latency and bandwidth; `None` where `[origins]` names neither.
+    pub fn evidence(&self) -> Option<Evidence<'_>> {
+        const NAMES: [&str; 3] = ["nic.latency", "nic.bandwidth", "nic.gap_per_byte"];
+        let origins = || NAMES.iter().filter_map(|name| self.origins.get(*name));
+        Some(Evidence {
+            kind: origins().map(|origin| origin.kind).max()?,
+            year: origins().filter_map(|origin| origin.year).min(),
+            source: origins().min_by_key(|origin| origin.kind)?.short(),
+        })
+    }
+}
+
+impl TryFrom<OriginFile> for Origin {
+    type Error = String;
+
+    fn try_from(file: OriginFile) -> Result<Origin, String> {
+        const EXPECTED: &str = "expected one of measured_by, source, vendor, derived_from and unknown";
+        let year = file.year;
+        let texts = [
+            (OriginKind::Measured, file.measured_by),
+            (OriginKind::Published, file.source),
+            (OriginKind::Vendor, file.vendor),
+            (OriginKind::Derived, file.derived_from),
+            (OriginKind::Unknown, file.unknown),
+        ];
+        let mut given = texts.into_iter().filter_map(|(kind, text)| Some(Origin { kind, text: text?, year }));
+        match (given.next(), given.next()) {
+            (Some(origin), None) => Ok(origin),
+            (None, _) => Err(format!("found no text, {EXPECTED}")),
+            (Some(_), Some(_)) => Err(format!("found several texts, {EXPECTED}")),
+        }
+    }
+}
+
+impl From<Origin> for OriginFile {
+    fn from(origin: Origin) -> OriginFile {
+        let mut file = OriginFile { year: origin.year, ..OriginFile::default() };
+        let text = match origin.kind {
+            OriginKind::Measured => &mut file.measured_by,
+            OriginKind::Published => &mut file.source,
+            OriginKind::Vendor => &mut file.vendor,
+            OriginKind::Derived => &mut file.derived_from,
+            OriginKind::Unknown => &mut file.unknown,
+        };
+        *text = Some(origin.text);
+        file
+    }
+}
