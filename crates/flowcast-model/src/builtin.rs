@@ -2,6 +2,7 @@
 //!
 //! Every value has its source in the file's `[origins]`; a value without one says `unknown` and how to measure it.
 
+use super::field_names;
 use super::network::{Network, NetworkError};
 
 macro_rules! files {
@@ -48,12 +49,12 @@ pub const NETWORKS: [(&str, &str); 31] = files![
 /// The text of a built-in network's file.
 ///
 /// # Errors
-/// [`NetworkError::Unknown`] names those there are.
+/// [`NetworkError::Unknown`] names those that are near to it.
 pub fn text(name: &str) -> Result<&'static str, NetworkError> {
     let found = NETWORKS.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
-        let names: Vec<&str> = NETWORKS.iter().map(|(known, _)| *known).collect();
-        NetworkError::Unknown(name.to_owned(), names.join(", "))
+        let near = field_names::nearest(name, NETWORKS.iter().map(|(known, _)| *known));
+        NetworkError::Unknown(name.to_owned(), near)
     })
 }
 
@@ -104,8 +105,8 @@ mod tests {
             values("", &toml::Value::Table(file), &mut found);
             found.retain(|value| value != "sharing.model");
             let origins = network(name).unwrap().origins;
-            let mut explained: Vec<String> = origins.keys().cloned().collect();
-            (found.sort(), explained.sort());
+            let explained: Vec<String> = origins.keys().cloned().collect();
+            found.sort();
             assert_eq!(found, explained, "{name}");
             for (value, origin) in origins {
                 assert!(origin.short().len() <= 34, "{name}: {value}: too long for the table: {}", origin.short());

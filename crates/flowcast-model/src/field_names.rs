@@ -2,6 +2,8 @@
 //!
 //! The names are taken from a network that has every field, so that the list cannot fall behind.
 
+use std::sync::LazyLock;
+
 use super::algorithm::AlgorithmTable;
 use super::collective::{Collectives, Repeats};
 use super::file_system::FileSystem;
@@ -25,14 +27,18 @@ const NEAR: usize = 3;
 
 /// Refuses a dotted name that no network file has; the error lists the names that are nearest.
 pub(crate) fn check(key: &str) -> Result<(), String> {
-    let known = all();
-    if known.iter().any(|name| is_same(name, key)) {
+    if ALL.iter().any(|name| is_same(name, key)) {
         return Ok(());
     }
-    let mut near: Vec<&String> = known.iter().collect();
-    near.sort_by_key(|name| (distance(name, key), (*name).clone()));
-    let names: Vec<&str> = near.into_iter().take(NEAR).map(String::as_str).collect();
-    Err(format!("found no such field; near to it are {}", names.join(", ")))
+    Err(format!("found no such field; near to it are {}", nearest(key, ALL.iter().map(String::as_str))))
+}
+
+/// The known names that are nearest to a misspelt one, for its error.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let mut near: Vec<&str> = known.collect();
+    near.sort_by_key(|name| (distance(name, wrong), *name));
+    near.truncate(NEAR);
+    near.join(", ")
 }
 
 /// Whether a name from the list, in which `N` is any place of a list, is this one.
@@ -51,8 +57,8 @@ fn is_same(name: &str, key: &str) -> bool {
     }
 }
 
-/// All dotted names, sections and lists as a whole among them.
-fn all() -> Vec<String> {
+/// All dotted names, sections and lists as a whole among them; collected once, since a file may have many origins.
+static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
     let table = table_of(&every_field());
     let mut names = vec!["machine.mapping.per-node".to_owned()];
     CollectiveOp::ALL.iter().for_each(|op| names.push(format!("collectives.rows.{}", row_name(*op))));
@@ -61,7 +67,7 @@ fn all() -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
+});
 
 fn row_name(op: CollectiveOp) -> String {
     let value = toml::Value::try_from(op).expect("an operation is a text");

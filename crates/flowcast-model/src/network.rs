@@ -44,8 +44,8 @@ pub enum NetworkError {
     /// A table of algorithms that cannot be followed.
     #[error(transparent)]
     Algorithms(#[from] super::algorithm::TableError),
-    /// No built-in network of that name.
-    #[error("no network is named `{0}`; built in are: {1}")]
+    /// No built-in network of that name; the second text has those that are near to it.
+    #[error("no network is named `{0}`; near to it are {1} (`flowcast networks` lists all)")]
     Unknown(String, String),
 }
 

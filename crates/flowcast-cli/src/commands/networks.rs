@@ -169,3 +169,32 @@ fn remark(origin: &Origin) -> String {
     let year = origin.year.map_or(String::new(), |year| format!(" {year}"));
     format!("{}{year}, {}", origin.kind.name(), origin.short())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built_in() -> impl Iterator<Item = Network> {
+        builtin::NETWORKS.iter().map(|(name, _)| builtin::network(name).unwrap())
+    }
+
+    #[test]
+    fn the_file_that_is_shown_with_its_sources_is_the_network() {
+        for network in built_in() {
+            let shown = with_sources(&network);
+            assert_eq!(Network::from_toml(&shown, &[]).unwrap(), network, "{shown}");
+            assert_eq!(shown.lines().filter(|line| line.contains(" # ")).count(), network.origins.len(), "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_list_for_programs_says_how_sure_each_network_is() {
+        for network in built_in() {
+            let listed = serde_json::to_value(Listed::new(&network).unwrap()).unwrap();
+            assert_eq!(listed["name"], network.name.as_str());
+            assert!(listed["sureness"].is_string() && !listed["sources"].as_array().unwrap().is_empty(), "{listed}");
+        }
+        let listed = serde_json::to_value(Listed::new(&builtin::network("infiniband-edr").unwrap()).unwrap()).unwrap();
+        assert_eq!((&listed["year"], &listed["sureness"]), (&2020.into(), &"measured".into()));
+    }
+}
