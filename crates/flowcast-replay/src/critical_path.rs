@@ -36,6 +36,8 @@ named! {
         Contention = "contention",
         /// Collective operations after all have come.
         Collective = "collective",
+        /// Waiting for a processor that others have.
+        Processor = "processor",
         /// Anything else; a complete record leaves nothing here.
         Other = "other",
     }
@@ -199,6 +201,7 @@ impl<'a> Search<'a> {
         let limit = match interval.segment.activity {
             Activity::Compute => Limit::Compute,
             Activity::Overhead => Limit::Overhead,
+            Activity::ProcessorWait => Limit::Processor,
             _ => Limit::Other,
         };
         self.path.counts.overheads += u64::from(limit == Limit::Overhead);

@@ -28,7 +28,7 @@ use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use crate::walk::Replay;
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::Program;
-use flowcast_units::{CollectiveOp, Rank, Time};
+use flowcast_units::{CollectiveOp, Time};
 
 named! {
     /// Why a rank does not compute.
@@ -254,15 +254,14 @@ impl Observer for Explainer<'_> {
     }
 
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        let Sent { call, start, end, .. } = sent;
+        let Sent { call, start, processor, end, .. } = sent;
         self.flights.sent(rank, slot, sent);
-        let overhead = self.replay.path(slot).send_overhead;
         let site = self.message_site(rank, slot, Function::Send, Function::Isend);
         let account = &mut self.ranks[rank as usize];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
-        account.add(site, Cost::Overhead, overhead.min(end - start));
-        account.add(site, Cost::Processor, end - start - overhead);
+        account.add(site, Cost::Overhead, end - start - processor);
+        account.add(site, Cost::Processor, processor);
         account.reached = end;
     }
 
@@ -300,14 +299,13 @@ impl Observer for Explainer<'_> {
     }
 
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
-        let Received { call, before, taken, end } = received;
+        let Received { call, processor, before, taken, end } = received;
         let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
         let site = self.message_site(rank, slot, function, function);
-        let overhead = self.replay.path(slot).recv_before;
         let account = &mut self.ranks[rank as usize];
         account.wait_for_processor(call);
-        account.add(site, Cost::Overhead, overhead.min(before - call));
-        account.add(site, Cost::Processor, before - call - overhead);
+        account.add(site, Cost::Overhead, before - call - processor);
+        account.add(site, Cost::Processor, processor);
         self.waited(rank, slot, (before, taken), (Cost::LateSender, site));
         let account = &mut self.ranks[rank as usize];
         account.add(site, Cost::Overhead, end - taken);
@@ -330,15 +328,13 @@ impl Observer for Explainer<'_> {
     }
 
     fn gathered(&mut self, rank: u32, gathered: Gathered) {
-        let Gathered { instance, call, came, last, end, .. } = gathered;
+        let Gathered { instance, call, processor, came, last, end, .. } = gathered;
         let site = self.site(rank, Function::Collective(self.ops[instance as usize]));
         let last = last.clamp(came, end.max(came));
-        let communicator = self.program.instances()[instance as usize];
-        let overhead = self.replay.costs.collective_startup(communicator, Rank(rank)).min(came - call);
         let account = &mut self.ranks[rank as usize];
         account.wait_for_processor(call);
-        account.add(site, Cost::Overhead, overhead);
-        account.add(site, Cost::Processor, came - call - overhead);
+        account.add(site, Cost::Overhead, came - call - processor);
+        account.add(site, Cost::Processor, processor);
         account.add(site, Cost::CollectiveWait, last - came);
         account.add(site, Cost::Collective, end - last);
         account.reached = end;

@@ -5,8 +5,8 @@
 
 use crate::loggops::sends::{Message, Sends};
 use crate::record::{Observer, Received, Sent};
-use flowcast_trace::program::Program;
-use flowcast_units::Rank;
+use flowcast_trace::program::{MessageClass, Program};
+use flowcast_units::{Bytes, Rank};
 
 /// What was replayed: it says what the numbers of ranks and messages stand for.
 #[derive(Clone, Copy)]
@@ -29,6 +29,14 @@ impl<'a> Source<'a> {
         match self {
             Source::Program(program) => program.streams(),
             Source::Schedule(sends) => sends.ranks(),
+        }
+    }
+
+    /// About how many intervals the time of a rank or stream has; memory that is reserved and not used costs nothing.
+    pub(crate) fn intervals(self, stream: Rank) -> usize {
+        match self {
+            Source::Program(program) => program.words(stream).len(),
+            Source::Schedule(_) => 0,
         }
     }
 
@@ -150,6 +158,17 @@ impl<'a> Flights<'a> {
         }
     }
 
+    /// The class of a program's message that was sent.
+    pub(crate) fn class(&self, slot: u32) -> Option<&'a MessageClass> {
+        let Source::Program(program) = self.source else { return None };
+        Some(&program.classes()[self.origins[slot as usize].1 as usize])
+    }
+
+    /// The size of a message that was sent.
+    pub(crate) fn size(&self, slot: u32) -> Bytes {
+        self.class(slot).map_or_else(|| self.message(self.flight(slot).from, slot).size, |class| class.size)
+    }
+
     /// Whether it was sent.
     pub(crate) fn is_sent(&self, slot: u32) -> bool {
         !self.times[self.source.number(slot) as usize].call.is_nan()
@@ -173,7 +192,7 @@ impl<'a> Flights<'a> {
 
 impl Observer for Flights<'_> {
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        let Sent { class, call, start, end, arrival } = sent;
+        let Sent { class, call, start, end, arrival, .. } = sent;
         let number = self.source.number(slot) as usize;
         let times = &mut self.times[number];
         *times = Times { call, asked: end, arrival, received: times.received };

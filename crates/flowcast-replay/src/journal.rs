@@ -6,13 +6,17 @@
 //! are made, are exact and take some hundred bytes for each message. What the streams of a rank's non-blocking collectives
 //! do beside it is not in its slices and calls, but their messages are the rank's.
 
+use std::collections::BTreeMap;
+
+use super::distribution::Distribution;
 use super::flights::{Columns, Flight, Flights, Source};
 use super::loggops::sends::{Message, Sends};
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, Cause, Interval, MessageSpan, Segment, Timeline, busiest, merged};
+use flowcast_trace::expand::operation_of;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::packed::{Packed, PackedNumbers};
-use flowcast_trace::program::Program;
+use flowcast_trace::program::{MessageClass, Program};
 use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 
 /// What a rank did from one time to another.
@@ -37,6 +41,26 @@ pub enum Function {
     Wait,
     /// A collective operation.
     Collective(CollectiveOp),
+}
+
+/// What calls are told apart by in a table of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallKind {
+    /// A call of the program.
+    Function(Function),
+    /// A call for one of the messages that carry out a collective operation.
+    Within(CollectiveOp, Function),
+    /// A one-sided operation or one on files, by its name.
+    Access(&'static str),
+}
+
+/// The calls of one kind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallTally {
+    /// How long each took, waiting included.
+    pub times: Distribution,
+    /// The bytes of the messages that they sent or received; collective operations by formula have none.
+    pub bytes: Bytes,
 }
 
 /// A call from begin to end, in whole nanoseconds.
@@ -113,15 +137,32 @@ struct RankJournal {
     slices: Packed,
     calls: Packed,
     /// The last call, which may still grow.
-    open: Option<(Function, f64, f64)>,
+    open: Option<OpenCall>,
     marks: Packed,
     sends: PackedNumbers,
     /// The messages that it received beside those for its own receives: of a schedule all, of a program those of the
     /// streams of its non-blocking collectives.
     receipts: PackedNumbers,
     times: [f64; Activity::ALL.len()],
+    /// Up to where they account for its time.
+    reached: f64,
     sent: Traffic,
     received: Traffic,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OpenCall {
+    kind: CallKind,
+    bytes: Bytes,
+    start: f64,
+    end: f64,
+}
+
+/// Tallies by kind of call; a kind is found at its index without a search.
+#[derive(Debug, Clone, Default)]
+struct Tallies {
+    functions: Vec<CallTally>,
+    accesses: BTreeMap<&'static str, CallTally>,
 }
 
 /// An observer that keeps what happened.
@@ -138,6 +179,8 @@ pub struct Journal<'a> {
     intervals: Vec<Vec<Interval>>,
     /// The slot of each one's last send; empty if causes are not kept.
     last_sends: Vec<u32>,
+    /// The calls that are over; empty if causes are not kept.
+    tallies: Tallies,
 }
 
 /// Types of the events by which tracers of MPI mark its calls: point to point, collective, other, one-sided, files.
@@ -148,7 +191,7 @@ impl<'a> Journal<'a> {
     pub fn new(program: &'a Program, keeps: Keeps) -> Journal<'a> {
         let is_marked = || program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
         let keeps_calls = keeps.calls && !is_marked();
-        let ops = if keeps_calls { ops_of_instances(program) } else { Vec::new() };
+        let ops = if keeps_calls || keeps.causes { ops_of_instances(program) } else { Vec::new() };
         Journal { ops, keeps_calls, ..Journal::of(Source::Program(program), f64::INFINITY, keeps) }
     }
 
@@ -168,8 +211,9 @@ impl<'a> Journal<'a> {
             ops: Vec::new(),
             ranks: vec![RankJournal::default(); source.ranks()],
             flights: Flights::new(source, columns),
-            intervals: vec![Vec::new(); streams],
+            intervals: (0..streams as u32).map(|stream| Vec::with_capacity(source.intervals(Rank(stream)))).collect(),
             last_sends: vec![u32::MAX; streams],
+            tallies: Tallies::default(),
         }
     }
 
@@ -185,8 +229,11 @@ impl<'a> Journal<'a> {
     /// A rank's calls in time order; none if the trace's own events mark them.
     pub fn calls(&self, rank: Rank) -> impl Iterator<Item = Call> + '_ {
         let journal = &self.ranks[rank.index()];
-        let open = journal.open.map(|(function, start, end)| (nanos(start), nanos(end), function.code()));
-        let spans = journal.calls.spans().chain(open.filter(|(start, end, _)| end > start));
+        let open = journal.open.filter(|open| self.keeps_calls && open.end > open.start);
+        let open = open.and_then(|OpenCall { kind, start, end, .. }| {
+            Some((nanos(start), nanos(end), kind.function()?.code())).filter(|(start, end, _)| end > start)
+        });
+        let spans = journal.calls.spans().chain(open);
         spans.map(|(start, end, code)| Call { function: Function::of_code(code), start: whole(start), end: whole(end) })
     }
 
@@ -243,11 +290,50 @@ impl<'a> Journal<'a> {
 
     /// What all ranks did when, and their messages; without the ranks' segments if causes are not kept.
     pub fn timeline(&self) -> Timeline {
-        let overlaps = matches!(self.flights.source, Source::Schedule(sends) if sends.cpus() > 1);
-        let segments = if overlaps { busiest } else { merged };
         let ranks = || (0..self.ranks.len() as u32).map(Rank);
         let messages = ranks().flat_map(|rank| self.sent(rank).map(|(_, times)| times.span)).collect();
-        Timeline { ranks: ranks().map(|rank| segments(self.intervals(rank))).collect(), messages }
+        Timeline { ranks: ranks().map(|rank| self.segments(rank)).collect(), messages }
+    }
+
+    /// What a rank did when; nothing if causes are not kept.
+    pub fn segments(&self, rank: Rank) -> Vec<Segment> {
+        let overlaps = matches!(self.flights.source, Source::Schedule(sends) if sends.cpus() > 1);
+        let segments = self.intervals(rank).iter().map(|interval| interval.segment);
+        if overlaps { busiest(segments) } else { merged(segments) }
+    }
+
+    /// Shows each message that was sent, in the order in which their times are kept.
+    pub fn each_message(&self, mut visit: impl FnMut(u32, MessageSpan)) {
+        if let Source::Schedule(_) = self.flights.source {
+            let sends = self.ranks.iter().flat_map(|rank| rank.sends.iter());
+            return sends.for_each(|slot| visit(slot, self.message_times(slot).1.span));
+        }
+        for to in (0..self.flights.source.streams() as u32).map(Rank) {
+            for slot in self.slots(to).filter(|slot| self.flights.is_sent(*slot)) {
+                let flight = self.flights.flight(slot);
+                let Some(MessageClass { size, tag, .. }) = self.flights.class(slot).copied() else { continue };
+                visit(slot, self.times_of(&flight, Message { to, size, tag }).span);
+            }
+        }
+    }
+
+    /// The call that sent a message.
+    pub fn send_kind(&self, slot: u32) -> CallKind {
+        self.message_kind(slot, (Function::Send, Function::Isend))
+    }
+
+    /// All calls by kind, those of progress streams excepted; none if causes are not kept.
+    pub fn call_tallies(&self) -> Vec<(CallKind, CallTally)> {
+        let mut tallies = self.tallies.clone();
+        self.ranks.iter().filter_map(|rank| rank.open).for_each(|open| tallies.add(open));
+        tallies.into_kinds()
+    }
+
+    /// The call for a message, by whether its send is non-blocking.
+    fn message_kind(&self, slot: u32, (blocking, non_blocking): (Function, Function)) -> CallKind {
+        let Some(class) = self.flights.class(slot) else { return CallKind::Function(blocking) };
+        let function = if class.mode.non_blocking { non_blocking } else { blocking };
+        operation_of(class).map_or(CallKind::Function(function), |op| CallKind::Within(op, function))
     }
 
     pub(crate) fn source(&self) -> Source<'a> {
@@ -269,8 +355,13 @@ impl<'a> Journal<'a> {
 
     /// The number of a message and its times.
     fn message_times(&self, slot: u32) -> (u32, MessageTimes) {
-        let Flight { from, call, start, arrival, posted, received, .. } = self.flights.flight(slot);
-        let Message { to, size, tag } = self.flights.message(from, slot);
+        let flight = self.flights.flight(slot);
+        let times = self.times_of(&flight, self.flights.message(flight.from, slot));
+        (self.flights.source.number(slot), times)
+    }
+
+    fn times_of(&self, flight: &Flight, Message { to, size, tag }: Message) -> MessageTimes {
+        let Flight { from, call, start, arrival, posted, received, .. } = *flight;
         let source = self.flights.source;
         let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
         let span = MessageSpan {
@@ -282,7 +373,7 @@ impl<'a> Journal<'a> {
             arrived: Time::from_nanos(arrival),
             received: or(received, arrival),
         };
-        (source.number(slot), MessageTimes { span, moved: or(start, call), posted: or(posted, arrival) })
+        MessageTimes { span, moved: or(start, call), posted: or(posted, arrival) }
     }
 
     fn interval(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
@@ -290,10 +381,27 @@ impl<'a> Journal<'a> {
         self.cause(rank, (start, end), activity, cause);
     }
 
+    /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
+    /// processors of a schedule's rank wait for nothing but messages.
+    fn reach(&mut self, rank: u32, time: f64) {
+        let Some(journal) = self.ranks.get(rank as usize) else { return };
+        if time > journal.reached && matches!(self.flights.source, Source::Program(_)) {
+            self.interval(rank, (journal.reached, time), Activity::ProcessorWait, Cause::Own);
+        }
+    }
+
+    /// A processor handles a message once it was waited for.
+    fn handle(&mut self, rank: u32, (start, end): (f64, f64), processor: f64) {
+        let begun = (start + processor).min(end);
+        self.interval(rank, (start, begun), Activity::ProcessorWait, Cause::Own);
+        self.interval(rank, (begun, end), Activity::Overhead, Cause::Own);
+    }
+
     fn slice(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, is_sender: bool) {
         if end > start
             && let Some(journal) = self.ranks.get_mut(rank as usize)
         {
+            journal.reached = end;
             journal.times[activity as usize] += end - start;
             if self.keeps.slices {
                 journal.slices.push((nanos(start), nanos(end)), (activity as u64) << 1 | u64::from(is_sender));
@@ -310,27 +418,87 @@ impl<'a> Journal<'a> {
         }
     }
 
-    fn call(&mut self, rank: u32, function: Function, start: f64, end: f64) {
-        if !self.keeps_calls || end <= start {
-            return;
-        }
+    fn call(&mut self, rank: u32, call: OpenCall) {
         let Some(journal) = self.ranks.get_mut(rank as usize) else { return };
-        if let Some((before, start, end)) = journal.open.replace((function, start, end)) {
-            journal.calls.push((nanos(start), nanos(end)), before.code());
+        let Some(before) = journal.open.replace(call) else { return };
+        if let Some(function) = before.kind.function().filter(|_| self.keeps_calls && before.end > before.start) {
+            journal.calls.push((nanos(before.start), nanos(before.end)), function.code());
+        }
+        if self.keeps.causes {
+            self.tallies.add(before);
         }
     }
 
+    fn watches_calls(&self) -> bool {
+        self.keeps_calls || self.keeps.causes
+    }
+
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
-    fn held_call(&mut self, rank: u32, start: f64, end: f64) {
-        if !self.keeps_calls {
+    fn held_call(&mut self, rank: u32, slot: u32, (start, end): (f64, f64)) {
+        if !self.watches_calls() {
             return;
         }
         match self.ranks.get_mut(rank as usize).and_then(|journal| journal.open.as_mut()) {
-            Some((Function::Send, _, ended)) if *ended == start => *ended = end,
-            _ => self.call(rank, Function::Wait, start, end),
+            Some(open) if open.end == start && open.kind.function() == Some(Function::Send) => open.end = end,
+            _ => {
+                let kind = self.message_kind(slot, (Function::Wait, Function::Wait));
+                self.call(rank, OpenCall { kind, bytes: Bytes(0), start, end });
+            }
         }
     }
 }
+
+impl Tallies {
+    fn add(&mut self, OpenCall { kind, bytes, start, end }: OpenCall) {
+        let tally = match kind.index() {
+            Ok(index) => {
+                if self.functions.len() <= index {
+                    self.functions.resize(index + 1, CallTally::default());
+                }
+                &mut self.functions[index]
+            }
+            Err(name) => self.accesses.entry(name).or_default(),
+        };
+        tally.times.add(Time::from_nanos(end - start));
+        tally.bytes = Bytes(tally.bytes.0.saturating_add(bytes.0));
+    }
+
+    fn into_kinds(self) -> Vec<(CallKind, CallTally)> {
+        let functions = self.functions.into_iter().enumerate().filter(|(_, tally)| tally.times.number() > 0);
+        let functions = functions.map(|(index, tally)| (CallKind::of_index(index), tally));
+        functions.chain(self.accesses.into_iter().map(|(name, tally)| (CallKind::Access(name), tally))).collect()
+    }
+}
+
+impl CallKind {
+    /// What was called; nothing for one-sided operations and those on files.
+    pub fn function(self) -> Option<Function> {
+        match self {
+            CallKind::Function(function) | CallKind::Within(_, function) => Some(function),
+            CallKind::Access(_) => None,
+        }
+    }
+
+    /// A number for each kind, or the name of an access.
+    fn index(self) -> Result<usize, &'static str> {
+        match self {
+            CallKind::Function(function) => Ok(function.code() as usize),
+            CallKind::Within(op, function) => Ok(FUNCTIONS * (op as usize + 1) + function.code() as usize),
+            CallKind::Access(name) => Err(name),
+        }
+    }
+
+    fn of_index(index: usize) -> CallKind {
+        let function = Function::of_code((index % FUNCTIONS) as u64);
+        match (index / FUNCTIONS).checked_sub(1) {
+            None => CallKind::Function(function),
+            Some(op) => CallKind::Within(CollectiveOp::ALL[op], function),
+        }
+    }
+}
+
+/// How many functions have codes.
+const FUNCTIONS: usize = 4 + CollectiveOp::ALL.len();
 
 impl Function {
     fn code(self) -> u64 {
@@ -380,16 +548,17 @@ fn whole(nanos: u64) -> Time {
 
 impl Observer for Journal<'_> {
     fn computed(&mut self, rank: u32, start: f64, end: f64) {
+        self.reach(rank, start);
         self.interval(rank, (start, end), Activity::Compute, Cause::Own);
     }
 
     fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        let Sent { class, call, start, end, .. } = sent;
+        let Sent { call, start, processor, end, .. } = sent;
         let before = self.last_sends.get_mut(rank as usize).map(|last| std::mem::replace(last, slot));
-        // An interface that is still busy with the messages before holds the sender as overhead does.
         let cause = before.map_or(Cause::Own, Cause::Interface);
-        self.interval(rank, (call, start), Activity::Overhead, cause);
-        self.interval(rank, (start, end), Activity::Overhead, Cause::Own);
+        self.reach(rank, call);
+        self.interval(rank, (call, start), Activity::InterfaceWait, cause);
+        self.handle(rank, (start, end), processor);
         self.flights.sent(rank, slot, sent);
         let source = self.flights.source;
         let Message { to, size, .. } = self.flights.message(Rank(rank), slot);
@@ -397,9 +566,10 @@ impl Observer for Journal<'_> {
         journal.sends.push(slot);
         journal.sent.add(size);
         self.ranks[source.owner(to).index()].received.add(size);
-        let non_blocking =
-            matches!(source, Source::Program(program) if program.classes()[class as usize].mode.non_blocking);
-        self.call(rank, if non_blocking { Function::Isend } else { Function::Send }, call, end);
+        if self.watches_calls() {
+            let kind = self.send_kind(slot);
+            self.call(rank, OpenCall { kind, bytes: size, start: call, end });
+        }
     }
 
     fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
@@ -421,15 +591,17 @@ impl Observer for Journal<'_> {
     }
 
     fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+        self.reach(rank, start);
         let begun = self.flights.asked(slot).clamp(start, end);
         self.interval(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
         self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
-        self.held_call(rank, start, end);
+        self.held_call(rank, slot, (start, end));
     }
 
     fn received(&mut self, rank: u32, slot: u32, received: Received) {
-        let Received { call, before, taken, end } = received;
-        self.interval(rank, (call, before), Activity::Overhead, Cause::Own);
+        let Received { call, processor, before, taken, end } = received;
+        self.reach(rank, call);
+        self.handle(rank, (call, before), processor);
         let owner = self.flights.source.owner(Rank(rank));
         let is_own = owner == Rank(rank) && matches!(self.flights.source, Source::Program(_));
         if self.keeps.receipts && !is_own {
@@ -439,30 +611,48 @@ impl Observer for Journal<'_> {
         self.interval(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
         self.interval(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
         // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
-        self.slice(rank, (taken, end), Activity::Overhead, false);
         let handled = end.min(taken + self.overhead);
+        self.slice(rank, (taken, end), Activity::Overhead, false);
         self.cause(rank, (taken, handled), Activity::Overhead, Cause::Own);
-        self.cause(rank, (handled, end), Activity::Transfer, Cause::Bytes);
+        self.cause(rank, (handled, end), Activity::Overhead, Cause::Bytes);
         let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
         self.flights.received(rank, slot, received);
-        self.call(rank, function, call, end);
+        if self.watches_calls() {
+            let kind = self.message_kind(slot, (function, function));
+            let bytes = self.flights.size(slot);
+            self.call(rank, OpenCall { kind, bytes, start: call, end });
+        }
     }
 
     fn accessed(&mut self, rank: u32, accessed: Accessed) {
-        let Accessed { call, came, end, .. } = accessed;
-        self.interval(rank, (call, came), Activity::Overhead, Cause::Own);
+        let Accessed { access, call, start, came, processor, end, .. } = accessed;
+        self.reach(rank, call);
+        self.interval(rank, (call, start), Activity::InterfaceWait, Cause::Own);
+        self.handle(rank, (start, came), processor);
         self.interval(rank, (came, end), Activity::Transfer, Cause::Own);
+        if self.keeps.causes
+            && let Source::Program(program) = self.flights.source
+        {
+            let kind = CallKind::Access(program.accesses()[access as usize].name());
+            self.tallies.add(OpenCall { kind, bytes: Bytes(0), start: call, end });
+        }
     }
 
     fn gathered(&mut self, rank: u32, gathered: Gathered) {
-        let Gathered { instance, call, came, last, last_rank, end, .. } = gathered;
+        let Gathered { instance, call, processor, came, last, last_rank, end } = gathered;
         let cause = Cause::LastOf(Rank(last_rank), Time::from_nanos(last));
         let last = last.clamp(came, end);
-        self.interval(rank, (call, came), Activity::Overhead, Cause::Own);
+        self.reach(rank, call);
+        self.handle(rank, (call, came), processor);
         self.interval(rank, (came, last), Activity::CollectiveWait, cause);
         self.interval(rank, (last, end), Activity::Collective, cause);
-        if self.keeps_calls {
-            self.call(rank, Function::Collective(self.ops[instance as usize]), call, end);
+        if self.watches_calls() {
+            let kind = CallKind::Function(Function::Collective(self.ops[instance as usize]));
+            self.call(rank, OpenCall { kind, bytes: Bytes(0), start: call, end });
         }
+    }
+
+    fn ended(&mut self, rank: u32, time: f64) {
+        self.reach(rank, time);
     }
 }

@@ -44,6 +44,7 @@ pub mod costs;
 pub mod critical_path;
 mod deadlock;
 mod deadlock_report;
+pub mod distribution;
 pub mod explain;
 pub mod flights;
 pub mod influence;

@@ -3,20 +3,38 @@
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Rank, Time};
 
-/// One rank's share of a replay.
+/// Where one rank's time goes: `compute + overhead + blocked = end`, exactly.
+///
+/// | time | class |
+/// |---|---|
+/// | the program's own computation, on a processor or an accelerator | compute |
+/// | a processor handles a message: LogGP's `o`, Dimemas' start-up, the bytes that LogGOPSim has a receiver copy, the start-up of a collective or of an access | overhead |
+/// | waiting for a message, a receiver, the end of a collective, an access, the rank's own interface, a processor or its switch to the rank | blocked |
+///
+/// The engines book computation and overhead where they happen; a rank that does neither is blocked. What several
+/// processors of one rank do at the same time counts once: as computation if one of them computes, else as overhead.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RankOutcome {
     /// When its last record was done.
     pub end: Time,
     /// Time in the program's own computation.
     pub compute: Time,
-    /// Time spent waiting for others.
+    /// Time in which the rank neither computes nor handles messages.
     pub blocked: Time,
     /// Processor time spent on messages.
     pub overhead: Time,
 }
 
 impl RankOutcome {
+    /// Of a rank that ends at `end`; the sums of its computations and overheads may differ from it by rounding.
+    pub fn new(end: Time, compute: Time, overhead: Time) -> RankOutcome {
+        // Multiples of the distance between numbers of the size of `end`: their sums and differences are exact.
+        let on_grid = |time: Time| (end + time) - end;
+        let compute = on_grid(compute).min(end);
+        let overhead = on_grid(overhead).min(end - compute);
+        RankOutcome { end, compute, blocked: end - compute - overhead, overhead }
+    }
+
     /// Time in communication: all that is not the program's own computation.
     pub fn communication(&self) -> Time {
         self.end - self.compute

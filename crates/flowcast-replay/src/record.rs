@@ -42,6 +42,9 @@ pub trait Observer {
     /// A rank left a collective operation that costs what a formula says.
     #[inline(always)]
     fn gathered(&mut self, _rank: u32, _gathered: Gathered) {}
+    /// A rank of a machine with limits has ended: later than the end of its last call if it still waited for a processor.
+    #[inline(always)]
+    fn ended(&mut self, _rank: u32, _time: f64) {}
 }
 
 /// A send.
@@ -51,8 +54,10 @@ pub struct Sent {
     pub class: u32,
     /// When the program called.
     pub call: f64,
-    /// When the overhead began (later than the call if the interface was busy).
+    /// When the overhead could begin (later than the call if the interface was busy).
     pub start: f64,
+    /// How long the call waited for a processor from then on.
+    pub processor: f64,
     /// When the overhead ended.
     pub end: f64,
     /// When the last byte arrives; infinite while unknown.
@@ -64,6 +69,8 @@ pub struct Sent {
 pub struct Received {
     /// When the program called.
     pub call: f64,
+    /// How long the call waited for a processor before it looked for the message.
+    pub processor: f64,
     /// When the processor time before the message ended.
     pub before: f64,
     /// When the processor time on the message began.
@@ -101,6 +108,8 @@ pub struct Gathered {
     pub instance: u32,
     /// When the rank called.
     pub call: f64,
+    /// How long its start-up waited for a processor.
+    pub processor: f64,
     /// When the rank's start-up was over.
     pub came: f64,
     /// When the rank came that decided the end.
@@ -132,7 +141,8 @@ macro_rules! hand_on {
             held(rank: u32, slot: u32, start: f64, end: f64),
             received(rank: u32, slot: u32, received: Received),
             accessed(rank: u32, accessed: Accessed),
-            gathered(rank: u32, gathered: Gathered)
+            gathered(rank: u32, gathered: Gathered),
+            ended(rank: u32, time: f64)
         }
     };
     ($self:ident, $others:tt, $($name:ident($($arg:ident: $type:ty),+)),+) => {

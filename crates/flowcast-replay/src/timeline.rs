@@ -20,6 +20,10 @@ named! {
         CollectiveWait = "collective wait",
         /// In a collective operation that all have reached.
         Collective = "collective",
+        /// Waiting, as a sender, for its own interface, which is busy with the message before.
+        InterfaceWait = "interface wait",
+        /// Waiting for a processor, or for the switch of one to the rank.
+        ProcessorWait = "processor wait",
     }
 }
 
@@ -91,19 +95,17 @@ pub struct Timeline {
 }
 
 /// Segments of the same activity that touch become one.
-pub(crate) fn merged(intervals: &[Interval]) -> Vec<Segment> {
-    let mut segments = Vec::with_capacity(intervals.len());
-    intervals.iter().for_each(|interval| append(&mut segments, interval.segment));
-    segments
+pub(crate) fn merged(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
+    let mut merged = Vec::with_capacity(segments.size_hint().0);
+    segments.for_each(|segment| append(&mut merged, segment));
+    merged
 }
 
 /// The segments of a rank with several processors, whose intervals overlap: at each time the first activity, in the order
 /// of [`Activity::ALL`], that any of them has.
-pub(crate) fn busiest(intervals: &[Interval]) -> Vec<Segment> {
-    let edges = |Interval { segment, .. }: &Interval| {
-        [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)]
-    };
-    let mut edges: Vec<(Time, Activity, i32)> = intervals.iter().flat_map(edges).collect();
+pub(crate) fn busiest(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
+    let edges = |segment: Segment| [(segment.start, segment.activity, 1), (segment.end, segment.activity, -1)];
+    let mut edges: Vec<(Time, Activity, i32)> = segments.flat_map(edges).collect();
     edges.sort_by_key(|(time, ..)| *time);
     let mut processors = [0; Activity::ALL.len()];
     let (mut segments, mut start) = (Vec::new(), Time::ZERO);

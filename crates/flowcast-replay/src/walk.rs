@@ -93,11 +93,9 @@ impl<'a> Replay<'a> {
         let ranks = walk.run(observer, transit)?;
         Ok(Outcome::of(
             self.program,
-            ranks.iter().map(|state| RankOutcome {
-                end: Time::from_nanos(state.time[0]),
-                compute: Time::from_nanos(state.compute[0]),
-                blocked: Time::from_nanos(state.blocked),
-                overhead: Time::from_nanos(state.overhead),
+            ranks.iter().map(|state| {
+                let [end, compute, overhead] = [state.time[0], state.compute[0], state.overhead].map(Time::from_nanos);
+                RankOutcome::new(end, compute, overhead)
             }),
         ))
     }
@@ -153,8 +151,6 @@ pub(super) struct RankState<'a, const W: usize> {
     /// On the first network, when it last left a call in which it polled for messages.
     polled: f64,
     /// On the first network.
-    pub blocked: f64,
-    /// On the first network.
     pub overhead: f64,
 }
 
@@ -173,7 +169,6 @@ impl<'a, const W: usize> RankState<'a, W> {
             compute: none,
             interface_free: none,
             polled: 0.0,
-            blocked: 0.0,
             overhead: 0.0,
         }
     }
@@ -191,7 +186,6 @@ impl<'a, const W: usize> RankState<'a, W> {
             }
             self.time[lane] = start + overhead[lane];
         }
-        self.blocked += start - call;
         self.overhead += overhead[0];
         (call, start, self.time[0])
     }
@@ -442,10 +436,14 @@ where
     ) -> Step {
         let (call, start, end) = state.begin_send(&path.send_overhead, self.busy(cost));
         if T::SHARED && self.is_between_nodes(slot) {
-            self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
+            self.observer.sent(rank, slot, Sent { class, call, start, processor: 0.0, end, arrival: f64::INFINITY });
             self.transit.depart(self.departure(slot, class, end));
         } else {
-            self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: end + cost.delay[0] });
+            self.observer.sent(
+                rank,
+                slot,
+                Sent { class, call, start, processor: 0.0, end, arrival: end + cost.delay[0] },
+            );
             self.fill(slot, |lane| state.time[lane] + cost.delay[lane]);
         }
         if RENDEZVOUS {
@@ -492,9 +490,8 @@ where
             let before = state.time[lane] + path.recv_before[lane];
             state.time[lane] = later(arrival(lane), before) + path.recv_after[lane];
         }
-        self.observer.received(rank, slot, Received { call, before, taken, end: state.time[0] });
+        self.observer.received(rank, slot, Received { call, processor: 0.0, before, taken, end: state.time[0] });
         state.overhead += path.recv_before[0] + path.recv_after[0];
-        state.blocked += taken - before;
         if RENDEZVOUS {
             state.polled = state.time[0];
         }
@@ -587,8 +584,7 @@ where
         let call = state.time[0];
         state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
         let (came, end) = (came[0], state.time[0]);
-        self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
-        state.blocked += end - came;
+        self.observer.gathered(rank, Gathered { instance, call, processor: 0.0, came, last, last_rank, end });
         state.polled = end;
     }
 

@@ -133,8 +133,8 @@ fn the_random_programs_reach_every_limit() {
             replay.critical_path(&journal).shares().into_iter().map(|share| share.limit).collect::<Vec<_>>()
         })
         .collect();
-    // Without limited links nothing queues.
-    let unreached = [Limit::Contention, Limit::Other];
+    // Without limited links and processors nothing queues.
+    let unreached = [Limit::Contention, Limit::Processor, Limit::Other];
     let expected: BTreeSet<Limit> = Limit::ALL.into_iter().filter(|limit| !unreached.contains(limit)).collect();
     assert_eq!(seen, expected);
 }

@@ -13,7 +13,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::trace::Program;
 use flowcast::units::Time;
 use proptest::prelude::*;
-use random_programs::{Numbers, any_numbers, any_records, as_program, read_text};
+use random_programs::{Numbers, any_numbers, any_records, as_program, read_text, recorded};
 
 fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Outcome, Explanation) {
     let placement = Placement::new(&network.machine, None, program.ranks()).unwrap();
@@ -22,6 +22,7 @@ fn explained(program: &Program, network: &Network, model: Option<Model>) -> (Out
         Some(model) => Engine::sharing(program, network, placement, rendezvous, model).unwrap(),
         None => Engine::new(program, network, placement, rendezvous).unwrap(),
     };
+    recorded(program, |journal| engine.observed(journal));
     random_programs::explained(&engine)
 }
 

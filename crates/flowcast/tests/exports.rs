@@ -391,18 +391,19 @@ fn check_tables(written: &Written) {
     assert_eq!(messages.len() as u64, written.outcome.messages);
     assert!(messages.iter().all(|row| row[4] <= row[5]));
     let columns = "rank,node,end_s,blocked_s,compute_s,overhead_s,late_sender_s,transfer_s,late_receiver_s,\
-        collective_wait_s,collective_s,sent_messages,sent_bytes,received_messages,received_bytes";
+        collective_wait_s,collective_s,interface_wait_s,processor_wait_s,sent_messages,sent_bytes,received_messages,received_bytes";
     let ranks = rows(&written.ranks, "flowcast/ranks/1", columns);
     for (row, rank) in ranks.iter().zip(&written.outcome.ranks) {
-        let (end, spent) = (rank.end.as_seconds(), row[4..11].iter().sum::<f64>());
+        let (end, spent) = (rank.end.as_seconds(), row[4..13].iter().sum::<f64>());
         assert!(row[2] == end && (spent - end).abs() <= 1e-9 * end.max(1e-6), "{row:?}: {spent} of {end}");
+        assert_eq!([row[3], row[4], row[5]], [rank.blocked, rank.compute, rank.overhead].map(Time::as_seconds));
     }
     let columns = "src,dst,messages,bytes,flight_s,longest_s,first_sent_s,last_arrived_s";
     let pairs = rows(&written.pairs, "flowcast/pairs/1", columns);
     let total = |rows: &[Vec<f64>], column: usize| rows.iter().map(|row| row[column]).sum::<f64>();
     let bytes = written.outcome.bytes.0 as f64;
-    assert_eq!([total(&ranks, 11), total(&ranks, 13), total(&pairs, 2)], [messages.len() as f64; 3]);
-    assert_eq!([total(&ranks, 12), total(&ranks, 14), total(&pairs, 3), total(&messages, 2)], [bytes; 4]);
+    assert_eq!([total(&ranks, 13), total(&ranks, 15), total(&pairs, 2)], [messages.len() as f64; 3]);
+    assert_eq!([total(&ranks, 14), total(&ranks, 16), total(&pairs, 3), total(&messages, 2)], [bytes; 4]);
     let flights: f64 = messages.iter().map(|row| row[5] - row[4]).sum();
     assert!((total(&pairs, 4) - flights).abs() <= 1e-9 * flights.max(1e-6));
 }

@@ -1,6 +1,8 @@
 //! The fast engine for schedules and the plain one tell the same, to the last bit, and the fast one allocates nothing
 //! once its queues have grown.
 
+mod random_programs;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -15,6 +17,7 @@ use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, n
 use flowcast::trace::{ReadOptions, Trace, read, write};
 use flowcast::units::{Bytes, Rank, Time, TimePerByte};
 use proptest::prelude::*;
+use random_programs::assert_times_add_up;
 
 /// Counts what this thread allocates.
 struct Counting;
@@ -215,7 +218,8 @@ fn compare_forms(
         (Journal::of_schedule(&lean, overhead, keeps), Journal::of_schedule(sends, overhead, keeps));
     form.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
     prop_assert_eq!(&explainer.finish(), explanation);
-    plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
+    let outcome = plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
+    assert_times_add_up(&outcome, &plain_journal);
     for rank in (0..sends.ranks() as u32).map(Rank) {
         prop_assert_eq!(of_rank(&journal, rank), of_rank(&plain_journal, rank));
     }

@@ -12,6 +12,7 @@ use flowcast::replay::loggops::explain::Explainer;
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::ways::{Costs, Placed};
 use flowcast::replay::loggops::{self, Loggops};
+use flowcast::replay::outcome::RankOutcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::record::Unobserved;
 use flowcast::replay::timeline::{Activity, Segment};
@@ -163,7 +164,10 @@ fn a_rank_with_several_processors_is_drawn_by_what_comes_first_of_what_they_do()
     let (sends, costs) = (Sends::of(&schedule), Costs { parameters: parameters(), placed: None });
     assert_eq!(sends.cpus(), 2);
     let mut journal = Journal::of_schedule(&sends, costs.parameters.overhead, Keeps::CAUSES);
-    loggops::placed(&schedule, costs, &mut journal).unwrap();
+    let outcome = loggops::placed(&schedule, costs, &mut journal).unwrap();
+    // By rank: end, computation, overhead, blocked; what its processors do at once counts once.
+    let times = |rank: &RankOutcome| [rank.end, rank.compute, rank.overhead, rank.blocked].map(Time::as_micros);
+    assert_eq!(outcome.ranks.iter().map(times).collect::<Vec<_>>(), [[8.0, 8.0, 0.0, 0.0], [20.0, 5.0, 2.0, 13.0]]);
     let timeline = journal.timeline();
     let drawn = |rank: usize| {
         let segment = |segment: &Segment| (segment.start.as_micros(), segment.end.as_micros(), segment.activity);

@@ -78,9 +78,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         {
             return step;
         }
-        let RankState { call, before: start, .. } = self.ranks[rank as usize];
+        let RankState { call, before: start, waited: processor, .. } = self.ranks[rank as usize];
         let came = self.pending.now();
-        let processor = came - start - self.ways[way].send.nanos;
         let accessed = Accessed { access: index, call, start, came, processor, queued: 0.0, latency: 0.0, end: came };
         self.observer.accessed(rank, accessed);
         let (from, to) = if kind == TransferKind::Get { (target.0, rank) } else { (rank, target.0) };
@@ -142,10 +141,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn end_flush(&mut self, rank: u32, (window, target): (i32, Option<Rank>)) -> bool {
         let Some(done) = self.accesses.transfers.flush(rank, window, target) else { return false };
         let (index, access) = self.current_access(rank);
-        let (now, state) = (self.pending.now(), &mut self.ranks[rank as usize]);
-        let mut accessed = done.awaited(index, state.call);
+        let now = self.pending.now();
+        let mut accessed = done.awaited(index, self.ranks[rank as usize].call);
         accessed.end = now;
-        state.blocked += now - state.call;
         self.observer.accessed(rank, accessed);
         if let Access::Unlock { window, target } = access {
             let accesses = &mut self.accesses;
@@ -160,8 +158,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let (_, way) = self.way_to(rank, target);
         let overhead = self.ways[way].send;
         if self.ranks[rank as usize].phase == Phase::Begin {
-            self.ranks[rank as usize].call = self.pending.now();
-            self.ranks[rank as usize].overhead += overhead.nanos;
+            self.begin_call(rank, overhead.nanos);
             if overhead.nanos > 0.0 {
                 return self.start_up(rank, overhead);
             }
@@ -199,7 +196,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     fn file(&mut self, rank: u32, access: Access) -> Step {
         let now = self.pending.now();
         let state = &mut self.ranks[rank as usize];
-        (state.call, state.before) = (now, now);
+        (state.call, state.before, state.waited) = (now, now, 0.0);
         let accesses = &mut self.accesses;
         accesses.requests.put(rank, now, access);
         accesses.requests.serve(self.costs.file_system(), &mut accesses.ready);
@@ -213,16 +210,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn answered(&mut self, rank: u32) {
         let (index, access) = self.current_access(rank);
         let (begun, _) = self.accesses.requests.take(rank).expect("an answer follows a request that was served");
-        let RankState { call, before: came, .. } = self.ranks[rank as usize];
-        let (overhead, there, latency) = match access.target() {
+        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank as usize];
+        let (there, latency) = match access.target() {
             Some(target) => {
                 let path = &self.costs.paths[self.way_to(rank, target).1];
-                (path.send_overhead, path.latency, 2.0 * path.latency)
+                (path.latency, 2.0 * path.latency)
             }
-            None => (0.0, 0.0, self.costs.file_system().latency.as_nanos()),
+            None => (0.0, self.costs.file_system().latency.as_nanos()),
         };
-        let (processor, queued, end) = (came - call - overhead, begun - (came + there), self.pending.now());
-        self.ranks[rank as usize].blocked += end - came;
+        let (queued, end) = (begun - (came + there), self.pending.now());
         self.observer
             .accessed(rank, Accessed { access: index, call, start: call, came, processor, queued, latency, end });
         self.advance(rank, Place::Back);

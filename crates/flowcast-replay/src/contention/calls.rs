@@ -45,8 +45,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 return step;
             }
         }
-        let RankState { call, before: start, .. } = self.ranks[rank as usize];
-        self.observer.sent(rank, slot, Sent { class, call, start, end: now, arrival: f64::INFINITY });
+        let RankState { call, before: start, waited: processor, .. } = self.ranks[rank as usize];
+        let arrival = f64::INFINITY;
+        self.observer.sent(rank, slot, Sent { class, call, start, processor, end: now, arrival });
         let receiver = self.slots.receiver(slot);
         let state = self.slots.states[slot as usize];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
@@ -68,6 +69,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         Step::Done
     }
 
+    /// A call begins that takes the processor for so many nanoseconds.
+    #[inline(always)]
+    pub(super) fn begin_call(&mut self, rank: u32, overhead: f64) {
+        let state = &mut self.ranks[rank as usize];
+        state.call = self.pending.now();
+        state.waited = 0.0;
+        state.overhead += overhead;
+    }
+
     /// The processor's part of a send, once the interface is free; the step if that takes time.
     #[inline(always)]
     pub(super) fn begin_send(&mut self, rank: u32, overhead: Delay, busy: f64) -> Option<Step> {
@@ -76,7 +86,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let start = if state.interface_free > now { state.interface_free } else { now };
         state.call = now;
         state.before = start;
-        state.blocked += start - now;
+        state.waited = 0.0;
         if busy > 0.0 {
             state.interface_free = start + busy;
         }
@@ -168,7 +178,6 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         let state = &mut self.ranks[from as usize];
         let since = state.before;
-        state.blocked += now - since;
         self.observer.held(from, slot, since, now);
         self.leave_call(from, now);
         self.advance(from, Place::Front);
@@ -270,9 +279,6 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return;
         }
         let receiver = self.slots.receiver(slot);
-        let now = self.pending.now();
-        let rank = &mut self.ranks[receiver as usize];
-        rank.blocked += now - rank.before;
         match self.take(receiver, slot) {
             Step::Done => self.advance(receiver, Place::Back),
             _ => self.queue(receiver, Place::Back),
@@ -287,8 +293,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.enter_call(rank);
             let before = self.way(slot).before;
             let before = self.start_up_on(slot, before);
-            self.ranks[rank as usize].call = now;
-            self.ranks[rank as usize].overhead += before.nanos;
+            self.begin_call(rank, before.nanos);
             if before.nanos > 0.0 {
                 return self.start_up(rank, before);
             }
@@ -310,8 +315,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let after = self.way(slot).after;
         let state = &mut self.ranks[rank as usize];
         state.next_slot += u32::from(slot == state.next_slot);
-        let RankState { call, before, .. } = *state;
-        self.observer.received(rank, slot, Received { call, before, taken: now, end: now + after.nanos });
+        let RankState { call, before, waited: processor, .. } = *state;
+        self.observer.received(rank, slot, Received { call, processor, before, taken: now, end: now + after.nanos });
         self.leave_call(rank, now + after.nanos);
         if after.nanos > 0.0 {
             self.ranks[rank as usize].overhead += after.nanos;

@@ -109,8 +109,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             if made.mode != CollectiveMode::NonBlocking {
                 self.enter_call(rank);
             }
-            self.ranks[rank as usize].call = self.pending.now();
-            self.ranks[rank as usize].overhead += startup;
+            self.begin_call(rank, startup);
             if startup > 0.0 {
                 return self.start_up(rank, Delay::of(startup));
             }
@@ -271,8 +270,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             let communicator = self.program.instances()[instance as usize];
             let startup = self.costs.collective_startup(communicator, Rank(rank));
             self.enter_call(rank);
-            self.ranks[rank as usize].call = self.pending.now();
-            self.ranks[rank as usize].overhead += startup;
+            self.begin_call(rank, startup);
             if startup > 0.0 {
                 return self.start_up(rank, Delay::of(startup));
             }
@@ -295,11 +293,10 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
     fn leave_after(&mut self, rank: u32, instance: u32, last: (f64, u32)) {
-        let RankState { call, before: came, .. } = self.ranks[rank as usize];
+        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank as usize];
         let end = self.pending.now();
         let (last, last_rank) = last;
-        self.observer.gathered(rank, Gathered { instance, call, came, last, last_rank, end });
-        self.ranks[rank as usize].blocked += end - came;
+        self.observer.gathered(rank, Gathered { instance, call, processor, came, last, last_rank, end });
         self.leave_call(rank, end);
     }
 }

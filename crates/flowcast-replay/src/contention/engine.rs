@@ -133,11 +133,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Waits { processors: self.waits.processors, preemptions: self.waits.preemptions, ..self.links.waits };
         let outcome = Outcome::of(
             self.program,
-            self.ranks.iter().map(|state| RankOutcome {
-                end: Time::from_nanos(state.end),
-                compute: Time::from_nanos(state.compute),
-                blocked: Time::from_nanos(state.blocked),
-                overhead: Time::from_nanos(state.overhead),
+            self.ranks.iter().map(|state| {
+                let [end, compute, overhead] = [state.end, state.compute, state.overhead].map(Time::from_nanos);
+                RankOutcome::new(end, compute, overhead)
             }),
         );
         Ok(Outcome { waits, ..outcome })
@@ -158,6 +156,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
             state.phase = Phase::Ended;
+            self.observer.ended(rank, state.end);
             return self.enter_call(rank);
         }
         self.stop_polling(rank);
@@ -186,7 +185,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let event = Event { kind: Kind::Turn, index: rank };
         let state = &mut self.ranks[rank as usize];
         if now > state.queued {
-            state.blocked += now - state.queued;
+            state.waited += now - state.queued;
             self.waits.processors += 1;
         }
         if self.scheduling.is_some() {

@@ -29,7 +29,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             Kind::Turn => {
                 let state = &self.ranks[event.index as usize];
                 prefetch(&state.words);
-                prefetch(&state.blocked);
+                prefetch(&state.overhead);
             }
             _ => prefetch(&self.messages[event.index]),
         }
@@ -72,7 +72,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 self.links.prefetch_waiting(message, &self.messages);
                 if message.purpose == Purpose::Deliver {
                     let state = &self.ranks[self.slots.receiver(message.slot) as usize];
-                    prefetch(&state.blocked);
+                    prefetch(&state.overhead);
                     prefetch_at(state.words, state.at);
                 }
             }

@@ -63,8 +63,9 @@ pub(super) struct RankState<'a> {
     pub until: f64,
     /// When it began to wait for a processor.
     pub queued: f64,
+    /// How long its call has waited for a processor and for the switch to it.
+    pub waited: f64,
     pub overhead: f64,
-    pub blocked: f64,
     pub compute: f64,
     pub end: f64,
     /// When the sending interface may start the next message.
@@ -90,7 +91,7 @@ impl<'a> RankState<'a> {
             interface_free: 0.0,
             end: 0.0,
             compute: 0.0,
-            blocked: 0.0,
+            waited: 0.0,
             overhead: 0.0,
         }
     }

@@ -151,7 +151,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         share.switching = true;
         share.due = now + switch;
-        self.ranks[rank as usize].overhead += switch;
+        self.ranks[rank as usize].waited += switch;
         self.pending.at(now + switch, Event { kind: Kind::Turn, index: rank });
     }
 

@@ -37,6 +37,7 @@ impl CriticalPath {
             Limit::Bandwidth => format!("{} on the critical path take {time}", RoundedBytes(bytes)),
             Limit::Contention => format!("messages on the critical path wait {time} for links and buses"),
             Limit::Collective => each(collectives, "collective operation", "collective operations", first.time),
+            Limit::Processor => format!("{time} of waiting for processors on the critical path"),
             Limit::Other => format!("{time} of waiting without a known cause"),
         };
         format!("{}-bound: {story}", first.limit.name())

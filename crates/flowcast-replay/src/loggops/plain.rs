@@ -13,6 +13,7 @@ use crate::deadlock::{Wait, deadlock};
 use crate::matching::{MatchQueue, Pattern};
 use crate::outcome::{Outcome, RankOutcome};
 use crate::record::{Observer, Received, Sent, Unobserved};
+use crate::timeline::{Activity, Segment, busiest};
 use crate::transit::Delivery;
 use flowcast_trace::schedule::{Node, Operation, Schedule};
 use flowcast_units::{Bytes, Rank, Time};
@@ -106,7 +107,10 @@ struct Host {
     open: Vec<u32>,
     free: Vec<u32>,
     done: usize,
-    outcome: RankOutcome,
+    compute: Time,
+    overhead: Time,
+    /// The same of a rank with several processors, which may do them at once.
+    work: Vec<Segment>,
 }
 
 struct Engine<'a, O> {
@@ -193,7 +197,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                     return self.requeue(entry, self.hosts[rank as usize].cpus[cpu]);
                 }
                 host.cpus[cpu] = entry.time + time;
-                host.outcome.compute += time;
+                host.book(Activity::Compute, entry.time, time);
                 self.observer.computed(rank, entry.time.as_nanos(), (entry.time + time).as_nanos());
                 self.mark_started(rank, index);
                 self.mark_done(rank, index);
@@ -225,13 +229,13 @@ impl<'a, O: Observer> Engine<'a, O> {
         if let Some((gap, bytes)) = interface {
             host.sending[usize::from(message.nic)] = now + gap + bytes;
         }
-        host.outcome.overhead += overhead;
+        host.book(Activity::Overhead, now, overhead);
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(message.size.0);
         let slot = self.slot(message);
         let [call, start, end] = [call, now, now + overhead].map(Time::as_nanos);
         let arrival = if shares { f64::INFINITY } else { (now + overhead + latency + bytes).as_nanos() };
-        self.observer.sent(message.from, slot, Sent { class: slot, call, start, end, arrival });
+        self.observer.sent(message.from, slot, Sent { class: slot, call, start, processor: 0.0, end, arrival });
         self.mark_started(message.from, message.node);
         if shares {
             self.flows.insert(slot, message);
@@ -278,13 +282,14 @@ impl<'a, O: Observer> Engine<'a, O> {
         if free > entry.time {
             return self.requeue(entry, free);
         }
-        let call = std::mem::replace(&mut host.cpus[cpu], entry.time + overhead + on_receiver).as_nanos();
+        let end = entry.time + overhead + on_receiver;
+        let call = std::mem::replace(&mut host.cpus[cpu], end).as_nanos();
         if let Some((gap, bytes)) = interface {
             host.receiving[nic] = entry.time + gap + bytes;
         }
-        host.outcome.overhead += overhead;
+        host.book(Activity::Overhead, entry.time, overhead + on_receiver);
         let taken = entry.time.as_nanos();
-        let received = Received { call, before: call, taken, end: host.cpus[cpu].as_nanos() };
+        let received = Received { call, processor: 0.0, before: call, taken, end: end.as_nanos() };
         self.observer.received(message.to, slot, received);
         let pattern = Pattern { peer: Some(message.from), tag: message.tag };
         let mut touched = [message.to, message.to];
@@ -377,13 +382,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         if let Some(message) = self.hosts.iter().find_map(|host| host.unexpected.first()) {
             return Err(self.unmatched_message(message));
         }
-        let finish = |mut host: Host| {
-            let end = host.cpus.iter().copied().fold(Time::ZERO, Time::max);
-            host.outcome.end = end;
-            host.outcome.blocked = Time::ZERO.max(end - host.outcome.compute - host.outcome.overhead);
-            host.outcome
-        };
-        let ranks = self.hosts.into_iter().map(finish).collect();
+        let ranks = self.hosts.iter().map(Host::outcome).collect();
         Ok(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), ..Outcome::default() })
     }
 
@@ -458,6 +457,24 @@ impl<'a, O: Observer> Engine<'a, O> {
 }
 
 impl Host {
+    fn book(&mut self, activity: Activity, start: Time, takes: Time) {
+        match activity {
+            _ if self.cpus.len() > 1 => self.work.push(Segment { start, end: start + takes, activity }),
+            Activity::Compute => self.compute += takes,
+            _ => self.overhead += takes,
+        }
+    }
+
+    fn outcome(&self) -> RankOutcome {
+        let end = self.cpus.iter().copied().fold(Time::ZERO, Time::max);
+        let (mut compute, mut overhead) = (self.compute, self.overhead);
+        for Segment { start, end, activity } in busiest(self.work.iter().copied()) {
+            let sum = if activity == Activity::Compute { &mut compute } else { &mut overhead };
+            *sum += end - start;
+        }
+        RankOutcome::new(end, compute, overhead)
+    }
+
     fn release(&mut self, dependents: &[u32]) {
         for dependent in dependents {
             let open = &mut self.open[*dependent as usize];

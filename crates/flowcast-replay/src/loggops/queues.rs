@@ -269,7 +269,8 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         self.start(op);
         let time = now + overhead + latency;
         if O::WATCHES {
-            let sent = Sent { class: node, call, start: now, end: now + overhead, arrival: time + cost.bytes };
+            let sent =
+                Sent { class: node, call, start: now, processor: 0.0, end: now + overhead, arrival: time + cost.bytes };
             self.observer.sent(rank, node, sent);
         }
         let arrival = Arrival { time, created: self.created, node, channel: op.channel(), size: op.size() };
@@ -309,14 +310,15 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let cost = self.sizes[size as usize];
         let call = std::mem::replace(&mut host.cpu, now + overhead + cost.bytes);
         host.receiving = now + gap + cost.bytes;
-        host.overhead += overhead;
+        host.overhead += overhead + cost.bytes;
         if !Q::KNOWS_MORE
             && let Some(next) = host.next_channel()
         {
             prefetch_at(&self.prepared.ops, self.channels[next as usize].first & !MESSAGE);
         }
         if O::WATCHES {
-            let received = Received { call, before: call, taken: now, end: now + overhead + cost.bytes };
+            let received =
+                Received { call, processor: 0.0, before: call, taken: now, end: now + overhead + cost.bytes };
             self.observer.received(rank, node, received);
         }
         if let Some(posted) = self.meet(channel, node | MESSAGE) {
@@ -445,7 +447,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let rank = |host: &Host| {
             let nanos = Time::from_nanos;
             let (end, compute, overhead) = (nanos(host.cpu), nanos(host.compute), nanos(host.overhead));
-            RankOutcome { end, compute, overhead, blocked: Time::ZERO.max(end - compute - overhead) }
+            RankOutcome::new(end, compute, overhead)
         };
         let ranks = self.hosts.iter().map(rank).collect();
         Some(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), waits: Waits::default() })

@@ -140,7 +140,6 @@ where
     ) -> Step {
         let Some(done) = self.accesses.transfers.flush(rank, window, target) else { return Step::Wait };
         let accessed = done.awaited(index, state.time[0]);
-        state.blocked += accessed.end - state.time[0];
         state.time = [accessed.end; W];
         self.observer.accessed(rank, accessed);
         Step::GoOn
@@ -153,7 +152,6 @@ where
         let Some((granted, _)) = self.ask(rank, state, asked, access) else { return Step::Wait };
         let end = granted + path.latency;
         state.overhead += path.send_overhead;
-        state.blocked += end - came;
         state.time = [end; W];
         let latency = 2.0 * path.latency;
         let accessed =
@@ -165,7 +163,6 @@ where
     fn file(&mut self, rank: u32, state: &mut RankState<'a, W>, index: u32, access: Access) -> Step {
         let call = state.time[0];
         let Some((begun, end)) = self.ask(rank, state, call, access) else { return Step::Wait };
-        state.blocked += end - call;
         state.time = [end; W];
         let latency = self.network().file_system().latency.as_nanos();
         let accessed = Accessed {

@@ -159,7 +159,7 @@ where
         let busy = self.busy(&path.classes[class as usize]);
         let (call, start, end) = state.begin_send(&path.send_overhead, busy);
         self.handshakes.sends[rank as usize].push(slot);
-        self.observer.sent(rank, slot, Sent { class, call, start, end, arrival: f64::INFINITY });
+        self.observer.sent(rank, slot, Sent { class, call, start, processor: 0.0, end, arrival: f64::INFINITY });
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, end);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
@@ -199,7 +199,6 @@ where
         state.time = std::array::from_fn(|lane| later(release(lane), state.time[lane]));
         if state.time[0] > call {
             self.observer.held(rank, slot, call, state.time[0]);
-            state.blocked += state.time[0] - call;
         }
         state.polled = state.time[0];
         Step::GoOn

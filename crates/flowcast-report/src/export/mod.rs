@@ -32,7 +32,7 @@ pub struct Replayed<'a> {
 }
 
 impl Replayed<'_> {
-    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
         (0..self.trace.ranks() as u32).map(Rank)
     }
 

@@ -43,7 +43,8 @@ pub fn ranks(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Writ
         let outcome = &replayed.outcome.ranks[rank.index()];
         let (node, end, blocked) = (replayed.placement.node(rank), outcome.end, outcome.blocked);
         write!(out, "{rank},{node},{},{}", end.as_seconds(), blocked.as_seconds())?;
-        for time in replayed.journal.times(rank) {
+        let [_, _, waits @ ..] = replayed.journal.times(rank);
+        for time in [outcome.compute, outcome.overhead].into_iter().chain(waits) {
             write!(out, ",{}", time.as_seconds())?;
         }
         let (sent, received) = (replayed.journal.traffic_sent(rank), replayed.journal.traffic_received(rank));

@@ -20,7 +20,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
 use flowcast::replay::{Engine, SimulateError};
 use flowcast::trace::{Program, ReadOptions, Trace, TraceError, read};
-use flowcast::units::{CollectiveOp, Rate, Time, TimePerByte};
+use flowcast::units::{CollectiveOp, Rank, Rate, Time, TimePerByte};
 use proptest::prelude::*;
 
 /// The replay that `run` carries out, with its intervals and their causes.
@@ -30,7 +30,25 @@ pub(crate) fn recorded<'a>(
 ) -> (Outcome, Journal<'a>) {
     let mut journal = Journal::new(program, Keeps::CAUSES);
     let outcome = run(&mut journal).unwrap();
+    assert_times_add_up(&outcome, &journal);
     (outcome, journal)
+}
+
+/// Computation, overhead and blocked time of each rank are its time, and what was observed of it says the same.
+pub(crate) fn assert_times_add_up(outcome: &Outcome, journal: &Journal<'_>) {
+    for (rank, times) in (0..).map(Rank).zip(&outcome.ranks) {
+        assert_eq!(times.compute + times.overhead + times.blocked, times.end, "{times:?}");
+        let [compute, overhead, waits @ ..] = journal.times(rank);
+        let waits: Time = waits.into_iter().sum();
+        for (observed, booked) in [(compute, times.compute), (overhead, times.overhead), (waits, times.blocked)] {
+            let difference = (observed - booked).as_nanos().abs();
+            assert!(
+                difference <= 1e-6 + 1e-9 * times.end.as_nanos(),
+                "rank {rank}: {:?} {times:?}",
+                journal.times(rank)
+            );
+        }
+    }
 }
 
 /// A replay and what its communication was spent on.

@@ -27,11 +27,12 @@ THREAD_FUNC          State As Is
 ";
 
 /// The states that occur, with Extrae's names and colours.
-const STATES: [(u32, &str, (u8, u8, u8)); 6] = [
+const STATES: [(u32, &str, (u8, u8, u8)); 7] = [
     (0, "Idle", (117, 195, 255)),
     (1, "Running", (0, 0, 255)),
     (3, "Waiting a message", (255, 0, 0)),
     (4, "Blocking Send", (255, 0, 174)),
+    (9, "Blocked", (0, 162, 0)),
     (13, "Group Communication", (255, 144, 26)),
     (26, "Startup latency", (200, 50, 89)),
 ];

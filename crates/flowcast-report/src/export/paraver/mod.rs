@@ -171,8 +171,9 @@ fn state(slice: Slice) -> u32 {
         Activity::Transfer if slice.is_sender => 4,
         Activity::LateSender | Activity::Transfer => 3,
         Activity::LateReceiver => 4,
+        Activity::ProcessorWait => 9,
         Activity::CollectiveWait | Activity::Collective => 13,
-        Activity::Overhead => 26,
+        Activity::Overhead | Activity::InterfaceWait => 26,
     }
 }
 

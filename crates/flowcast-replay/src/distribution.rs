@@ -1,0 +1,112 @@
+//! How times are distributed: counts in classes on a logarithmic scale, whatever their number.
+
+use flowcast_units::Time;
+
+/// Classes between a time and twice that time.
+const PER_DOUBLING: usize = 64;
+
+/// Doublings of a nanosecond that are told apart: up to five hours.
+const DOUBLINGS: usize = 44;
+
+/// Times by class; those below a nanosecond have a class of their own.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Distribution {
+    counts: Vec<u32>,
+    number: u64,
+    total: Time,
+    longest: Time,
+}
+
+impl Distribution {
+    /// One more time.
+    pub fn add(&mut self, time: Time) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; PER_DOUBLING * DOUBLINGS + 1];
+        }
+        self.counts[class(time.as_nanos())] += 1;
+        self.number += 1;
+        self.total += time;
+        self.longest = self.longest.max(time);
+    }
+
+    /// How many there are.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Their sum.
+    pub fn total(&self) -> Time {
+        self.total
+    }
+
+    /// The longest; 0 if there are none.
+    pub fn longest(&self) -> Time {
+        self.longest
+    }
+
+    /// The time that half of them do not exceed, to 1 %; 0 if there are none.
+    pub fn median(&self) -> Time {
+        let mut below = 0;
+        let middle = self.counts.iter().position(|count| {
+            below += u64::from(*count);
+            2 * below >= self.number
+        });
+        let Some(class @ 1..) = middle else { return Time::ZERO };
+        Time::from_nanos(f64::midpoint(edge(class), edge(class + 1))).min(self.longest)
+    }
+
+    /// How many there are from each power of two of nanoseconds (or 0) to the next, from the first to the last class that
+    /// has any.
+    pub fn doublings(&self) -> Vec<(Time, u64)> {
+        let Some((below, others)) = self.counts.split_first() else { return Vec::new() };
+        let sum = |counts: &[u32]| counts.iter().map(|count| u64::from(*count)).sum::<u64>();
+        let sums = others.chunks(PER_DOUBLING).enumerate();
+        let all = sums.map(|(doubling, counts)| (Time::from_nanos((doubling as f64).exp2()), sum(counts)));
+        let all: Vec<_> = std::iter::once((Time::ZERO, u64::from(*below))).chain(all).collect();
+        let has_any = |(_, count): &(Time, u64)| *count > 0;
+        let (first, last) = (all.iter().position(has_any), all.iter().rposition(has_any));
+        first.zip(last).map_or(Vec::new(), |(first, last)| all[first..=last].to_vec())
+    }
+}
+
+/// The class of a time: its exponent and the first six bits behind it.
+fn class(nanos: f64) -> usize {
+    if nanos < 1.0 {
+        return 0;
+    }
+    let class = (nanos.to_bits() >> 46) as usize - (1023 << 6) + 1;
+    class.min(PER_DOUBLING * DOUBLINGS)
+}
+
+/// Where a class above the first begins.
+fn edge(class: usize) -> f64 {
+    f64::from_bits(((class - 1 + (1023 << 6)) as u64) << 46)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn classes_double_and_those_between_are_kept() {
+        let mut distribution = Distribution::default();
+        assert_eq!((distribution.median(), distribution.doublings()), (Time::ZERO, vec![]));
+        [0.0, 5.0, 7.9, 32.0].map(Time::from_nanos).into_iter().for_each(|time| distribution.add(time));
+        let counts = distribution.doublings().into_iter().map(|(from, count)| (from.as_nanos(), count));
+        let expected = [(0.0, 1), (1.0, 0), (2.0, 0), (4.0, 2), (8.0, 0), (16.0, 0), (32.0, 1)];
+        assert_eq!(counts.collect::<Vec<_>>(), expected);
+        assert_eq!((distribution.number(), distribution.longest()), (4, Time::from_nanos(32.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_is_that_of_the_sorted_times(mut times in prop::collection::vec(0.0..1e12f64, 1..200)) {
+            let mut distribution = Distribution::default();
+            times.iter().for_each(|nanos| distribution.add(Time::from_nanos(*nanos)));
+            times.sort_by(f64::total_cmp);
+            let (found, expected) = (distribution.median().as_nanos(), times[(times.len() - 1) / 2]);
+            prop_assert!((found - expected).abs() <= 1.0 + 0.01 * expected, "{found} {expected}");
+        }
+    }
+}
