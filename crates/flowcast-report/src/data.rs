@@ -1,26 +1,34 @@
-//! The page's data as JSON (`flowcast/report/1`), small enough to embed.
+//! The page's data as JSON (`flowcast/report/2`), small enough to embed.
 //!
-//! Times are whole nanoseconds. A rank is a string of activity codes, one digit for each interval, beside the list of
-//! the intervals' durations; digit 7 is idle. Messages are four columns: an index into `kinds` (source, destination,
-//! bytes, tag), the time of sending as the difference to the message before, the time from sending to arrival, and
-//! the time from arrival to the return of the receiver's call.
+//! Times are whole nanoseconds. A replay of few intervals has for each rank a string of activity codes, one digit for
+//! each interval, beside the list of the intervals' durations; one of many has shares ([`shares_data`]). Messages are
+//! four columns: an index into `kinds` (source, destination, bytes, tag, call), the time of sending as the difference to
+//! the message before, the time from sending to arrival, and the time from arrival to the return of the receiver's call.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::thin::{self, Interval, MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS};
+use super::drawing::{Drawing, Interval, Shares, Traffic};
 use super::{NetworkView, Page};
 use flowcast_replay::critical_path::{Limit, Step};
-use flowcast_replay::timeline::{Activity, MessageSpan, Timeline};
+use flowcast_replay::distribution::Distribution;
+use flowcast_replay::journal::CallTally;
+use flowcast_replay::timeline::Activity;
+use flowcast_units::Time;
 
-/// Ranks along a side of the message matrix; beyond it neighbouring ranks share a cell.
-const MATRIX_SIDE: u32 = 128;
+/// Steps of the critical path drawn for one network; beyond it the path is left out.
+pub const MAX_STEPS: usize = 150_000;
+
+const ACTIVITIES: usize = Activity::ALL.len();
+
+/// Source, destination, bytes, tag, call.
+type Kind = (u32, u32, u64, i32, usize);
 
 /// The data block of a page; safe inside a `<script>` element.
 pub(crate) fn json(page: &Page) -> String {
     let data = PageData {
-        schema: "flowcast/report/1",
+        schema: "flowcast/report/2",
         title: &page.title,
         activities: Activity::ALL.map(Activity::name),
         limits: Limit::ALL.map(Limit::name),
@@ -48,19 +56,57 @@ struct NetworkData<'a> {
     title: &'a str,
     parameters: &'a str,
     makespan_ns: u64,
-    ranks: Vec<RankData>,
-    kinds: Vec<(u32, u32, u64, i32)>,
+    /// By rank.
+    ends: Vec<u64>,
+    nodes: Vec<u32>,
+    /// By rank, in each activity.
+    times: Vec<[u64; Activity::ALL.len()]>,
+    intervals: usize,
+    ranks: Option<Vec<RankData>>,
+    shares: Option<SharesData>,
+    calls: Vec<CallData<'a>>,
+    call_names: &'a [String],
+    kinds: Vec<Kind>,
     messages: MessageData,
+    messages_left_out: usize,
     path: PathData,
+    steps_left_out: usize,
     matrix: MatrixData,
     sizes: Vec<SizeData>,
-    left_out: LeftOut,
+    flights: TimesData,
+    rate: RateData,
 }
 
 #[derive(Serialize)]
 struct RankData {
     codes: String,
     nanos: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct SharesData {
+    bucket_ns: u64,
+    buckets: usize,
+    ranks_per_lane: usize,
+    cells: String,
+}
+
+#[derive(Serialize)]
+struct CallData<'a> {
+    name: &'a str,
+    bytes: u64,
+    #[serde(flatten)]
+    times: TimesData,
+}
+
+/// How long something took: `[from, number]` in classes that double, and sums.
+#[derive(Serialize)]
+struct TimesData {
+    number: u64,
+    total_ns: u64,
+    median_ns: u64,
+    longest_ns: u64,
+    classes: Vec<(u64, u64)>,
 }
 
 #[derive(Serialize, Default)]
@@ -79,12 +125,12 @@ struct PathData {
     nanos: Vec<u64>,
 }
 
-/// Bytes by source and destination; a cell stands for `ranks_per_cell` ranks each way.
+/// Messages and bytes by source and destination; a cell stands for `ranks_per_cell` ranks each way.
 #[derive(Serialize)]
 struct MatrixData {
-    ranks_per_cell: u32,
-    side: u32,
-    cells: Vec<(u32, u32, u64, u64)>,
+    ranks_per_cell: usize,
+    side: usize,
+    cells: Vec<(usize, usize, u64, u64)>,
 }
 
 /// Messages with `from <= size < 2 from` (or size 0).
@@ -95,43 +141,45 @@ struct SizeData {
     bytes: u64,
 }
 
-/// What [`thin`] did.
+/// Messages and bytes by the time of sending, in intervals of `width_ns`.
 #[derive(Serialize)]
-struct LeftOut {
-    segments_before: usize,
-    segments: usize,
-    joined_below_ns: Option<u64>,
-    messages: usize,
-    steps: usize,
+struct RateData {
+    width_ns: u64,
+    messages: Vec<u64>,
+    bytes: Vec<u64>,
 }
 
 fn network_data(network: &NetworkView) -> NetworkData<'_> {
-    let timeline = &network.timeline;
-    let all: Vec<_> = timeline.ranks.iter().map(|rank| thin::intervals(rank)).collect();
-    let (ranks, joined_below_ns) = thin::join_short(&all, MAX_SEGMENTS);
-    let kept = thin::longest_messages(timeline, MAX_MESSAGES);
-    let (kinds, messages) = message_data(&kept);
+    let Drawing { nodes, times, lanes, traffic, calls } = &network.drawn;
+    let (kinds, messages) = message_data(traffic);
     let steps = network.limits.path.as_slice();
     let drawn = if steps.len() > MAX_STEPS { &[] } else { steps };
-    let count = |ranks: &[Vec<Interval>]| ranks.iter().map(Vec::len).sum();
     NetworkData {
         name: &network.name,
         title: &network.title,
         parameters: &network.parameters,
-        makespan_ns: thin::whole_nanos(network.outcome.makespan().as_nanos()),
+        makespan_ns: whole_nanos(network.outcome.makespan()),
+        ends: network.outcome.ranks.iter().map(|rank| whole_nanos(rank.end)).collect(),
+        nodes: nodes.iter().map(|node| node.0).collect(),
+        times: times.iter().map(|times| times.map(whole_nanos)).collect(),
+        intervals: lanes.intervals,
+        ranks: lanes.are_exact().then(|| lanes.exact.iter().map(|rank| rank_data(rank)).collect()),
+        shares: (!lanes.are_exact()).then(|| shares_data(&lanes.shares)),
+        calls: calls.iter().map(call_data).collect(),
+        call_names: &traffic.call_names,
         kinds,
         messages,
+        messages_left_out: traffic.left_out(),
         path: path_data(drawn),
-        matrix: matrix_data(timeline),
-        sizes: size_data(&timeline.messages),
-        left_out: LeftOut {
-            segments_before: count(&all),
-            segments: count(&ranks),
-            joined_below_ns,
-            messages: timeline.messages.len() - kept.len(),
-            steps: steps.len() - drawn.len(),
+        steps_left_out: steps.len() - drawn.len(),
+        matrix: matrix_data(traffic),
+        sizes: size_data(traffic),
+        flights: times_data(&traffic.flights),
+        rate: RateData {
+            width_ns: traffic.rate_width,
+            messages: traffic.rate.iter().map(|count| count.0).collect(),
+            bytes: traffic.rate.iter().map(|count| count.1).collect(),
         },
-        ranks: ranks.iter().map(|rank| rank_data(rank)).collect(),
     }
 }
 
@@ -142,18 +190,77 @@ fn rank_data(intervals: &[Interval]) -> RankData {
     }
 }
 
-fn message_data(messages: &[MessageSpan]) -> (Vec<(u32, u32, u64, i32)>, MessageData) {
+/// By lane and bucket: a number whose bits say which activities occur, then their nanoseconds. Numbers have seven bits in
+/// each byte, the lowest first, and the eighth set where more follow; the bytes are text in base 64. What is rounded is the
+/// time since the start, so that the times of any number of buckets add up to the nanosecond.
+fn shares_data(shares: &Shares) -> SharesData {
+    let Shares { width, buckets, ranks_per_lane, cells, .. } = shares;
+    let mut bytes = Vec::with_capacity(cells.len() * 8);
+    for lane in cells.chunks((*buckets).max(1)) {
+        let (mut reached, mut told) = ([0.0; ACTIVITIES], [0u64; ACTIVITIES]);
+        for cell in lane {
+            let mut nanos = [0; ACTIVITIES];
+            for code in 0..ACTIVITIES {
+                reached[code] += cell[code];
+                nanos[code] = (reached[code].round() as u64).saturating_sub(told[code]);
+                told[code] += nanos[code];
+            }
+            let occurs = (0..ACTIVITIES).filter(|code| nanos[*code] > 0);
+            push_number(&mut bytes, occurs.map(|code| 1 << code).sum());
+            nanos.iter().filter(|nanos| **nanos > 0).for_each(|nanos| push_number(&mut bytes, *nanos));
+        }
+    }
+    SharesData { bucket_ns: *width, buckets: *buckets, ranks_per_lane: *ranks_per_lane, cells: base64(&bytes) }
+}
+
+fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for index in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * index) & 63) as usize];
+            text.push(if index > chunk.len() { '=' } else { char::from(letter) });
+        }
+    }
+    text
+}
+
+fn call_data((name, tally): &(String, CallTally)) -> CallData<'_> {
+    CallData { name, bytes: tally.bytes.0, times: times_data(&tally.times) }
+}
+
+fn times_data(times: &Distribution) -> TimesData {
+    TimesData {
+        number: times.number(),
+        total_ns: whole_nanos(times.total()),
+        median_ns: whole_nanos(times.median()),
+        longest_ns: whole_nanos(times.longest()),
+        classes: times.doublings().into_iter().map(|(from, number)| (whole_nanos(from), number)).collect(),
+    }
+}
+
+fn message_data(traffic: &Traffic) -> (Vec<Kind>, MessageData) {
     let (mut kinds, mut known) = (Vec::new(), HashMap::new());
     let mut columns = MessageData::default();
     let mut before = 0;
-    for message in messages {
-        let kind = (message.src.0, message.dst.0, message.size.0, message.tag);
+    for shown in &traffic.shown {
+        let span = &shown.span;
+        let kind = (span.src.0, span.dst.0, span.size.0, span.tag, shown.call);
         let index = *known.entry(kind).or_insert_with(|| {
             kinds.push(kind);
             kinds.len() - 1
         });
-        let [sent, arrived, received] =
-            [message.sent, message.arrived, message.received].map(|time| thin::whole_nanos(time.as_nanos()));
+        let [sent, arrived, received] = [span.sent, span.arrived, span.received].map(whole_nanos);
         columns.kind.push(index);
         columns.sent.push(sent.saturating_sub(before));
         columns.flight.push(arrived.saturating_sub(sent));
@@ -167,7 +274,7 @@ fn path_data(steps: &[Step]) -> PathData {
     let mut path = PathData::default();
     let mut reached = 0;
     for step in steps {
-        let end = thin::whole_nanos(step.end.as_nanos());
+        let end = whole_nanos(step.end);
         path.limits.push(char::from(b'0' + step.limit as u8));
         path.ranks.push(step.rank.0);
         path.nanos.push(end.saturating_sub(reached));
@@ -176,26 +283,42 @@ fn path_data(steps: &[Step]) -> PathData {
     path
 }
 
-fn matrix_data(timeline: &Timeline) -> MatrixData {
-    let ranks = u32::try_from(timeline.ranks.len()).unwrap_or(u32::MAX);
-    let ranks_per_cell = ranks.div_ceil(MATRIX_SIDE).max(1);
-    let mut cells: BTreeMap<(u32, u32), (u64, u64)> = BTreeMap::new();
-    for message in &timeline.messages {
-        let cell = cells.entry((message.src.0 / ranks_per_cell, message.dst.0 / ranks_per_cell)).or_default();
-        cell.0 += 1;
-        cell.1 += message.size.0;
-    }
-    let cells = cells.into_iter().map(|((src, dst), (messages, bytes))| (src, dst, messages, bytes)).collect();
-    MatrixData { ranks_per_cell, side: ranks.div_ceil(ranks_per_cell), cells }
+fn matrix_data(traffic: &Traffic) -> MatrixData {
+    let Traffic { matrix, side, ranks_per_cell, .. } = traffic;
+    let cells = matrix.iter().enumerate().filter(|(_, (messages, _))| *messages > 0);
+    let cells = cells.map(|(cell, (messages, bytes))| (cell / side, cell % side, *messages, *bytes)).collect();
+    MatrixData { ranks_per_cell: *ranks_per_cell, side: *side, cells }
 }
 
-fn size_data(messages: &[MessageSpan]) -> Vec<SizeData> {
-    let mut sizes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for message in messages {
-        let from = if message.size.0 == 0 { 0 } else { 1 << message.size.0.ilog2() };
-        let size = sizes.entry(from).or_default();
-        size.0 += 1;
-        size.1 += message.size.0;
+fn size_data(traffic: &Traffic) -> Vec<SizeData> {
+    let sizes = traffic.sizes.iter().enumerate().filter(|(_, (messages, _))| *messages > 0);
+    let from = |class: usize| class.checked_sub(1).map_or(0, |power| 1 << power);
+    sizes.map(|(class, (messages, bytes))| SizeData { from: from(class), messages: *messages, bytes: *bytes }).collect()
+}
+
+/// Whole nanoseconds, rounded.
+fn whole_nanos(time: Time) -> u64 {
+    time.as_nanos().round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_the_text_of_the_standard() {
+        let expected = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        for (bytes, text) in expected {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
     }
-    sizes.into_iter().map(|(from, (messages, bytes))| SizeData { from, messages, bytes }).collect()
+
+    #[test]
+    fn a_cell_names_its_activities_before_their_times() {
+        let mut cells = vec![[0.0; ACTIVITIES]; 2];
+        (cells[0][0], cells[0][8], cells[1][8]) = (299.6, 4.7, 0.7);
+        let shares = Shares { cells, buckets: 2, ..Shares::default() };
+        // 257 = 0x81 0x02, 300 = 0xac 0x02, 4.7 + 0.7 is nearly 5.
+        assert_eq!(shares_data(&shares).cells, base64(&[0x81, 0x02, 0xac, 0x02, 0x05, 0x00]));
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{ActivityTimes, LimitPart, Limits, NetworkView, Page, data};
+use super::{LimitPart, Limits, NetworkView, Page, charts, data};
+use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::Activity;
 use flowcast_units::{Rounded, Time};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/style.css");
-const SCRIPT: [&str; 8] = [
+const SCRIPT: [&str; 12] = [
     include_str!("assets/format.js"),
     include_str!("assets/replay.js"),
     include_str!("assets/lanes.js"),
@@ -16,6 +17,10 @@ const SCRIPT: [&str; 8] = [
     include_str!("assets/timeline.js"),
     include_str!("assets/pointer.js"),
     include_str!("assets/messages.js"),
+    include_str!("assets/search.js"),
+    include_str!("assets/selection.js"),
+    include_str!("assets/difference.js"),
+    include_str!("assets/picture.js"),
     include_str!("assets/main.js"),
 ];
 
@@ -26,14 +31,14 @@ pub(crate) fn document(page: &Page) -> String {
         &[
             ("title", escape(&page.title)),
             ("subtitle", escape(&page.subtitle)),
-            ("style", STYLE.to_owned()),
+            ("style", charts::style().to_owned() + STYLE),
             ("cards", page.networks.iter().map(|network| card(page, network)).collect()),
             ("rows", page.networks.iter().map(|network| row(page, network)).collect()),
             ("bars", page.networks.iter().map(|network| bar(page, network)).collect()),
             ("legend", legend()),
             ("provenance", provenance(page)),
             ("data", data::json(page)),
-            ("script", SCRIPT.concat()),
+            ("script", charts::script() + &SCRIPT.concat()),
         ],
     )
 }
@@ -69,16 +74,26 @@ fn card(page: &Page, network: &NetworkView) -> String {
     )
 }
 
+/// The mean rank's computation, overhead and blocked time, as shares of its time.
+fn classes(network: &NetworkView) -> String {
+    let ranks = &network.outcome.ranks;
+    let sum = |time: fn(&RankOutcome) -> Time| ranks.iter().map(time).sum::<Time>().as_nanos();
+    let whole = sum(|rank| rank.end).max(1.0);
+    let shares = [sum(|rank| rank.compute), sum(|rank| rank.overhead), sum(|rank| rank.blocked)];
+    let cell = |sum: f64| format!("<td class=\"n\">{:.1} %</td>", 100.0 * sum / whole);
+    shares.map(cell).concat()
+}
+
 fn row(page: &Page, network: &NetworkView) -> String {
     let makespan = network.outcome.makespan();
     let ratio = times_fastest(page, makespan).map_or("–".into(), |ratio| format!("{ratio:.2}"));
     let slowest = network.slowest_rank().map_or("–".into(), |rank| rank.to_string());
     format!(
-        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{ratio}</td><td class=\"n\">{:.1} %</td>\
+        "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{ratio}</td>{}\
          <td class=\"n\">{slowest}</td><td class=\"limits\">{}</td></tr>\n",
         escape(&network.name),
         shown(makespan),
-        network.communication_share() * 100.0,
+        classes(network),
         limits(&network.limits),
     )
 }
@@ -103,12 +118,11 @@ fn bar(page: &Page, network: &NetworkView) -> String {
     let slowest = page.networks.iter().map(|other| other.outcome.makespan()).fold(Time::ZERO, Time::max);
     let makespan = network.outcome.makespan();
     let length = 100.0 * makespan.as_nanos() / slowest.as_nanos().max(1.0);
-    let whole = makespan * network.timeline.ranks.len() as f64;
-    let times = ActivityTimes::of(&network.timeline);
+    let whole = makespan * network.outcome.ranks.len() as f64;
     let mut pieces = String::new();
     let mut spoken = Vec::new();
     for activity in Activity::ALL {
-        let share = times.time_in(activity).as_nanos() / whole.as_nanos().max(1.0);
+        let share = network.drawn.time_in(activity).as_nanos() / whole.as_nanos().max(1.0);
         if share > 0.0 {
             let of_rank = shown(makespan * share);
             let label = format!("{} {of_rank}, {:.1} %", activity.name(), share * 100.0);

@@ -4,7 +4,7 @@
 //! [`Page::to_html`] turns plain results into a page that loads nothing from anywhere: styles, program and data stand
 //! in the one file. Equal input gives equal bytes; a date comes in through the provenance or not at all. Headline,
 //! table and bars are plain HTML and need no script; the script draws timelines and messages from a JSON block
-//! (`flowcast/report/1`, see `docs/report.md`).
+//! (`flowcast/report/2`, see `docs/report.md`).
 //!
 //! ```
 //! use flowcast_replay::outcome::{Outcome, RankOutcome};
@@ -12,7 +12,7 @@
 //! use flowcast_units::{Rank, Time};
 //!
 //! // What `NetworkView::of` makes of a replay; here of two ranks and without a timeline.
-//! let end = |end| RankOutcome { end: Time::from_micros(end), ..RankOutcome::default() };
+//! let end = |end| RankOutcome::new(Time::from_micros(end), Time::ZERO, Time::ZERO);
 //! let outcome = Outcome { ranks: vec![end(800.0), end(1600.0)], ..Outcome::default() };
 //! let view = NetworkView { name: "gige-tcp".into(), outcome, ..NetworkView::default() };
 //! assert_eq!(view.slowest_rank(), Some(Rank(1)));
@@ -20,26 +20,26 @@
 //! assert!(page.to_html().contains("1.600<span> ms</span>"));
 //! ```
 
+pub mod charts;
 mod data;
+mod drawing;
 pub mod export;
 mod html;
 pub mod pattern_plot;
-mod shares;
 pub mod sites;
-mod thin;
 pub mod validation;
 
 use std::collections::BTreeMap;
 
 use flowcast_model::network::Network;
 use flowcast_replay::critical_path::{CriticalPath, Share, Step};
-use flowcast_replay::journal::Journal;
 use flowcast_replay::outcome::Outcome;
-use flowcast_replay::timeline::{Activity, Timeline};
 use flowcast_units::{Bytes, Rank, Time};
 
-pub use shares::ActivityTimes;
-pub use thin::{MAX_MESSAGES, MAX_SEGMENTS, MAX_STEPS};
+use export::Replayed;
+
+pub use data::MAX_STEPS;
+pub use drawing::{Drawing, MAX_CELLS, MAX_INTERVALS, MAX_MESSAGES};
 
 /// All that the page shows.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,8 +65,8 @@ pub struct NetworkView {
     pub parameters: String,
     /// The times of the ranks.
     pub outcome: Outcome,
-    /// What each rank did when.
-    pub timeline: Timeline,
+    /// What each rank did when, and the messages.
+    pub drawn: Drawing,
     /// What the predicted time is made of.
     pub limits: Limits,
 }
@@ -107,14 +107,14 @@ impl Page {
 }
 
 impl NetworkView {
-    /// What a replay on a network gave. `journal` observed it and kept causes; `path` is `None` if nobody looked.
-    pub fn of(network: &Network, outcome: Outcome, journal: &Journal<'_>, path: Option<&CriticalPath>) -> NetworkView {
+    /// What a replay on a network gave, of which a journal kept causes; `path` is `None` if nobody looked.
+    pub fn of(network: &Network, replayed: Replayed<'_>, path: Option<&CriticalPath>) -> NetworkView {
         NetworkView {
             name: network.name.clone(),
             title: network.title.clone(),
             parameters: parameter_line(network),
-            outcome,
-            timeline: journal.timeline(),
+            outcome: replayed.outcome.clone(),
+            drawn: Drawing::of(replayed),
             limits: path.map(Limits::from).unwrap_or_default(),
         }
     }
@@ -124,9 +124,6 @@ impl NetworkView {
         let ranks = &self.outcome.ranks;
         let total: Time = ranks.iter().map(|rank| rank.end).sum();
         let compute: Time = ranks.iter().map(|rank| rank.compute).sum();
-        // What several processors of a rank compute at once counts once, as it is drawn; else both sums are the same.
-        let drawn = ActivityTimes::of(&self.timeline).time_in(Activity::Compute);
-        let compute = if drawn < compute * (1.0 - 1e-9) { drawn } else { compute };
         if total == Time::ZERO { 0.0 } else { (1.0 - compute.as_nanos() / total.as_nanos()).clamp(0.0, 1.0) }
     }
 

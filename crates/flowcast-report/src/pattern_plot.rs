@@ -40,7 +40,8 @@ pub fn svg(prediction: &Prediction, title: &str) -> String {
 pub fn html(prediction: &Prediction, title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{}</title>\n\
-         <body style=\"margin:24px\">\n{}</body>\n</html>\n",
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <style>svg {{ max-width: 100%; height: auto; }}</style>\n<body style=\"margin:24px\">\n{}</body>\n</html>\n",
         escape(title),
         svg(prediction, title)
     )
@@ -55,7 +56,13 @@ struct Scale {
 
 impl Scale {
     fn new(prediction: &Prediction) -> Scale {
-        let end = prediction.makespan();
+        // The last interval and the time alone may end behind the last flow by a latency.
+        let of_flow = |index: usize| {
+            let flow = &prediction.flows[index];
+            let intervals = prediction.intervals_of(index).iter().map(|interval| interval.to);
+            intervals.fold(flow.flow.start + flow.alone, Time::max)
+        };
+        let end = (0..prediction.flows.len()).map(of_flow).fold(prediction.makespan(), Time::max);
         let row = if prediction.flows.len() <= 60 { 24.0 } else { (1440.0 / prediction.flows.len() as f64).max(3.0) };
         let per_nano = (WIDTH - LEFT - RIGHT) / end.as_nanos().max(f64::MIN_POSITIVE);
         Scale { per_nano, end, row }

@@ -1,8 +1,10 @@
 use super::*;
 use flowcast_model::builtin;
 use flowcast_replay::critical_path::Limit;
+use flowcast_replay::journal::CallTally;
 use flowcast_replay::outcome::RankOutcome;
 use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
+use flowcast_units::Node;
 use serde_json::Value;
 
 fn micros(value: f64) -> Time {
@@ -12,37 +14,36 @@ fn micros(value: f64) -> Time {
 /// Rank 0 computes 2 us and sends; rank 1 computes 1 us, waits for the sender and then for the message.
 fn page() -> Page {
     let segment = |start, end, activity| Segment { start: micros(start), end: micros(end), activity };
-    let timeline = Timeline {
-        ranks: vec![
-            vec![segment(0.0, 2.0, Activity::Compute), segment(2.0, 2.5, Activity::Overhead)],
-            vec![
-                segment(0.0, 1.0, Activity::Compute),
-                segment(1.0, 2.0, Activity::LateSender),
-                segment(2.0, 6.0, Activity::Transfer),
-            ],
+    let ranks = [
+        vec![segment(0.0, 2.0, Activity::Compute), segment(2.0, 2.5, Activity::Overhead)],
+        vec![
+            segment(0.0, 1.0, Activity::Compute),
+            segment(1.0, 2.0, Activity::LateSender),
+            segment(2.0, 6.0, Activity::Transfer),
         ],
-        messages: vec![MessageSpan {
-            src: Rank(0),
-            dst: Rank(1),
-            size: Bytes(3000),
-            tag: 7,
-            sent: micros(2.0),
-            arrived: micros(5.5),
-            received: micros(6.0),
-        }],
+    ];
+    let message = MessageSpan {
+        src: Rank(0),
+        dst: Rank(1),
+        size: Bytes(3000),
+        tag: 7,
+        sent: micros(2.0),
+        arrived: micros(5.5),
+        received: micros(6.0),
     };
-    let rank = |end, compute, blocked, overhead| RankOutcome {
-        end: micros(end),
-        compute: micros(compute),
-        blocked: micros(blocked),
-        overhead: micros(overhead),
-    };
+    let rank = |end, compute, overhead| RankOutcome::new(micros(end), micros(compute), micros(overhead));
     let outcome = Outcome {
-        ranks: vec![rank(2.5, 2.0, 0.0, 0.5), rank(6.0, 1.0, 5.0, 0.0)],
+        ranks: vec![rank(2.5, 2.0, 0.5), rank(6.0, 1.0, 0.0)],
         messages: 1,
         bytes: Bytes(3000),
         ..Outcome::default()
     };
+    let segments = |rank: Rank| ranks[rank.index()].clone();
+    let mut drawn = Drawing::assemble(&outcome, vec![Node(0), Node(4)], segments, |visit| visit(0, message));
+    drawn.traffic.name_calls(|_| "MPI_Send".into());
+    let mut sends = CallTally { bytes: Bytes(3000), ..CallTally::default() };
+    sends.times.add(micros(0.5));
+    drawn.calls = vec![("MPI_Send".into(), sends)];
     let parts = vec![
         LimitPart { label: "compute".into(), share: 0.3333 },
         LimitPart { label: "bandwidth".into(), share: 0.6667 },
@@ -54,7 +55,7 @@ fn page() -> Page {
         title: "Two nodes and a wire".into(),
         parameters: "latency 1 µs".into(),
         outcome,
-        timeline,
+        drawn,
         limits: Limits { parts, sentence: "A faster link helps most.".into(), path },
     };
     let slow = NetworkView { name: "slower".into(), ..view.clone() };
@@ -74,12 +75,22 @@ fn data_of(html: &str) -> Value {
 #[test]
 fn the_data_block_carries_what_was_put_in() {
     let data = data_of(&page().to_html());
-    assert_eq!(data["schema"], "flowcast/report/1");
+    assert_eq!(data["schema"], "flowcast/report/2");
     let network = &data["networks"][0];
     assert_eq!(network["name"], "two-nodes");
     assert_eq!(network["makespan_ns"], 6000);
     assert_eq!(network["ranks"][1], serde_json::json!({"codes": "023", "nanos": [1000, 1000, 4000]}));
-    assert_eq!(network["kinds"], serde_json::json!([[0, 1, 3000, 7]]));
+    assert_eq!((&network["ends"], &network["nodes"]), (&serde_json::json!([2500, 6000]), &serde_json::json!([0, 4])));
+    assert_eq!(network["times"][1], serde_json::json!([1000, 0, 1000, 4000, 0, 0, 0, 0, 0]));
+    assert_eq!(network["shares"], Value::Null);
+    assert_eq!(network["kinds"], serde_json::json!([[0, 1, 3000, 7, 0]]));
+    assert_eq!(network["call_names"], serde_json::json!(["MPI_Send"]));
+    let call = &network["calls"][0];
+    assert_eq!((&call["name"], &call["number"], &call["bytes"]), (&"MPI_Send".into(), &1.into(), &3000.into()));
+    assert_eq!((&call["total_ns"], &call["median_ns"]), (&500.into(), &500.into()));
+    assert_eq!(network["flights"]["classes"], serde_json::json!([[2048, 1]]));
+    assert_eq!(network["rate"]["width_ns"], 12);
+    assert_eq!(network["rate"]["bytes"][166], 3000);
     let messages = serde_json::json!({"kind": [0], "sent": [2000], "flight": [3500], "wait": [500]});
     assert_eq!(network["messages"], messages);
     assert_eq!(network["path"], serde_json::json!({"limits": "04", "ranks": [0, 1], "nanos": [2000, 4000]}));
@@ -94,8 +105,8 @@ fn the_table_says_how_long_who_and_why() {
     let html = page().to_html();
     for expected in [
         "<th scope=\"row\">two-nodes</th><td class=\"n\">6.000 µs</td>",
-        // Communication: 1 - (2 + 1) / (2.5 + 6).
-        "<td class=\"n\">64.7 %</td><td class=\"n\">1</td>",
+        // Of 2.5 + 6 us the ranks compute 3, handle messages for 0.5 and are blocked for 5.
+        "<td class=\"n\">35.3 %</td><td class=\"n\">5.9 %</td><td class=\"n\">58.8 %</td><td class=\"n\">1</td>",
         "<p>A faster link helps most.</p><ul><li><b>bandwidth</b><span>66.7 %</span>",
         "transfer 2.000 µs, 33.3 %",
         "<dt>date</dt><dd>2026-01-01T00:00:00Z</dd>",
@@ -169,7 +180,7 @@ fn a_path_of_too_many_steps_is_left_out_and_counted() {
     let step = page.networks[0].limits.path[0];
     page.networks[0].limits.path = vec![step; MAX_STEPS + 1];
     let data = data_of(&page.to_html());
-    assert_eq!(data["networks"][0]["left_out"]["steps"], MAX_STEPS + 1);
+    assert_eq!(data["networks"][0]["steps_left_out"], MAX_STEPS + 1);
     assert_eq!(data["networks"][0]["path"]["limits"], "");
 }
 
@@ -185,30 +196,28 @@ fn nothing_to_show_still_makes_a_page() {
 }
 
 #[test]
-fn many_ranks_share_the_cells_of_the_matrix() {
-    let mut page = page();
-    page.networks[0].timeline.ranks.resize(300, Vec::new());
-    page.networks[0].timeline.messages[0].dst = Rank(299);
-    let matrix = &data_of(&page.to_html())["networks"][0]["matrix"];
-    assert_eq!(*matrix, serde_json::json!({"ranks_per_cell": 3, "side": 100, "cells": [[0, 99, 1, 3000]]}));
-}
-
-#[test]
 fn a_network_is_told_in_one_line() {
     let line = parameter_line(&builtin::network("gige-tcp").unwrap());
     assert_eq!(line, "latency 65.40 µs, bandwidth 117.8 MB/s, overhead 6.100 µs, gap 897.0 ns");
 }
 
 #[test]
-fn the_data_of_many_segments_stays_compact() {
-    let mut page = page();
+fn a_replay_of_many_intervals_shows_the_shares_of_all_of_them() {
     let segment = |i: u32| Segment {
         start: micros(f64::from(i) * 3.0),
         end: micros(f64::from(i) * 3.0 + 3.0),
-        activity: Activity::ALL[i as usize % 7],
+        activity: Activity::ALL[i as usize % 2],
     };
-    page.networks.truncate(1);
-    page.networks[0].timeline.ranks = vec![(0..200_000).map(segment).collect()];
-    let without = Page { networks: vec![], ..page.clone() }.to_html().len();
-    assert!(page.to_html().len() - without < 200_000 * 8);
+    let segments: Vec<Segment> = (0..MAX_INTERVALS as u32 + 1).map(segment).collect();
+    let end = segments[MAX_INTERVALS].end;
+    let outcome = Outcome { ranks: vec![RankOutcome::new(end, end * 0.5, end * 0.5)], ..Outcome::default() };
+    let drawn = Drawing::assemble(&outcome, vec![Node(0)], |_| segments.clone(), |_| {});
+    let view = NetworkView { outcome, drawn, ..NetworkView::default() };
+    let html = Page { networks: vec![view], ..Page::default() }.to_html();
+    let network = &data_of(&html)["networks"][0];
+    assert_eq!((&network["ranks"], &network["intervals"]), (&Value::Null, &(MAX_INTERVALS + 1).into()));
+    let shares = &network["shares"];
+    let run = shares["buckets"].as_u64().unwrap() * shares["bucket_ns"].as_u64().unwrap();
+    assert!(run as f64 >= end.as_nanos());
+    assert!(shares["cells"].as_str().unwrap().len() < MAX_CELLS * 10);
 }

@@ -176,11 +176,11 @@ impl<'a> PreparedProgram<'a> {
         let explanation = explainer.map(|explainer| explainer.finish(&outcome));
         let mut view = None;
         if let Some(journal) = &journal {
-            let drawn =
-                || NetworkView::of(self.network, outcome.clone(), journal, Some(&engine.critical_path(journal)));
-            view = outputs.view.then(drawn);
             let trace = TraceRef::Program(&self.program);
-            export(Replayed { trace, placement: &self.placement, outcome: &outcome, journal })?;
+            let replayed = Replayed { trace, placement: &self.placement, outcome: &outcome, journal };
+            let drawn = || NetworkView::of(self.network, replayed, Some(&engine.critical_path(journal)));
+            view = outputs.view.then(drawn);
+            export(replayed)?;
         }
         let unused = self.unused(&outcome, asked);
         let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();

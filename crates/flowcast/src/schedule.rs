@@ -14,7 +14,7 @@ use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
 use flowcast_replay::record::{Observer, Unobserved};
 use flowcast_report::export::Replayed;
-use flowcast_report::{Limits, NetworkView};
+use flowcast_report::{Drawing, Limits, NetworkView};
 use flowcast_trace::TraceRef;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Rounded};
@@ -129,16 +129,16 @@ impl<'a> PreparedSchedule<'a> {
         let explanation = explainer.map(|explainer| explainer.finish());
         let mut view = None;
         if let Some(journal) = &journal {
-            view =
-                outputs.view.then(|| self.view(outcome.clone(), journal, sends.critical_path(self.costs(), journal)));
             let trace = TraceRef::Schedule { name: &self.name, ranks: sends.ranks() };
-            export(Replayed { trace, placement: &self.setting.placement, outcome: &outcome, journal })?;
+            let replayed = Replayed { trace, placement: &self.setting.placement, outcome: &outcome, journal };
+            view = outputs.view.then(|| self.view(replayed, sends.critical_path(self.costs(), journal)));
+            export(replayed)?;
         }
         let model = self.setting.model.clone();
         Ok(Prediction { model, outcome, view, explanation, unused: self.setting.unused(), notes: Vec::new() })
     }
 
-    fn view(&self, outcome: Outcome, journal: &Journal<'_>, path: Option<CriticalPath>) -> NetworkView {
+    fn view(&self, replayed: Replayed<'_>, path: Option<CriticalPath>) -> NetworkView {
         let Loggops { latency, overhead, gap, gap_per_byte, eager_up_to } = self.setting.parameters;
         let [latency, overhead, gap] = [latency, overhead, gap].map(Rounded);
         let eager = eager_up_to.map_or("every size".to_owned(), |size| size.to_string());
@@ -148,8 +148,8 @@ impl<'a> PreparedSchedule<'a> {
             name: network.map_or("LogGOPS".to_owned(), |network| network.name.clone()),
             title: network.map_or("with LogGOPSim's rules".to_owned(), |network| network.title.clone()),
             parameters: format!("L {latency}, o {overhead}, g {gap}, G {per_byte} ns a byte, S {eager}"),
-            outcome,
-            timeline: journal.timeline(),
+            outcome: replayed.outcome.clone(),
+            drawn: Drawing::of(replayed),
             limits: path.as_ref().map(Limits::from).unwrap_or_default(),
         }
     }

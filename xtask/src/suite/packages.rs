@@ -26,6 +26,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "hpcc", program: "hpcc", needed_by: &["openmpi"] },
     Package { name: "netpipe-openmpi", program: "NPopenmpi", needed_by: &["openmpi"] },
     Package { name: "chromium", program: "chromium", needed_by: &["report-page"] },
+    Package { name: "nodejs", program: "node", needed_by: &["report-page"] },
 ];
 
 /// Installs what the running steps need and what is missing, or says what is missing.

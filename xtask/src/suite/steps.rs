@@ -55,7 +55,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "report-page",
-        what: "the demo's page opens in a browser without an error or an outside request",
+        what: "report pages in a browser: what they show, pointer, keys, search, contrast, names, no outside request",
         needs_release: true,
         run: browser::check,
     },

@@ -40,6 +40,18 @@ function bytes(size) {
   return (Number.isInteger(value) ? value : value.toFixed(digits(value) > 2 ? 2 : 1)) + " " + name;
 }
 
+// 12.3k, 4.56M, with a unit behind if there is one.
+function brieflyCounted(number, unit = "") {
+  const [name, size] = [["G", 1e9], ["M", 1e6], ["k", 1e3]].find(([, size]) => number >= size) || ["", 1];
+  return Number((number / size).toPrecision(3)) + (unit ? " " : "") + name + unit;
+}
+
+// Bytes of a text such as 64KiB or 1MB; NaN if it is none.
+function readBytes(text) {
+  const found = /^\s*([0-9.]+)\s*([kMG]?)(i?)B?\s*$/.exec(text || "");
+  return found ? Number(found[1]) * (found[3] ? 1024 : 1000) ** " kMG".indexOf(found[2] || " ") : NaN;
+}
+
 const percent = (share) => (share * 100).toFixed(1) + " %";
 
 // Nanoseconds of a text such as 1.5ms; NaN without a unit.

@@ -11,14 +11,14 @@ function pixel(colour) {
 function readPalette() {
   const style = getComputedStyle(document.documentElement);
   const css = (name) => style.getPropertyValue("--" + name).trim();
-  const colours = [0, 1, 2, 3, 4, 5, 6].map((code) => css("a" + code)).concat(css("lane"));
+  const colours = Array.from({ length: ACTIVITIES }, (_, code) => css("a" + code)).concat(css("lane"));
   return {
     colours, pixels: colours.map(pixel), lane: pixel(css("lane")), ink: css("ink"), quiet: css("quiet"),
     line: css("line"), card: css("card"), accent: css("accent"), heat: [css("heat-0"), css("heat-1")],
   };
 }
 
-// Calls whole(x0, x1, code) for runs of pixels that hold one interval only, and fills `bins` (8 shares a column).
+// Calls whole(x0, x1, code) for runs of pixels that hold one interval only, and fills `bins` (CODES shares a column).
 function columns(rank, view, width, bins, whole) {
   const scale = width / (view.to - view.from);
   bins.fill(0);
@@ -29,14 +29,40 @@ function columns(rank, view, width, bins, whole) {
     const first = Math.floor(left);
     const last = Math.floor(right);
     if (first === last) {
-      bins[first * 8 + code] += right - left;
+      bins[first * CODES + code] += right - left;
       continue;
     }
     const begin = Math.ceil(left);
-    if (begin > first) bins[first * 8 + code] += begin - left;
-    if (last < width) bins[last * 8 + code] += right - last;
+    if (begin > first) bins[first * CODES + code] += begin - left;
+    if (last < width) bins[last * CODES + code] += right - last;
     if (last > begin) whole(begin, last, code, right - left);
   }
+}
+
+// The shares of the ranks of all sources in each activity, `width` columns of CODES.
+function sharesOf(sources, view, width, ranks) {
+  const total = new Float64Array((width + 1) * CODES);
+  const bins = new Float64Array((width + 1) * CODES);
+  const step = (view.to - view.from) / width;
+  for (const source of sources) {
+    if (source.sums) {
+      for (let code = 0; code < ACTIVITIES; code++) {
+        let before = sumUpTo(source, code, view.from);
+        for (let column = 0; column < width; column++) {
+          const after = sumUpTo(source, code, view.from + (column + 1) * step);
+          total[column * CODES + code] += (after - before) / step;
+          before = after;
+        }
+      }
+      continue;
+    }
+    columns(source, view, width, bins, (begin, last, code) => {
+      for (let column = begin; column < last; column++) total[column * CODES + code] += 1;
+    });
+    for (let k = 0; k < total.length; k++) total[k] += bins[k];
+  }
+  for (let k = 0; k < total.length; k++) total[k] /= Math.max(1, ranks);
+  return total;
 }
 
 function paintBox(words, stride, x0, x1, y0, y1, word) {
@@ -56,29 +82,21 @@ function paintShares(words, stride, x, y0, y1, bins, at, pixels) {
 }
 
 // One lane from y0 to y1; `gap` device pixels part neighbours that are wide enough.
-function paintLane(words, stride, x, width, y0, y1, rank, view, palette, bins, gap) {
+function paintLane(words, stride, x, width, y0, y1, lane, view, palette, bins, gap) {
   paintBox(words, stride, x, x + width, y0, y1, palette.lane);
+  const [rank] = lane.sources;
+  if (lane.sources.length > 1 || rank.sums) {
+    const shares = sharesOf(lane.sources, view, width, lane.ranks);
+    for (let column = 0; column < width; column++) paintShares(words, stride, x + column, y0, y1, shares, column * CODES, palette.pixels);
+    return;
+  }
   columns(rank, view, width, bins, (begin, end, code, wide) => {
     if (code === IDLE) return;
     paintBox(words, stride, x + begin, x + end - (wide > 8 * gap ? gap : 0), y0, y1, palette.pixels[code]);
   });
   for (let column = 0; column < width; column++) {
-    paintShares(words, stride, x + column, y0, y1, bins, column * 8, palette.pixels);
+    paintShares(words, stride, x + column, y0, y1, bins, column * CODES, palette.pixels);
   }
-}
-
-// The share of all ranks in each activity, `width` columns of 8.
-function shareOverTime(net, end, width) {
-  const total = new Float64Array((width + 1) * 8);
-  const bins = new Float64Array((width + 1) * 8);
-  for (const rank of net.ranks) {
-    columns(rank, { from: 0, to: end }, width, bins, (begin, last, code) => {
-      for (let column = begin; column < last; column++) total[column * 8 + code] += 1;
-    });
-    for (let k = 0; k < total.length; k++) total[k] += bins[k];
-  }
-  for (let k = 0; k < total.length; k++) total[k] /= Math.max(1, net.ranks.length);
-  return total;
 }
 
 // A canvas' drawing buffer in device pixels, ready to be painted.

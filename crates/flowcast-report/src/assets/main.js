@@ -7,7 +7,7 @@ const WORTH_A_ZOOM = 0.75;
 
 const app = {
   activities: data.activities, limits: data.limits, path: true, nets: data.networks.map(decode), shown: [], panels: [], view: { from: 0, to: 1 }, full: 1,
-  mode: "auto", palette: readPalette(), cross: null, marked: null, pending: false, longestFor: 0,
+  mode: "auto", palette: readPalette(), cross: null, selection: null, pending: false, byNode: false, messagesOf: 0,
 
   redraw() {
     if (this.pending) return;
@@ -46,6 +46,16 @@ const app = {
   whole() {
     this.look(0, this.full);
   },
+  // Selects a span, kept inside the run, for its statistics; an empty one ends the selection.
+  select(one, other) {
+    const [from, to] = [Math.min(one, other), Math.max(one, other)].map((time) => Math.max(0, Math.min(this.full, time)));
+    this.selection = to > from ? { from, to } : null;
+    showSelection(this);
+    this.overlays();
+  },
+  zoomToSelection() {
+    if (this.selection) this.look(this.selection.from, this.selection.to);
+  },
   // From the first to the last communication of the networks shown, with a little room.
   communicating() {
     const spans = this.panels.map((panel) => panel.net.busy).filter(Boolean);
@@ -73,7 +83,7 @@ const app = {
     const margin = Math.max(20, (one.received - one.sent) * 0.6);
     this.look(one.sent - margin, one.received + margin);
     const panel = this.panels.find((candidate) => candidate.net === net);
-    panel.scroll = one.src * panel.g.lane - panel.g.height / 2;
+    panel.scroll = panel.g.laneOf(one.src) * panel.g.lane - panel.g.height / 2;
     panel.hover = { message: one };
     panel.box.scrollIntoView({ block: "center", behavior: "smooth" });
   },
@@ -91,6 +101,8 @@ function show(indices) {
   byId("panels").replaceChildren(...app.panels.map((panel) => panel.box));
   [...byId("shown").children].forEach((chip, index) => chip.setAttribute("aria-pressed", app.shown.includes(index)));
   for (const panel of app.panels) panel.g = geometry(panel);
+  byId("grouping").parentElement.hidden = !app.panels.some((panel) => hasNodes(panel.net));
+  showSelection(app);
   app.redraw();
 }
 
@@ -113,8 +125,8 @@ function drawOverview() {
   const words = new Uint32Array(image.data.buffer);
   paintBox(words, w, 0, w, 0, h, app.palette.lane);
   const key = `${w} ${app.full} ${app.shown[0]}`;
-  if (app.overview?.key !== key) app.overview = { key, shares: shareOverTime(net, app.full, w) };
-  for (let x = 0; x < w; x++) paintShares(words, w, x, 0, h, app.overview.shares, x * 8, app.palette.pixels);
+  if (app.overview?.key !== key) app.overview = { key, shares: sharesOf(net.sources, { from: 0, to: app.full }, w, net.count) };
+  for (let x = 0; x < w; x++) paintShares(words, w, x, 0, h, app.overview.shares, x * CODES, app.palette.pixels);
   context.putImageData(image, 0, 0);
   context.scale(ratio, ratio);
   const [x0, x1] = [app.view.from, app.view.to].map((time) => (time / app.full) * width);
@@ -153,17 +165,17 @@ function listenToOverview() {
 }
 
 function sayWhatWasLeftOut() {
-  const said = app.nets.flatMap(({ name, left_out: out, messages }) => [
-    out.joined_below_ns === null ? "" : `${name}: ${count(out.segments_before)} intervals were too many to draw, so neighbours shorter than ${duration(out.joined_below_ns)} were joined, each run shown as the activity that holds most of it (${count(out.segments)} intervals are drawn).`,
-    out.messages === 0 ? "" : `${name}: the ${count(messages.n)} messages longest in flight are drawn and ${count(out.messages)} others left out.`,
-    out.steps === 0 ? "" : `${name}: the critical path has ${count(out.steps)} steps and is not drawn.`,
+  const said = app.nets.flatMap(({ name, shares, intervals, messages, messages_left_out: others, steps_left_out: steps }) => [
+    !shares ? "" : `${name}: instead of ${count(intervals)} intervals this file has the time of each activity in each ${duration(shares.bucket_ns)} of ${shares.ranks_per_lane > 1 ? `each ${shares.ranks_per_lane} ranks` : "each rank"}; at every zoom the shares are sums of these times.`,
+    others === 0 ? "" : `${name}: the ${count(messages.n)} messages longest in flight can be seen one by one and searched, ${count(others)} others not.`,
+    steps === 0 ? "" : `${name}: the critical path has ${count(steps)} steps and is not drawn.`,
   ]).filter(Boolean);
-  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, sizes and the matrix count everything." : "Nothing was left out: every interval and every message of the replay is in this file.";
+  byId("left-out").textContent = said.length ? said.join(" ") + " Totals, curves, calls, sizes and the matrix count everything." : "Nothing was left out: every interval and every message of the replay is in this file.";
 }
 
 function readAddress() {
   const wanted = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
-  const few = app.nets.reduce((sum, net) => sum + net.ranks.length, 0) <= SHOWN_AT_FIRST;
+  const few = app.nets.reduce((sum, net) => sum + net.sources.length, 0) <= SHOWN_AT_FIRST;
   const indices = wanted.has("net") ? wanted.get("net").split(",").map(Number) : app.nets.map((_, index) => index).slice(0, few ? 3 : 1);
   const mode = wanted.get("messages");
   if ([...byId("arrows").options].some((option) => option.value === mode)) byId("arrows").value = app.mode = mode;
@@ -182,7 +194,7 @@ function start() {
   });
   byId("messages").hidden = app.nets.length === 0;
   byId("messages-toolbar").hidden = byId("shown").hidden = app.nets.length < 2;
-  byId("messages-network").onchange = (event) => showMessages(app, app.nets[(app.longestFor = Number(event.target.value))]);
+  byId("messages-network").onchange = (event) => showMessages(app, app.nets[(app.messagesOf = Number(event.target.value))]);
   byId("arrows").onchange = (event) => {
     app.mode = event.target.value;
     app.redraw();
@@ -193,6 +205,13 @@ function start() {
     app.path = event.target.checked;
     app.redraw();
   };
+  byId("grouping").onchange = (event) => {
+    app.byNode = event.target.value === "node";
+    for (const panel of app.panels) setLanes(panel);
+    app.redraw();
+  };
+  byId("zoom-to").onclick = () => app.zoomToSelection();
+  byId("unselect").onclick = () => app.select(0, 0);
   byId("zoom-in").onclick = () => app.zoom(0.5);
   byId("zoom-out").onclick = () => app.zoom(2);
   byId("busy").onclick = () => app.communicating();
@@ -203,7 +222,8 @@ function start() {
   const everything = () => {
     app.palette = readPalette();
     app.drawNow();
-    if (app.nets.length) showMessages(app, app.nets[app.longestFor]);
+    if (app.nets.length) showMessages(app, app.nets[app.messagesOf]);
+    startDifference(app);
   };
   everything();
   addEventListener("resize", everything);
@@ -214,3 +234,5 @@ function start() {
 }
 
 start();
+// What the page knows, for those who look into it with the browser's console.
+globalThis.flowcast = { app, sharesOf, svgOf };

@@ -1,26 +1,46 @@
 // What was sent: numbers, sizes, the matrix of who sends to whom, and the messages longest in flight.
-const TABLE_ROWS = 10;
-
 function showMessages(app, net) {
   showTiles(net);
+  showRate(net);
   showSizes(net);
   showFlights(net);
   showMatrix(app, net);
-  showLongest(app, net);
+  showCalls(net);
+  startSearch(app, net);
 }
 
 function showTiles(net) {
-  const { n, sent, arrived } = net.messages;
-  const number = net.sizes.reduce((sum, size) => sum + size.messages, 0);
+  const { number, median_ns: median, longest_ns: longest } = net.flights;
   const total = net.sizes.reduce((sum, size) => sum + size.bytes, 0);
-  // Of a thinned replay only the messages longest in flight are here, so nothing is said on all of them.
-  const all = net.left_out.messages === 0;
-  const flights = Array.from({ length: n }, (_, i) => arrived[i] - sent[i]).sort((a, b) => a - b);
   const tiles = [["messages", count(number)], ["sent in all", bytes(total)], ["mean size", number ? bytes(Math.round(total / number)) : "–"]];
-  if (n && all) tiles.push(["median time in flight", duration(flights[n >> 1])]);
-  if (n) tiles.push(["longest", duration(flights[n - 1])]);
+  if (number) tiles.push(["median time in flight", duration(median)], ["longest", duration(longest)]);
   const tile = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
   document.getElementById("tiles").replaceChildren(...tiles.map(tile));
+}
+
+// Messages and bytes a second over the run, by the time of sending.
+function showRate(net) {
+  const { width_ns: width, messages, bytes: sizes } = net.rate;
+  const points = Math.max(2, Math.min(messages.length, Math.ceil(net.end / width)));
+  const x = Array.from({ length: points }, (_, i) => (i + 0.5) * width);
+  const perSecond = (values) => x.map((_, i) => (values[i] || 0) / (width / 1e9));
+  const step = ticks(0, net.end, 8).step;
+  drawCurves(document.getElementById("rate"), {
+    label: `Messages and bytes sent per second over ${duration(net.end)}`, x, showX: (time) => moment(time, step, net.end),
+    curves: [
+      { name: "messages/s", values: perSecond(messages), colour: "a1", show: brieflyCounted },
+      { name: "bytes/s", values: perSecond(sizes), colour: "a2", show: (rate) => brieflyCounted(rate, "B/s") },
+    ],
+  });
+}
+
+function showCalls(net) {
+  const calls = [...net.calls].sort((a, b) => b.total_ns - a.total_ns);
+  const cells = (call) => [count(call.number), call.bytes ? bytes(call.bytes) : "–", duration(call.total_ns), duration(call.median_ns), duration(call.longest_ns)];
+  const row = (call) => element("tr", {}, element("th", { scope: "row", textContent: call.name }), ...cells(call).map((text) => element("td", { className: "n" }, text)));
+  const rows = calls.map(row);
+  document.querySelector("#calls tbody").replaceChildren(...rows);
+  document.getElementById("calls-part").hidden = rows.length === 0;
 }
 
 function showSizes(net) {
@@ -39,23 +59,10 @@ function showBars(id, rows) {
   document.getElementById(id).replaceChildren(...(made.length ? made : ["No messages."]));
 }
 
-// Times in flight in classes of one width on a logarithmic scale, about nine of them.
+// Times in flight in classes that double.
 function showFlights(net) {
-  const { n, sent, arrived } = net.messages;
-  const times = Array.from({ length: n }, (_, i) => arrived[i] - sent[i]);
-  const logs = times.filter((time) => time > 0).map(Math.log2);
-  const [low, high] = logs.reduce(([low, high], log) => [Math.min(low, log), Math.max(high, log)], [Infinity, 0]);
-  const width = Math.max(0.25, 2 ** Math.ceil(Math.log2((high - low) / 9)));
-  const classes = new Map();
-  for (const log of logs) classes.set(Math.floor(log / width), (classes.get(Math.floor(log / width)) || 0) + 1);
-  const rows = logs.length < n ? [["no time", n - logs.length, ""]] : [];
-  for (let k = Math.floor(low / width); k <= Math.floor(high / width) && logs.length; k++) {
-    rows.push([`${brief(2 ** (k * width))} – ${brief(2 ** ((k + 1) * width))}`, classes.get(k) || 0, ""]);
-  }
-  showBars("flights", rows);
-  document.getElementById("flights-of").textContent = net.left_out.messages
-    ? `the ${count(n)} messages longest in flight, by time from sending to arrival`
-    : "messages by time from sending to arrival";
+  const name = (from) => (from === 0 ? "under 1 ns" : `${brief(from)} – ${brief(2 * from)}`);
+  showBars("flights", net.flights.classes.map(([from, number]) => [name(from), number, ""]));
 }
 
 function mixed(palette, share) {
@@ -116,18 +123,4 @@ function pointCell(app, canvas, { gutter, cell, side, block }, known, event) {
   const found = known.get(src * side + dst);
   const text = found ? `${count(found[2])} messages, ${bytes(found[3])}` : "no messages";
   app.tip(event, [element("b", {}, `${name(src)} → ${name(dst)}`), text]);
-}
-
-function showLongest(app, net) {
-  const { n, sent, arrived } = net.messages;
-  const order = Array.from({ length: n }, (_, i) => i).sort((a, b) => arrived[b] - sent[b] - (arrived[a] - sent[a]) || a - b);
-  const rows = order.slice(0, TABLE_ROWS).map((i) => {
-    const one = message(net, i);
-    const numbers = [bytes(one.size), one.tag, exactly(one.sent), duration(one.arrived - one.sent), duration(one.received - one.arrived)];
-    const show = element("button", { type: "button", textContent: "show", onclick: () => app.showMessage(net, one) });
-    show.setAttribute("aria-label", `Show message ${one.src} to ${one.dst} in the timeline`);
-    const head = element("th", { scope: "row", textContent: `${one.src} → ${one.dst}` });
-    return element("tr", {}, head, ...numbers.map((text) => element("td", { className: "n" }, String(text))), element("td", {}, show));
-  });
-  document.querySelector("#longest tbody").replaceChildren(...rows);
 }

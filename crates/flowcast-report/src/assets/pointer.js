@@ -4,16 +4,29 @@
 function pointAt(panel, x, y) {
   const { g, net, app } = panel;
   if (y < AXIS || y > AXIS + g.height) return null;
-  if (x < GUTTER) return net.ranks[g.rank(y)] ? wholeRank(panel, g.rank(y)) : null;
+  const lane = panel.lanes[g.lane_at(y)];
+  if (!lane) return null;
+  if (x < GUTTER) return wholeLane(panel, lane);
   const near = arrowAt(net, panel.drawn, g, x, y);
   if (near) return { message: near };
-  const rank = g.rank(y);
-  const interval = net.ranks[rank] && intervalAt(net.ranks[rank], g.time(x));
+  const time = g.time(x);
+  if (lane.ranks > 1 || !net.ranks) return sharesAt(panel, lane, time);
+  const rank = lane.first;
+  const interval = intervalAt(net.ranks[rank], time);
   if (!interval) return null;
   const arriving = interval.code === 2 || interval.code === 3 ? messageEnding(net, rank, interval) : null;
   const leaving = !arriving && (interval.code === 3 || interval.code === 4) ? messageHolding(net, rank, interval) : null;
-  const step = app.path ? stepAt(net.path, rank, g.time(x)) : null;
+  const step = app.path ? stepAt(net.path, rank, time) : null;
   return { rank, interval, step, message: arriving || leaving, said: arriving ? "waits for message " : "held by message " };
+}
+
+// The shares of a lane in the bucket under the pointer, or in its pixel if that is longer.
+function sharesAt(panel, lane, time) {
+  const { net, g, app } = panel;
+  const pixel = (app.view.to - app.view.from) / g.width;
+  const width = net.shares ? Math.max(net.shares.bucket_ns, pixel) : pixel;
+  const from = Math.floor(time / width) * width;
+  return { lane, from, to: from + width, times: timesIn(lane.sources, from, from + width) };
 }
 
 // The step of the critical path that a rank has at a time, or null.
@@ -22,17 +35,14 @@ function stepAt(path, rank, time) {
   return i < path.n && path.ranks[i] === rank ? { limit: path.limits.charCodeAt(i) - 48, length: path.edge[i + 1] - path.edge[i] } : null;
 }
 
-// A rank as a whole: its time in view by activity, and its messages there.
-function wholeRank(panel, rank) {
-  const { net, app } = panel;
-  const { edge, code, n } = net.ranks[rank];
-  const times = new Float64Array(IDLE + 1);
-  for (let i = bisect(n, (k) => edge[k + 1] > app.view.from); i < n && edge[i] < app.view.to; i++) {
-    times[code[i]] += Math.min(edge[i + 1], app.view.to) - Math.max(edge[i], app.view.from);
-  }
+// A lane as a whole: its time in view by activity, and its messages there.
+function wholeLane(panel, lane) {
+  const { net, app, g } = panel;
+  const times = timesIn(lane.sources, app.view.from, app.view.to);
+  const index = panel.lanes.indexOf(lane);
   const mine = messagesIn(net, app.view.from, app.view.to, ALL).found.map((i) => message(net, i));
-  const ends = mine.filter((one) => one.src === rank || one.dst === rank);
-  return { rank, times, ends: ends.length <= FEW ? ends : [], messages: ends.length };
+  const ends = mine.filter((one) => g.laneOf(one.src) === index || g.laneOf(one.dst) === index);
+  return { lane, times, ends: ends.length <= FEW ? ends : [], messages: ends.length };
 }
 
 function swatch(app, code) {
@@ -45,11 +55,13 @@ function describe(panel, hover) {
   const { app } = panel;
   const lines = [];
   if (hover.times) {
-    lines.push(element("b", {}, `rank ${hover.rank} in this view`));
+    const span = hover.to ? `, ${duration(hover.to - hover.from)} from ${exactly(hover.from)}` : " in this view";
+    lines.push(element("b", {}, hover.lane.name + span));
+    const whole = hover.times.reduce((sum, time) => sum + time, 0);
     app.activities.forEach((name, code) => {
-      if (hover.times[code]) lines.push(swatch(app, code), `${name} ${duration(hover.times[code])}`, element("br"));
+      if (hover.times[code]) lines.push(swatch(app, code), `${name} ${duration(hover.times[code])}, ${percent(hover.times[code] / whole)}`, element("br"));
     });
-    lines.push(`${count(hover.messages)} messages sent or received`);
+    if (hover.ends) lines.push(`${count(hover.messages)} messages sent or received`);
   }
   if (hover.interval) {
     const { code, start, end } = hover.interval;
@@ -59,7 +71,7 @@ function describe(panel, hover) {
   if (hover.step) lines.push(element("b", {}, `on the critical path: ${app.limits[hover.step.limit]}, ${duration(hover.step.length)}`));
   if (hover.message) {
     const { src, dst, size, tag, sent, arrived, received } = hover.message;
-    lines.push(element("b", {}, `${hover.said || "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`));
+    lines.push(element("b", {}, `${hover.said || "message "}${src} → ${dst}, ${bytes(size)}, tag ${tag}`), hover.message.call, element("br"));
     lines.push(`sent ${exactly(sent)}`, element("br"), `arrived ${exactly(arrived)} (+${duration(arrived - sent)})`, element("br"));
     lines.push(`received ${exactly(received)} (+${duration(received - arrived)})`);
   }
@@ -76,15 +88,15 @@ function listen(panel) {
   drawing.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     const [x, y] = at(event);
-    drag = { x, y, view: { ...app.view }, scroll: panel.scroll, marking: event.shiftKey };
+    drag = { x, y, view: { ...app.view }, scroll: panel.scroll, moves: event.shiftKey, begun: false };
     drawing.setPointerCapture(event.pointerId);
   });
   drawing.addEventListener("pointermove", (event) => {
     const [x, y] = at(event);
-    if (drag?.marking) {
-      const times = [panel.g.time(drag.x), panel.g.time(x)].sort((a, b) => a - b);
-      app.marked = { from: times[0], to: times[1] };
-      return app.overlays();
+    if (drag && !drag.moves) {
+      drag.begun ||= Math.abs(x - drag.x) > 3;
+      if (drag.begun) app.select(panel.g.time(Math.max(GUTTER, drag.x)), panel.g.time(Math.max(GUTTER, x)));
+      return;
     }
     if (drag) {
       const shift = ((drag.x - x) / panel.g.width) * (drag.view.to - drag.view.from);
@@ -94,9 +106,8 @@ function listen(panel) {
     point(panel, x, y, event);
   });
   const stop = () => {
-    const marked = app.marked;
-    [drag, app.marked] = [null, null];
-    if (marked && marked.to > marked.from) app.look(marked.from, marked.to);
+    if (drag && !drag.moves && !drag.begun) app.select(0, 0);
+    drag = null;
     app.settle();
   };
   drawing.addEventListener("pointerup", stop);
@@ -146,6 +157,7 @@ function key(panel, event) {
   const keys = {
     ArrowLeft: () => app.pan(-0.15), ArrowRight: () => app.pan(0.15), ArrowUp: () => scrollBy(-4), ArrowDown: () => scrollBy(4),
     "+": () => app.zoom(0.6), "=": () => app.zoom(0.6), "-": () => app.zoom(1 / 0.6), 0: () => app.whole(), Home: () => app.whole(), c: () => app.communicating(),
+    s: () => app.select(app.view.from, app.view.to), Enter: () => app.zoomToSelection(), Escape: () => app.select(0, 0),
   };
   if (!keys[event.key]) return;
   event.preventDefault();

@@ -1,6 +1,10 @@
 // The data block, decoded into typed arrays that are quick to search.
-const IDLE = 7;
+const ACTIVITIES = 9;
+// What a rank does after its end.
+const IDLE = ACTIVITIES;
+const CODES = ACTIVITIES + 1;
 
+// A rank of which each interval is known.
 function decodeRank(rank) {
   const n = rank.nanos.length;
   const edge = new Float64Array(n + 1);
@@ -9,7 +13,60 @@ function decodeRank(rank) {
     edge[i + 1] = edge[i] + rank.nanos[i];
     code[i] = rank.codes.charCodeAt(i) - 48;
   }
-  return { edge, code, n };
+  return { edge, code, n, ranks: 1 };
+}
+
+// Lanes of which the shares by bucket are known: `sums` has the times up to each edge of a bucket, so that the times in
+// any span of buckets, at any zoom, are one subtraction.
+function decodeShares({ bucket_ns: width, buckets, ranks_per_lane: perLane, cells }, count) {
+  const bytes = atob(cells);
+  let at = 0;
+  const number = () => {
+    let [value, factor] = [0, 1];
+    for (;;) {
+      const byte = bytes.charCodeAt(at++);
+      value += (byte & 127) * factor;
+      if (byte < 128) return value;
+      factor *= 128;
+    }
+  };
+  const lanes = [];
+  for (let first = 0; first < count; first += perLane) {
+    const sums = new Float64Array((buckets + 1) * ACTIVITIES);
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const here = bucket * ACTIVITIES;
+      const occurs = number();
+      for (let code = 0; code < ACTIVITIES; code++) sums[here + ACTIVITIES + code] = sums[here + code] + ((occurs >> code) & 1 ? number() : 0);
+    }
+    lanes.push({ sums, width, buckets, ranks: Math.min(perLane, count - first), first });
+  }
+  return lanes;
+}
+
+// The time in one activity from 0 to `time`; inside a bucket it is spread evenly.
+function sumUpTo(lane, code, time) {
+  const place = Math.max(0, Math.min(lane.buckets, time / lane.width));
+  const bucket = Math.min(lane.buckets - 1, Math.floor(place));
+  const low = lane.sums[bucket * ACTIVITIES + code];
+  return low + (place - bucket) * (lane.sums[(bucket + 1) * ACTIVITIES + code] - low);
+}
+
+// Adds the times of a source, a rank or a lane of shares, between two times to `times`, by activity.
+function addTimes(source, from, to, times) {
+  if (source.sums) {
+    for (let code = 0; code < ACTIVITIES; code++) times[code] += sumUpTo(source, code, to) - sumUpTo(source, code, from);
+    return;
+  }
+  const { edge, code, n } = source;
+  for (let i = bisect(n, (k) => edge[k + 1] > from); i < n && edge[i] < to; i++) {
+    times[code[i]] += Math.min(edge[i + 1], to) - Math.max(edge[i], from);
+  }
+}
+
+function timesIn(sources, from, to) {
+  const times = new Float64Array(CODES);
+  for (const source of sources) addTimes(source, from, to, times);
+  return times;
 }
 
 function decodeMessages(net) {
@@ -30,18 +87,43 @@ function decodeMessages(net) {
 }
 
 function decode(net) {
-  const ranks = net.ranks.map(decodeRank);
+  const count = net.ends.length;
+  const ranks = net.ranks ? net.ranks.map(decodeRank) : null;
+  const sources = ranks || decodeShares(net.shares, count);
   const messages = decodeMessages(net);
-  const [from, to] = [ranks.map(() => []), ranks.map(() => [])];
+  const [from, to] = [net.ends.map(() => []), net.ends.map(() => [])];
   for (let i = 0; i < messages.n; i++) {
     const [src, dst] = net.kinds[messages.kind[i]];
     from[src]?.push(i);
     to[dst]?.push(i);
   }
-  const ends = ranks.map((rank) => rank.edge[rank.n]);
-  const end = ends.reduce((a, b) => Math.max(a, b), Math.max(net.makespan_ns, 0));
-  const path = decodePath(net.path);
-  return { ...net, ranks, messages, from, to, path, end, busy: communicating(ranks) };
+  const end = net.ends.reduce((a, b) => Math.max(a, b), net.makespan_ns);
+  return { ...net, count, ranks, sources, messages, from, to, path: decodePath(net.path), end, busy: communicating(sources) };
+}
+
+// The lanes of a timeline: a name, the ranks and where their times come from.
+function lanesOf(net, byNode) {
+  const perLane = net.shares ? net.shares.ranks_per_lane : 1;
+  const ranks = net.sources.map((source, i) => {
+    const first = i * perLane;
+    const last = first + source.ranks - 1;
+    return { name: last > first ? `ranks ${first}–${last}` : `rank ${first}`, short: String(first), first, last, ranks: source.ranks, sources: [source], node: net.nodes[first] };
+  });
+  if (!byNode) return ranks;
+  const nodes = new Map();
+  for (const lane of ranks) {
+    const known = nodes.get(lane.node);
+    if (!known) nodes.set(lane.node, { ...lane, name: `node ${lane.node}`, short: String(lane.node), sources: [...lane.sources] });
+    else Object.assign(known, { ranks: known.ranks + lane.ranks, last: lane.last, sources: [...known.sources, ...lane.sources] });
+  }
+  return [...nodes.values()].sort((a, b) => a.node - b.node);
+}
+
+// Whether the ranks of no lane of shares are on different nodes, and some node has several ranks.
+function hasNodes(net) {
+  const perLane = net.shares ? net.shares.ranks_per_lane : 1;
+  const apart = net.nodes.every((node, rank) => node === net.nodes[rank - (rank % perLane)]);
+  return apart && new Set(net.nodes).size < net.sources.length;
 }
 
 function decodePath({ limits, ranks, nanos }) {
@@ -50,18 +132,26 @@ function decodePath({ limits, ranks, nanos }) {
   return { n: nanos.length, edge, ranks, limits };
 }
 
-// From the first interval that is not computation to the end of the last one; null if all is computation.
-function communicating(ranks) {
+// From the first interval, or bucket, that is not all computation to the end of the last one; null if there is none.
+function communicating(sources) {
   let [from, to] = [Infinity, -Infinity];
-  for (const { edge, code, n } of ranks) {
-    const counts = (i) => code[i] !== 0 && code[i] !== IDLE;
+  for (const source of sources) {
+    const [n, edge, counts] = source.sums
+      ? [source.buckets, (i) => i * source.width, (i) => otherTime(source, i) > 0]
+      : [source.n, (i) => source.edge[i], (i) => source.code[i] !== 0 && source.code[i] !== IDLE];
     let first = 0;
     let last = n - 1;
     while (first < n && !counts(first)) first++;
     while (last > first && !counts(last)) last--;
-    if (first < n) [from, to] = [Math.min(from, edge[first]), Math.max(to, edge[last + 1])];
+    if (first < n) [from, to] = [Math.min(from, edge(first)), Math.max(to, edge(last + 1))];
   }
   return from < to ? { from, to } : null;
+}
+
+function otherTime({ sums }, bucket) {
+  let time = 0;
+  for (let code = 1; code < ACTIVITIES; code++) time += sums[(bucket + 1) * ACTIVITIES + code] - sums[bucket * ACTIVITIES + code];
+  return time;
 }
 
 // First index in [0, n) for which `holds`, which is false and then true; n if none.
@@ -77,9 +167,9 @@ function bisect(n, holds) {
 }
 
 function message(net, i) {
-  const [src, dst, size, tag] = net.kinds[net.messages.kind[i]];
+  const [src, dst, size, tag, call] = net.kinds[net.messages.kind[i]];
   const { sent, arrived, received } = net.messages;
-  return { i, src, dst, size, tag, sent: sent[i], arrived: arrived[i], received: received[i] };
+  return { i, src, dst, size, tag, call: net.call_names[call] || "", sent: sent[i], arrived: arrived[i], received: received[i] };
 }
 
 // The interval of a rank at a time, or null.

@@ -6,31 +6,46 @@ function makePanel(app, net) {
   const base = element("canvas");
   const overlay = element("canvas");
   const drawing = element("div", { className: "drawing", tabIndex: 0 }, base, overlay);
+  drawing.setAttribute("role", "group");
+  drawing.setAttribute("aria-label", `Timeline on ${net.name}: arrow keys move, plus and minus zoom, s selects what is in view`);
   const note = element("span", { className: "quiet" });
-  const heading = element("h3", {}, net.name, element("span", { className: "quiet", textContent: `${duration(net.end)} on ${net.ranks.length} ranks` }), note);
+  const heading = element("h3", {}, net.name, element("span", { className: "quiet", textContent: `${duration(net.end)} on ${net.count} ranks` }), note, pictureButtons(() => panel));
   const box = element("div", { className: "panel" }, heading, drawing);
   base.setAttribute("role", "img");
-  base.setAttribute("aria-label", `Timeline of ${net.ranks.length} ranks on ${net.name}, ${duration(net.end)} long; the tables above and below say the same in numbers`);
+  base.setAttribute("aria-label", `Timeline of ${net.count} ranks on ${net.name}, ${duration(net.end)} long; the tables above and below say the same in numbers`);
   const panel = { app, net, base, overlay, drawing, note, box, scroll: 0, drawn: [], hover: null };
+  setLanes(panel);
   listen(panel);
   return panel;
+}
+
+// Chooses the lanes: ranks, or nodes if asked for and known.
+function setLanes(panel) {
+  panel.lanes = lanesOf(panel.net, panel.app.byNode && hasNodes(panel.net));
+  panel.laneOf = new Map();
+  panel.lanes.forEach((lane, index) => panel.laneOf.set(lane.node, index));
+  panel.byNode = panel.app.byNode && hasNodes(panel.net);
+  panel.perLane = panel.net.shares ? panel.net.shares.ranks_per_lane : 1;
 }
 
 // Sizes in CSS pixels.
 function geometry(panel) {
   const most = panel.app.panels.length > 1 ? 400 : 560;
-  const ranks = Math.max(1, panel.net.ranks.length);
+  const ranks = Math.max(1, panel.lanes.length);
   const lane = Math.max(5, Math.min(ranks > 8 ? 30 : 46, Math.floor(most / ranks)));
   const height = Math.min(most, lane * ranks);
   const width = Math.max(40, panel.drawing.clientWidth - GUTTER);
   panel.scroll = Math.max(0, Math.min(panel.scroll, lane * ranks - height));
   const { view } = panel.app;
+  const laneOf = (rank) => (panel.byNode ? panel.laneOf.get(panel.net.nodes[rank]) : Math.floor(rank / panel.perLane));
   return {
     lane, height, width, whole: lane * ranks,
     x: (time) => GUTTER + ((time - view.from) / (view.to - view.from)) * width,
-    y: (rank) => AXIS + (rank + 0.5) * lane - panel.scroll,
+    laneOf,
+    y: (rank) => AXIS + (laneOf(rank) + 0.5) * lane - panel.scroll,
+    middle: (index) => AXIS + (index + 0.5) * lane - panel.scroll,
     time: (x) => view.from + ((x - GUTTER) / width) * (view.to - view.from),
-    rank: (y) => Math.floor((y - AXIS + panel.scroll) / lane),
+    lane_at: (y) => Math.floor((y - AXIS + panel.scroll) / lane),
   };
 }
 
@@ -51,14 +66,14 @@ function paintLanes(panel, g, context, ratio, w, h) {
   const image = context.createImageData(w, h);
   const words = new Uint32Array(image.data.buffer);
   const x = Math.round(GUTTER * ratio);
-  const bins = new Float64Array((w - x + 1) * 8);
+  const bins = new Float64Array((w - x + 1) * CODES);
   const [top, bottom] = [Math.round(AXIS * ratio), Math.min(h, Math.round((AXIS + g.height) * ratio))];
   const between = g.lane >= 8 ? 2 : 1;
   const gap = Math.max(1, Math.round(ratio));
-  panel.net.ranks.forEach((rank, r) => {
-    const y = AXIS + r * g.lane - panel.scroll;
+  panel.lanes.forEach((lane, index) => {
+    const y = AXIS + index * g.lane - panel.scroll;
     const [y0, y1] = [Math.max(top, Math.round(y * ratio)), Math.min(bottom, Math.round((y + g.lane - between) * ratio))];
-    if (y1 > y0) paintLane(words, w, x, w - x, y0, y1, rank, panel.app.view, panel.app.palette, bins, gap);
+    if (y1 > y0) paintLane(words, w, x, w - x, y0, y1, lane, panel.app.view, panel.app.palette, bins, gap);
   });
   context.putImageData(image, 0, 0);
 }
@@ -88,10 +103,11 @@ function drawLabels(panel, g, context) {
   const every = [1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 256].find((n) => n * g.lane >= 14) || 512;
   context.fillStyle = panel.app.palette.quiet;
   context.textAlign = "right";
-  for (let rank = 0; rank < panel.net.ranks.length; rank += every) {
-    const y = g.y(rank);
+  for (let index = 0; index < panel.lanes.length; index += every) {
+    const y = g.middle(index);
     if (y < AXIS || y > AXIS + g.height) continue;
-    context.fillText(g.lane >= 14 ? "rank " + rank : String(rank), GUTTER - 8, y - 1);
+    const { name, short } = panel.lanes[index];
+    context.fillText(g.lane >= 14 && name.length < 9 ? name : short, GUTTER - 8, y - 1);
   }
 }
 
@@ -115,7 +131,7 @@ function drawMessages(panel, g, context) {
   const { found, note } = chosenMessages(panel.net, view, mode);
   panel.drawn = found;
   const pathNote = panel.app.path ? pathOver(panel, g, context) : "";
-  panel.note.textContent = [ranksInView(panel, g), note, pathNote].filter(Boolean).join(" · ");
+  panel.note.textContent = [lanesInView(panel, g), bucketNote(panel, g), note, pathNote].filter(Boolean).join(" · ");
   context.save();
   clipToLanes(g, context);
   context.globalAlpha = found.length > 120 ? 0.75 : 0.9;
@@ -131,9 +147,17 @@ function pathOver(panel, g, context) {
   return note;
 }
 
-function ranksInView(panel, g) {
+function lanesInView(panel, g) {
   if (g.whole <= g.height) return "";
-  return `ranks ${g.rank(AXIS)} to ${g.rank(AXIS + g.height - 1)} in view, drag or arrow keys for the others`;
+  const lane = (y) => panel.lanes[Math.min(panel.lanes.length - 1, g.lane_at(y))].name;
+  return `${lane(AXIS)} to ${lane(AXIS + g.height - 1)} in view, arrow keys for the others`;
+}
+
+// Below the width of a bucket nothing is known.
+function bucketNote(panel, g) {
+  const { shares } = panel.net;
+  const pixels = shares ? (shares.bucket_ns / (panel.app.view.to - panel.app.view.from)) * g.width : 0;
+  return pixels > 3 ? `shares are known for each ${duration(shares.bucket_ns)}` : "";
 }
 
 function clipToLanes(g, context) {
@@ -156,11 +180,13 @@ function drawOverlay(panel) {
   const { context, ratio } = sized(panel.overlay, GUTTER + g.width, AXIS + g.height + 2);
   context.scale(ratio, ratio);
   clipToLanes(g, context);
-  if (app.marked) {
+  if (app.selection) {
+    const { from, to } = app.selection;
     context.fillStyle = app.palette.accent;
-    context.globalAlpha = 0.25;
-    context.fillRect(g.x(app.marked.from), AXIS, g.x(app.marked.to) - g.x(app.marked.from), g.height);
+    context.globalAlpha = 0.22;
+    context.fillRect(g.x(from), AXIS, g.x(to) - g.x(from), g.height);
     context.globalAlpha = 1;
+    for (const time of [from, to]) context.fillRect(g.x(time) - 0.5, AXIS, 1.5, g.height);
   }
   if (app.cross !== null) {
     context.fillStyle = app.palette.ink;

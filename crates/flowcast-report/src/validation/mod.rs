@@ -322,7 +322,16 @@ mod tests {
         let validation = validation();
         let page = html(&validation, &validation.errors().unwrap());
         assert!(page.contains("two &lt;models&gt;") && !page.contains("two <models>"));
-        for text in ["fair", "exact", "17.5 %", "50.0 % (b, flow 1)", "50.0 % of 12", "<svg", "host"] {
+        for text in [
+            "fair",
+            "exact",
+            "17.5 %",
+            "50.0 % (b, flow 1)",
+            "50.0 % of 12",
+            "<svg",
+            "host",
+            "\"label\":\"exact: errors of ",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         assert_eq!(page, html(&validation, &validation.errors().unwrap()));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ConfigurationErrors, FlowError, ModelErrors, Validation, plot};
+use crate::charts;
 use crate::html::escape;
 
 /// Drawings of more patterns than this slow browsers down; the histograms show all of them.
@@ -100,9 +101,7 @@ fn drawings(validation: &Validation, errors: &[ModelErrors]) -> String {
     let widest = errors.iter().flat_map(|errors| [errors.signed_range.0.abs(), errors.signed_range.1.abs()]);
     let half_range = ((widest.fold(0.05, f64::max) * 20.0).ceil() / 20.0).min(1.0);
     let mut out = "<h2>Errors of all flows</h2>\n".to_owned();
-    for (model, (name, errors)) in validation.models.iter().zip(errors).enumerate() {
-        out += &plot::histogram(name, errors, half_range, plot::colour(model));
-    }
+    out += &histograms(validation, errors, half_range);
     out += "<h2>Durations</h2>\n<p>Black: groups of measured durations with their median. Circles: predictions.</p>\n";
     let cases = validation.cases.iter().take(MOST_DRAWINGS);
     out.extend(cases.map(|case| plot::durations(case, &validation.models)));
@@ -110,6 +109,25 @@ fn drawings(validation: &Validation, errors: &[ModelErrors]) -> String {
         out += &format!("<p>{more} more patterns are in the JSON file.</p>\n");
     }
     out
+}
+
+/// The places of the histograms, and the script that draws them there.
+fn histograms(validation: &Validation, errors: &[ModelErrors], half_range: f64) -> String {
+    let one = |(model, (name, errors)): (usize, (&String, &ModelErrors))| {
+        let label = format!("{name}: errors of {} flows", errors.signed.len());
+        plot::histogram(label, errors, half_range, plot::colour(model))
+    };
+    let all: Vec<_> = validation.models.iter().zip(errors).enumerate().map(one).collect();
+    let data = serde_json::to_string(&all).expect("histograms have only texts and numbers").replace('<', "\\u003c");
+    let places = "<h3></h3><div></div>\n".repeat(all.len());
+    format!(
+        "<style>{}</style>\n<div id=\"errors\">\n{places}</div>\n<script>{}\nconst histograms = {data};\n\
+         histograms.forEach((histogram, k) => {{\n\
+         const [title, place] = [...document.getElementById(\"errors\").children].slice(2 * k, 2 * k + 2);\n\
+         title.textContent = histogram.label;\ndrawBars(place, histogram);\n}});\n</script>\n",
+        charts::style(),
+        charts::script(),
+    )
 }
 
 pub(super) fn provenance(provenance: &BTreeMap<String, String>) -> String {

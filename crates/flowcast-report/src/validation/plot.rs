@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use serde::Serialize;
+
 use super::{Case, ModelErrors, seconds};
 use crate::html::escape;
 use flowcast_model::stats::grouping::{GroupingRule, interval_clusters};
@@ -67,39 +69,27 @@ pub(super) fn durations(case: &Case, models: &[String]) -> String {
     out + "</svg>\n"
 }
 
+/// A histogram, as `drawBars` of [`charts`](crate::charts) takes it.
+#[derive(Serialize)]
+pub(super) struct Histogram {
+    label: String,
+    /// Where the first bin begins.
+    low: f64,
+    /// Of a bin.
+    width: f64,
+    counts: Vec<usize>,
+    colour: &'static str,
+}
+
 /// How many flows have which signed error, in bins of a fixed width; the outer bins hold all that is beyond.
-pub(super) fn histogram(name: &str, errors: &ModelErrors, half_range: f64, colour: &str) -> String {
+pub(super) fn histogram(label: String, errors: &ModelErrors, half_range: f64, colour: &'static str) -> Histogram {
     const BINS: usize = 40;
     let width = 2.0 * half_range / BINS as f64;
-    let mut counts = [0usize; BINS];
+    let mut counts = vec![0; BINS];
     for error in &errors.signed {
         counts[((error + half_range) / width).floor().clamp(0.0, BINS as f64 - 1.0) as usize] += 1;
     }
-    let most = counts.iter().copied().max().unwrap_or(0).max(1);
-    let column = (WIDTH - LEFT - RIGHT) / BINS as f64;
-    let y = |count: usize| HEIGHT - BOTTOM - count as f64 / most as f64 * (HEIGHT - TOP - BOTTOM);
-    let mut out = opened(&format!("{name}: errors of {} flows", errors.signed.len()));
-    draw_level(&mut out, y(0), "0");
-    draw_level(&mut out, y(most), &most.to_string());
-    for (bin, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let _ = writeln!(
-            out,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"><title>{count} from \
-             {:+.1} %</title></rect>",
-            LEFT + column * bin as f64 + 0.5,
-            y(*count),
-            column - 1.0,
-            y(0) - y(*count),
-            100.0 * (bin as f64 * width - half_range)
-        );
-    }
-    for tick in -2..=2 {
-        let share = f64::from(tick) / 2.0;
-        let x = LEFT + (WIDTH - LEFT - RIGHT) * (share + 1.0) / 2.0;
-        let label = format!("{:+.1} %", 100.0 * share * half_range);
-        let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>", HEIGHT - 20.0);
-    }
-    out + "</svg>\n"
+    Histogram { label, low: -half_range, width, counts, colour }
 }
 
 /// Signed errors side by side: a group of bars for each program or region, a bar in it for each model. Bars that leave

@@ -1,0 +1,98 @@
+//! What the page draws of a replay: where the time of each rank goes, when, and the messages; made small enough for a
+//! browser in one pass over the journal.
+
+mod lanes;
+mod traffic;
+
+pub(crate) use lanes::{Interval, Lanes, Shares};
+pub use lanes::{MAX_CELLS, MAX_INTERVALS};
+pub use traffic::MAX_MESSAGES;
+pub(crate) use traffic::Traffic;
+
+use super::export::Replayed;
+use super::export::paraver::mpi_name;
+use flowcast_replay::journal::{CallKind, CallTally};
+use flowcast_replay::outcome::{Outcome, RankOutcome};
+use flowcast_replay::timeline::{Activity, MessageSpan, Segment};
+use flowcast_units::{Node, Rank, Time};
+
+/// Times by activity, in the order of [`Activity::ALL`].
+pub(crate) type Times = [Time; Activity::ALL.len()];
+
+/// A replay as it is drawn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Drawing {
+    /// By rank: the node it runs on.
+    pub(crate) nodes: Vec<Node>,
+    /// By rank; computation and overhead are those of the outcome, and the waits add up to its blocked time.
+    pub(crate) times: Vec<Times>,
+    pub(crate) lanes: Lanes,
+    pub(crate) traffic: Traffic,
+    /// The calls by name.
+    pub(crate) calls: Vec<(String, CallTally)>,
+}
+
+impl Drawing {
+    /// Of a replay whose journal kept causes.
+    pub fn of(replayed: Replayed<'_>) -> Drawing {
+        let Replayed { placement, outcome, journal, .. } = replayed;
+        let nodes = replayed.ranks().map(|rank| placement.node(rank)).collect();
+        let segments = |rank| journal.segments(rank);
+        let mut drawing = Drawing::assemble(outcome, nodes, segments, |visit| journal.each_message(visit));
+        drawing.traffic.name_calls(|slot| call_name(journal.send_kind(slot)));
+        let calls = journal.call_tallies().into_iter();
+        drawing.calls = calls.map(|(kind, tally)| (call_name(kind), tally)).collect();
+        drawing
+    }
+
+    /// Of what each rank did when, and of all messages in a fixed order.
+    pub(crate) fn assemble(
+        outcome: &Outcome,
+        nodes: Vec<Node>,
+        segments: impl Fn(Rank) -> Vec<Segment>,
+        each_message: impl FnOnce(&mut dyn FnMut(u32, MessageSpan)),
+    ) -> Drawing {
+        let mut times = Vec::with_capacity(outcome.ranks.len());
+        let ranks = (0..).map(Rank).zip(&outcome.ranks).map(|(rank, ended)| {
+            let segments = segments(rank);
+            times.push(times_of(&segments, ended));
+            segments
+        });
+        let lanes = Lanes::of(outcome, ranks);
+        let mut traffic = Traffic::new(outcome);
+        each_message(&mut |slot, span| traffic.add(slot, span));
+        traffic.finish();
+        Drawing { nodes, times, lanes, traffic, calls: Vec::new() }
+    }
+
+    /// The time of all ranks in an activity.
+    pub(crate) fn time_in(&self, activity: Activity) -> Time {
+        self.times.iter().map(|times| times[activity as usize]).sum()
+    }
+}
+
+/// The times of the segments; the rest of the blocked time is waiting for a processor.
+fn times_of(segments: &[Segment], outcome: &RankOutcome) -> Times {
+    let mut times = Times::default();
+    for segment in segments {
+        times[segment.activity as usize] += segment.end - segment.start;
+    }
+    times[Activity::Compute as usize] = outcome.compute;
+    times[Activity::Overhead as usize] = outcome.overhead;
+    times[Activity::ProcessorWait as usize] = Time::ZERO;
+    let known: Time = times.iter().copied().sum();
+    // Sums in another order differ by less than any digit that is shown.
+    let rest = outcome.end - known;
+    let is_rounding = rest < outcome.end * 1e-12;
+    times[Activity::ProcessorWait as usize] = if is_rounding { Time::ZERO } else { rest };
+    times
+}
+
+/// What a kind of call is called in tables.
+fn call_name(kind: CallKind) -> String {
+    match kind {
+        CallKind::Function(function) => format!("MPI_{}", mpi_name(function)),
+        CallKind::Within(op, function) => format!("{} ({})", op.name(), mpi_name(function)),
+        CallKind::Access(name) => format!("MPI_{name}"),
+    }
+}

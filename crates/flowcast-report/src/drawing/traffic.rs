@@ -1,0 +1,156 @@
+//! The messages of a replay: sums over all of them, and those that are shown one by one.
+
+use std::cmp::Reverse;
+
+use super::lanes::whole_nanos;
+use flowcast_replay::distribution::Distribution;
+use flowcast_replay::outcome::Outcome;
+use flowcast_replay::timeline::MessageSpan;
+use flowcast_units::Time;
+
+/// Messages that stand in a page one by one, for one network; beyond it the longest in flight stay.
+pub const MAX_MESSAGES: usize = 80_000;
+
+/// Ranks along a side of the message matrix; beyond it neighbouring ranks share a cell.
+const MATRIX_SIDE: usize = 128;
+
+/// Points of the curve of messages over time.
+const POINTS: usize = 512;
+
+/// How many messages there are, and their bytes.
+pub(crate) type Count = (u64, u64);
+
+/// A message that is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shown {
+    slot: u32,
+    pub span: MessageSpan,
+    /// The call that sent it, as an index into the names.
+    pub call: usize,
+}
+
+/// All messages.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Traffic {
+    pub number: usize,
+    /// By power of two of the size in bytes, the first for size 0.
+    pub sizes: Vec<Count>,
+    /// From sending to arrival.
+    pub flights: Distribution,
+    /// By source and destination, each way in units of `ranks_per_cell`.
+    pub matrix: Vec<Count>,
+    pub side: usize,
+    pub ranks_per_cell: usize,
+    /// By the time of sending, in intervals of equal width.
+    pub rate: Vec<Count>,
+    /// Their width in nanoseconds.
+    pub rate_width: u64,
+    /// Those that are shown, in the order of their sending.
+    pub shown: Vec<Shown>,
+    /// What the calls that sent them are called.
+    pub call_names: Vec<String>,
+    /// Messages that were shorter in flight than this are not shown.
+    threshold: Time,
+}
+
+impl Traffic {
+    /// Without any message yet.
+    pub(super) fn new(outcome: &Outcome) -> Traffic {
+        let ranks = outcome.ranks.len();
+        let ranks_per_cell = ranks.div_ceil(MATRIX_SIDE).max(1);
+        let side = ranks.div_ceil(ranks_per_cell);
+        Traffic {
+            sizes: vec![(0, 0); 65],
+            matrix: vec![(0, 0); side * side],
+            side,
+            ranks_per_cell,
+            rate: vec![(0, 0); POINTS],
+            rate_width: whole_nanos(outcome.makespan()).div_ceil(POINTS as u64).max(1),
+            ..Traffic::default()
+        }
+    }
+
+    /// One more message.
+    pub(super) fn add(&mut self, slot: u32, span: MessageSpan) {
+        let size = span.size.0;
+        let count = |(messages, bytes): &mut Count| (*messages, *bytes) = (*messages + 1, bytes.saturating_add(size));
+        self.number += 1;
+        self.flights.add(span.arrived - span.sent);
+        count(&mut self.sizes[size.checked_ilog2().map_or(0, |power| power as usize + 1)]);
+        let (from, to) = (span.src.index() / self.ranks_per_cell, span.dst.index() / self.ranks_per_cell);
+        count(&mut self.matrix[from * self.side + to]);
+        let point = whole_nanos(span.sent) / self.rate_width;
+        count(&mut self.rate[(point as usize).min(POINTS - 1)]);
+        if in_flight(&span) >= self.threshold {
+            self.shown.push(Shown { slot, span, call: 0 });
+            if self.shown.len() == 2 * MAX_MESSAGES {
+                self.keep_longest();
+            }
+        }
+    }
+
+    /// There are no more messages.
+    pub(super) fn finish(&mut self) {
+        self.keep_longest();
+        self.shown.sort_unstable_by_key(|shown| (shown.span.sent, shown.slot));
+    }
+
+    /// Says what the calls that sent the messages are called.
+    pub(crate) fn name_calls(&mut self, name: impl Fn(u32) -> String) {
+        for shown in &mut self.shown {
+            let name = name(shown.slot);
+            shown.call = self.call_names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                self.call_names.push(name);
+                self.call_names.len() - 1
+            });
+        }
+    }
+
+    /// How many are not shown.
+    pub(crate) fn left_out(&self) -> usize {
+        self.number - self.shown.len()
+    }
+
+    fn keep_longest(&mut self) {
+        if self.shown.len() > MAX_MESSAGES {
+            let order = |shown: &Shown| (Reverse(in_flight(&shown.span)), shown.slot);
+            self.shown.select_nth_unstable_by_key(MAX_MESSAGES - 1, order);
+            self.shown.truncate(MAX_MESSAGES);
+            self.threshold = in_flight(&self.shown[MAX_MESSAGES - 1].span);
+        }
+    }
+}
+
+/// From the call of the send to the return of the receive.
+fn in_flight(span: &MessageSpan) -> Time {
+    span.received - span.sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_replay::outcome::RankOutcome;
+    use flowcast_units::{Bytes, Rank};
+
+    #[test]
+    fn all_messages_count_and_the_longest_in_flight_are_shown_in_order() {
+        let end = Time::from_nanos(1e6);
+        let outcome = Outcome { ranks: vec![RankOutcome::new(end, end, Time::ZERO); 300], ..Outcome::default() };
+        let mut traffic = Traffic::new(&outcome);
+        let number = 2 * MAX_MESSAGES as u32 + 10;
+        for slot in 0..number {
+            let (sent, flight) = (f64::from(slot), f64::from(slot % 1000));
+            let [sent, received] = [sent, sent + flight].map(Time::from_nanos);
+            let (src, dst) = (Rank(slot % 300), Rank(299));
+            traffic.add(slot, MessageSpan { src, dst, size: Bytes(3000), tag: 0, sent, arrived: received, received });
+        }
+        traffic.finish();
+        let total = |counts: &[Count]| counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+        let all = (u64::from(number), u64::from(number) * 3000);
+        assert_eq!([total(&traffic.sizes), total(&traffic.matrix), total(&traffic.rate)], [all; 3]);
+        assert_eq!((traffic.sizes[12].0, traffic.side, traffic.ranks_per_cell), (all.0, 100, 3));
+        assert_eq!((traffic.shown.len(), traffic.left_out()), (MAX_MESSAGES, MAX_MESSAGES + 10));
+        assert!(traffic.shown.is_sorted_by_key(|shown| shown.span.sent));
+        assert!(traffic.shown.iter().all(|shown| shown.slot % 1000 >= 499));
+    }
+}
