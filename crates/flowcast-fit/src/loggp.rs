@@ -24,6 +24,7 @@ use flowcast_model::loggp::LogGp;
 use flowcast_model::stats::StatsError;
 use flowcast_model::stats::error_measures::error_summary;
 use flowcast_model::stats::resampling::{Resampler, percentile_interval};
+use flowcast_model::stats::sample::correlation;
 use flowcast_units::{Time, TimePerByte};
 
 /// How to fit.
@@ -82,6 +83,11 @@ pub struct LogGpIntervals {
     pub gap: (Time, Time),
     /// Of `G`.
     pub gap_per_byte: (TimePerByte, TimePerByte),
+    /// How `g` and `G` vary together: a line through the same points that is steeper starts lower. None where one of the
+    /// two does not vary.
+    pub gap_correlation: Option<f64>,
+    /// The same of `L` and `o`, whose sum the round trips fix.
+    pub latency_correlation: Option<f64>,
 }
 
 /// Parameters with all that is known about them.
@@ -151,6 +157,9 @@ fn parameters(estimate: &Estimate) -> LogGp {
     }
 }
 
+/// Parameters that vary together entirely would leave nothing to draw for the second of them.
+const MOST_CORRELATION: f64 = 0.99;
+
 fn replicates(design: &Design, options: &FitOptions) -> Vec<Estimate> {
     let mut resampler = Resampler::from_seed(options.seed);
     let one = |_| estimate(design, &design.resampled_medians(&mut resampler), options).ok();
@@ -162,9 +171,15 @@ fn intervals(best: &Estimate, replicates: &[Estimate], level: f64) -> Result<Log
         let values: Vec<f64> = replicates.iter().map(value).collect();
         if values.is_empty() { Ok((value(best), value(best))) } else { percentile_interval(&values, level) }
     };
+    let together = |one: fn(&Estimate) -> f64, other: fn(&Estimate) -> f64| {
+        let values = |of: fn(&Estimate) -> f64| replicates.iter().map(of).collect::<Vec<_>>();
+        correlation(&values(one), &values(other)).map(|found| found.clamp(-MOST_CORRELATION, MOST_CORRELATION))
+    };
     let times = |(low, high)| (Time::from_nanos(low), Time::from_nanos(high));
     let (low, high) = interval(|estimate| estimate.line.slope)?;
     Ok(LogGpIntervals {
+        gap_correlation: together(|estimate| estimate.line.intercept, |estimate| estimate.line.slope),
+        latency_correlation: together(|estimate| estimate.latency, |estimate| estimate.overhead),
         latency: times(interval(|estimate| estimate.latency)?),
         overhead: times(interval(|estimate| estimate.overhead)?),
         gap: times(interval(|estimate| estimate.line.intercept)?),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::loggp::LogGpFit;
+use super::loggp::{LogGpFit, LogGpIntervals};
 use flowcast_model::loggp::LogGp;
 use flowcast_model::network::{Interval, LoneFlow, Network, Nic, Rule};
 use flowcast_units::{Time, TimePerByte};
@@ -19,27 +19,36 @@ impl LogGpFit {
         Network {
             title: "Measured by parametrised round trips".to_owned(),
             source: format!("flowcast fit, {} samples", self.samples),
-            intervals: self.interval_texts(),
+            intervals: self.parameter_intervals(),
             provenance,
             ..Network::new(name, Rule::Loggops, nic)
         }
     }
 
-    fn interval_texts(&self) -> BTreeMap<String, Interval> {
+    /// Of each parameter; those that a bootstrap moves together have their correlation.
+    fn parameter_intervals(&self) -> BTreeMap<String, Interval> {
+        let LogGpIntervals { latency, overhead, gap, gap_per_byte, .. } = self.intervals;
         let level = self.options.level;
-        let of_time = |(low, high): (Time, Time)| Interval {
-            low: tidy_time(low).to_string(),
-            high: tidy_time(high).to_string(),
-            level,
+        let of_time = |value: Time, (low, high): (Time, Time)| {
+            Interval::around(tidy_time(value), (tidy_time(low), tidy_time(high)), level)
         };
-        let (low, high) = self.intervals.gap_per_byte;
-        let per_byte = Interval { low: tidy_per_byte(low).to_string(), high: tidy_per_byte(high).to_string(), level };
-        BTreeMap::from([
-            ("nic.latency".to_owned(), of_time(self.intervals.latency)),
-            ("nic.overhead".to_owned(), of_time(self.intervals.overhead)),
-            ("nic.gap".to_owned(), of_time(self.intervals.gap)),
-            ("nic.gap_per_byte".to_owned(), per_byte),
-        ])
+        let (least, most) = gap_per_byte;
+        let ends = (tidy_per_byte(least), tidy_per_byte(most));
+        let mut all = BTreeMap::from([
+            ("nic.latency".to_owned(), of_time(self.parameters.latency, latency)),
+            ("nic.overhead".to_owned(), of_time(self.parameters.overhead, overhead)),
+            ("nic.gap".to_owned(), of_time(self.parameters.gap, gap)),
+            ("nic.gap_per_byte".to_owned(), Interval::around(tidy_per_byte(self.parameters.gap_per_byte), ends, level)),
+        ]);
+        for (field, other, found) in [
+            ("nic.gap", "nic.gap_per_byte", self.intervals.gap_correlation),
+            ("nic.latency", "nic.overhead", self.intervals.latency_correlation),
+        ] {
+            if let (Some(correlation), Some(interval)) = (found, all.get_mut(field)) {
+                interval.correlations.insert(other.to_owned(), (correlation * 1e3).round() / 1e3);
+            }
+        }
+        all
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::algorithm::AlgorithmTable;
 use super::collective::{Collectives, Repeats};
 use super::file_system::FileSystem;
+use super::ledger::Judged;
 use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
@@ -14,6 +15,7 @@ use super::machine::{Machine, Mapping, NodeGroup};
 use super::network::{Accuracy, Interval, OverheadPiece, Overheads, PointToPoint, Rule};
 use super::network_file::{LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
 use super::origin::{Origin, OriginKind};
+use super::quantity::Quantity;
 use super::sharing::protocol::{Congestion, Connections};
 use super::sharing::{
     AlphaParameters, FlowCutParameters, LoopParameters, PacketParameters, PenaltyParameters, SaturationParameters,
@@ -91,6 +93,12 @@ fn every_field() -> NetworkFile {
     let time = Time::from_nanos(1.0);
     let per_byte = TimePerByte::from_nanos(1.0);
     let rate = Rate::from_bytes_per_second(1.0);
+    let interval = Interval {
+        low: Quantity::Number(0.0),
+        high: Quantity::Number(0.0),
+        level: 0.5,
+        correlations: [("NAME".to_owned(), 0.0)].into(),
+    };
     let piece = OverheadPiece { from: Bytes(0), fixed: time, per_byte };
     NetworkFile {
         schema: SCHEMA.to_owned(),
@@ -120,14 +128,19 @@ fn every_field() -> NetworkFile {
         machine: every_field_of_machine(time, rate),
         collectives: Collectives { algorithms: Some(AlgorithmTable::default()), ..Collectives::uniform(Repeats::Null) },
         file_system: FileSystem { latency: time, bandwidth: rate, requests: 1 },
-        intervals: [("NAME".to_owned(), Interval { low: String::new(), high: String::new(), level: 0.5 })].into(),
+        intervals: [("NAME".to_owned(), interval)].into(),
         origins: [("NAME".to_owned(), Origin { kind: OriginKind::Published, text: String::new(), year: None })].into(),
         accuracy: vec![Accuracy {
             model: String::new(),
             validated_on: String::new(),
+            judged: Some(Judged::Flows),
+            is_fitted: true,
             cases: 1,
             mean: Some(0.0),
+            machine: "x".to_owned(),
+            date: "x".to_owned(),
             quantiles: [("NAME".to_owned(), 0.0)].into(),
+            errors: [("NAME".to_owned(), vec![0.0])].into(),
         }],
         provenance: [("NAME".to_owned(), String::new())].into(),
     }

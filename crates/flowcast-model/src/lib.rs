@@ -4,7 +4,8 @@
 //! ([`builtin`]). It holds the rule for single messages ([`single`], [`loggp`]), the sharing models with their parameters
 //! ([`sharing`]), the machine with its nodes, links, buses and processors ([`machine`]), the topology, and how collectives
 //! are carried out ([`algorithm`]) or what they cost by formula ([`collective`]). [`cluster`] has flows, racks and
-//! patterns, [`stats`] medians, intervals and regression.
+//! patterns, [`stats`] medians, intervals and regression. Beside the numbers stand their intervals
+//! ([`parameter_interval`]) and how well models did with them ([`ledger`]).
 //!
 //! ```
 //! use flowcast_model::builtin;
@@ -24,11 +25,14 @@ pub mod collective;
 pub mod dimemas_cfg;
 mod field_names;
 pub mod file_system;
+pub mod ledger;
 pub mod loggp;
 pub mod machine;
 pub mod network;
 pub mod network_file;
 pub mod origin;
+pub mod parameter_interval;
+pub mod quantity;
 pub mod sharing;
 pub mod single;
 pub mod stats;

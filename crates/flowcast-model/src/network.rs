@@ -10,9 +10,11 @@ use thiserror::Error;
 
 use super::collective::Collectives;
 use super::file_system::FileSystem;
+pub use super::ledger::Accuracy;
 use super::machine::Machine;
 use super::network_file::{self, SCHEMA, overrides};
 use super::origin::Origin;
+pub use super::parameter_interval::Interval;
 use super::sharing::Sharing;
 use super::sharing::model::Model;
 use super::topology::Topology;
@@ -260,35 +262,6 @@ pub struct OverheadPiece {
     pub fixed: Time,
     /// What each byte adds, 0 or more.
     pub per_byte: TimePerByte,
-}
-
-/// A confidence interval, in the unit of its field.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Interval {
-    /// Lower end, with unit.
-    pub low: String,
-    /// Upper end, with unit.
-    pub high: String,
-    /// Confidence level above 0 and below 1, such as 0.95.
-    pub level: f64,
-}
-
-/// How well a model predicted what was measured. Errors are absolute, as shares of what was measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Accuracy {
-    /// A model of sharing, or `limits`; more may follow a slash, as in `packet/openmpi`.
-    pub model: String,
-    /// What was predicted, such as `random patterns, in no fit`.
-    pub validated_on: String,
-    /// How many predictions, at least 1.
-    pub cases: u64,
-    /// The mean error.
-    pub mean: Option<f64>,
-    /// Errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
-    #[serde(default)]
-    pub quantiles: BTreeMap<String, f64>,
 }
 
 impl Network {

@@ -133,6 +133,16 @@ impl Placement {
         self
     }
 
+    /// The same places on a machine with the same groups of nodes and other numbers.
+    #[must_use]
+    pub fn on(&self, machine: &Machine) -> Placement {
+        let mut placement = self.clone();
+        for (own, other) in placement.groups.iter_mut().zip(&machine.nodes) {
+            *own = NodeGroup { cpus: own.cpus, ..other.clone() };
+        }
+        placement
+    }
+
     /// How many ranks it places.
     pub fn ranks(&self) -> usize {
         self.ranks

@@ -60,6 +60,11 @@ impl WhatIf {
         WhatIf { is_limited: false, ..self }
     }
 
+    /// With ranks that are placed.
+    pub fn placed(network: Network, placement: Placement, rendezvous: Rendezvous) -> WhatIf {
+        WhatIf { network, placement, rendezvous }
+    }
+
     /// The replay on its own.
     ///
     /// # Errors

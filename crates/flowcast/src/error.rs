@@ -1,7 +1,9 @@
 //! Why there is no prediction.
 
 use flowcast_flows::concurrent::PredictError;
+use flowcast_model::network::NetworkError;
 use flowcast_model::sharing::SharingError;
+use flowcast_model::stats::StatsError;
 use flowcast_replay::SimulateError;
 use flowcast_trace::TraceError;
 use thiserror::Error;
@@ -21,6 +23,12 @@ pub enum Error {
     /// The pattern has no prediction.
     #[error(transparent)]
     Pattern(#[from] PredictError),
+    /// A network that was drawn from the intervals of its parameters is none.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Errors and draws that give no interval.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
     /// A program needs a network, and so does a schedule without LogGOPS parameters.
     #[error("no network given: add --network NET (see `flowcast networks`)")]
     NoNetwork,

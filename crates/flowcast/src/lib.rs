@@ -27,6 +27,7 @@
 
 mod choice;
 mod error;
+mod interval;
 mod options;
 mod pattern;
 mod prepared;
@@ -55,6 +56,7 @@ pub use flowcast_report as report;
 pub use flowcast_scheduler as scheduler;
 pub use flowcast_trace as trace;
 pub use flowcast_units as units;
+pub use interval::{Interval, IntervalOptions, PatternIntervals, no_margin, pattern_intervals};
 pub use options::{Collectives, Contention, Options};
 pub use pattern::{PatternOptions, PatternPrediction, predict_pattern};
 pub use prepared::{Outputs, Prediction, Prepared};

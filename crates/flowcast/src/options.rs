@@ -88,6 +88,17 @@ pub enum Collectives {
 }
 
 impl Collectives {
+    /// How the collectives of a program are carried out, as ledgers have it behind the model.
+    pub fn name(&self, program: &Program, network: &Network) -> &'static str {
+        match self {
+            Collectives::Automatic if !network.sharing.limits => program.library().map_or("formula", Base::name),
+            Collectives::Automatic | Collectives::Formula => "formula",
+            Collectives::OpenMpi => Base::OpenMpi.name(),
+            Collectives::Mpich => Base::Mpich.name(),
+            Collectives::OfNetwork | Collectives::Table(_) => "algorithm",
+        }
+    }
+
     /// The algorithms for a program; none where the formula holds.
     pub fn table(&self, program: &Program, network: Option<&Network>) -> Option<AlgorithmTable> {
         let of_network = || network.and_then(|network| network.collectives.algorithms.clone()).unwrap_or_default();

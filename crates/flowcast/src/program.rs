@@ -32,8 +32,10 @@ pub struct PreparedProgram<'a> {
     pub(crate) program: Cow<'a, Program>,
     pub(crate) network: &'a Network,
     pub(crate) placement: Placement,
-    rendezvous: Rendezvous,
+    pub(crate) rendezvous: Rendezvous,
     model: ModelChoice,
+    /// How collectives are carried out, as the ledger calls it.
+    pub(crate) collectives: &'static str,
     collectives_by_formula: u64,
 }
 
@@ -60,6 +62,7 @@ impl<'a> PreparedProgram<'a> {
             });
         }
         let network = network.ok_or(Error::NoNetwork)?;
+        let collectives = options.collectives.name(&program, network);
         let mut collectives_by_formula = 0;
         if let Some(expanded) = options.collectives.expand(&program, Some(network), options.threads)? {
             collectives_by_formula = expanded.kept;
@@ -72,6 +75,7 @@ impl<'a> PreparedProgram<'a> {
             network,
             placement,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            collectives,
             collectives_by_formula,
         })
     }
@@ -99,8 +103,20 @@ impl<'a> PreparedProgram<'a> {
             program: Cow::Owned(program),
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            collectives: "formula",
             collectives_by_formula: 0,
         })
+    }
+
+    /// The same program on a network with other numbers, whose machine has the same nodes.
+    pub(crate) fn on<'b>(&'b self, network: &'b Network) -> PreparedProgram<'b> {
+        PreparedProgram {
+            program: Cow::Borrowed(&self.program),
+            network,
+            placement: self.placement.on(&network.machine),
+            model: self.model.clone(),
+            ..*self
+        }
     }
 
     /// What is replayed.

@@ -109,6 +109,20 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 
+    /// The network, unless parameters are given in its place.
+    pub(crate) fn network_in_use(&self) -> Option<&'a Network> {
+        self.setting.network.filter(|_| !self.setting.overrides_network)
+    }
+
+    /// Replays on a network with other numbers, whose machine has the same nodes.
+    pub(crate) fn outcome_on(&self, network: &Network) -> Result<Outcome, Error> {
+        let setting = self.setting.on(network);
+        match &self.source {
+            Source::Given(schedule) => Ok(loggops::placed(schedule, setting.costs(), &mut Unobserved)?),
+            Source::Laid(form) => form.observed(setting.costs(), &mut Unobserved)?.ok_or(Error::Stopped),
+        }
+    }
+
     /// Replays for all that is asked for; the journal goes to `export`.
     ///
     /// # Errors
@@ -174,10 +188,7 @@ impl<'a> Setting<'a> {
         let model = choice.contention.model();
         let mut parameters = match (options.loggops, network) {
             (Some(parameters), _) => parameters,
-            (None, Some(network)) => match model {
-                Some(model) => Loggops::from_network(&network.seen_by(model)),
-                None => Loggops::from_network(network),
-            },
+            (None, Some(network)) => parameters_of(network, model),
             (None, None) => return Err(Error::NoNetwork),
         };
         if let Some(from) = options.rendezvous_from {
@@ -189,6 +200,20 @@ impl<'a> Setting<'a> {
         let placement = Placement::new(machine, options.mapping.as_ref(), schedule.ranks())?;
         let overrides_network = options.loggops.is_some();
         Ok(Setting { network, parameters, overrides_network, placement, is_placed, model: choice })
+    }
+
+    fn on<'b>(&self, network: &'b Network) -> Setting<'b> {
+        let parameters = parameters_of(network, self.model.contention.model());
+        let placement = self.placement.on(&network.machine);
+        let Setting { overrides_network, is_placed, .. } = *self;
+        Setting {
+            network: Some(network),
+            parameters: Loggops { eager_up_to: self.parameters.eager_up_to, ..parameters },
+            overrides_network,
+            placement,
+            is_placed,
+            model: self.model.clone(),
+        }
     }
 
     fn costs(&self) -> Costs<'_> {
@@ -217,5 +242,12 @@ impl<'a> Setting<'a> {
             list.push(Unused { parameter: "machine".to_owned(), reason });
         }
         list
+    }
+}
+
+fn parameters_of(network: &Network, model: Option<Model>) -> Loggops {
+    match model {
+        Some(model) => Loggops::from_network(&network.seen_by(model)),
+        None => Loggops::from_network(network),
     }
 }

@@ -20,6 +20,8 @@ mod outcome;
 mod parameters;
 mod search;
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use super::conflict_samples::{ConflictSamples, Measured};
@@ -31,7 +33,7 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::{PacketParameters, SharingError};
 use flowcast_model::stats::StatsError;
-use flowcast_model::stats::error_measures::error_summary;
+use flowcast_model::stats::error_measures::{error_summary, signed_errors};
 use flowcast_units::Time;
 
 use bootstrap::{Replicates, bootstrap, estimate};
@@ -245,10 +247,15 @@ impl Whole {
 
 fn errors(predicted: &[f64], measured: &[f64], names: &[(String, u32)]) -> Result<Errors, ConflictFitError> {
     let summary = error_summary(predicted, measured)?;
+    let mut by_conflict: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for ((conflict, _), error) in names.iter().zip(signed_errors(predicted, measured)?) {
+        by_conflict.entry(conflict.clone()).or_default().push(error);
+    }
     Ok(Errors {
         mean_absolute: summary.mean_absolute,
         worst: summary.worst.error,
         worst_of: names[summary.worst.index].clone(),
         flows: predicted.len(),
+        by_conflict,
     })
 }

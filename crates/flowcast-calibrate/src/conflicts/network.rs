@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::parameters::known;
 use super::search::{SETTLING, add_packets, plain_network};
 use super::{BackboneLimit, ConflictFit, Errors, Estimate, FittedParameter, Links, ModelFit};
-use flowcast_model::network::{Accuracy, Interval, Network};
+use flowcast_model::ledger::{Accuracy, Judged};
+use flowcast_model::network::{Interval, Network};
 use flowcast_model::sharing::model::Model;
 use flowcast_units::{Rate, Time};
 
@@ -38,7 +39,7 @@ impl ConflictFit {
             source: format!(
                 "flowcast fit, {conflicts} conflicts and {random} random patterns in {repetitions} repetitions"
             ),
-            intervals: self.interval_texts(&written),
+            intervals: self.parameter_intervals(&written),
             accuracy: self.models.iter().flat_map(ModelFit::accuracy).collect(),
             provenance,
             ..network
@@ -78,26 +79,25 @@ impl ConflictFit {
         self.parameters().filter(is_written).collect()
     }
 
-    fn interval_texts(&self, written: &[&FittedParameter]) -> BTreeMap<String, Interval> {
+    fn parameter_intervals(&self, written: &[&FittedParameter]) -> BTreeMap<String, Interval> {
         let level = self.options.level;
-        let interval = |low: String, high: String| Interval { low, high, level };
-        let times = |e: &Estimate<Time>| interval(tidy_time(e.low).to_string(), tidy_time(e.high).to_string());
-        let rates = |e: &Estimate<Rate>| interval(tidy_rate(e.low).to_string(), tidy_rate(e.high).to_string());
+        let times =
+            |e: &Estimate<Time>| Interval::around(tidy_time(e.value), (tidy_time(e.low), tidy_time(e.high)), level);
+        let rates =
+            |e: &Estimate<Rate>| Interval::around(tidy_rate(e.value), (tidy_rate(e.low), tidy_rate(e.high)), level);
         let mut all = BTreeMap::from([
             ("nic.latency".to_owned(), times(&self.latency)),
             ("nic.bandwidth".to_owned(), rates(&self.rate)),
         ]);
         if let Some(backbone) = &self.backbone {
-            let from = &backbone.from;
+            let Estimate { value, low, high } = backbone.from;
+            let flows = Interval::around(f64::from(value), (f64::from(low), f64::from(high)), level);
             all.insert("backbone.bandwidth".to_owned(), rates(&backbone.rate));
-            all.insert(
-                "sharing.asymmetric.backbone_from".to_owned(),
-                interval(from.low.to_string(), from.high.to_string()),
-            );
+            all.insert("sharing.asymmetric.backbone_from".to_owned(), flows);
         }
         for parameter in written.iter().filter(|parameter| parameter.is_measured) {
-            let Estimate { low, high, .. } = parameter.estimate;
-            all.insert(parameter.field.to_owned(), interval(tidy(low).to_string(), tidy(high).to_string()));
+            let Estimate { value, low, high } = parameter.estimate;
+            all.insert(parameter.field.to_owned(), Interval::around(tidy(value), (tidy(low), tidy(high)), level));
         }
         all
     }
@@ -107,17 +107,14 @@ impl ModelFit {
     /// On what no fit has seen, and on what it was fitted to.
     fn accuracy(&self) -> Vec<Accuracy> {
         let model = if self.is_settling { "closed-loop/transient" } else { self.model.name() };
-        let entry = |validated_on: &str, errors: &Errors| Accuracy {
-            model: model.to_owned(),
-            validated_on: validated_on.to_owned(),
-            cases: errors.flows as u64,
-            mean: Some(tidy(errors.mean_absolute)),
-            quantiles: [("1".to_owned(), tidy(errors.worst))].into(),
+        let entry = |validated_on: &str, errors: &Errors| {
+            Accuracy::of_errors(model, Judged::Flows, validated_on, errors.by_conflict.clone())
+                .expect("errors are summed up only where there are some, and are finite")
         };
-        let held_out = self.held_out.iter().map(|errors| entry("flows of random patterns, in no fit", errors));
+        let held_out = self.held_out.iter().map(|errors| entry("random patterns, in no fit", errors));
         let others = [
-            entry("flows of conflicts left out of the fit", &self.left_out),
-            entry("flows of the conflicts fitted to", &self.fitted),
+            entry("conflicts left out of the fit", &self.left_out),
+            Accuracy { is_fitted: true, ..entry("the conflicts fitted to", &self.fitted) },
         ];
         held_out.chain(others).collect()
     }

@@ -1,5 +1,7 @@
 //! What a fit to conflicts says.
 
+use std::collections::BTreeMap;
+
 use super::ConflictFitOptions;
 use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::cluster::flow::Flow;
@@ -100,6 +102,8 @@ pub struct Errors {
     pub worst_of: (String, u32),
     /// Flows.
     pub flows: usize,
+    /// By the name of the conflict, the signed error of each flow.
+    pub by_conflict: BTreeMap<String, Vec<f64>>,
 }
 
 /// How many times longer than alone a flow took.

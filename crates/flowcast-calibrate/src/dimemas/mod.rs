@@ -79,6 +79,22 @@ pub struct DimemasFit {
     pub rows: BTreeMap<CollectiveOp, Row>,
     /// The regions, each with what the parameters say.
     pub regions: Vec<(MeasuredRegion, Time)>,
+    /// How well latency and bandwidth are known.
+    pub intervals: DimemasIntervals,
+}
+
+/// Bootstrap intervals: regions are drawn again with replacement, and latency and bandwidth are searched again with the
+/// links, buses and rows that were found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DimemasIntervals {
+    /// Of `L`.
+    pub latency: (Time, Time),
+    /// Of `BW`.
+    pub bandwidth: (Rate, Rate),
+    /// How the two vary together; none where one of them does not vary.
+    pub correlation: Option<f64>,
+    /// Their confidence level.
+    pub level: f64,
 }
 
 /// Why nothing can be fitted.

@@ -3,14 +3,23 @@
 use std::collections::BTreeMap;
 
 use super::regions::{Parameters, by_row, once};
-use super::{DimemasFit, DimemasFitError, Exercise, Links, MeasuredRegion};
+use super::{DimemasFit, DimemasFitError, DimemasIntervals, Exercise, Links, MeasuredRegion};
 use flowcast_model::collective::{Phase, PhaseSize, Repeats, Row};
+use flowcast_model::stats::resampling::{Resampler, percentile_interval};
+use flowcast_model::stats::sample::correlation;
 use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 
 /// More links of a node are as good as no limit for what is measured.
 const MOST_LINKS: u32 = 4;
 /// A change that helps less is none; it would only make the table differ from a simpler one.
 const LEAST_GAIN: f64 = 1e-9;
+
+/// Bootstrap replicates, their seed, and the confidence level of the intervals.
+const REPLICATES: usize = 100;
+const SEED: u64 = 1;
+const LEVEL: f64 = 0.95;
+/// Parameters that vary together entirely would leave nothing to draw for the second of them.
+const MOST_CORRELATION: f64 = 0.99;
 
 /// Finds the parameters.
 ///
@@ -107,15 +116,7 @@ impl<'a> Task<'a> {
 
     /// The first better of the points around: latency and bandwidth one step up or down.
     fn neighbour(&self, settled: &Settled, step: f64) -> Option<Settled> {
-        let Parameters { latency, bandwidth, .. } = settled.parameters;
-        let moves = [(step, 1.0), (1.0 / step, 1.0), (1.0, step), (1.0, 1.0 / step)];
-        let moved = moves.into_iter().map(|(of_latency, of_bandwidth)| {
-            self.settled(Parameters {
-                latency: latency * of_latency,
-                bandwidth: Rate::from_bytes_per_second(bandwidth.as_bytes_per_second() * of_bandwidth),
-                ..settled.parameters
-            })
-        });
+        let moved = around(&settled.parameters, step).into_iter().map(|parameters| self.settled(parameters));
         moved.filter(|moved| moved.miss < settled.miss - LEAST_GAIN).min_by(|a, b| a.miss.total_cmp(&b.miss))
     }
 
@@ -152,14 +153,67 @@ impl<'a> Task<'a> {
 
     fn finish(&self, settled: &Settled) -> DimemasFit {
         let Parameters { latency, bandwidth, links, buses } = settled.parameters;
-        let predicted = |region: &MeasuredRegion| match region.exercise {
-            Exercise::Collective(op, send, recv) => {
-                by_row(region, (send, recv), settled.rows[&op], &settled.parameters)
-            }
-            _ => once(region, &settled.parameters).expect("not a collective"),
-        };
+        let predicted = |region: &MeasuredRegion| predicted(region, &settled.rows, &settled.parameters);
         let regions = self.regions.iter().map(|region| (region.clone(), predicted(region))).collect();
-        DimemasFit { latency, bandwidth, links, buses, rows: settled.rows.clone(), regions }
+        let intervals = self.intervals(settled);
+        DimemasFit { latency, bandwidth, links, buses, rows: settled.rows.clone(), regions, intervals }
+    }
+
+    fn intervals(&self, settled: &Settled) -> DimemasIntervals {
+        let mut resampler = Resampler::from_seed(SEED);
+        let (mut latencies, mut bandwidths) = (Vec::new(), Vec::new());
+        for _ in 0..REPLICATES {
+            let places = resampler.draw_places(self.regions.len());
+            let drawn: Vec<&MeasuredRegion> = places.into_iter().map(|place| &self.regions[place]).collect();
+            let Parameters { latency, bandwidth, .. } = nearest(&drawn, settled);
+            latencies.push(latency.as_nanos());
+            bandwidths.push(bandwidth.as_bytes_per_second());
+        }
+        let ends =
+            |values: &[f64]| percentile_interval(values, LEVEL).expect("there are replicates, all of them finite");
+        let ((least, most), (slowest, fastest)) = (ends(&latencies), ends(&bandwidths));
+        DimemasIntervals {
+            latency: (Time::from_nanos(least), Time::from_nanos(most)),
+            bandwidth: (Rate::from_bytes_per_second(slowest), Rate::from_bytes_per_second(fastest)),
+            correlation: correlation(&latencies, &bandwidths).map(|r| r.clamp(-MOST_CORRELATION, MOST_CORRELATION)),
+            level: LEVEL,
+        }
+    }
+}
+
+/// The latency and bandwidth with which the regions are missed least, by steps of a factor from those that are settled;
+/// links, buses and rows stay.
+fn nearest(regions: &[&MeasuredRegion], settled: &Settled) -> Parameters {
+    let miss = |parameters: &Parameters| -> f64 {
+        regions.iter().map(|region| off(predicted(region, &settled.rows, parameters), region.once)).sum()
+    };
+    let mut best = (settled.parameters, miss(&settled.parameters));
+    let mut step = 1.1f64;
+    while step > 1.002 {
+        let moved = around(&best.0, step).map(|parameters| (parameters, miss(&parameters)));
+        let better = moved.into_iter().filter(|moved| moved.1 < best.1 - LEAST_GAIN).min_by(|a, b| a.1.total_cmp(&b.1));
+        match better {
+            Some(better) => best = better,
+            None => step = step.sqrt(),
+        }
+    }
+    best.0
+}
+
+/// Latency and bandwidth one step up or down.
+fn around(parameters: &Parameters, step: f64) -> [Parameters; 4] {
+    let Parameters { latency, bandwidth, .. } = *parameters;
+    [(step, 1.0), (1.0 / step, 1.0), (1.0, step), (1.0, 1.0 / step)].map(|(of_latency, of_bandwidth)| Parameters {
+        latency: latency * of_latency,
+        bandwidth: Rate::from_bytes_per_second(bandwidth.as_bytes_per_second() * of_bandwidth),
+        ..*parameters
+    })
+}
+
+fn predicted(region: &MeasuredRegion, rows: &BTreeMap<CollectiveOp, Row>, parameters: &Parameters) -> Time {
+    match region.exercise {
+        Exercise::Collective(op, send, recv) => by_row(region, (send, recv), rows[&op], parameters),
+        _ => once(region, parameters).expect("not a collective"),
     }
 }
 
@@ -272,6 +326,9 @@ mod tests {
         assert!((fit.latency.as_micros() / 130.0 - 1.0).abs() < 0.05, "{}", fit.latency);
         assert!((fit.bandwidth.as_bytes_per_second() / 2.4e6 - 1.0).abs() < 0.05, "{}", fit.bandwidth);
         assert!(fit.share_within(0.1) > 0.95);
+        let DimemasIntervals { latency: (least, most), bandwidth: (slowest, fastest), .. } = fit.intervals;
+        assert!(least < fit.latency && fit.latency < most, "{least} {} {most}", fit.latency);
+        assert!(slowest < fastest && slowest.as_bytes_per_second() < 2.4e6 && fastest.as_bytes_per_second() > 2.3e6);
     }
 
     #[test]

@@ -73,8 +73,8 @@ impl PacketFit {
     }
 
     /// By region: predicted over measured, less one.
-    pub(super) fn errors(&self) -> impl Iterator<Item = f64> {
-        self.errors.values().copied()
+    pub(super) fn errors(&self) -> BTreeMap<String, Vec<f64>> {
+        self.errors.iter().map(|(region, error)| (region.clone(), vec![*error])).collect()
     }
 
     fn within(&self, tolerance: f64) -> usize {

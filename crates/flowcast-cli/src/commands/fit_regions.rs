@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use flowcast::calibrate::dimemas::{DimemasFit, Exercise, MeasuredRegion, fit};
 use flowcast::calibrate::recorded_regions::exercises;
-use flowcast::model::network::{Accuracy, Network};
-use flowcast::model::stats::sample::{median, quantile};
+use flowcast::model::ledger::{Accuracy, Judged};
+use flowcast::model::network::Network;
+use flowcast::model::stats::sample::median;
 use flowcast::recording::decode::RankFile;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde_json::json;
@@ -36,8 +37,9 @@ impl FitRegions<'_> {
         let recordings = self.recordings.iter().map(|folder| open_recording(folder)).collect::<Result<Vec<_>>>()?;
         let fit = fit(&self.regions(&recordings)?)?;
         let mut network = fit.to_network(&self.name, self.rendezvous_from, self.provenance(&fit));
-        let errors = fit.errors().map(|(_, error)| error);
-        network.accuracy.push(accuracy("limits/formula", errors)?);
+        let errors =
+            fit.errors().map(|(region, error)| (format!("{}/{} ranks", region.name, region.ranks), vec![error]));
+        network.accuracy.push(accuracy("limits/formula", errors.collect())?);
         let mut packets = None;
         if let Some(known) = &self.known {
             network.sharing = known.sharing.clone();
@@ -89,17 +91,10 @@ impl FitRegions<'_> {
     }
 }
 
-fn accuracy(model: &str, errors: impl Iterator<Item = f64>) -> Result<Accuracy> {
-    let errors: Vec<f64> = errors.map(f64::abs).collect();
-    let rounded = |share: f64| (share * 1e4).round() / 1e4;
-    let at = |share: &str| anyhow::Ok((share.to_owned(), rounded(quantile(&errors, share.parse()?)?)));
-    Ok(Accuracy {
-        model: model.to_owned(),
-        validated_on: "the regions fitted to".to_owned(),
-        cases: errors.len() as u64,
-        mean: Some(rounded(errors.iter().sum::<f64>() / errors.len() as f64)),
-        quantiles: ["0.5", "0.9", "1"].into_iter().map(at).collect::<Result<_>>()?,
-    })
+/// On the regions that were fitted to, by their names.
+fn accuracy(model: &str, errors: BTreeMap<String, Vec<f64>>) -> Result<Accuracy> {
+    let entry = Accuracy::of_errors(model, Judged::Regions, "the regions fitted to", errors)?;
+    Ok(Accuracy { is_fitted: true, ..entry })
 }
 
 fn mean_error(fit: &DimemasFit) -> f64 {

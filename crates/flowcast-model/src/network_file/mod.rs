@@ -35,13 +35,14 @@ use serde::{Deserialize, Serialize};
 use crate::collective::Collectives;
 use crate::field_names;
 use crate::file_system::FileSystem;
+use crate::ledger;
 use crate::machine::Machine;
 use crate::network::{
     Accuracy, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, OverheadPiece, Overheads, PointToPoint,
 };
 use crate::origin::Origin;
-use crate::sharing::model::Model;
-use crate::sharing::{LIMITS, SharingFile};
+use crate::parameter_interval;
+use crate::sharing::SharingFile;
 use crate::topology::{Topology, TopologyFile};
 use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 
@@ -149,7 +150,7 @@ pub(crate) fn field_error(field: &str, problem: String) -> NetworkError {
     NetworkError::Field { field: field.to_owned(), problem }
 }
 
-fn refused(field: impl fmt::Display, found: impl fmt::Display, expected: &str) -> NetworkError {
+pub(crate) fn refused(field: impl fmt::Display, found: impl fmt::Display, expected: &str) -> NetworkError {
     field_error(&field.to_string(), format!("found {found}, expected {expected}"))
 }
 
@@ -160,15 +161,16 @@ impl TryFrom<NetworkFile> for Network {
         if file.schema != SCHEMA {
             return Err(NetworkError::Schema(file.schema));
         }
-        refuse_impossible_numbers("", &toml::Value::Table(table_of(&file)))?;
+        let table = table_of(&file);
+        refuse_impossible_numbers("", &table)?;
         if let Some(problem) = file.collectives.algorithms.as_ref().and_then(|table| table.check().err()) {
             return Err(NetworkError::Algorithms(problem));
         }
         check_overheads("overheads.send", &file.overheads.send)?;
         check_overheads("overheads.receive", &file.overheads.receive)?;
-        file.intervals.iter().try_for_each(|(field, interval)| check_interval(field, interval))?;
+        parameter_interval::check(&table, &file.intervals)?;
         file.origins.keys().try_for_each(|field| check_name("origins", field))?;
-        file.accuracy.iter().enumerate().try_for_each(|(place, entry)| check_accuracy(place, entry))?;
+        file.accuracy.iter().enumerate().try_for_each(|(place, entry)| ledger::check_entry(place, entry))?;
         let topology = file.topology.map(Topology::try_from).transpose();
         Ok(Network {
             name: file.name,
@@ -259,19 +261,43 @@ impl From<LinkRate> for LinkFile {
     }
 }
 
-/// No field of any section may be negative, infinite or NaN.
-fn refuse_impossible_numbers(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
-    let below = |part: &dyn fmt::Display| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
-    match value {
-        toml::Value::Table(table) => table.iter().try_for_each(|(key, v)| refuse_impossible_numbers(&below(key), v)),
-        toml::Value::Array(items) => {
-            items.iter().enumerate().try_for_each(|(at, v)| refuse_impossible_numbers(&below(&at), v))
+/// No field of any section may be negative, infinite or NaN; correlations and errors have checks of their own.
+fn refuse_impossible_numbers(name: &str, table: &toml::Table) -> Result<(), NetworkError> {
+    fn refuse(name: &str, value: &toml::Value) -> Result<(), NetworkError> {
+        match value {
+            toml::Value::Table(table) => refuse_impossible_numbers(name, table),
+            toml::Value::Array(items) => {
+                items.iter().enumerate().try_for_each(|(at, value)| refuse(&format!("{name}.{at}"), value))
+            }
+            toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => {
+                Err(refused(name, format!("`{number}`"), "a number that is finite and not negative"))
+            }
+            _ => Ok(()),
         }
-        toml::Value::Float(number) if !number.is_finite() || *number < 0.0 => {
-            Err(refused(name, format!("`{number}`"), "a number that is finite and not negative"))
-        }
-        _ => Ok(()),
     }
+    let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
+    let signed = ["correlations", "errors"];
+    table.iter().filter(|(key, _)| !signed.contains(&key.as_str())).try_for_each(|(key, v)| refuse(&below(key), v))
+}
+
+/// What stands at a dotted name.
+pub(crate) fn value_at<'a>(table: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(table.get(first)?, |value, part| match value {
+        toml::Value::Table(table) => table.get(part),
+        toml::Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+/// As [`value_at`], to be changed.
+pub(crate) fn value_at_mut<'a>(table: &'a mut toml::Table, name: &str) -> Option<&'a mut toml::Value> {
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    rest.into_iter().flat_map(|rest| rest.split('.')).try_fold(table.get_mut(first)?, |value, part| match value {
+        toml::Value::Table(table) => table.get_mut(part),
+        toml::Value::Array(items) => items.get_mut(part.parse::<usize>().ok()?),
+        _ => None,
+    })
 }
 
 fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkError> {
@@ -288,28 +314,4 @@ fn check_overheads(field: &str, pieces: &[OverheadPiece]) -> Result<(), NetworkE
 
 fn check_name(section: &str, field: &str) -> Result<(), NetworkError> {
     field_names::check(field).map_err(|problem| field_error(&format!("{section}.{field}"), problem))
-}
-
-fn check_interval(field: &str, interval: &Interval) -> Result<(), NetworkError> {
-    check_name("intervals", field)?;
-    if interval.level > 0.0 && interval.level < 1.0 {
-        return Ok(());
-    }
-    Err(refused(format!("intervals.{field}.level"), interval.level, "a level above 0 and below 1"))
-}
-
-fn check_accuracy(place: usize, entry: &Accuracy) -> Result<(), NetworkError> {
-    let field = |name: &str| format!("accuracy.{place}.{name}");
-    let model = entry.model.split('/').next().unwrap_or_default();
-    if model != LIMITS && Model::named(model).is_err() {
-        return Err(refused(field("model"), format!("`{model}`"), "limits or a model of sharing"));
-    }
-    if entry.cases == 0 {
-        return Err(refused(field("cases"), 0, "at least 1"));
-    }
-    let is_share = |name: &String| name.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share));
-    match entry.quantiles.keys().find(|name| !is_share(name)) {
-        Some(name) => Err(refused(field("quantiles"), format!("`{name}`"), "shares of cases from 0 to 1")),
-        None => Ok(()),
-    }
 }

@@ -3,6 +3,7 @@
 //! The numbers here are plain `f64` of one unit that the caller chooses, because the same formula serves times, rates
 //! and ratios; the stages that call it put the unit back on.
 
+pub mod conformal;
 pub mod error_measures;
 pub mod grouping;
 pub mod interval;
@@ -62,7 +63,7 @@ pub enum StatsError {
 }
 
 /// Refuses short lists and values that are no numbers.
-fn check(statistic: &'static str, values: &[f64], expected: usize) -> Result<(), StatsError> {
+pub(crate) fn check(statistic: &'static str, values: &[f64], expected: usize) -> Result<(), StatsError> {
     if values.len() < expected {
         return Err(StatsError::TooFew { statistic, found: values.len(), expected });
     }

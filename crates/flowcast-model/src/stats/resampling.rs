@@ -6,6 +6,7 @@
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::sample::quantile_of_sorted;
 use super::{StatsError, check, check_level};
@@ -39,6 +40,11 @@ impl Resampler {
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         items.shuffle(&mut self.0);
     }
+}
+
+/// How many standard deviations above the mean the share `share` of a normal distribution ends; `share` lies in (0, 1).
+pub fn normal_score(share: f64) -> f64 {
+    Normal::standard().inverse_cdf(share)
 }
 
 /// The ends between which the share `level` of the estimates lies, as much left out below as above.

@@ -68,10 +68,32 @@ pub fn standard_deviation(values: &[f64]) -> Result<f64, StatsError> {
     Ok((squares / (values.len() - 1) as f64).sqrt())
 }
 
+/// How two quantities vary together, from -1 to 1 (Pearson); none where one of them does not vary. The lists have the same
+/// length.
+pub fn correlation(x: &[f64], y: &[f64]) -> Option<f64> {
+    let (of_x, of_y) = (mean(x).ok()?, mean(y).ok()?);
+    let (mut together, mut own_x, mut own_y) = (0.0, 0.0, 0.0);
+    for (x, y) in x.iter().zip(y) {
+        together += (x - of_x) * (y - of_y);
+        own_x += (x - of_x).powi(2);
+        own_y += (y - of_y).powi(2);
+    }
+    let found = together / (own_x * own_y).sqrt();
+    found.is_finite().then(|| found.clamp(-1.0, 1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn quantities_that_fall_as_the_other_rises_are_correlated_by_minus_one() {
+        assert_eq!(correlation(&[1.0, 2.0, 3.0], &[6.0, 4.0, 2.0]), Some(-1.0));
+        assert!((correlation(&[1.0, 2.0, 3.0], &[1.0, 3.0, 2.0]).unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!(correlation(&[1.0, 2.0], &[3.0, 3.0]), None);
+        assert_eq!(correlation(&[], &[]), None);
+    }
 
     #[test]
     fn the_median_is_the_middle_value_and_not_the_one_above_it() {

@@ -165,6 +165,35 @@ impl Validation {
         (0..self.models.len()).map(|model| self.errors_of(model)).collect()
     }
 
+    /// By the name of the pattern, the signed error of each flow under a model.
+    ///
+    /// # Errors
+    /// As [`Validation::errors`].
+    pub fn errors_by_pattern(&self, model: usize) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
+        let of_case =
+            |case: &Case| Ok((case.name.clone(), signed_errors(&seconds(&case.predicted[model]), &case.medians()?)?));
+        self.cases.iter().map(of_case).collect()
+    }
+
+    /// By the name of the pattern, the signed error of the time until its last flow has ended, under a model. The measured
+    /// value is the median of the repetitions' times.
+    ///
+    /// # Errors
+    /// As [`Validation::errors`].
+    pub fn makespan_errors(&self, model: usize) -> Result<BTreeMap<String, Vec<f64>>, StatsError> {
+        let of_case = |case: &Case| {
+            let until = |duration: &dyn Fn(usize) -> Time| {
+                let ends = case.flows.iter().enumerate().map(|(at, flow)| flow.start + duration(at));
+                ends.fold(Time::ZERO, Time::max).as_seconds()
+            };
+            let repetitions = case.measured.iter().map(Vec::len).min().unwrap_or(0);
+            let measured: Vec<f64> = (0..repetitions).map(|run| until(&|flow| case.measured[flow][run])).collect();
+            let predicted = until(&|flow| case.predicted[model][flow]);
+            Ok((case.name.clone(), signed_errors(&[predicted], &[median(&measured)?])?))
+        };
+        self.cases.iter().map(of_case).collect()
+    }
+
     fn errors_of(&self, model: usize) -> Result<ModelErrors, StatsError> {
         let mut all = Vec::new();
         let mut by_configuration: Vec<(String, usize, Vec<f64>)> = Vec::new();
@@ -306,6 +335,18 @@ mod tests {
         // Of 0.9, 1.0 and 1.4 two lie from 0.95 to 1.4, and 2.0 is below 2.1; three times over.
         assert_eq!(errors[1].coverage, Some(Coverage { inside: 6, repetitions: 12 }));
         near(errors[1].coverage.unwrap().share(), 0.5);
+    }
+
+    #[test]
+    fn errors_are_kept_by_pattern_flow_by_flow_and_for_the_last_end() {
+        let validation = validation();
+        let flows = validation.errors_by_pattern(0).unwrap();
+        let errors = validation.errors().unwrap();
+        let all: Vec<f64> = flows.values().flatten().copied().collect();
+        assert_eq!(all.len(), errors[0].signed.len());
+        near(all.iter().map(|error| error.abs()).sum::<f64>() / all.len() as f64, errors[0].mean_absolute);
+        let whole = validation.makespan_errors(1).unwrap();
+        assert!(whole.values().flatten().all(|error| error.abs() < 1e-9), "{whole:?}");
     }
 
     #[test]

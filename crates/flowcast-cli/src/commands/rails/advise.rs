@@ -45,7 +45,7 @@ impl Advise {
         let load = |name: &String| Ok(network_args::load(name, &[])?.announced());
         let networks: Vec<Network> = self.networks.iter().map(load).collect::<Result<_>>()?;
         let interfaces = self.interfaces(&networks)?;
-        let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect::<Result<_>>()?;
+        let rails: Vec<KnownRail> = networks.iter().map(known_rail).collect();
         let advice = Question::about(self.messages).answer(&rails)?;
         let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
         let settings = settings::nearest(&interfaces, &costs, &advice);
@@ -172,35 +172,13 @@ impl Advised {
     }
 }
 
-/// The parameters with their standard errors, a quarter of the width of a 95 % interval.
-fn known_rail(network: &Network) -> Result<KnownRail> {
-    let time = |field: &str| -> Result<Time> {
-        let Some(Interval { low, high, level }) = network.intervals.get(field) else { return Ok(Time::ZERO) };
-        Ok((Time::parse(high)? - Time::parse(low)?) * (1.0 / widths(*level)))
-    };
-    let per_byte = match network.intervals.get("nic.gap_per_byte") {
-        Some(Interval { low, high, level }) => {
-            (TimePerByte::parse(high)?.as_nanos() - TimePerByte::parse(low)?.as_nanos()) / widths(*level)
-        }
-        None => 0.0,
-    };
-    let error = LogGp {
-        latency: time("nic.latency")?,
-        overhead: time("nic.overhead")?,
-        gap: time("nic.gap")?,
-        gap_per_byte: TimePerByte::from_nanos(per_byte),
-    };
-    Ok(KnownRail { cost: loggp(network), error })
-}
-
-/// How many standard errors wide the central interval of a normal distribution is.
-fn widths(level: f64) -> f64 {
-    // Twice the quantiles at 90, 95 and 99 %; intervals of other levels are not written by `flowcast fit`'s default.
-    match level {
-        level if level <= 0.9 => 3.29,
-        level if level <= 0.95 => 3.92,
-        _ => 5.15,
-    }
+/// The parameters with their standard errors.
+fn known_rail(network: &Network) -> KnownRail {
+    let nanos = |field: &str| network.intervals.get(field).map_or(0.0, Interval::standard_error);
+    let [latency, overhead, gap] =
+        ["nic.latency", "nic.overhead", "nic.gap"].map(|field| Time::from_nanos(nanos(field)));
+    let gap_per_byte = TimePerByte::from_nanos(nanos("nic.gap_per_byte"));
+    KnownRail { cost: loggp(network), error: LogGp { latency, overhead, gap, gap_per_byte } }
 }
 
 /// For the settings: a size that divides small from large messages.

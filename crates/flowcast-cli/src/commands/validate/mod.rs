@@ -3,6 +3,8 @@
 mod app;
 mod finished;
 mod journal;
+mod ledger;
+mod margins;
 mod pattern;
 mod patterns;
 mod results;
@@ -18,5 +20,6 @@ subcommands! {
         Pattern(Box<pattern::ValidatePattern>),
         App(Box<app::ValidateApp>),
         Chart(app::ValidateChart),
+        Margins(margins::ValidateMargins),
     }
 }

@@ -12,6 +12,7 @@ use flowcast_lab::{Lab, LabSpec, network_of};
 
 use super::finished::{Finished, Header};
 use super::journal::{self, Journal, path_beside};
+use super::ledger::{self, LedgerArgs};
 use super::patterns::{Draw, Ends, Named, Set};
 use super::results;
 use super::tolerance::{Tolerance, judge};
@@ -34,7 +35,7 @@ use crate::repeating::{Going, Over, Repeating, report_carried};
                         flowcast validate pattern --set mine.pattern --lab asymmetric --tolerance packet=2%,10% -o mine.html\n  \
                         flowcast validate pattern --set A --over mpi -o chain-mpi.html\n  \
                         flowcast validate pattern --set broadcast.steps --mapping 2-per-node -o broadcast.html\n  \
-                        flowcast validate pattern --no-run -o chain.html")]
+                        flowcast validate pattern --no-run --ledger lab.toml -o chain.html")]
 pub(crate) struct ValidatePattern {
     /// A, B, or pattern files (repeatable)
     #[arg(long = "set", value_name = "A|B|FILE", num_args = 1.., default_value = "A")]
@@ -78,6 +79,8 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
     tolerance: Vec<String>,
     #[command(flatten)]
+    ledger: LedgerArgs,
+    #[command(flatten)]
     repeating: Repeating,
     /// What carries the messages
     #[arg(long, value_enum, default_value_t = Over::Tcp)]
@@ -99,6 +102,7 @@ impl ValidatePattern {
     /// Carries what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
         journal::check_page(&self.output)?;
+        self.ledger.check()?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;
         if self.seeds.is_some() && !models.contains(&Model::Packet) {
@@ -107,7 +111,8 @@ impl ValidatePattern {
         let set = Set::parse(&self.sets)?;
         let (header, finished) = if self.no_run { self.known()? } else { self.carried(&set)? };
         let spec = &header.lab;
-        let network = self.network(spec)?;
+        let given = self.given(spec)?;
+        let network = with_wire(&given, &network_of(spec));
         let validation = Validation {
             title: set.title().to_owned(),
             models: models.iter().map(|model| model.name().to_owned()).collect(),
@@ -118,6 +123,7 @@ impl ValidatePattern {
         let document = results::Document::new(&validation, &errors, &finished)?;
         write_page(&self.output, &html(&validation, &errors), &document)?;
         show(&document, self.going.format)?;
+        self.ledger.keep(&given, ledger::of_patterns(&validation, &network, header.over())?)?;
         judge(&tolerances, |tolerance| {
             let model = Model::named(&tolerance.name)?;
             let at = models.iter().position(|known| *known == model);
@@ -186,16 +192,12 @@ impl ValidatePattern {
         load(lab, &self.lab_set)
     }
 
-    fn network(&self, spec: &LabSpec) -> Result<Network> {
-        let lab = network_of(spec);
-        let Some(name) = &self.network else { return Ok(lab) };
-        let given = network_args::load(name, &[])?.announced();
-        if given.nic.rate.given_wire().is_some() {
-            return Ok(given);
+    /// That of the command line, else that of the lab.
+    fn given(&self, spec: &LabSpec) -> Result<Network> {
+        match &self.network {
+            None => Ok(network_of(spec)),
+            Some(name) => Ok(network_args::load(name, &[])?.announced()),
         }
-        let mut network = given.with_wire_of(&lab);
-        network.sharing.packet.latency = Some(lab.nic.latency);
-        Ok(network)
     }
 
     fn provenance(&self, header: &Header, network: &Network) -> std::collections::BTreeMap<String, String> {
@@ -209,4 +211,14 @@ impl ValidatePattern {
         all.insert("network".into(), network.to_toml());
         all
     }
+}
+
+/// With the lab's wire rates and latency, if the network has none of its own.
+fn with_wire(given: &Network, lab: &Network) -> Network {
+    if given.nic.rate.given_wire().is_some() {
+        return given.clone();
+    }
+    let mut network = given.clone().with_wire_of(lab);
+    network.sharing.packet.latency = Some(lab.nic.latency);
+    network
 }

@@ -23,6 +23,7 @@ use flowcast_lab::{LabSpec, network_of};
 use self::document::Document;
 use self::runs::{Header, Measured};
 use super::journal::{self, path_beside};
+use super::ledger::{self, LedgerArgs};
 use super::tolerance::{Tolerance, judge};
 use crate::commands::lab::load;
 use crate::commands::predict_trace::parse_mapping;
@@ -101,6 +102,8 @@ pub(crate) struct ValidateApp {
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
     tolerance: Vec<String>,
+    #[command(flatten)]
+    ledger: LedgerArgs,
     /// Go on with the runs of REPORT.html.journal
     #[arg(long)]
     resume: bool,
@@ -132,6 +135,7 @@ impl ValidateApp {
     /// Runs what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
         journal::check_page(&self.output)?;
+        self.ledger.check()?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let predictors = predictors::of(&self.model, &self.collectives)?;
         self.check_counts()?;
@@ -140,17 +144,19 @@ impl ValidateApp {
         if self.seeds.is_some() && !self.model.iter().any(|model| model == Model::Packet.name()) {
             bail!("--seeds: found the models {}, expected packet among them", self.model.join(", "));
         }
-        let known = if self.no_run { None } else { Some(self.network(spec.as_ref(), &predictors)?) };
+        let known = if self.no_run { None } else { Some(self.networks(spec.as_ref(), &predictors)?) };
         let measured = if self.no_run { Measured::read(&path_beside(&self.output))? } else { self.measured(&spec)? };
-        let network = match known {
-            Some(network) => network,
-            None => self.network(measured.header.lab.as_ref(), &predictors)?,
+        let (given, network) = match known {
+            Some(networks) => networks,
+            None => self.networks(measured.header.lab.as_ref(), &predictors)?,
         };
         let validation = self.validation(&measured, &predictors, &network)?;
         let fared = validation.fared()?;
         let document = Document::new(&validation, &fared)?;
         write_page(&self.output, &app_html(&validation)?, &document)?;
         show(&document, self.format)?;
+        let name = self.output.file_stem().unwrap_or_default().to_string_lossy();
+        self.ledger.keep(&given, ledger::of_program(&validation, &name)?)?;
         let names = &validation.predictors;
         judge(&tolerances, |tolerance| {
             let at = names.iter().position(|name| *name == tolerance.name);
@@ -196,15 +202,16 @@ impl ValidateApp {
         plan.carry_out(header, self.resume)
     }
 
-    /// What is given, else what the lab's rates say; computation scaled. Packets have the wire rates of a network that has
-    /// them, else those of the lab.
-    fn network(&self, spec: Option<&LabSpec>, predictors: &[Predictor]) -> Result<Network> {
+    /// What is given, else what the lab's rates say; and the same with computation scaled, and with the wire rates of the
+    /// lab if it has none.
+    fn networks(&self, spec: Option<&LabSpec>, predictors: &[Predictor]) -> Result<(Network, Network)> {
         let overrides = parse_overrides(&self.overrides)?;
-        let mut network = match (&self.network, spec) {
+        let given = match (&self.network, spec) {
             (Some(name), _) => network_args::load(name, &overrides)?.announced(),
             (None, Some(spec)) => network_of(spec).with_overrides(&overrides)?,
             (None, None) => bail!("found neither --network nor --lab, expected --network NET"),
         };
+        let mut network = given.clone();
         if self.compute_scale != 1.0 {
             if network.machine.nodes.is_empty() {
                 network.machine.nodes.push(NodeGroup { count: 0, ..NodeGroup::default() });
@@ -212,14 +219,14 @@ impl ValidateApp {
             network.machine.nodes.iter_mut().for_each(|group| group.speed /= self.compute_scale);
         }
         if network.nic.rate.given_wire().is_some() {
-            return Ok(network);
+            return Ok((given, network));
         }
         match spec {
-            Some(spec) => Ok(network.with_wire_of(&network_of(spec))),
+            Some(spec) => Ok((given, network.with_wire_of(&network_of(spec)))),
             None if predictors.iter().any(Predictor::counts_frames) => {
                 bail!("--model packet: found a network without nic.wire_rate, expected one that has it, or --lab")
             }
-            None => Ok(network),
+            None => Ok((given, network)),
         }
     }
 

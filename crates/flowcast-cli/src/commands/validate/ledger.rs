@@ -1,0 +1,111 @@
+//! `--ledger NET.toml`: the errors of a validation, kept in the ledger of the network file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::model::ledger::{Accuracy, Judged, record, written_into};
+use flowcast::model::network::Network;
+use flowcast::model::sharing::model::{Model, transient_windows};
+use flowcast::report::validation::Validation;
+use flowcast::report::validation::app::{AppValidation, Quantity, Row};
+
+use crate::files::{read_text, write_text};
+use crate::provenance;
+
+/// Where errors are kept.
+#[derive(Debug, Clone, Args)]
+pub(super) struct LedgerArgs {
+    /// Keep the errors in the ledger of this network file, from which `predict` takes its intervals. It has to be that of
+    /// --network; where there is none, it is written with what was predicted with
+    #[arg(long = "ledger", value_name = "NET.toml")]
+    file: Option<PathBuf>,
+}
+
+impl LedgerArgs {
+    /// Adds the entries to the file, if one is named; `network` is what was predicted with, as it was read.
+    pub(super) fn keep(&self, network: &Network, entries: Vec<Accuracy>) -> Result<()> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let text = if path.is_file() { read_text(path)? } else { network.to_toml() };
+        let place = || path.display().to_string();
+        let mut known = Network::from_toml(&text, &[]).with_context(place)?;
+        if numbers(&known) != numbers(network) {
+            bail!("--ledger: found another network in {}, expected the one that was predicted with", path.display());
+        }
+        for entry in entries {
+            record(&mut known.accuracy, entry)?;
+        }
+        write_text(path, &written_into(&text, &known.accuracy).with_context(place)?)
+    }
+
+    /// Checks that there will be a place to write to, before anything is measured.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.file.as_deref().and_then(Path::extension) {
+            Some(ending) if ending != "toml" => {
+                bail!("--ledger: found a file that ends in .{}, expected .toml", ending.display())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A network without what stands behind its numbers.
+fn numbers(network: &Network) -> Network {
+    let mut network = network.clone();
+    network.accuracy.clear();
+    network.intervals.clear();
+    network.origins.clear();
+    network.provenance.clear();
+    Network { name: String::new(), title: String::new(), source: String::new(), ..network }
+}
+
+/// Of each model on the flows of all patterns, and on the patterns as a whole. `network` is what the models had, `over`
+/// what carried the messages.
+pub(super) fn of_patterns(validation: &Validation, network: &Network, over: &str) -> Result<Vec<Accuracy>> {
+    let on = format!("{}, over {over}", validation.title);
+    let mut entries = Vec::new();
+    for (place, model) in validation.models.iter().enumerate() {
+        let transient = transient_windows(Model::named(model)?, network)?.is_some();
+        let model = if transient { format!("{model}/transient") } else { model.clone() };
+        for (judged, errors) in [
+            (Judged::Flows, validation.errors_by_pattern(place)?),
+            (Judged::Patterns, validation.makespan_errors(place)?),
+        ] {
+            entries.push(dated(Accuracy::of_errors(&model, judged, &on, errors)?));
+        }
+    }
+    Ok(entries)
+}
+
+/// Of each predictor on a program as a whole, and on its regions; `name` is what the ledger calls the program.
+pub(super) fn of_program(validation: &AppValidation, name: &str) -> Result<Vec<Accuracy>> {
+    let rows = validation.rows()?;
+    let mut entries = Vec::new();
+    for (place, predictor) in validation.predictors.iter().enumerate() {
+        let errors = |quantity: Quantity| -> BTreeMap<String, Vec<f64>> {
+            let of_row = |row: &Row| {
+                let error = row.errors.as_ref()?[place];
+                let name = if quantity == Quantity::Total { name.to_owned() } else { format!("{name}/{}", row.name) };
+                Some((name, vec![error]))
+            };
+            rows.iter().filter(|row| row.quantity == quantity).filter_map(of_row).collect()
+        };
+        for (quantity, judged, on) in [
+            (Quantity::Total, Judged::Programs, "MPI programs"),
+            (Quantity::Region, Judged::Regions, "regions of MPI programs"),
+        ] {
+            let errors = errors(quantity);
+            if !errors.is_empty() {
+                entries.push(dated(Accuracy::of_errors(predictor, judged, on, errors)?));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn dated(entry: Accuracy) -> Accuracy {
+    let run = provenance::of_this_run();
+    let text = |key: &str| run.get(key).cloned().unwrap_or_default();
+    Accuracy { machine: format!("{}, {}", text("host"), text("kernel")), date: text("date"), ..entry }
+}

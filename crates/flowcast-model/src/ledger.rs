@@ -1,0 +1,425 @@
+//! The ledger of a network file: how far the predictions of each model were from what was measured on this network.
+//!
+//! Errors are `(predicted - measured) / measured`. Kept one by one, with the names of what was predicted, they say how
+//! wide a prediction's interval has to be, and what is predicted can be left out where it was judged itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use toml_edit::DocumentMut;
+
+use crate::network::{Network, NetworkError};
+use crate::network_file::{refused, upgrade};
+use crate::sharing::LIMITS;
+use crate::sharing::model::Model;
+use crate::stats::sample::{median, quantile};
+use crate::stats::{StatsError, check, conformal};
+
+/// The shares of cases whose largest errors an entry has.
+const SHARES: [&str; 3] = ["0.5", "0.9", "1"];
+
+/// What was predicted and measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judged {
+    /// Whole runs of programs.
+    Programs,
+    /// Regions of programs.
+    Regions,
+    /// Patterns, from the first start to the last end.
+    Patterns,
+    /// Single flows of patterns.
+    Flows,
+}
+
+impl Judged {
+    /// The plural, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Judged::Programs => "programs",
+            Judged::Regions => "regions of programs",
+            Judged::Patterns => "patterns",
+            Judged::Flows => "flows",
+        }
+    }
+}
+
+/// How well a model predicted what was measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accuracy {
+    /// A model of sharing, or `limits`; more may follow a slash, as in `packet/openmpi`.
+    pub model: String,
+    /// What was predicted, such as `random patterns, in no fit`.
+    pub validated_on: String,
+    /// What kind of thing that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
+    /// Whether the parameters were fitted to it.
+    #[serde(default, rename = "fitted", skip_serializing_if = "std::ops::Not::not")]
+    pub is_fitted: bool,
+    /// How many predictions, at least 1.
+    pub cases: u64,
+    /// The mean absolute error, as a share of what was measured.
+    pub mean: Option<f64>,
+    /// The machine on which it was measured.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+    /// When it was measured or predicted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub date: String,
+    /// Absolute errors by the share of cases, from 0 to 1, that have at most these: `0.5` is the median, `1` the worst.
+    #[serde(default)]
+    pub quantiles: BTreeMap<String, f64>,
+    /// By the name of what was predicted, the signed errors: one of a program or a pattern, one for each of its flows or
+    /// regions. Parts of a name stand between dots or slashes, the most general first: `cg.S.4`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, Vec<f64>>,
+}
+
+impl Accuracy {
+    /// Of these signed errors, each above -1, by the name of what was predicted.
+    ///
+    /// # Errors
+    /// No error, or one that is not finite.
+    pub fn of_errors(
+        model: &str,
+        judged: Judged,
+        validated_on: &str,
+        errors: BTreeMap<String, Vec<f64>>,
+    ) -> Result<Accuracy, StatsError> {
+        let mut entry = Accuracy {
+            model: model.to_owned(),
+            validated_on: validated_on.to_owned(),
+            judged: Some(judged),
+            ..Accuracy::default()
+        };
+        entry.add(errors)?;
+        Ok(entry)
+    }
+
+    /// Adds errors; those of the same name take the place of the earlier ones.
+    ///
+    /// # Errors
+    /// As [`Accuracy::of_errors`].
+    pub fn add(&mut self, errors: BTreeMap<String, Vec<f64>>) -> Result<(), StatsError> {
+        let tidied = errors.into_iter().map(|(name, errors)| (name, errors.into_iter().map(tidy).collect()));
+        self.errors.extend(tidied);
+        let absolute: Vec<f64> = self.errors.values().flatten().map(|error| error.abs()).collect();
+        check("mean error", &absolute, 1)?;
+        self.cases = absolute.len() as u64;
+        self.mean = Some(tidy(absolute.iter().sum::<f64>() / absolute.len() as f64));
+        let at = |share: &str| Ok((share.to_owned(), tidy(quantile(&absolute, share.parse().expect("a number"))?)));
+        self.quantiles = SHARES.into_iter().map(at).collect::<Result<_, StatsError>>()?;
+        Ok(())
+    }
+
+    /// The model without what follows a slash.
+    pub fn base_model(&self) -> &str {
+        self.model.split('/').next().unwrap_or_default()
+    }
+
+    /// The errors by name, without those of `judged` and of all whose name goes on behind it after a dot or a slash.
+    pub fn errors_without<'a>(&'a self, judged: Option<&'a str>) -> impl Iterator<Item = (&'a str, &'a [f64])> {
+        let is_judged = move |name: &str| judged.is_some_and(|judged| is_part_of(name, judged));
+        let named = self.errors.iter().map(|(name, errors)| (name.as_str(), errors.as_slice()));
+        named.filter(move |(name, _)| !is_judged(name))
+    }
+
+    /// Whether it is about the same things as another one, so that the two can be compared.
+    fn is_comparable(&self, other: &Accuracy) -> bool {
+        (self.judged, self.is_fitted, &self.validated_on) == (other.judged, other.is_fitted, &other.validated_on)
+    }
+}
+
+fn is_part_of(name: &str, whole: &str) -> bool {
+    name.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(PARTS))
+}
+
+/// What separates the parts of a name.
+const PARTS: [char; 2] = ['.', '/'];
+
+/// Four digits behind the point: more than any repetition of a measurement has.
+fn tidy(error: f64) -> f64 {
+    // Without a negative zero.
+    (error * 1e4).round() / 1e4 + 0.0
+}
+
+/// All that is known of the accuracy of the models on a network.
+#[derive(Debug, Clone, Copy)]
+pub struct Ledger<'a>(&'a [Accuracy]);
+
+impl Network {
+    /// How well models predicted what was measured on this network.
+    pub fn ledger(&self) -> Ledger<'_> {
+        Ledger(&self.accuracy)
+    }
+}
+
+impl<'a> Ledger<'a> {
+    /// The entry of the most accurate model: of those that were judged on the same things the one with the smallest mean
+    /// absolute error, the first of equals. Of several kinds of things the one counts that no parameter was fitted to, then
+    /// the one most like `wanted`, then the one on which most models were compared. None where nothing was judged.
+    pub fn best(self, wanted: Judged) -> Option<&'a Accuracy> {
+        let judged = |entry: &&Accuracy| entry.mean.is_some();
+        let models = |of: &Accuracy| {
+            let alike = self.0.iter().filter(judged).filter(|entry| entry.is_comparable(of));
+            alike.map(|entry| &entry.model).collect::<BTreeSet<_>>().len()
+        };
+        let order =
+            |entry: &&Accuracy| (entry.is_fitted, distance(wanted, entry.judged), std::cmp::Reverse(models(entry)));
+        let first = self.0.iter().filter(judged).min_by_key(order)?;
+        let alike = self.0.iter().filter(judged).filter(|entry| entry.is_comparable(first));
+        alike.min_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)))
+    }
+
+    /// The entries of a model that have errors one by one, those that say most of `wanted`: judged on that kind of thing,
+    /// else on another one; of `model` as it is written, else of the same model whatever follows the slash; in no fit, else
+    /// fitted to. None where there is no such entry.
+    pub fn of(self, model: &str, wanted: Judged) -> Vec<&'a Accuracy> {
+        let base = model.split('/').next().unwrap_or_default();
+        let known = || self.0.iter().filter(|entry| entry.base_model() == base && !entry.errors.is_empty());
+        let order = |entry: &&Accuracy| (distance(wanted, entry.judged), entry.model != model, entry.is_fitted);
+        let Some(nearest) = known().map(|entry| order(&entry)).min() else { return Vec::new() };
+        known().filter(|entry| order(entry) == nearest).collect()
+    }
+
+    /// For each entry of which errors are known one by one: how many of them lie in the margins that the errors of `known`
+    /// give for the same model, without all that have the first part of the name in common.
+    ///
+    /// # Errors
+    /// A level outside (0, 1).
+    pub fn coverage(self, known: Ledger<'a>, level: f64) -> Result<Vec<Coverage<'a>>, StatsError> {
+        let with_errors = self.0.iter().filter(|entry| !entry.errors.is_empty());
+        let covered = with_errors.map(|entry| Coverage::of(entry, known, level));
+        Ok(covered.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Whether there is any entry.
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// How many errors of an entry lie in the margins that other ones give.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coverage<'a> {
+    /// The entry.
+    pub entry: &'a Accuracy,
+    /// Errors inside.
+    pub inside: usize,
+    /// All of them.
+    pub all: usize,
+    /// Between which shares the one of many further cases lies, at 95 % (Clopper and Pearson).
+    pub interval: (f64, f64),
+    /// The median width of the margins, as a share of the prediction.
+    pub width: f64,
+    /// The lowest level that the margins have; less than what was asked for where too few errors are known.
+    pub level: f64,
+}
+
+impl<'a> Coverage<'a> {
+    /// None where nothing is known of the model.
+    fn of(entry: &'a Accuracy, known: Ledger<'a>, level: f64) -> Result<Option<Coverage<'a>>, StatsError> {
+        let Some(judged) = entry.judged else { return Ok(None) };
+        let known = known.of(&entry.model, judged);
+        let (mut inside, mut widths, mut least) = (0, Vec::new(), level);
+        for (name, errors) in entry.errors_without(None) {
+            let family = name.split(PARTS).next().unwrap_or_default();
+            let others = residuals(&known, Some(family));
+            if others.is_empty() {
+                continue;
+            }
+            let margin = conformal::margin(&others, &[], level)?;
+            least = least.min(margin.level);
+            // Intervals of predictions hold the prediction.
+            let (low, high) = (margin.low.min(0.0), margin.high.max(0.0));
+            let is_inside = |error: &&f64| (low..=high).contains(&-error.ln_1p());
+            inside += errors.iter().filter(is_inside).count();
+            widths.extend(errors.iter().map(|_| high.exp() - low.exp()));
+        }
+        if widths.is_empty() {
+            return Ok(None);
+        }
+        let interval = conformal::share_interval(inside, widths.len(), 0.95)?;
+        Ok(Some(Coverage { entry, inside, all: widths.len(), interval, width: median(&widths)?, level: least }))
+    }
+}
+
+/// `ln(measured / predicted)` of all errors but those of `judged`. What was predicted to take no time has none.
+pub fn residuals(entries: &[&Accuracy], judged: Option<&str>) -> Vec<f64> {
+    let errors = entries.iter().flat_map(|entry| entry.errors_without(judged)).flat_map(|(_, errors)| errors);
+    errors.filter(|error| **error > -1.0).map(|error| -error.ln_1p()).collect()
+}
+
+/// Adds an entry to those of a network: errors join those of the same model on the same things.
+///
+/// # Errors
+/// None, for an entry that has errors.
+pub fn record(entries: &mut Vec<Accuracy>, new: Accuracy) -> Result<(), StatsError> {
+    let is_same =
+        |known: &&mut Accuracy| known.model == new.model && known.is_comparable(&new) && !known.errors.is_empty();
+    let Some(known) = entries.iter_mut().find(is_same) else {
+        entries.push(new);
+        return Ok(());
+    };
+    (known.machine, known.date) = (new.machine, new.date);
+    known.add(new.errors)
+}
+
+/// The text of a network file with another ledger; comments elsewhere stay.
+///
+/// # Errors
+/// A text that is no network file.
+pub fn written_into(text: &str, entries: &[Accuracy]) -> Result<String, NetworkError> {
+    #[derive(Serialize)]
+    struct Section<'a> {
+        accuracy: &'a [Accuracy],
+    }
+    let text = upgrade::upgraded(text)?.unwrap_or_else(|| text.to_owned());
+    let mut document: DocumentMut = text.parse().map_err(Box::new)?;
+    document.remove("accuracy");
+    let section = toml::to_string(&Section { accuracy: entries }).expect("a ledger has only texts, numbers and tables");
+    Ok(format!("{}\n{section}", document.to_string().trim_end()))
+}
+
+/// How little what was judged says of what is wanted.
+fn distance(wanted: Judged, judged: Option<Judged>) -> usize {
+    use Judged::{Flows, Patterns, Programs, Regions};
+    let order = match wanted {
+        Programs => [Programs, Regions, Patterns, Flows],
+        Regions => [Regions, Programs, Patterns, Flows],
+        Patterns => [Patterns, Flows, Programs, Regions],
+        Flows => [Flows, Patterns, Regions, Programs],
+    };
+    order.iter().position(|kind| Some(*kind) == judged).unwrap_or(order.len())
+}
+
+/// Checks the entry at a place of the file.
+pub(crate) fn check_entry(place: usize, entry: &Accuracy) -> Result<(), NetworkError> {
+    let field = |name: &str| format!("accuracy.{place}.{name}");
+    let model = entry.base_model();
+    if model != LIMITS && Model::named(model).is_err() {
+        return Err(refused(field("model"), format!("`{model}`"), "limits or a model of sharing"));
+    }
+    if entry.cases == 0 {
+        return Err(refused(field("cases"), 0, "at least 1"));
+    }
+    let is_share = |name: &String| name.parse().is_ok_and(|share: f64| (0.0..=1.0).contains(&share));
+    if let Some(name) = entry.quantiles.keys().find(|name| !is_share(name)) {
+        return Err(refused(field("quantiles"), format!("`{name}`"), "shares of cases from 0 to 1"));
+    }
+    for (name, errors) in &entry.errors {
+        if let Some(error) = errors.iter().find(|error| !(error.is_finite() && **error >= -1.0)) {
+            return Err(refused(
+                field(&format!("errors.{name}")),
+                error,
+                "(predicted - measured) / measured, at least -1",
+            ));
+        }
+    }
+    let errors: usize = entry.errors.values().map(Vec::len).sum();
+    if errors > 0 && errors as u64 != entry.cases {
+        return Err(refused(field("cases"), entry.cases, &format!("{errors}, as many as errors")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(model: &str, judged: Judged, validated_on: &str, error: f64) -> Accuracy {
+        let errors = BTreeMap::from([("a".to_owned(), vec![error, -error])]);
+        Accuracy::of_errors(model, judged, validated_on, errors).unwrap()
+    }
+
+    #[test]
+    fn an_entry_sums_up_its_errors_and_those_of_a_name_take_the_place_of_earlier_ones() {
+        let errors = [("a", vec![0.1, -0.2]), ("b", vec![0.3])].map(|(name, errors)| (name.to_owned(), errors));
+        let mut entry = Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::from(errors)).unwrap();
+        assert_eq!((entry.cases, entry.mean), (3, Some(0.2)));
+        assert_eq!(
+            entry.quantiles,
+            BTreeMap::from([("0.5", 0.2), ("0.9", 0.28), ("1", 0.3)].map(|(share, at)| (share.to_owned(), at)))
+        );
+        entry.add(BTreeMap::from([("b".to_owned(), vec![0.6])])).unwrap();
+        assert_eq!((entry.cases, entry.mean, entry.quantiles["1"]), (3, Some(0.3), 0.6));
+        assert!(Accuracy::of_errors("fair", Judged::Flows, "x", BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn what_is_judged_is_left_out_with_all_of_its_parts() {
+        let errors = ["cg.S.4", "cg.W.4", "cgx.S.4", "is.S.4"].map(|name| (name.to_owned(), vec![0.0]));
+        let entry = Accuracy::of_errors("fair", Judged::Programs, "x", BTreeMap::from(errors)).unwrap();
+        let names = |judged| entry.errors_without(judged).map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(Some("cg")), ["cgx.S.4", "is.S.4"]);
+        assert_eq!(names(Some("cg.S.4")), ["cg.W.4", "cgx.S.4", "is.S.4"]);
+        assert_eq!(names(None).len(), 4);
+    }
+
+    #[test]
+    fn the_best_model_has_the_smallest_error_on_what_no_fit_has_seen() {
+        let mut network = crate::builtin::network("gige-tcp").unwrap();
+        assert!(network.ledger().best(Judged::Programs).is_none());
+        let seen = Accuracy { is_fitted: true, ..entry("fair", Judged::Regions, "regions", 0.001) };
+        network.accuracy = vec![
+            seen,
+            entry("fair", Judged::Flows, "random", 0.1),
+            entry("packet", Judged::Flows, "random", 0.02),
+            entry("closed-loop/transient", Judged::Flows, "random", 0.02),
+            entry("limits/openmpi", Judged::Flows, "others", 0.01),
+        ];
+        let best = |network: &Network, wanted| network.ledger().best(wanted).map(|entry| entry.model.clone());
+        assert_eq!(best(&network, Judged::Programs), Some("packet".to_owned()));
+        network.accuracy.push(entry("limits/openmpi", Judged::Programs, "NAS", 0.2));
+        assert_eq!(best(&network, Judged::Programs), Some("limits/openmpi".to_owned()));
+        assert_eq!(best(&network, Judged::Patterns), Some("packet".to_owned()));
+        assert_eq!(Network::from_toml(&network.to_toml(), &[]).unwrap(), network);
+    }
+
+    #[test]
+    fn the_errors_of_a_model_are_those_nearest_to_what_is_wanted() {
+        let mut network = crate::builtin::network("gige-tcp").unwrap();
+        network.accuracy = vec![
+            entry("packet", Judged::Flows, "random", 0.1),
+            entry("packet/openmpi", Judged::Programs, "NAS", 0.02),
+            entry("packet/formula", Judged::Programs, "NAS", 0.02),
+        ];
+        let of =
+            |model, wanted| network.ledger().of(model, wanted).iter().map(|entry| &*entry.model).collect::<Vec<_>>();
+        assert_eq!(of("packet/openmpi", Judged::Programs), ["packet/openmpi"]);
+        assert_eq!(of("packet/mpich", Judged::Programs), ["packet/openmpi", "packet/formula"]);
+        assert_eq!(of("packet", Judged::Flows), ["packet"]);
+        assert_eq!(of("fair", Judged::Flows), [""; 0]);
+    }
+
+    #[test]
+    fn errors_that_are_alike_are_covered_as_often_as_the_level_says() {
+        // Ten programs of four runs each; a program's runs are off alike.
+        let error = |at: usize| (at as f64 * 7.0 % 40.0) / 100.0 - 0.2;
+        let run = |at: usize| (format!("p{}.{at}", at / 4), vec![error(at)]);
+        let entry = Accuracy::of_errors("fair", Judged::Programs, "x", (0..40).map(run).collect()).unwrap();
+        let entries = [entry];
+        let found = Ledger(&entries).coverage(Ledger(&entries), 0.9).unwrap();
+        assert_eq!((found.len(), found[0].all, found[0].level), (1, 40, 0.9));
+        assert!((34..=40).contains(&found[0].inside), "{}", found[0].inside);
+        assert!((0.3..0.5).contains(&found[0].width), "{}", found[0].width);
+        let none = Ledger(&entries).coverage(Ledger(&[]), 0.9).unwrap();
+        assert_eq!(none, []);
+    }
+
+    #[test]
+    fn a_ledger_is_written_into_a_file_whose_comments_stay() {
+        let text = "# mine\nschema = \"flowcast/network/2\"\nname = \"x\"\n[point_to_point]\nrule = \"hockney\"\n[nic]\n\
+                    latency = \"1us\" # as measured\nbandwidth = \"1GB/s\"\n[[accuracy]]\nmodel = \"fair\"\n\
+                    validated_on = \"x\"\ncases = 1\n[provenance]\nhost = \"a\"\n";
+        let mut entries = Network::from_toml(text, &[]).unwrap().accuracy;
+        record(&mut entries, entry("fair", Judged::Flows, "x", 0.1)).unwrap();
+        record(&mut entries, entry("fair", Judged::Flows, "x", 0.2)).unwrap();
+        let written = written_into(text, &entries).unwrap();
+        assert!(written.contains("# mine\n") && written.contains("latency = \"1us\" # as measured\n"), "{written}");
+        let read = Network::from_toml(&written, &[]).unwrap();
+        assert_eq!((read.accuracy.len(), read.accuracy[1].mean, &*read.provenance["host"]), (2, Some(0.2), "a"));
+    }
+}
