@@ -6,6 +6,8 @@ mod outcome;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use flowcast::model::ledger::Judged;
+use flowcast::model::network::Network;
 use flowcast_lab::check_machine;
 use serde_json::Value;
 
@@ -84,6 +86,58 @@ fn seeds_give_medians_and_the_share_of_repetitions_inside_their_intervals() {
     let refused = validate(folder.path(), &["--no-run", "--models", "fair", "--seeds", "9"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said(&refused).contains("--seeds: found the models fair, expected packet"), "{}", said(&refused));
+}
+
+#[test]
+fn a_ledger_is_kept_where_it_is_asked_for_and_goes_with_its_network_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("report.html.journal"), JOURNAL).unwrap();
+    let keep = |more: &[&str]| validate(folder.path(), &[&["--no-run", "--models", "fair,closed-loop"], more].concat());
+    let first = keep(&["--ledger", "lab.toml"]);
+    assert!(first.status.success(), "{}", said(&first));
+    let read = |name: &str| Network::from_toml(&std::fs::read_to_string(path(name)).unwrap(), &[]).unwrap();
+    let network = read("lab.toml");
+    let entries: Vec<(&str, Option<Judged>, u64)> =
+        network.accuracy.iter().map(|entry| (&*entry.model, entry.judged, entry.cases)).collect();
+    let of = |model| [(model, Some(Judged::Flows), 3), (model, Some(Judged::Patterns), 1)];
+    assert_eq!(entries, [of("fair"), of("closed-loop/transient")].concat());
+    assert_eq!(network.ledger().best(Judged::Patterns).unwrap().model, "closed-loop/transient");
+    assert_eq!(network.accuracy[0].errors["chain 1"].len(), 3);
+
+    // The same pattern again is no further case, and comments stay.
+    let text = std::fs::read_to_string(path("lab.toml")).unwrap();
+    std::fs::write(path("mine.toml"), format!("# of my lab\n{text}")).unwrap();
+    let again = keep(&["--network", "mine.toml", "--ledger", "mine.toml"]);
+    assert!(again.status.success(), "{}", said(&again));
+    assert_eq!(read("mine.toml").accuracy.len(), 4);
+    assert!(std::fs::read_to_string(path("mine.toml")).unwrap().starts_with("# of my lab\n"));
+
+    // Without the option nothing is written.
+    let before = std::fs::read(path("lab.toml")).unwrap();
+    assert!(keep(&["--network", "lab.toml"]).status.success());
+    assert_eq!(std::fs::read(path("lab.toml")).unwrap(), before);
+    let other = keep(&["--network", "gige-tcp", "--ledger", "lab.toml"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(said(&other).contains("--ledger: found another network in lab.toml"), "{}", said(&other));
+}
+
+#[test]
+fn margins_of_the_nas_kernels_hold_nine_of_ten_runs_of_programs_that_they_do_not_come_from() {
+    let ledger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/validation/nas.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    let output = command.args(["validate", "margins", ledger, "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let margins = document["margins"].as_array().unwrap();
+    let number = |entry: &Value, key: &str| entry[key].as_u64().unwrap();
+    assert_eq!(margins.iter().map(|entry| number(entry, "cases")).sum::<u64>(), 168);
+    assert_eq!(margins.iter().map(|entry| number(entry, "inside")).sum::<u64>(), 153);
+    let table = Command::new(env!("CARGO_BIN_EXE_flowcast")).args(["validate", "margins", ledger]).output().unwrap();
+    assert!(String::from_utf8_lossy(&table.stdout).contains("packet/openmpi"));
+    let none = Command::new(env!("CARGO_BIN_EXE_flowcast")).args(["validate", "margins", "gige-tcp"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+    assert!(said(&none).contains("found no errors of single cases in its ledger"), "{}", said(&none));
 }
 
 #[test]

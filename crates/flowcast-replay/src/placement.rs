@@ -138,7 +138,7 @@ impl Placement {
     pub fn on(&self, machine: &Machine) -> Placement {
         let mut placement = self.clone();
         for (own, other) in placement.groups.iter_mut().zip(&machine.nodes) {
-            *own = NodeGroup { cpus: own.cpus, ..other.clone() };
+            *own = NodeGroup { cpus: own.cpus, ..*other };
         }
         placement
     }

@@ -16,7 +16,8 @@
 //!
 //! - The **high level** is this page: [`predict`](predict()), [`predict_many`] and [`sweep`](sweep()) for traces,
 //!   [`predict_pattern`] for patterns of concurrent messages, [`fit`](fit()) from measured round trips to a network. It
-//!   takes a [`Trace`], a [`Network`] and [`Options`], and chooses the engine.
+//!   takes a [`Trace`], a [`Network`] and [`Options`], and chooses the engine. [`Prepared::interval`] and
+//!   [`pattern_intervals`] say how far a prediction may be off.
 //! - The **low level** is for those who bring their own observer or network, or keep a prepared trace between replays:
 //!   [`Prepared`], and the crates below it, which this one re-exports as modules: [`units`], [`recording`], [`model`],
 //!   [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`], [`place`],

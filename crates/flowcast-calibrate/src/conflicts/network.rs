@@ -104,7 +104,7 @@ impl ConflictFit {
 }
 
 impl ModelFit {
-    /// On what no fit has seen, and on what it was fitted to.
+    /// On what no fit has seen, with the error of each flow, and in sum on what it was fitted to.
     fn accuracy(&self) -> Vec<Accuracy> {
         let model = if self.is_settling { "closed-loop/transient" } else { self.model.name() };
         let entry = |validated_on: &str, errors: &Errors| {
@@ -112,11 +112,10 @@ impl ModelFit {
                 .expect("errors are summed up only where there are some, and are finite")
         };
         let held_out = self.held_out.iter().map(|errors| entry("random patterns, in no fit", errors));
-        let others = [
-            entry("conflicts left out of the fit", &self.left_out),
-            Accuracy { is_fitted: true, ..entry("the conflicts fitted to", &self.fitted) },
-        ];
-        held_out.chain(others).collect()
+        let left_out = entry("conflicts left out of the fit", &self.left_out);
+        let fitted = entry("the conflicts fitted to", &self.fitted);
+        let fitted = Accuracy { is_fitted: true, errors: BTreeMap::new(), ..fitted };
+        held_out.chain([left_out, fitted]).collect()
     }
 }
 

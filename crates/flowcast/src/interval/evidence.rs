@@ -1,0 +1,162 @@
+//! What is known of a prediction's margin: what it would be on networks that were drawn, and the model's earlier errors.
+
+use flowcast_model::ledger::{Accuracy, Judged, residuals};
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
+use flowcast_model::sharing::protocol::SEGMENT;
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::conformal::{self, Margin};
+use flowcast_replay::SimulateError;
+use flowcast_replay::outcome::Outcome;
+use flowcast_units::{Bytes, Time};
+
+use super::Interval;
+use crate::Error;
+
+/// Draws of networks that a walk without events carries together.
+pub(super) const DRAWS_TOGETHER: usize = 64;
+/// Draws of networks that are replayed one by one, at most and at least.
+pub(super) const DRAWS_ONE_BY_ONE: (usize, usize) = (16, 4);
+/// About how long draws may take together where the caller does not say how many there are to be.
+const PATIENCE: Time = Time::from_nanos(10e9);
+/// About what a message costs under a fluid model, and a packet with its acknowledgement.
+const PER_MESSAGE: Time = Time::from_nanos(10e3);
+const PER_PACKET: Time = Time::from_nanos(150.0);
+
+/// How many draws can be replayed in the time that there is; none if too few to say anything.
+pub(super) fn draws_in_time(outcome: &Outcome, network: &Network, model: Option<Model>) -> Option<usize> {
+    let segment = network.sharing.packet.segment.unwrap_or(Bytes(SEGMENT)).0.max(1);
+    let packets = if model == Some(Model::Packet) { outcome.bytes.0 as f64 / segment as f64 } else { 0.0 };
+    let one = PER_MESSAGE * outcome.messages as f64 + PER_PACKET * packets;
+    let (most, least) = DRAWS_ONE_BY_ONE;
+    let draws = (PATIENCE.as_nanos() / one.as_nanos().max(1.0)).min(most as f64) as usize;
+    (draws >= least).then_some(draws)
+}
+
+/// Whether a field of the network file can play a part under a model.
+pub(super) fn matters(field: &str, model: Option<Model>) -> bool {
+    let Some(section) = field.strip_prefix("sharing.").and_then(|rest| rest.split('.').next()) else { return true };
+    let read: &[&str] = match model {
+        None | Some(Model::Independent | Model::Fair) => &[],
+        Some(Model::FlowCuts) => &["flow_cuts"],
+        Some(Model::ClosedLoop) => &["closed_loop", "packet"],
+        Some(Model::AlphaFair) => &["alpha_fair", "closed_loop"],
+        Some(Model::Asymmetric | Model::DegreeFair) => &["asymmetric"],
+        Some(Model::IbPenalty) => &["ib_penalty"],
+        Some(Model::Packet) => &["packet"],
+    };
+    read.contains(&section)
+}
+
+/// Whether a field that plays a part has an interval.
+pub(super) fn may_vary(network: &Network, model: Option<Model>) -> bool {
+    network.intervals.keys().any(|field| matters(field, model))
+}
+
+/// What is predicted on networks that were drawn.
+#[derive(Default)]
+pub(super) struct Drawn {
+    makespans: Vec<Time>,
+    /// Networks that the model refused.
+    refused: usize,
+    /// Whether there are intervals to draw from, but a replay takes too long for that.
+    is_too_long: bool,
+}
+
+impl Drawn {
+    /// Those that a model did not refuse, of so many.
+    pub(super) fn some(makespans: Vec<Time>, of: usize) -> Drawn {
+        Drawn { refused: of - makespans.len(), makespans, ..Drawn::default() }
+    }
+
+    pub(super) fn too_long() -> Drawn {
+        Drawn { is_too_long: true, ..Drawn::default() }
+    }
+
+    pub(super) fn each(
+        networks: &[Network],
+        replay: impl Fn(&Network) -> Result<Outcome, Error>,
+    ) -> Result<Drawn, Error> {
+        let mut drawn = Drawn::default();
+        for network in networks {
+            match replay(network) {
+                Ok(outcome) => drawn.makespans.push(outcome.makespan()),
+                Err(Error::Sharing(_) | Error::Replay(SimulateError::Sharing(_))) => drawn.refused += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(drawn)
+    }
+}
+
+/// The errors of a model, as far as they count.
+#[derive(Default)]
+pub(super) struct ModelErrors<'a> {
+    entries: Vec<&'a Accuracy>,
+    /// `ln(measured / predicted)`.
+    residuals: Vec<f64>,
+    /// The model as it is asked for.
+    model: String,
+}
+
+impl<'a> ModelErrors<'a> {
+    pub(super) fn of(network: &'a Network, model: &str, wanted: Judged, judged: Option<&str>) -> ModelErrors<'a> {
+        let entries = network.ledger().of(model, wanted);
+        ModelErrors { residuals: residuals(&entries, judged), entries, model: model.to_owned() }
+    }
+
+    fn covers(&self) -> Option<String> {
+        let first = self.entries.first().filter(|_| !self.residuals.is_empty())?;
+        let of = if first.model == self.model {
+            "the model's error".to_owned()
+        } else {
+            format!("the error of {}", first.model)
+        };
+        let what = first.judged.map_or("cases", Judged::name);
+        let fitted = if first.is_fitted { " that it was fitted to" } else { "" };
+        Some(format!("{of} on {} {what}{fitted}", self.residuals.len()))
+    }
+}
+
+/// What is known of a prediction's margin.
+pub(super) struct Evidence<'a> {
+    pub(super) drawn: &'a Drawn,
+    pub(super) errors: &'a ModelErrors<'a>,
+}
+
+impl Evidence<'_> {
+    /// The interval of a prediction; `single` is what draws are held against.
+    pub(super) fn interval(&self, predicted: Time, single: Time, level: f64) -> Result<Option<Interval>, StatsError> {
+        let is_there = |time: &&Time| **time > Time::ZERO && single > Time::ZERO;
+        let further = self.drawn.makespans.iter().filter(is_there);
+        let further: Vec<f64> = further.map(|time| (time.as_nanos() / single.as_nanos()).ln()).collect();
+        if further.is_empty() && self.errors.residuals.is_empty() {
+            return Ok(None);
+        }
+        let Margin { low, high, level } = conformal::margin(&self.errors.residuals, &further, level)?;
+        Ok(Some(Interval {
+            predicted,
+            low: predicted * low.exp().min(1.0),
+            high: predicted * high.exp().max(1.0),
+            level,
+            covers: self.covers(further.len()),
+        }))
+    }
+
+    fn covers(&self, draws: usize) -> String {
+        let parameters = match self.drawn.refused {
+            0 => format!("parameters ({draws} draws)"),
+            refused => {
+                format!("parameters ({draws} of {} draws, the model has no answer for the others)", draws + refused)
+            }
+        };
+        match (draws, self.errors.covers()) {
+            (0, Some(errors)) if self.drawn.is_too_long => {
+                format!("{errors}, not the parameters, as replays take long")
+            }
+            (0, errors) => errors.unwrap_or_default(),
+            (_, None) => format!("{parameters}, not the model's own error"),
+            (_, Some(errors)) => format!("{parameters} and {errors}"),
+        }
+    }
+}

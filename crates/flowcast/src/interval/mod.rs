@@ -1,0 +1,207 @@
+//! How far a prediction may be off: an interval that holds what is measured with a given probability.
+//!
+//! Two things are uncertain, and the network file says how much. Its **parameters** lie in their intervals: networks are
+//! drawn from these ([`Network::drawn`]) and the prediction is made again on each, 64 times where messages do not meet,
+//! because a walk over the program carries 32 networks at once, else up to 16 times. And the **model** is not the
+//! machine: its errors on what was measured before stand in the file's [ledger](flowcast_model::ledger). The interval has
+//! the ranks of split conformal prediction among the sums of both ([`conformal::margin`]). What was judged under the same
+//! name is left out. An interval always holds the prediction itself.
+
+mod evidence;
+
+use std::fmt;
+
+use flowcast_flows::concurrent;
+use flowcast_model::cluster::pattern::Pattern;
+use flowcast_model::ledger::Judged;
+use flowcast_model::network::Network;
+use flowcast_model::sharing::model::{Model, transient_windows};
+use flowcast_replay::outcome::Outcome;
+use flowcast_replay::sweep::{self, WhatIf};
+use flowcast_replay::{Engine, contention};
+use flowcast_units::Time;
+
+use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedProgram, PreparedSchedule};
+use evidence::{DRAWS_ONE_BY_ONE, DRAWS_TOGETHER, Drawn, Evidence, ModelErrors, draws_in_time, matters, may_vary};
+
+/// Patterns of more flows than this take the fewer draws.
+const MANY_FLOWS: usize = 400;
+
+/// What is asked of an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IntervalOptions<'a> {
+    /// The probability with which it is to hold what is measured, above 0 and below 1.
+    pub level: f64,
+    /// Start of the random numbers; equal seeds give equal intervals.
+    pub seed: u64,
+    /// How many networks are drawn; by the work of a replay without it.
+    pub draws: Option<usize>,
+    /// The name in the ledger of what is predicted, whose own errors are left out; `cg` leaves out `cg/S/4` as well.
+    pub judged: Option<&'a str>,
+}
+
+impl Default for IntervalOptions<'_> {
+    fn default() -> Self {
+        IntervalOptions { level: 0.9, seed: 1, draws: None, judged: None }
+    }
+}
+
+/// Between which times what is measured lies. Shown, it is the sentence `397 ms (372 to 421, 90 %)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interval {
+    /// What is predicted.
+    pub predicted: Time,
+    /// Lower end, at most the prediction.
+    pub low: Time,
+    /// Upper end, at least the prediction.
+    pub high: Time,
+    /// With which probability; less than was asked for where the ledger has too few errors.
+    pub level: f64,
+    /// What it takes into account, in words: `parameters (64 draws) and the model's error on 72 patterns`.
+    pub covers: String,
+}
+
+/// The intervals of a pattern.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatternIntervals {
+    /// Of the time until the last flow ends.
+    pub makespan: Interval,
+    /// Of each flow's duration, in the pattern's order.
+    pub flows: Vec<Interval>,
+}
+
+/// The line for a prediction without an interval.
+pub fn no_margin(network: &Network) -> &'static str {
+    if network.intervals.is_empty() && network.ledger().is_empty() {
+        return "no margin known: the network file has neither intervals nor a ledger";
+    }
+    "no margin known: neither intervals nor ledger of the network file say anything of this model"
+}
+
+impl Prepared<'_> {
+    /// The interval of the makespan of a replay; none where the network file knows none ([`no_margin`]).
+    ///
+    /// # Errors
+    /// A level outside (0, 1), parameters that cannot be drawn, and those of the replay.
+    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+        match self {
+            Prepared::Program(program) => program.interval(outcome, options),
+            Prepared::Schedule(schedule) => schedule.interval(outcome, options),
+        }
+    }
+}
+
+impl PreparedProgram<'_> {
+    /// As [`Prepared::interval`].
+    ///
+    /// # Errors
+    /// As [`Prepared::interval`].
+    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+        let drawn = self.drawn_makespans(outcome, options)?;
+        let model = format!("{}/{}", self.model().name(), self.collectives);
+        let errors = ModelErrors::of(self.network, &model, Judged::Programs, options.judged);
+        let makespan = outcome.makespan();
+        Ok(Evidence { drawn: &drawn, errors: &errors }.interval(makespan, makespan, options.level)?)
+    }
+
+    fn drawn_makespans(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Drawn, Error> {
+        let model = self.model().contention.model();
+        if !may_vary(self.network, model) {
+            return Ok(Drawn::default());
+        }
+        let walks = matches!(self.engine()?, Engine::Free(_)) && !contention::is_needed(self.network, &self.placement);
+        let usual = if walks { Some(DRAWS_TOGETHER) } else { draws_in_time(outcome, self.network, model) };
+        let Some(draws) = options.draws.or(usual) else { return Ok(Drawn::too_long()) };
+        let networks = self.network.drawn(|field| matters(field, model), draws, options.seed)?;
+        if !walks {
+            return Drawn::each(&networks, |network| self.on(network).engine()?.run().map_err(Error::from));
+        }
+        let what_if = |network: Network| {
+            let placement = self.placement.on(&network.machine);
+            WhatIf::placed(network, placement, self.rendezvous)
+        };
+        let what_ifs: Vec<WhatIf> = networks.into_iter().map(what_if).collect();
+        let outcomes = sweep::run(self.program(), &what_ifs)?;
+        Ok(Drawn::some(outcomes.iter().map(|outcome| outcome.makespan()).collect(), what_ifs.len()))
+    }
+}
+
+impl PreparedSchedule<'_> {
+    /// As [`Prepared::interval`].
+    ///
+    /// # Errors
+    /// As [`Prepared::interval`].
+    pub fn interval(&self, outcome: &Outcome, options: &IntervalOptions<'_>) -> Result<Option<Interval>, Error> {
+        // Parameters of LogGOPSim that are given beside the network take the place of the network's.
+        let Some(network) = self.network_in_use() else { return Ok(None) };
+        let (model, makespan) = (self.model().contention.model(), outcome.makespan());
+        let drawn = match options.draws.or(draws_in_time(outcome, network, model)) {
+            _ if !may_vary(network, model) => Drawn::default(),
+            None => Drawn::too_long(),
+            Some(draws) => {
+                let networks = network.drawn(|field| matters(field, model), draws, options.seed)?;
+                Drawn::each(&networks, |network| self.outcome_on(network))?
+            }
+        };
+        let errors = match model {
+            Some(model) => ModelErrors::of(network, model.name(), Judged::Programs, options.judged),
+            None => ModelErrors::default(),
+        };
+        Ok(Evidence { drawn: &drawn, errors: &errors }.interval(makespan, makespan, options.level)?)
+    }
+}
+
+/// The intervals of a pattern's prediction; none where the network file knows none ([`no_margin`]).
+///
+/// # Errors
+/// As [`Prepared::interval`].
+pub fn pattern_intervals(
+    pattern: &Pattern,
+    network: &Network,
+    (options, prediction): (&PatternOptions, &PatternPrediction),
+    asked: &IntervalOptions<'_>,
+) -> Result<Option<PatternIntervals>, Error> {
+    let method = options.method(network);
+    let is_transient = transient_windows(method.model, network)?.is_some();
+    let name = if is_transient { "closed-loop/transient" } else { method.model.name() };
+    let is_slow = is_transient || method.model == Model::Packet || pattern.flows.len() > MANY_FLOWS;
+    let draws = asked.draws.unwrap_or(if is_slow { DRAWS_ONE_BY_ONE.0 } else { DRAWS_TOGETHER });
+    let networks = network.drawn(|field| matters(field, Some(method.model)), draws, asked.seed)?;
+    let drawn: Vec<concurrent::Prediction> =
+        networks.iter().filter_map(|network| concurrent::predict(pattern, network, method).ok()).collect();
+    // Medians of several seeds are not what a single run gives: draws are held against a single one.
+    let single = match options.seeds {
+        Some(_) if !drawn.is_empty() => &concurrent::predict(pattern, network, method)?,
+        _ => &prediction.prediction,
+    };
+    let interval = |errors: &ModelErrors<'_>, of: &dyn Fn(&concurrent::Prediction) -> Time| {
+        let drawn = Drawn::some(drawn.iter().map(of).collect(), networks.len());
+        Evidence { drawn: &drawn, errors }.interval(of(&prediction.prediction), of(single), asked.level)
+    };
+    let errors = |judged| ModelErrors::of(network, name, judged, asked.judged);
+    let Some(makespan) = interval(&errors(Judged::Patterns), &concurrent::Prediction::makespan)? else {
+        return Ok(None);
+    };
+    let of_flows = errors(Judged::Flows);
+    let of_flow = |index: usize| interval(&of_flows, &|prediction| prediction.flows[index].duration);
+    let flows: Vec<Option<Interval>> = (0..pattern.flows.len()).map(of_flow).collect::<Result<_, _>>()?;
+    Ok(Some(PatternIntervals { makespan, flows: flows.into_iter().flatten().collect() }))
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.predicted.as_nanos();
+        let steps = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
+        let (scale, unit) = steps.into_iter().find(|(scale, _)| nanos >= *scale).unwrap_or((1.0, "ns"));
+        let [predicted, low, high] = [self.predicted, self.low, self.high].map(|time| time.as_nanos() / scale);
+        // Three digits of the prediction, and more where the ends would otherwise be the same.
+        let digits = |of: f64, count: f64| if of > 0.0 { count - 1.0 - of.log10().floor() } else { 0.0 };
+        let decimals = digits(predicted, 3.0).max(digits(high - low, 1.0)).clamp(0.0, 6.0) as usize;
+        write!(f, "{predicted:.decimals$} {unit} ({low:.decimals$} to {high:.decimals$}, {} %)", percent(self.level))
+    }
+}
+
+fn percent(level: f64) -> String {
+    let percent = format!("{:.1}", level * 100.0);
+    percent.strip_suffix(".0").unwrap_or(&percent).to_owned()
+}
