@@ -60,9 +60,9 @@ impl WhatIf {
         WhatIf { is_limited: false, ..self }
     }
 
-    /// With ranks that are placed.
+    /// With ranks that are placed, where messages never disturb one another, whatever the machine limits.
     pub fn placed(network: Network, placement: Placement, rendezvous: Rendezvous) -> WhatIf {
-        WhatIf { network, placement, rendezvous }
+        WhatIf { network, placement, rendezvous, is_limited: false }
     }
 
     /// The replay on its own.

@@ -2,6 +2,7 @@
 
 use flowcast_model::machine::Machine;
 use flowcast_model::network::Network;
+use flowcast_model::sharing::model::Model;
 use flowcast_replay::contention;
 use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::influence::Unused;

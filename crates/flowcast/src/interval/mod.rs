@@ -16,9 +16,9 @@ use flowcast_model::cluster::pattern::Pattern;
 use flowcast_model::ledger::Judged;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::{Model, transient_windows};
+use flowcast_replay::Engine;
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::sweep::{self, WhatIf};
-use flowcast_replay::{Engine, contention};
 use flowcast_units::Time;
 
 use crate::{Error, PatternOptions, PatternPrediction, Prepared, PreparedProgram, PreparedSchedule};
@@ -109,7 +109,7 @@ impl PreparedProgram<'_> {
         if !may_vary(self.network, model) {
             return Ok(Drawn::default());
         }
-        let walks = matches!(self.engine()?, Engine::Free(_)) && !contention::is_needed(self.network, &self.placement);
+        let walks = matches!(self.engine()?, Engine::Free(_));
         let usual = if walks { Some(DRAWS_TOGETHER) } else { draws_in_time(outcome, self.network, model) };
         let Some(draws) = options.draws.or(usual) else { return Ok(Drawn::too_long()) };
         let networks = self.network.drawn(|field| matters(field, model), draws, options.seed)?;
