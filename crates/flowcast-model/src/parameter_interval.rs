@@ -87,7 +87,7 @@ impl Network {
     /// field has an interval.
     ///
     /// # Errors
-    /// A drawn value that the file refuses.
+    /// A drawn value that the file refuses, or correlations that contradict each other.
     pub fn drawn(&self, matters: impl Fn(&str) -> bool, draws: usize, seed: u64) -> Result<Vec<Network>, NetworkError> {
         let fields: Vec<(&str, &Interval)> = self
             .intervals
@@ -101,7 +101,7 @@ impl Network {
         let bare =
             Network { intervals: BTreeMap::new(), accuracy: Vec::new(), provenance: BTreeMap::new(), ..self.clone() };
         let table = bare.to_table();
-        let scores = scores(&fields, draws, seed);
+        let scores = scores(&fields, draws, seed).ok_or_else(contradiction)?;
         let network = |draw: usize| {
             let mut table = table.clone();
             for (place, (name, interval)) in fields.iter().enumerate() {
@@ -134,8 +134,8 @@ impl Network {
     }
 }
 
-/// By field, then by draw: stratified normal scores with the fields' correlations.
-fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Vec<Vec<f64>> {
+/// By field, then by draw: stratified normal scores with the fields' correlations; none where these contradict each other.
+fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Option<Vec<Vec<f64>>> {
     let mut resampler = Resampler::from_seed(seed);
     let of_strata: Vec<f64> = (0..draws).map(|at| normal_score((at as f64 + 0.5) / draws as f64)).collect();
     let shuffled = |_: &(&str, &Interval)| {
@@ -144,12 +144,12 @@ fn scores(fields: &[(&str, &Interval)], draws: usize, seed: u64) -> Vec<Vec<f64>
         scores
     };
     let independent: Vec<Vec<f64>> = fields.iter().map(shuffled).collect();
-    let factor = cholesky(&correlations(fields)).expect("a network file with other correlations is not read");
+    let factor = cholesky(&correlations(fields))?;
     let correlated = |row: &Vec<f64>| {
         let at = |draw: usize| row.iter().zip(&independent).map(|(weight, scores)| weight * scores[draw]).sum();
         (0..draws).map(at).collect()
     };
-    factor.iter().map(correlated).collect()
+    Some(factor.iter().map(correlated).collect())
 }
 
 fn correlations(fields: &[(&str, &Interval)]) -> Vec<Vec<f64>> {
@@ -189,10 +189,11 @@ pub(crate) fn check(file: &Table, intervals: &BTreeMap<String, Interval>) -> Res
         check_correlations(intervals, field, interval)
     })?;
     let all: Vec<(&str, &Interval)> = intervals.iter().map(|(field, interval)| (field.as_str(), interval)).collect();
-    match cholesky(&correlations(&all)) {
-        Some(_) => Ok(()),
-        None => Err(field_error("intervals", "found correlations that contradict each other".into())),
-    }
+    cholesky(&correlations(&all)).map(drop).ok_or_else(contradiction)
+}
+
+fn contradiction() -> NetworkError {
+    field_error("intervals", "found correlations that contradict each other, expected those of a distribution".into())
 }
 
 fn check_one(file: &Table, field: &str, interval: &Interval) -> Result<(), NetworkError> {
@@ -305,6 +306,12 @@ mod tests {
         };
         let found = product(&x, &y) / (product(&x, &x) * product(&y, &y)).sqrt();
         assert!((found - 0.9).abs() < 0.05, "{found}");
+    }
+
+    #[test]
+    fn correlations_that_no_distribution_has_are_refused() {
+        let both = |other: f64| vec![vec![1.0, 0.9, 0.9], vec![0.9, 1.0, other], vec![0.9, other, 1.0]];
+        assert!(cholesky(&both(0.9)).is_some() && cholesky(&both(-0.9)).is_none());
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! Two things are uncertain, and the network file says how much. Its **parameters** lie in their intervals: networks are
 //! drawn from these ([`Network::drawn`]) and the prediction is made again on each, 64 times where messages do not meet,
 //! because a walk over the program carries 32 networks at once, else up to 16 times. And the **model** is not the
-//! machine: its errors on what was measured before stand in the file's [ledger](flowcast_model::ledger). The interval has
-//! the ranks of split conformal prediction among the sums of both ([`conformal::margin`]). What was judged under the same
-//! name is left out. An interval always holds the prediction itself.
+//! machine: its errors on what was measured before stand in the file's [ledger](flowcast_model::ledger). The ends of the
+//! interval have the ranks of split conformal prediction among the sums of both
+//! ([`margin`](flowcast_model::stats::conformal::margin)). What was judged under the same name is left out. An interval
+//! always holds the prediction itself.
 
 mod evidence;
 
