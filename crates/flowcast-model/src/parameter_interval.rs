@@ -350,11 +350,15 @@ mod tests {
 
     #[test]
     fn a_field_that_is_set_has_no_interval_any_more() {
-        let text = format!("{FILE}[intervals]\n\"nic.latency\" = {{ low = \"5us\", high = \"20us\", level = 0.9 }}\n");
+        let text = format!(
+            "{FILE}[intervals]\n\"nic.latency\" = {{ low = \"5us\", high = \"20us\", level = 0.9 }}\n\
+             \"nic.gap\" = {{ low = \"0us\", high = \"1us\", level = 0.9, correlations = {{ \"nic.latency\" = 0.5 }} }}\n"
+        );
         let set = Network::from_toml(&text, &[("nic.latency".into(), "50us".into())]).unwrap();
-        assert_eq!((set.nic.latency, set.intervals.len()), (Time::from_micros(50.0), 0));
+        assert_eq!((set.nic.latency, set.intervals.len()), (Time::from_micros(50.0), 1));
+        assert!(set.intervals["nic.gap"].correlations.is_empty());
         let other = Network::from_toml(&text, &[("nic.bandwidth".into(), "50MB/s".into())]).unwrap();
-        assert_eq!(other.intervals.len(), 1);
+        assert_eq!(other.intervals.len(), 2);
     }
 
     #[test]

@@ -36,7 +36,6 @@ pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<
         let parts: Vec<&str> = current.split('.').collect();
         insert(&mut table, current, &parts, literal(value))?;
     }
-    forget_intervals(&mut table, overrides);
     // Through text, because only the text form reports the name of a refused field.
     let merged = table.to_string();
     let file: NetworkFile = toml::from_str(&merged).map_err(|error| override_error(error, &merged, overrides))?;
@@ -50,27 +49,6 @@ pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<
             _ => error,
         }
     })
-}
-
-/// A field that is set is known exactly, and one that it takes away is not there any more.
-fn forget_intervals(table: &mut Table, overrides: &[(String, String)]) {
-    let Some(Value::Table(intervals)) = table.get_mut("intervals") else { return };
-    for (key, _) in overrides {
-        let own = upgrade::current_name(key).to_owned();
-        let is_same = |interval: &str, field: &str| {
-            let parts = interval.split('.').zip(field.split('.'));
-            interval.split('.').count() == field.split('.').count()
-                && parts.into_iter().all(|(a, b)| a == b || b == "*")
-        };
-        let gone: Vec<String> = instead_of(key).into_iter().chain([own]).collect();
-        intervals.retain(|interval, _| !gone.iter().any(|field| is_same(interval, field)));
-        for (_, interval) in intervals.iter_mut() {
-            let correlations = interval.get_mut("correlations").and_then(Value::as_table_mut);
-            correlations
-                .into_iter()
-                .for_each(|all| all.retain(|other, _| !gone.iter().any(|field| is_same(other, field))));
-        }
-    }
 }
 
 /// The fields that setting this one takes away, with its own places in lists.
@@ -100,7 +78,7 @@ fn remove(table: &mut Table, field: &str) {
     table.get_mut(*first).into_iter().for_each(|value| below(value, rest));
 }
 
-/// Takes away what stands behind a value that is replaced: its origin and its interval.
+/// Takes away what stands behind a value that is replaced: its origin, its interval and the correlations with it.
 fn forget(table: &mut Table, field: &str) {
     let is_part = |(a, b): (&str, &str)| a == b || a == "*" || b == "*";
     let is_field = |name: &str| {
@@ -109,6 +87,9 @@ fn forget(table: &mut Table, field: &str) {
     for section in ["origins", "intervals"] {
         if let Some(Value::Table(evidence)) = table.get_mut(section) {
             evidence.retain(|name, _| !is_field(name));
+            let correlations =
+                evidence.iter_mut().filter_map(|(_, value)| value.get_mut("correlations")?.as_table_mut());
+            correlations.for_each(|correlations| correlations.retain(|name, _| !is_field(name)));
         }
     }
 }
