@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use flowcast_model::ledger::Judged;
 use flowcast_model::machine::NodeGroup;
 use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
@@ -24,7 +25,7 @@ const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 
 /// Which model a prediction uses, why, and what it leaves out. Shown, it is the first line of a prediction.
 ///
-/// Without a model of the caller's, a network that comes from a Dimemas `.cfg`, or whose machine has links or buses, takes
+/// Without a model of the caller's, a network whose ledger has judged models takes the most accurate of them; one that comes from a Dimemas `.cfg`, or whose machine has links or buses, takes
 /// `limits`; one that has the parameters of packets takes `packet`, where that takes less than ten seconds; any other takes
 /// its own sharing model, and `fair` if it has none. Schedules know no links and buses, and take `loggops` where LogGOPS
 /// parameters are given.
@@ -63,6 +64,11 @@ impl Load {
 
 impl ModelChoice {
     pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
+        if contention == Contention::Automatic
+            && let Some(choice) = ModelChoice::by_ledger(Load::of_program(program), network)
+        {
+            return choice;
+        }
         match contention {
             Contention::Automatic if network.sharing.limits => {
                 ModelChoice::new(Contention::Limits, "as the network prescribes Dimemas' rules")
@@ -84,6 +90,17 @@ impl ModelChoice {
 
     pub(crate) fn by_parameters() -> ModelChoice {
         ModelChoice::new(Contention::Loggops, "LogGOPS parameters are given")
+    }
+
+    /// The most accurate model on this network, if it is known and can be followed.
+    fn by_ledger(load: Load, network: &Network) -> Option<ModelChoice> {
+        let best = network.ledger().best(Judged::Programs)?;
+        let contention = Contention::named(best.base_model()).ok()?;
+        let takes_long =
+            contention == Contention::Shared(Model::Packet) && load.by_packets(&network.sharing.packet) >= PATIENCE;
+        let error = best.mean? * 100.0;
+        let reason = format!("the most accurate on this network, {error:.1} % off on {}", best.validated_on);
+        (!takes_long).then(|| ModelChoice::new(contention, reason))
     }
 
     fn asked(contention: Contention) -> ModelChoice {

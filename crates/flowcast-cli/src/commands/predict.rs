@@ -9,7 +9,7 @@ use clap::Args;
 use flowcast::model::cluster::pattern::Pattern;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
-use flowcast::{Contention, PatternOptions};
+use flowcast::{Contention, IntervalOptions, PatternOptions};
 
 use super::predict_applications;
 use super::predict_comparison;
@@ -56,6 +56,12 @@ pub(crate) struct Predict {
     /// each place in the program: overhead, latency, bandwidth, conflicts, late senders and receivers
     #[arg(long, help_heading = "Output")]
     explain: bool,
+    /// Probability with which the interval of a prediction is to hold what is measured, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 90.0, help_heading = "Output")]
+    level: f64,
+    /// Name in the network's ledger of what is predicted: its own errors do not count for the interval
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    judged: Option<String>,
     /// Machine-readable output
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -75,9 +81,18 @@ pub(super) struct Asked {
     pub explain: bool,
     /// Machine-readable output.
     pub json: bool,
+    /// Probability with which intervals hold what is measured, above 0 and below 1.
+    pub level: f64,
+    /// What is judged, by its name in the ledger.
+    pub judged: Option<String>,
 }
 
 impl Asked {
+    /// How intervals are made.
+    pub(super) fn interval(&self) -> IntervalOptions<'_> {
+        IntervalOptions { level: self.level, judged: self.judged.as_deref(), ..IntervalOptions::default() }
+    }
+
     /// The one model, if one was given.
     ///
     /// # Errors
@@ -101,6 +116,8 @@ impl Predict {
             fields: overrides.iter().map(|(key, _)| key.clone()).collect(),
             explain: self.explain,
             json: self.json,
+            level: self.level()?,
+            judged: self.judged.clone(),
         };
         let networks: Vec<Network> =
             load_all(&self.network, &overrides)?.into_iter().map(LoadedNetwork::announced).collect();
@@ -123,6 +140,13 @@ impl Predict {
             return predict_comparison::of_trace(input, &networks, &asked, &self.trace);
         }
         predict_trace::run(input, networks.first(), &asked, &self.trace)
+    }
+
+    fn level(&self) -> Result<f64> {
+        match self.level {
+            level if level > 0.0 && level < 100.0 => Ok(level / 100.0),
+            found => bail!("--level: found {found}, expected a number of per cent above 0 and below 100"),
+        }
     }
 
     fn models(&self) -> Result<Vec<Contention>> {

@@ -16,7 +16,8 @@ use serde_json::json;
 use super::explain_trace;
 use super::predict::Asked;
 use super::predict_trace::{
-    TraceArgs, add_model, parse_mapping, print_assumptions, print_ranks, print_unused, ranks_json, unused_json,
+    TraceArgs, add_interval, add_model, margin, parse_mapping, print_assumptions, print_ranks, print_unused,
+    ranks_json, unused_json,
 };
 use crate::files::write_text;
 use crate::output::println_out;
@@ -41,8 +42,9 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
     let together = PreparedProgram::together(&programs, &mappings, network, &options)?;
     print_notes(together.program());
     let outputs = Outputs { view: args.report.is_some(), explanation: asked.explain, journal: None };
-    let Prediction { model, outcome, view, explanation, unused, notes } =
-        Prepared::Program(together).predict(outputs, &asked.fields)?;
+    let prepared = Prepared::Program(together);
+    let Prediction { model, outcome, view, explanation, unused, notes } = prepared.predict(outputs, &asked.fields)?;
+    let interval = prepared.interval(&outcome, &asked.interval())?;
     let outcomes = flowcast::split(&outcome, &programs);
     if let (Some(path), Some(view)) = (&args.report, view) {
         let title = programs.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -53,6 +55,7 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
     if asked.json {
         let mut document = to_json(&parts, &outcomes, &unused);
         add_model(&mut document, &model, &notes);
+        add_interval(&mut document, interval.as_ref());
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);
         }
@@ -60,6 +63,7 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
     } else {
         println_out!("{model}");
         print(&parts, network, &outcomes);
+        println_out!("{}", margin(Some(network), interval.as_ref()));
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
         print_assumptions(&notes);

@@ -8,11 +8,13 @@ use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::report::Page;
 use flowcast::units::{Rounded, Time};
-use flowcast::{Contention, ModelChoice, Outputs, PatternOptions, PatternPrediction, Prepared, predict_pattern};
+use flowcast::{
+    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, pattern_intervals, predict_pattern,
+};
 use serde_json::{Value, json};
 
 use super::predict::Asked;
-use super::predict_trace::{TraceArgs, add_model, parse_mapping, print_assumptions};
+use super::predict_trace::{TraceArgs, add_interval, add_model, parse_mapping, print_assumptions};
 use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
@@ -25,6 +27,7 @@ struct Row {
     model: &'static str,
     mapping: Option<String>,
     makespan: Time,
+    interval: Option<Interval>,
     /// Of a trace: the share of the ranks' time that is not their own computation.
     communication: Option<f64>,
     /// What else JSON has of it.
@@ -51,7 +54,8 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
                     print_notes(program);
                 }
                 let prediction = prepared.predict(outputs, &asked.fields)?;
-                let row = row(network, name.clone(), &prediction);
+                let interval = prepared.interval(&prediction.outcome, &asked.interval())?;
+                let row = row(network, name.clone(), &prediction, interval);
                 print_assumptions(&prediction.notes);
                 said.push(prediction.model);
                 views.extend(prediction.view.map(|view| flowcast::report::NetworkView {
@@ -82,11 +86,18 @@ pub(super) fn of_pattern(
     let mut rows = Vec::new();
     for network in networks {
         for options in options {
-            let PatternPrediction { model, prediction, .. } =
+            let predicted =
                 predict_pattern(pattern, network, options).with_context(|| format!("on {}", network.name))?;
-            let makespan = prediction.makespan();
-            let (network, model) = (network.name.clone(), model.name());
-            rows.push(Row { network, model, mapping: None, makespan, communication: None, more: json!({}) });
+            let intervals = pattern_intervals(pattern, network, (options, &predicted), &asked.interval())?;
+            rows.push(Row {
+                network: network.name.clone(),
+                model: predicted.model.name(),
+                mapping: None,
+                makespan: predicted.prediction.makespan(),
+                interval: intervals.map(|intervals| intervals.makespan),
+                communication: None,
+                more: json!({}),
+            });
         }
     }
     show(&rows, &[], asked.json);
@@ -101,7 +112,12 @@ fn mappings(texts: &[String]) -> Result<Vec<(Option<String>, Option<Mapping>)>> 
     texts.iter().map(one).collect()
 }
 
-fn row(network: Option<&Network>, mapping: Option<String>, prediction: &flowcast::Prediction) -> Row {
+fn row(
+    network: Option<&Network>,
+    mapping: Option<String>,
+    prediction: &flowcast::Prediction,
+    interval: Option<Interval>,
+) -> Row {
     let outcome = &prediction.outcome;
     let sum = |of: fn(&flowcast::replay::outcome::RankOutcome) -> Time| outcome.ranks.iter().map(of).sum::<Time>();
     let all = sum(|rank| rank.end).as_nanos();
@@ -117,6 +133,7 @@ fn row(network: Option<&Network>, mapping: Option<String>, prediction: &flowcast
         model: prediction.model.name(),
         mapping,
         makespan: outcome.makespan(),
+        interval,
         communication: Some(communication),
         more,
     }
@@ -139,10 +156,7 @@ fn show(rows: &[Row], choices: &[ModelChoice], as_json: bool) {
             document["mapping"] = row.mapping.as_deref().into();
             document["makespan_s"] = row.makespan.as_seconds().into();
             document["ratio"] = ratio(row).into();
-            if document.get("interval_s").is_none() {
-                document["interval_s"] = Value::Null;
-                document["interval_level"] = Value::Null;
-            }
+            add_interval(&mut document, row.interval.as_ref());
             document
         };
         let predictions: Vec<Value> = rows.iter().map(prediction).collect();
@@ -160,7 +174,7 @@ fn show(rows: &[Row], choices: &[ModelChoice], as_json: bool) {
             row.network,
             row.model,
             row.mapping.as_deref().unwrap_or("-"),
-            Rounded(row.makespan),
+            row.interval.as_ref().map_or_else(|| Rounded(row.makespan).to_string(), Interval::to_string),
             format!("{:.3}", ratio(row)),
             row.communication.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
         ]);

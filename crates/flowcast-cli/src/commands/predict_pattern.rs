@@ -13,10 +13,11 @@ use flowcast::model::sharing::model::Model;
 use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::pattern_plot;
 use flowcast::units::Rounded;
-use flowcast::{PatternOptions, PatternPrediction, predict_pattern};
+use flowcast::{PatternOptions, PatternPrediction, pattern_intervals, predict_pattern};
 use serde_json::{Value, json};
 
 use super::predict::Asked;
+use super::predict_trace::{add_interval, margin};
 use crate::files::write_text;
 use crate::tables::{cells, table};
 
@@ -48,13 +49,19 @@ pub(super) fn run(
     (args, options): (&PatternArgs, &PatternOptions),
     asked: &Asked,
 ) -> Result<()> {
-    let PatternPrediction { model, prediction, spreads } = predict_pattern(pattern, network, options)?;
+    let predicted = predict_pattern(pattern, network, options)?;
+    let intervals = pattern_intervals(pattern, network, (options, &predicted), &asked.interval())?;
+    let PatternPrediction { model, prediction, spreads } = predicted;
     if let Some(path) = &args.plot {
         draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, model.name()))?;
     }
     let mut out = std::io::stdout().lock();
     if asked.json {
         let mut document = document(&prediction, network, model, asked.explain);
+        add_interval(&mut document, intervals.as_ref().map(|intervals| &intervals.makespan));
+        for (index, interval) in intervals.iter().flat_map(|intervals| &intervals.flows).enumerate() {
+            document["flows"][index]["interval_s"] = [interval.low.as_seconds(), interval.high.as_seconds()].into();
+        }
         if let Some(seeds) = args.seeds {
             add_spreads(&mut document, &spreads, seeds);
         }
@@ -62,8 +69,11 @@ pub(super) fn run(
         return Ok(());
     }
     print_flows(&mut out, &prediction, &spreads)?;
-    let (flows, makespan) = (flows_text(&prediction), Rounded(prediction.makespan()));
+    let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
+    let makespan = interval.map_or_else(|| Rounded(prediction.makespan()).to_string(), ToString::to_string);
+    let flows = flows_text(&prediction);
     writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
+    writeln!(out, "{}", margin(Some(network), interval))?;
     if let Some(seeds) = args.seeds {
         writeln!(out, "medians of {seeds} runs; nine of ten end between the times low and high")?;
     }

@@ -13,7 +13,7 @@ use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
 use flowcast::trace::Program;
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
-use flowcast::{Contention, Error, ModelChoice, Options, Outputs, Prediction, Prepared};
+use flowcast::{Contention, Error, Interval, ModelChoice, Options, Outputs, Prediction, Prepared, no_margin};
 use serde_json::json;
 
 use super::explain_trace;
@@ -103,6 +103,7 @@ pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: 
         let page = Page { title: name, subtitle, networks: vec![view], provenance: provenance::of_this_run() };
         write_text(path, &page.to_html())?;
     }
+    let interval = prepared.interval(&outcome, &asked.interval())?;
     let program = prepared.program();
     if asked.json {
         let mut document = json!({
@@ -115,6 +116,7 @@ pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: 
             "no_influence": unused_json(&unused),
         });
         add_model(&mut document, &model, &notes);
+        add_interval(&mut document, interval.as_ref());
         if let Some(explanation) = &explanation {
             document["explanation"] = explain_trace::document(explanation);
         }
@@ -122,7 +124,9 @@ pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: 
     } else {
         let on = network.map_or(String::new(), |network| format!(" on {}", network.name));
         println_out!("{model}");
-        println_out!("predicted time{on}: {}", Rounded(outcome.makespan()));
+        let time = interval.as_ref().map_or_else(|| Rounded(outcome.makespan()).to_string(), Interval::to_string);
+        println_out!("predicted time{on}: {time}");
+        println_out!("{}", margin(network, interval.as_ref()));
         println_out!("{ranks} ranks, {} messages, {} bytes", outcome.messages, outcome.bytes.0);
         print_ranks(program, &outcome);
         print_unused(&unused);
@@ -137,15 +141,29 @@ pub(super) fn print_assumptions(notes: &[String]) {
     notes.iter().for_each(|note| eprintln!("flowcast: note: {note}"));
 }
 
-/// The model of a prediction, why, and what it leaves out; its margin.
+/// The model of a prediction, why, and what it leaves out.
 pub(super) fn add_model(document: &mut serde_json::Value, model: &ModelChoice, notes: &[String]) {
     document["model"] = model.name().into();
     document["model_reason"] = model.reason.as_str().into();
     document["leaves_out"] = model.leaves_out().into();
     document["uncontended"] = model.is_uncontended.into();
     document["notes"] = notes.into();
-    document["interval_s"] = serde_json::Value::Null;
-    document["interval_level"] = serde_json::Value::Null;
+}
+
+/// The margin of a prediction; null where none is known.
+pub(super) fn add_interval(document: &mut serde_json::Value, interval: Option<&Interval>) {
+    document["interval_s"] = interval.map(|interval| [interval.low.as_seconds(), interval.high.as_seconds()]).into();
+    document["interval_level"] = interval.map(|interval| interval.level).into();
+    document["interval_covers"] = interval.map(|interval| interval.covers.as_str()).into();
+}
+
+/// What the margin covers, or that there is none.
+pub(super) fn margin(network: Option<&Network>, interval: Option<&Interval>) -> String {
+    match (network, interval) {
+        (_, Some(interval)) => format!("margin: {}", interval.covers),
+        (Some(network), None) => no_margin(network).to_owned(),
+        (None, None) => "no margin known: parameters are given as numbers".to_owned(),
+    }
 }
 
 /// One line that names the parameters that played no part.
