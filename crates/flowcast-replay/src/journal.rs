@@ -6,9 +6,7 @@
 //! are made, are exact and take some hundred bytes for each message. What the streams of a rank's non-blocking collectives
 //! do beside it is not in its slices and calls, but their messages are the rank's.
 
-use std::collections::BTreeMap;
-
-use super::distribution::Distribution;
+use super::call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use super::flights::{Columns, Flight, Flights, Source};
 use super::loggops::sends::{Message, Sends};
 use super::record::{Accessed, Gathered, Observer, Received, Sent};
@@ -41,26 +39,6 @@ pub enum Function {
     Wait,
     /// A collective operation.
     Collective(CollectiveOp),
-}
-
-/// What calls are told apart by in a table of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CallKind {
-    /// A call of the program.
-    Function(Function),
-    /// A call for one of the messages that carry out a collective operation.
-    Within(CollectiveOp, Function),
-    /// A one-sided operation or one on files, by its name.
-    Access(&'static str),
-}
-
-/// The calls of one kind.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct CallTally {
-    /// How long each took, waiting included.
-    pub times: Distribution,
-    /// The bytes of the messages that they sent or received; collective operations by formula have none.
-    pub bytes: Bytes,
 }
 
 /// A call from begin to end, in whole nanoseconds.
@@ -148,21 +126,6 @@ struct RankJournal {
     reached: f64,
     sent: Traffic,
     received: Traffic,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct OpenCall {
-    kind: CallKind,
-    bytes: Bytes,
-    start: f64,
-    end: f64,
-}
-
-/// Tallies by kind of call; a kind is found at its index without a search.
-#[derive(Debug, Clone, Default)]
-struct Tallies {
-    functions: Vec<CallTally>,
-    accesses: BTreeMap<&'static str, CallTally>,
 }
 
 /// An observer that keeps what happened.
@@ -448,60 +411,8 @@ impl<'a> Journal<'a> {
     }
 }
 
-impl Tallies {
-    fn add(&mut self, OpenCall { kind, bytes, start, end }: OpenCall) {
-        let tally = match kind.index() {
-            Ok(index) => {
-                if self.functions.len() <= index {
-                    self.functions.resize(index + 1, CallTally::default());
-                }
-                &mut self.functions[index]
-            }
-            Err(name) => self.accesses.entry(name).or_default(),
-        };
-        tally.times.add(Time::from_nanos(end - start));
-        tally.bytes = Bytes(tally.bytes.0.saturating_add(bytes.0));
-    }
-
-    fn into_kinds(self) -> Vec<(CallKind, CallTally)> {
-        let functions = self.functions.into_iter().enumerate().filter(|(_, tally)| tally.times.number() > 0);
-        let functions = functions.map(|(index, tally)| (CallKind::of_index(index), tally));
-        functions.chain(self.accesses.into_iter().map(|(name, tally)| (CallKind::Access(name), tally))).collect()
-    }
-}
-
-impl CallKind {
-    /// What was called; nothing for one-sided operations and those on files.
-    pub fn function(self) -> Option<Function> {
-        match self {
-            CallKind::Function(function) | CallKind::Within(_, function) => Some(function),
-            CallKind::Access(_) => None,
-        }
-    }
-
-    /// A number for each kind, or the name of an access.
-    fn index(self) -> Result<usize, &'static str> {
-        match self {
-            CallKind::Function(function) => Ok(function.code() as usize),
-            CallKind::Within(op, function) => Ok(FUNCTIONS * (op as usize + 1) + function.code() as usize),
-            CallKind::Access(name) => Err(name),
-        }
-    }
-
-    fn of_index(index: usize) -> CallKind {
-        let function = Function::of_code((index % FUNCTIONS) as u64);
-        match (index / FUNCTIONS).checked_sub(1) {
-            None => CallKind::Function(function),
-            Some(op) => CallKind::Within(CollectiveOp::ALL[op], function),
-        }
-    }
-}
-
-/// How many functions have codes.
-const FUNCTIONS: usize = 4 + CollectiveOp::ALL.len();
-
 impl Function {
-    fn code(self) -> u64 {
+    pub(crate) fn code(self) -> u64 {
         match self {
             Function::Send => 0,
             Function::Isend => 1,
@@ -511,7 +422,7 @@ impl Function {
         }
     }
 
-    fn of_code(code: u64) -> Function {
+    pub(crate) fn of_code(code: u64) -> Function {
         match code {
             0 => Function::Send,
             1 => Function::Isend,

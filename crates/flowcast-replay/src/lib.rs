@@ -39,6 +39,7 @@
 //! [`sweep`] replays one program under many parameters at once.
 
 mod accesses;
+pub mod call_tallies;
 pub mod contention;
 pub mod costs;
 pub mod critical_path;

@@ -145,6 +145,22 @@ async function useTimeline() {
   check(await run(`flowcast.svgOf(flowcast.app.panels[0]).split("<rect").length > 20`), "the picture as SVG is empty");
 }
 
+// Lanes of nodes, where there are nodes of several ranks.
+async function useNodes() {
+  if (await run(`document.getElementById("grouping").parentElement.hidden`)) return;
+  const choose = (value) => run(`(() => { const it = document.getElementById("grouping"); it.value = "${value}"; it.dispatchEvent(new Event("change")); })()`);
+  const lanes = () => run("flowcast.app.panels[0].lanes.length");
+  const ranks = await lanes();
+  await choose("node");
+  await settled();
+  const nodes = await run("new Set(flowcast.app.nets[0].nodes).size");
+  check((await lanes()) === nodes, `found ${await lanes()} lanes of nodes, expected ${nodes}`);
+  await compareShares();
+  await choose("rank");
+  await settled();
+  check((await lanes()) === ranks, `found ${await lanes()} lanes of ranks, expected ${ranks}`);
+}
+
 async function useSearch() {
   const found = async () => Number((await text("#found")).replace(/,/g, "").match(/^\d+/)[0]);
   const all = await found();
@@ -201,6 +217,7 @@ try {
   await open();
   await compareShares();
   await useTimeline();
+  await useNodes();
   await useSearch();
   await checkNames();
   await checkContrast("dark");
