@@ -43,7 +43,7 @@ fn check_pages(flowcast: &Path, browser: &Path, node: &Path) -> Result<()> {
     for (name, workload) in TRACES {
         let [trace, page, replay] = ["dim", "html", "json"].map(|ending| format!("{name}.{ending}"));
         write_in(&folder, &flowcast, &[&["generate"], workload, &["-o", &trace]].concat(), &trace)?;
-        let mapping = ["--network", "gige-tcp", "--mapping", "4-per-node", "--set", "machine.nodes.cpus=4"];
+        let mapping = ["--network", "gige-tcp", "--mapping", "4-per-node", "--set", "machine.nodes.0.cpus=4"];
         let predict = [&["predict", &trace, "--report", &page, "--json"], &mapping[..]].concat();
         write_in(&folder, &flowcast, &predict, &replay)?;
         let pictures = folder.join(name);
