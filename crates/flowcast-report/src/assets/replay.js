@@ -18,7 +18,7 @@ function decodeRank(rank) {
 
 // Lanes of which the shares by bucket are known: `sums` has the times up to each edge of a bucket, so that the times in
 // any span of buckets, at any zoom, are one subtraction.
-function decodeShares({ bucket_ns: width, buckets, ranks_per_lane: perLane, cells }, count) {
+function decodeShares({ bucket_ns: width, buckets, ranks_per_lane: perLane, cells }, count, end) {
   const bytes = atob(cells);
   let at = 0;
   const number = () => {
@@ -38,17 +38,18 @@ function decodeShares({ bucket_ns: width, buckets, ranks_per_lane: perLane, cell
       const occurs = number();
       for (let code = 0; code < ACTIVITIES; code++) sums[here + ACTIVITIES + code] = sums[here + code] + ((occurs >> code) & 1 ? number() : 0);
     }
-    lanes.push({ sums, width, buckets, ranks: Math.min(perLane, count - first), first });
+    lanes.push({ sums, width, buckets, end, ranks: Math.min(perLane, count - first), first });
   }
   return lanes;
 }
 
-// The time in one activity from 0 to `time`; inside a bucket it is spread evenly.
-function sumUpTo(lane, code, time) {
-  const place = Math.max(0, Math.min(lane.buckets, time / lane.width));
-  const bucket = Math.min(lane.buckets - 1, Math.floor(place));
-  const low = lane.sums[bucket * ACTIVITIES + code];
-  return low + (place - bucket) * (lane.sums[(bucket + 1) * ACTIVITIES + code] - low);
+// The time in one activity from 0 to `time`; inside a bucket it is spread evenly, in the last one up to the run's end.
+function sumUpTo({ sums, width, end }, code, time) {
+  const within = Math.max(0, Math.min(end, time));
+  const bucket = Math.max(0, Math.min(Math.ceil(end / width) - 1, Math.floor(within / width)));
+  const part = (within - bucket * width) / Math.min(width, end - bucket * width);
+  const low = sums[bucket * ACTIVITIES + code];
+  return low + part * (sums[(bucket + 1) * ACTIVITIES + code] - low);
 }
 
 // Adds the times of a source, a rank or a lane of shares, between two times to `times`, by activity.
@@ -89,7 +90,7 @@ function decodeMessages(net) {
 function decode(net) {
   const count = net.ends.length;
   const ranks = net.ranks ? net.ranks.map(decodeRank) : null;
-  const sources = ranks || decodeShares(net.shares, count);
+  const sources = ranks || decodeShares(net.shares, count, net.makespan_ns);
   const messages = decodeMessages(net);
   const [from, to] = [net.ends.map(() => []), net.ends.map(() => [])];
   for (let i = 0; i < messages.n; i++) {

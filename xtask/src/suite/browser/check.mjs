@@ -224,9 +224,11 @@ try {
   await picture("dark");
   await checkContrast("light");
   await picture("wide");
-  await size(420, 900);
-  const [wide, cut] = await run(`[document.scrollingElement.scrollWidth, document.getElementById("expect").scrollWidth - document.querySelector(".scroll").clientWidth]`);
-  check(wide <= 420 && cut <= 0, `at 420 pixels the page is ${wide} wide, and the table leaves its place by ${cut}`);
+  for (const width of [1100, 900, 420]) {
+    await size(width, 900);
+    const [wide, cut] = await run(`[document.scrollingElement.scrollWidth, document.getElementById("expect").scrollWidth - document.querySelector(".scroll").clientWidth]`);
+    check(wide <= width && cut <= 0, `at ${width} pixels the page is ${wide} wide, and the table leaves its place by ${cut}`);
+  }
   await picture("narrow");
   const said = events.filter(({ method, params }) => method === "Runtime.exceptionThrown" || method === "Runtime.consoleAPICalled" || (method === "Log.entryAdded" && params.entry.level !== "verbose"));
   said.forEach(({ params }) => check(false, `the page says on the console: ${JSON.stringify(params).slice(0, 300)}`));
