@@ -146,4 +146,12 @@ impl Trace {
             Trace::Schedule(schedule) => schedule.messages(),
         }
     }
+
+    /// Number of collectives, each counted once however many ranks take part; a schedule has none.
+    pub fn collectives(&self) -> u64 {
+        match self {
+            Trace::Program(program) => program.instances().len() as u64,
+            Trace::Schedule(_) => 0,
+        }
+    }
 }

@@ -96,6 +96,26 @@ fn goal_schedules_come_back() {
     assert_eq!(run(&schedule), run(&again));
 }
 
+const BINARY: &[u8] = include_bytes!("../../../tests/data/tracers/goal/every-word.bin");
+
+/// The schedule, as if no line of its text were known.
+fn without_lines(trace: Trace) -> flowcast::trace::schedule::Schedule {
+    let Trace::Schedule(mut schedule) = trace else { panic!("expected a schedule") };
+    schedule.graphs.iter_mut().flat_map(|graph| &mut graph.nodes).for_each(|node| node.line = 0);
+    schedule
+}
+
+#[test]
+fn the_binary_goal_of_txt2bin_is_its_text_in_both_directions() {
+    let text = include_str!("../../../tests/data/tracers/goal/every-word.goal");
+    let (text, binary) = (read_text(text).unwrap(), read_bytes("trace", BINARY.to_vec()).unwrap());
+    let text = without_lines(text);
+    assert_eq!(text, without_lines(binary));
+    let mut written = Vec::new();
+    let losses = convert::goal_binary(&text, &mut written).unwrap();
+    assert_eq!((losses, written.as_slice()), (convert::Losses::default(), BINARY));
+}
+
 /// Two ranks that exchange 100,000 bytes by a non-blocking alltoall, each computing for 2 ms meanwhile.
 const BESIDE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n\
     1:0:0:0.000010000\n10:0:0:8:1:0:0:100000:100000:0\n1:0:0:0.002000000\n10:0:0:8:1:0:0:0:0:2\n1:0:0:0.000005000\n\
@@ -161,7 +181,13 @@ proptest! {
     fn a_program_written_as_goal_has_the_same_messages_and_ends(records in any_records()) {
         let program = as_messages(&records.program());
         let mut text = Vec::new();
-        convert::goal(&program, &mut text).unwrap();
+        let losses = convert::goal(&program, &mut text).unwrap();
+        let (in_memory, same_losses) = convert::as_schedule(&program);
+        prop_assert_eq!(same_losses, losses);
+        let mut binary = Vec::new();
+        prop_assert_eq!(convert::goal_binary(&in_memory, &mut binary).unwrap(), convert::Losses::default());
+        let from_text = without_lines(read_bytes("t", text.clone()).unwrap());
+        prop_assert_eq!(from_text, without_lines(read_bytes("t", binary).unwrap()));
         let Trace::Schedule(schedule) = read_bytes("t", text).unwrap() else { panic!("expected a schedule") };
         prop_assert_eq!(schedule.messages(), u64::from(program.messages()));
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();

@@ -319,6 +319,45 @@ fn a_compiled_trace_that_lies_under_a_right_checksum_does_no_harm() {
     }
 }
 
+const GOAL_BINARY: &[u8] = include_bytes!("../../../tests/data/tracers/goal/every-word.bin");
+
+#[test]
+fn a_damaged_binary_goal_schedule_is_refused_in_one_line() {
+    let refused = |file: &[u8], part: &str| {
+        let message = predict(file).unwrap_err();
+        assert!(message.starts_with("t: ") && message.contains(part) && !message.contains('\n'), "{message}");
+    };
+    for length in 8..GOAL_BINARY.len() {
+        refused(&GOAL_BINARY[..length], "found ");
+    }
+    let changed = |at: usize, byte: u8| {
+        let mut file = GOAL_BINARY.to_vec();
+        file[at] = byte;
+        file
+    };
+    // Behind the magic number 4 + 1 + 1 bytes and 16 for each of three ranks; then 4 + 4 for rank 0 and 4 for each root.
+    let operation = 8 + 6 + 3 * 16 + 8 + 2 * 4;
+    refused(&changed(0, 0x26)[..], "expected a Dimemas trace");
+    refused(&[&2342u64.to_le_bytes(), &GOAL_BINARY[8..]].concat(), "`LogGOPSim --save-mem` has overwritten");
+    refused(&changed(11, 1), "found a file that ends too early");
+    refused(&changed(8 + 6 + 16, 0), "found rank 1 at bytes");
+    refused(&changed(operation + 4, 4), "rank 0: operation 1: found kind 4, expected send (1)");
+    refused(&changed(operation + 39 + 5, 3), "rank 0: operation 2: found rank 3, expected a rank below 3");
+    refused(&changed(operation + 39, 2), "rank 0: operation 2: found that it waits for 2 operations, expected 1");
+    refused(&changed(operation - 4, 1), "rank 0: found other roots");
+}
+
+#[test]
+fn a_binary_goal_schedule_with_any_byte_changed_does_no_harm() {
+    for at in 8..GOAL_BINARY.len() {
+        for flip in [1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0xFF] {
+            let mut lie = GOAL_BINARY.to_vec();
+            lie[at] ^= flip;
+            let _ = predict(&lie);
+        }
+    }
+}
+
 #[test]
 fn large_numbers_in_small_files_do_not_take_memory() {
     assert_told("num_ranks 16777216\nrank 0 {\n}\n", &["t:1: found 16777216 ranks in a text of 30 bytes"]);

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use super::steps::{Message, Step, Steps};
 use super::{Losses, Tables};
 use crate::program::{CollectiveMode, Program};
-use crate::schedule::{After, Operation, Schedule};
+use crate::schedule::{After, Dependency, Graph, Node, Operation, Schedule, graph, node};
 use flowcast_units::{Bytes, Rank, Time};
 
 const COLLECTIVES: &str = "collectives";
@@ -22,11 +22,26 @@ const ROUNDED: &str = "messages of 0 bytes; they are written with 1 byte, which 
 pub fn goal(program: &Program, out: &mut dyn Write) -> io::Result<Losses> {
     let tables = Tables::new(program);
     let mut losses = Losses::default();
-    ranks_in_braces(program.ranks() as u32, out, |rank, out| {
-        let operations = Operations { out, losses: &mut losses, next: 0, rest: 0.0 };
-        Writer { tables: &tables, operations, progress: HashMap::new() }.rank(rank)
-    })?;
+    ranks_in_braces(program.ranks() as u32, out, |rank, out| write_rank(&tables, rank, &mut Text(out), &mut losses))?;
     Ok(losses)
+}
+
+/// The same as a schedule.
+pub fn as_schedule(program: &Program) -> (Schedule, Losses) {
+    let tables = Tables::new(program);
+    let mut losses = Losses::default();
+    let mut of_rank = |rank: u32| {
+        let mut operations = InMemory::default();
+        write_rank(&tables, Rank(rank), &mut operations, &mut losses).expect("memory can be written");
+        graph(operations.nodes, &operations.dependencies)
+    };
+    let graphs: Vec<Graph> = (0..program.ranks() as u32).map(&mut of_rank).collect();
+    (Schedule { name: program.name.clone(), graphs }, losses)
+}
+
+fn write_rank(tables: &Tables<'_>, rank: Rank, out: &mut dyn Sink, losses: &mut Losses) -> io::Result<()> {
+    let operations = Operations { out, losses, next: 0, rest: 0.0 };
+    Writer { tables, operations, progress: HashMap::new() }.rank(rank)
 }
 
 /// Writes the steps of each of so many ranks, without collectives.
@@ -39,7 +54,7 @@ pub(crate) fn goal_steps<S: Iterator<Item = Step>>(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     ranks_in_braces(ranks, out, |rank, out| {
-        let mut operations = Operations { out, losses: &mut Losses::default(), next: 0, rest: 0.0 };
+        let mut operations = Operations { out: &mut Text(out), losses: &mut Losses::default(), next: 0, rest: 0.0 };
         let mut open = Open::default();
         steps(rank).try_for_each(|step| operations.step(step, &mut open))
     })
@@ -121,9 +136,44 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes operations with their labels, which are numbered from 1 in each rank.
+/// Where the operations of a rank go.
+trait Sink {
+    /// Takes the next operation, whose label is `label`, and the labels that it requires.
+    fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()>;
+}
+
+/// As text.
+struct Text<'a>(&'a mut dyn Write);
+
+impl Sink for Text<'_> {
+    fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()> {
+        write!(self.0, "l{label}: ")?;
+        write_operation(operation, self.0)?;
+        writeln!(self.0)?;
+        before.iter().try_for_each(|earlier| writeln!(self.0, "l{label} requires l{earlier}"))
+    }
+}
+
+/// As the parts of a graph.
+#[derive(Default)]
+struct InMemory {
+    nodes: Vec<Node>,
+    dependencies: Vec<Dependency>,
+}
+
+impl Sink for InMemory {
+    fn take(&mut self, label: u64, operation: Operation, before: &[u64]) -> io::Result<()> {
+        let index = |label: u64| (label - 1) as u32;
+        self.nodes.push(node(operation, 0));
+        let requires = |earlier: &u64| Dependency { later: index(label), earlier: index(*earlier), after: After::End };
+        self.dependencies.extend(before.iter().map(requires));
+        Ok(())
+    }
+}
+
+/// Hands on operations with their labels, which are numbered from 1 in each rank.
 struct Operations<'a> {
-    out: &'a mut dyn Write,
+    out: &'a mut dyn Sink,
     losses: &'a mut Losses,
     /// The last label.
     next: u64,
@@ -139,16 +189,15 @@ impl Operations<'_> {
                 if message.size == Bytes(0) {
                     self.losses.count(ROUNDED);
                 }
-                let text = operation("send", "to", message);
                 if !message.mode.non_blocking {
-                    return self.blocking(&text, open);
+                    return self.blocking(send(message), open);
                 }
-                let label = self.non_blocking(&text, open)?;
+                let label = self.non_blocking(send(message), open)?;
                 open.sends.insert(message.number, label);
             }
-            Step::Receive(message) => self.blocking(&operation("recv", "from", message), open)?,
+            Step::Receive(message) => self.blocking(receive(message), open)?,
             Step::Post(message) => {
-                let label = self.non_blocking(&operation("recv", "from", message), open)?;
+                let label = self.non_blocking(receive(message), open)?;
                 open.receives.insert(message.number, label);
             }
             Step::AwaitReceive(message) => open.before.extend(open.receives.remove(&message.number)),
@@ -169,36 +218,48 @@ impl Operations<'_> {
         let exact = time.as_nanos() + self.rest;
         let whole = exact.round().max(0.0);
         self.rest = exact - whole;
-        if whole > 0.0 { self.blocking(&format!("calc {whole}"), open) } else { Ok(()) }
+        if whole > 0.0 { self.blocking(Operation::Calc(Time::from_nanos(whole)), open) } else { Ok(()) }
     }
 
-    fn blocking(&mut self, operation: &str, open: &mut Open) -> io::Result<()> {
+    fn blocking(&mut self, operation: Operation, open: &mut Open) -> io::Result<()> {
         let label = self.write(operation, &open.before)?;
         open.before = vec![label];
         Ok(())
     }
 
-    fn non_blocking(&mut self, operation: &str, open: &mut Open) -> io::Result<u64> {
+    fn non_blocking(&mut self, operation: Operation, open: &mut Open) -> io::Result<u64> {
         // One join instead of many dependencies of each of several non-blocking operations.
         if open.before.len() > 2 {
-            self.blocking("calc 0", open)?;
+            self.blocking(Operation::Calc(Time::ZERO), open)?;
         }
         self.write(operation, &open.before)
     }
 
-    fn write(&mut self, operation: &str, before: &[u64]) -> io::Result<u64> {
+    fn write(&mut self, operation: Operation, before: &[u64]) -> io::Result<u64> {
         self.next += 1;
-        let label = self.next;
-        writeln!(self.out, "l{label}: {operation}")?;
-        for earlier in before {
-            writeln!(self.out, "l{label} requires l{earlier}")?;
-        }
-        Ok(label)
+        self.out.take(self.next, operation, before)?;
+        Ok(self.next)
     }
 }
 
-fn operation(word: &str, preposition: &str, message: Message) -> String {
-    format!("{word} {}b {preposition} {} tag {}", message.size.0.max(1), message.peer, message.tag)
+fn send(message: Message) -> Operation {
+    Operation::Send { to: message.peer, size: Bytes(message.size.0.max(1)), tag: Some(message.tag) }
+}
+
+fn receive(message: Message) -> Operation {
+    Operation::Recv { from: Some(message.peer), size: Bytes(message.size.0.max(1)), tag: Some(message.tag) }
+}
+
+fn write_operation(operation: Operation, out: &mut dyn Write) -> io::Result<()> {
+    let tag = |tag: Option<u32>| tag.map_or("-1".to_owned(), |tag| tag.to_string());
+    match operation {
+        Operation::Calc(time) => write!(out, "calc {}", time.as_nanos()),
+        Operation::Send { to, size, tag: t } => write!(out, "send {}b to {to} tag {}", size.0, tag(t)),
+        Operation::Recv { from, size, tag: t } => {
+            let from = from.map_or("-1".to_owned(), |from| from.to_string());
+            write!(out, "recv {}b from {from} tag {}", size.0, tag(t))
+        }
+    }
 }
 
 /// Writes a schedule.
@@ -210,16 +271,8 @@ pub fn schedule(schedule: &Schedule, out: &mut dyn Write) -> io::Result<()> {
     for (rank, graph) in schedule.graphs.iter().enumerate() {
         writeln!(out, "\nrank {rank} {{")?;
         for (number, node) in graph.nodes.iter().enumerate() {
-            let tag = |tag: Option<u32>| tag.map_or("-1".to_owned(), |tag| tag.to_string());
             write!(out, "l{}: ", number + 1)?;
-            match node.operation {
-                Operation::Calc(time) => write!(out, "calc {}", time.as_nanos())?,
-                Operation::Send { to, size, tag: t } => write!(out, "send {}b to {to} tag {}", size.0, tag(t))?,
-                Operation::Recv { from, size, tag: t } => {
-                    let from = from.map_or("-1".to_owned(), |from| from.to_string());
-                    write!(out, "recv {}b from {from} tag {}", size.0, tag(t))?;
-                }
-            }
+            write_operation(node.operation, out)?;
             let is_calc = matches!(node.operation, Operation::Calc(_));
             let nic = if is_calc || node.nic == 0 { String::new() } else { format!(" nic {}", node.nic) };
             let cpu = if node.cpu == 0 { String::new() } else { format!(" cpu {}", node.cpu) };

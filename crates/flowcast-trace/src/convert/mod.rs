@@ -1,11 +1,12 @@
-//! Programs and generated workloads written in the text formats of other tools: Dimemas' `.dim`, LogGOPSim's GOAL,
-//! SimGrid's time-independent traces.
+//! Programs and generated workloads written in the formats of other tools: Dimemas' `.dim`, LogGOPSim's GOAL as text
+//! and binary, SimGrid's time-independent traces.
 //!
 //! Each format can express less than a program contains. What is left out or written differently is counted
 //! ([`Losses`]).
 
 mod dim;
 mod goal;
+mod goal_binary;
 mod prepare;
 mod steps;
 mod ti;
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 pub(crate) use dim::dim_steps;
 pub use dim::{Dialect, dim};
 pub(crate) use goal::goal_steps;
-pub use goal::{goal, schedule};
+pub use goal::{as_schedule, goal, schedule};
+pub use goal_binary::goal_binary;
 pub use prepare::{is_plain_world, with_blocking_collectives};
 pub(crate) use steps::{Message, Step};
 pub(crate) use ti::ti_steps;

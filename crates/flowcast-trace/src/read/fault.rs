@@ -18,6 +18,11 @@ impl Fault {
         Fault { found: None, expected: Cow::Borrowed(expected) }
     }
 
+    /// As [`Fault::malformed`], with an expectation that depends on the trace.
+    pub(super) fn expected(expected: Cow<'static, str>) -> Fault {
+        Fault { found: None, expected }
+    }
+
     /// A field with a value that it cannot have.
     pub(super) fn value(found: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Fault {
         Fault { found: Some(found.into()), expected: expected.into() }

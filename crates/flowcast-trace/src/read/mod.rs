@@ -7,6 +7,7 @@ mod dim;
 mod dumpi;
 mod fault;
 mod goal;
+pub(crate) mod goal_binary;
 mod known_lines;
 mod liballprof;
 mod paraver;
@@ -14,12 +15,14 @@ mod parts;
 mod recorded;
 mod scan;
 mod simgrid;
+mod unknown;
 
 use super::program::{Program, SharedBytes};
+use super::schedule::Schedule;
 use super::{ReadOptions, Trace, TraceError, compiled};
 use scan::bytes_of;
 
-pub use parts::{OpenPart, Part, unpacked};
+pub use parts::{OpenPart, Part, listed, unpacked};
 pub use recorded::{
     Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
 };
@@ -33,6 +36,8 @@ struct Format {
 
 /// A reader, by the files that it needs.
 enum Reader {
+    /// The file alone, which holds graphs of operations.
+    Schedule(fn(&str, &[u8]) -> Result<Schedule, TraceError>),
     /// The first file alone.
     Alone(fn(&str, SharedBytes, ReadOptions) -> Result<Trace, TraceError>),
     /// The first file, and those that it names.
@@ -64,10 +69,11 @@ const FORMATS: &[Format] = &[
             recorded::read(name, bytes_of(&bytes), open, options).map(Trace::Program)
         }),
     },
+    Format { name: "a GOAL schedule (num_ranks)", recognises: goal::recognises, read: Reader::Schedule(goal::read) },
     Format {
-        name: "a GOAL schedule (num_ranks)",
-        recognises: goal::recognises,
-        read: Reader::Alone(|name, bytes, _| goal::read(name, bytes_of(&bytes)).map(Trace::Schedule)),
+        name: "a binary GOAL schedule (of LogGOPSim's txt2bin)",
+        recognises: goal_binary::recognises,
+        read: Reader::Schedule(goal_binary::read),
     },
     Format { name: "a liballprof trace", recognises: liballprof::recognises, read: Reader::PerRank(liballprof::read) },
     Format { name: "a DUMPI trace (text)", recognises: dumpi::recognises, read: Reader::PerRank(dumpi::read) },
@@ -79,6 +85,11 @@ const FORMATS: &[Format] = &[
             simgrid::read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program)
         }),
     },
+    Format {
+        name: "a SimGrid deployment (XML) with the files of one",
+        recognises: parts::is_deployment,
+        read: Reader::Opening(read_list),
+    },
     Format { name: "a list of the files of one", recognises: parts::is_list, read: Reader::Opening(read_list) },
 ];
 
@@ -89,11 +100,27 @@ const FORMATS: &[Format] = &[
 pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOptions) -> Result<Trace, TraceError> {
     let bytes = unpacked(name, bytes)?;
     match format_of(bytes_of(&bytes)).map(|format| &format.read) {
+        Some(Reader::Schedule(read)) => read(name, bytes_of(&bytes)).map(Trace::Schedule),
         Some(Reader::Alone(read)) => read(name, bytes, options),
         Some(Reader::Opening(read)) => read(name, bytes, open, options),
         Some(Reader::PerRank(read)) => read(name, &[(name.to_owned(), bytes)], options).map(Trace::Program),
         None => Err(unrecognised(name, bytes_of(&bytes))),
     }
+}
+
+/// What traces can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Programs, or graphs of operations.
+    Any,
+    /// Programs alone.
+    Program,
+}
+
+/// The formats that are read, in the words of messages.
+pub fn formats(holds: Holds) -> impl Iterator<Item = &'static str> {
+    let wanted = move |format: &&Format| holds == Holds::Any || !matches!(format.read, Reader::Schedule(_));
+    FORMATS.iter().filter(wanted).map(|format| format.name)
 }
 
 /// Whether a file holds what one rank did, in a format that has a file for each rank.
@@ -128,18 +155,13 @@ fn format_of(text: &[u8]) -> Option<&'static Format> {
     FORMATS.iter().find(|format| (format.recognises)(text))
 }
 
-fn unrecognised(name: &str, text: &[u8]) -> TraceError {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+/// `a, b or c`.
+fn either(names: &[&str]) -> String {
     let (last, others) = names.split_last().expect("there are formats");
-    let expected = format!("{} or {last}", others.join(", "));
-    TraceError::At { place: name.to_owned(), found: beginning(text), expected }
+    format!("{} or {last}", others.join(", "))
 }
 
-fn beginning(text: &[u8]) -> String {
-    if text.is_empty() {
-        return "an empty file".to_owned();
-    }
-    let line = text.split(|byte| *byte == b'\n').next().unwrap_or(text);
-    let shown = String::from_utf8_lossy(&line[..line.len().min(40)]);
-    format!("`{}`", shown.escape_default())
+fn unrecognised(name: &str, text: &[u8]) -> TraceError {
+    let expected = either(&formats(Holds::Any).collect::<Vec<_>>());
+    TraceError::At { place: name.to_owned(), found: unknown::described(text), expected }
 }

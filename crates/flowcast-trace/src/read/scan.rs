@@ -28,7 +28,8 @@ impl Input<'_> {
         fault.at(self.place(at), || self.shown(at))
     }
 
-    fn place(&self, at: usize) -> String {
+    /// The file and the line that holds byte `at`.
+    pub(super) fn place(&self, at: usize) -> String {
         let line = memchr::memchr_iter(b'\n', &self.text[..at.min(self.text.len())]).count() + 1;
         format!("{}:{line}", self.name)
     }

@@ -4,6 +4,7 @@
 //! list file names the parts. Collectives are recorded as their ranks see them: the bytes a rank sends and receives
 //! in all, the root's (or rank 0's) being the ones that the cost formula uses.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -76,12 +77,8 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
     for (file, (name, bytes)) in parts.iter().enumerate() {
         read_part(Input { name, text: bytes_of(bytes) }, file as u32, &mut readers, &mut starts)?;
     }
-    let missing = starts.iter().position(Option::is_none);
-    if let Some(rank) = missing {
-        return Err(TraceError::Damaged {
-            name: name.to_owned(),
-            problem: format!("found no action of rank {rank}, expected actions of ranks 0 to {}", ranks - 1),
-        });
+    if let Some(missing) = starts.iter().position(Option::is_none) {
+        return Err(without_rank(name, missing, &starts));
     }
     let source = Source {
         names: parts.iter().map(|(name, _)| name.clone()).collect(),
@@ -99,6 +96,18 @@ pub(super) fn read(name: &str, parts: &[Part], options: ReadOptions) -> Result<P
     };
     link(parts, options)
 }
+
+/// The error of a trace in which a rank does nothing: often one of the files of a trace, taken for all of it.
+fn without_rank(name: &str, missing: usize, starts: &[Option<RankSource>]) -> TraceError {
+    let last = starts.len() - 1;
+    let problem = match starts.iter().flatten().count() {
+        1 => format!("found the actions of rank {last} alone, expected those of all ranks: {NAME_THE_LIST}"),
+        _ => format!("found no action of rank {missing}, expected actions of ranks 0 to {last}"),
+    };
+    TraceError::Damaged { name: name.to_owned(), problem }
+}
+
+const NAME_THE_LIST: &str = "name the list of the trace's files, or the folder that holds it";
 
 const WORLD: i32 = 0;
 
@@ -245,9 +254,11 @@ impl RankReader {
 
     fn peer(&self, arguments: &Arguments<'_>, index: usize) -> Result<Rank, Fault> {
         let rank = arguments.count(index).and_then(|rank| u32::try_from(rank).ok()).filter(|rank| *rank < self.ranks);
-        rank.map(Rank).ok_or(Fault::malformed(
-            "an action with a rank of the trace as its peer (any source, -1, cannot be matched)",
-        ))
+        let expected = match self.ranks {
+            1 => format!("a peer among the ranks of this file, which has rank 0 alone: {NAME_THE_LIST}").into(),
+            _ => Cow::Borrowed("an action with a rank of the trace as its peer (any source, -1, cannot be matched)"),
+        };
+        rank.map(Rank).ok_or(Fault::expected(expected))
     }
 
     fn read_send(&mut self, non_blocking: bool, arguments: &Arguments<'_>) -> Result<(), Fault> {
