@@ -14,17 +14,30 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use flowcast_fit::samples::{SamplesError, header, micros, read_comment, refused, whole};
+use flowcast_fit::samples::{header, micros, provenance, whole};
 use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
+use flowcast_model::csv::{self, CsvError};
 use flowcast_model::stats::sample::median;
 use flowcast_units::{Bytes, Node, Time};
 
 /// The schema that this version reads and writes.
 pub const SCHEMA: &str = "flowcast/conflict-samples/1";
 
-const COLUMNS: &str = "conflict,kind,repetition,flow,src,dst,src_rack,dst_rack,size_B,start_us,duration_us";
+const COLUMNS: [&str; 11] = [
+    "conflict",
+    "kind",
+    "repetition",
+    "flow",
+    "src",
+    "dst",
+    "src_rack",
+    "dst_rack",
+    "size_B",
+    "start_us",
+    "duration_us",
+];
 
 /// A conflict that was carried several times.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +79,7 @@ impl ConflictSamples {
     /// Whether a file is meant as one.
     pub fn is_one(text: &str) -> bool {
         text.lines().any(|line| line.strip_prefix("# schema:").is_some_and(|name| name.trim() == SCHEMA))
-            || text.lines().find(|line| !line.starts_with('#')).is_some_and(|line| line.trim() == COLUMNS)
+            || csv::has_columns(text, COLUMNS)
     }
 
     /// Reads the file.
@@ -74,17 +87,10 @@ impl ConflictSamples {
     /// # Errors
     /// Another schema, other columns, a row that does not follow from the one before, or a number out of range, with its
     /// line.
-    pub fn from_csv(text: &str) -> Result<ConflictSamples, SamplesError> {
+    pub fn from_csv(text: &str) -> Result<ConflictSamples, CsvError> {
         let mut reader = Reader::default();
-        for (index, raw) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let (line, content) = (index + 1, raw.trim());
-            match content.strip_prefix('#') {
-                Some(comment) => read_comment(line, comment, SCHEMA, &mut reader.samples.provenance)?,
-                None if content.is_empty() => {}
-                None if !reader.has_columns => reader.read_columns(line, content)?,
-                None => reader.read_row(line, content)?,
-            }
-        }
+        reader.samples.provenance = provenance(text, SCHEMA)?;
+        csv::read(text, COLUMNS, |line, fields| reader.read_row(line, fields))?;
         reader.finish(text.lines().count())
     }
 
@@ -98,7 +104,7 @@ impl ConflictSamples {
 
 /// Header lines and column names.
 pub fn csv_header(provenance: &BTreeMap<String, String>) -> String {
-    header(SCHEMA, provenance, COLUMNS)
+    header(SCHEMA, provenance, &COLUMNS.join(","))
 }
 
 /// Appends the rows of a conflict.
@@ -120,7 +126,6 @@ pub fn push_rows(text: &mut String, measured: &Measured, racks: &Racks) {
 #[derive(Default)]
 struct Reader {
     samples: ConflictSamples,
-    has_columns: bool,
 }
 
 /// A row as it stands.
@@ -134,16 +139,8 @@ struct Row<'a> {
 }
 
 impl Reader {
-    fn read_columns(&mut self, line: usize, content: &str) -> Result<(), SamplesError> {
-        self.has_columns = content == COLUMNS;
-        if self.has_columns {
-            return Ok(());
-        }
-        Err(refused(line, format!("`{content}`"), format!("the columns {COLUMNS}")))
-    }
-
-    fn read_row(&mut self, line: usize, content: &str) -> Result<(), SamplesError> {
-        let row = parse(line, content)?;
+    fn read_row(&mut self, line: usize, fields: [&str; COLUMNS.len()]) -> Result<(), CsvError> {
+        let row = parse(line, fields)?;
         for (node, rack) in [row.flow.src, row.flow.dst].into_iter().zip(row.racks) {
             self.place(line, node, rack)?;
         }
@@ -155,25 +152,25 @@ impl Reader {
         add(line, last, &row)
     }
 
-    fn place(&mut self, line: usize, node: Node, rack: &str) -> Result<(), SamplesError> {
+    fn place(&mut self, line: usize, node: Node, rack: &str) -> Result<(), CsvError> {
         let racks = &mut self.samples.racks;
         let known = racks.rack_of(node).map(|rack| racks.name(rack));
         match known {
             Some(known) if known == rack => Ok(()),
-            Some(known) => Err(refused(line, format!("node {node} in rack `{rack}`"), format!("rack `{known}`"))),
+            Some(known) => Err(CsvError::at(line, format!("node {node} in rack `{rack}`"), format!("rack `{known}`"))),
             None if rack.is_empty() => Ok(()),
             None => racks
                 .place(node, node, rack)
                 .map(drop)
-                .map_err(|twice| refused(line, twice.to_string(), "each node in one rack".into())),
+                .map_err(|twice| CsvError::at(line, twice.to_string(), "each node in one rack")),
         }
     }
 
-    fn begin(&mut self, line: usize, row: &Row<'_>) -> Result<(), SamplesError> {
+    fn begin(&mut self, line: usize, row: &Row<'_>) -> Result<(), CsvError> {
         self.check_last(line)?;
         if self.samples.measured.iter().any(|measured| measured.conflict.name == row.conflict) {
             let found = format!("conflict `{}` again", row.conflict);
-            return Err(refused(line, found, "the rows of a conflict together".into()));
+            return Err(CsvError::at(line, found, "the rows of a conflict together"));
         }
         let conflict = Conflict { name: row.conflict.to_owned(), kind: row.kind, flows: Vec::new() };
         self.samples.measured.push(Measured { conflict, durations: Vec::new() });
@@ -181,55 +178,50 @@ impl Reader {
     }
 
     /// The conflict before has as many repetitions of each flow.
-    fn check_last(&self, line: usize) -> Result<(), SamplesError> {
+    fn check_last(&self, line: usize) -> Result<(), CsvError> {
         let Some(last) = self.samples.measured.last() else { return Ok(()) };
         let repetitions = last.repetitions();
         match last.durations.iter().position(|durations| durations.len() != repetitions) {
             None => Ok(()),
             Some(flow) => {
                 let found = format!("the end of conflict `{}`", last.conflict.name);
-                Err(refused(line, found, format!("repetition {repetitions} of its flow {}", flow + 1)))
+                Err(CsvError::at(line, found, format!("repetition {repetitions} of its flow {}", flow + 1)))
             }
         }
     }
 
-    fn finish(self, lines: usize) -> Result<ConflictSamples, SamplesError> {
+    fn finish(self, lines: usize) -> Result<ConflictSamples, CsvError> {
         self.check_last(lines)?;
-        let missing = if self.has_columns { "row" } else { "column names" };
-        let expected = COLUMNS;
         if self.samples.measured.is_empty() {
-            return Err(SamplesError::Missing { missing, expected });
+            return Err(CsvError::no_row(&COLUMNS));
         }
         Ok(self.samples)
     }
 }
 
-fn add(line: usize, measured: &mut Measured, row: &Row<'_>) -> Result<(), SamplesError> {
+fn add(line: usize, measured: &mut Measured, row: &Row<'_>) -> Result<(), CsvError> {
     let Measured { conflict, durations } = measured;
     let place = row.flow.id as usize - 1;
     let expected = durations.get(place).map_or(1, |known| known.len() + 1);
     if place > durations.len() || row.repetition != expected || (place > 0 && durations[0].len() != row.repetition) {
         let found = format!("repetition {} of flow {}", row.repetition, row.flow.id);
-        return Err(refused(line, found, "repetition after repetition, the flows of each from 1 on".into()));
+        return Err(CsvError::at(line, found, "repetition after repetition, the flows of each from 1 on"));
     }
     if row.repetition == 1 {
         conflict.flows.push(row.flow);
         durations.push(Vec::new());
     } else if conflict.flows[place] != row.flow || conflict.kind != row.kind {
-        return Err(refused(line, format!("another flow {}", row.flow.id), "that of the repetition before".into()));
+        return Err(CsvError::at(line, format!("another flow {}", row.flow.id), "that of the repetition before"));
     }
     durations[place].push(row.duration);
     Ok(())
 }
 
-fn parse(line: usize, content: &str) -> Result<Row<'_>, SamplesError> {
-    let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-    let [conflict, kind, repetition, flow, src, dst, from, to, size, start, duration] = fields[..] else {
-        return Err(refused(line, format!("{} fields", fields.len()), COLUMNS.split(',').count().to_string()));
-    };
+fn parse<'a>(line: usize, fields: [&'a str; COLUMNS.len()]) -> Result<Row<'a>, CsvError> {
+    let [conflict, kind, repetition, flow, src, dst, from, to, size, start, duration] = fields;
     let node = |column: &str, field: &str| {
         let number = field.parse().map(Node);
-        number.map_err(|_| refused(line, format!("{column} = `{field}`"), "the number of a node".into()))
+        number.map_err(|_| CsvError::at(line, format!("{column} = `{field}`"), "the number of a node"))
     };
     let flow = Flow {
         id: whole(line, "flow", flow, 1_000_000)? as u32,
@@ -239,13 +231,13 @@ fn parse(line: usize, content: &str) -> Result<Row<'_>, SamplesError> {
         start: micros(line, "start_us", start)?,
     };
     if flow.src == flow.dst {
-        return Err(refused(line, format!("a flow from node {src} to itself"), "two different nodes".into()));
+        return Err(CsvError::at(line, format!("a flow from node {src} to itself"), "two different nodes"));
     }
     let duration_time = micros(line, "duration_us", duration)?;
     if duration_time == Time::ZERO {
-        return Err(refused(line, format!("duration_us = `{duration}`"), "a number above 0".into()));
+        return Err(CsvError::at(line, format!("duration_us = `{duration}`"), "a number above 0"));
     }
-    let unknown = |()| refused(line, format!("kind `{kind}`"), format!("one of {}", Kind::names()));
+    let unknown = |()| CsvError::at(line, format!("kind `{kind}`"), format!("one of {}", Kind::names()));
     Ok(Row {
         conflict,
         kind: kind.parse().map_err(unknown)?,
@@ -284,7 +276,7 @@ mod tests {
     }
 
     fn error(rows: &str) -> String {
-        ConflictSamples::from_csv(&format!("{COLUMNS}\n{rows}")).unwrap_err().to_string()
+        ConflictSamples::from_csv(&format!("{}\n{rows}", COLUMNS.join(","))).unwrap_err().to_string()
     }
 
     proptest! {
@@ -303,7 +295,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_the_reader_panic(text in "[-a-z0-9.,#:\n ]{0,120}") {
-            let _ = ConflictSamples::from_csv(&format!("{COLUMNS}\n{text}"));
+            let _ = ConflictSamples::from_csv(&format!("{}\n{text}", COLUMNS.join(",")));
         }
     }
 
@@ -326,7 +318,7 @@ mod tests {
         assert!(error(&format!("{two}a,out,2,1,0,1,,,1,0,1\n")).contains("expected repetition 2 of its flow 2"));
         assert!(error(&format!("{two}b,out,1,1,0,1,,,1,0,1\na,out,1,1,0,1,,,1,0,1\n")).contains("`a` again"));
         assert!(error("").contains("found no row"));
-        assert!(ConflictSamples::from_csv("n,d_us\n").unwrap_err().to_string().starts_with("line 1: found `n,d_us`"));
+        assert!(ConflictSamples::from_csv("n,d_us\n").unwrap_err().to_string().starts_with("line 1: found column `n`"));
         assert!(ConflictSamples::from_csv("# schema: other/1\n").unwrap_err().to_string().contains("schema `other/1`"));
     }
 }

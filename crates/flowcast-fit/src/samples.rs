@@ -12,38 +12,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use thiserror::Error;
-
 use super::prtt::PrttPoint;
+use flowcast_model::csv::{self, CsvError};
 use flowcast_units::{Bytes, Time};
 
 /// The schema that this version reads and writes. A file without header lines is read as well.
 pub const SCHEMA: &str = "flowcast/prtt-samples/1";
 
 const COLUMNS: [&str; 4] = ["n", "d_us", "size_B", "prtt_us"];
-
-/// Why a samples file was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SamplesError {
-    /// A line that does not fit.
-    #[error("line {line}: found {found}, expected {expected}")]
-    Line {
-        /// Counted from 1.
-        line: usize,
-        /// What stands there.
-        found: String,
-        /// What would have been right.
-        expected: String,
-    },
-    /// No line with column names, or none after it.
-    #[error("found no {missing}, expected the columns {expected} and rows of numbers")]
-    Missing {
-        /// What the file lacks.
-        missing: &'static str,
-        /// The columns, as they have to stand.
-        expected: &'static str,
-    },
-}
 
 /// Round trips, gathered by what they consist of.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -84,24 +60,16 @@ impl PrttSamples {
     /// # Errors
     /// Another schema, a missing, doubled or unknown column, a row of another length, or a number that is negative,
     /// not a number, or too large.
-    pub fn from_csv(text: &str) -> Result<PrttSamples, SamplesError> {
-        let mut samples = PrttSamples::default();
-        let mut columns = None;
-        for (index, raw) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let (line, content) = (index + 1, raw.trim());
-            match (content.strip_prefix('#'), &columns) {
-                (Some(comment), _) => read_comment(line, comment, SCHEMA, &mut samples.provenance)?,
-                (None, _) if content.is_empty() => {}
-                (None, None) => columns = Some(Columns::read(line, content)?),
-                (None, Some(columns)) => {
-                    let (point, time) = columns.read_row(line, content)?;
-                    samples.push(point, time);
-                }
-            }
-        }
-        let missing = if columns.is_none() { "column names" } else { "row" };
-        let expected = "n,d_us,size_B,prtt_us";
-        if samples.is_empty() { Err(SamplesError::Missing { missing, expected }) } else { Ok(samples) }
+    pub fn from_csv(text: &str) -> Result<PrttSamples, CsvError> {
+        let mut samples = PrttSamples { provenance: provenance(text, SCHEMA)?, ..PrttSamples::default() };
+        let rows = csv::read(text, COLUMNS, |line, [n, d, size, prtt]| {
+            let messages = whole(line, COLUMNS[0], n, 1_000_000)? as u32;
+            let delay = micros(line, COLUMNS[1], d)?;
+            let size = Bytes(whole(line, COLUMNS[2], size, 1 << 50)?);
+            samples.push(PrttPoint::new(messages, delay, size), micros(line, COLUMNS[3], prtt)?);
+            Ok(())
+        })?;
+        if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
     }
 
     /// The file's text.
@@ -138,85 +106,45 @@ pub fn push_row(text: &mut String, point: PrttPoint, time: Time) {
     writeln!(text, "{messages},{},{},{}", delay.as_micros(), size.0, time.as_micros()).expect("text grows");
 }
 
-/// Place of each of [`COLUMNS`] in a row.
-struct Columns {
-    places: [usize; 4],
-    count: usize,
-}
-
-impl Columns {
-    fn read(line: usize, content: &str) -> Result<Columns, SamplesError> {
-        let names: Vec<&str> = content.split(',').map(str::trim).collect();
-        let expected = || format!("the columns {}", COLUMNS.join(","));
-        if let Some(unknown) = names.iter().find(|name| !COLUMNS.contains(name)) {
-            return Err(refused(line, format!("column `{unknown}`"), expected()));
+/// The pairs of key and value in the header lines.
+///
+/// # Errors
+/// A schema that is not this one.
+pub fn provenance(text: &str, schema: &str) -> Result<BTreeMap<String, String>, CsvError> {
+    let mut pairs = BTreeMap::new();
+    for (line, comment) in csv::comments(text) {
+        let Some((key, value)) = comment.split_once(':') else { continue };
+        let (key, value) = (key.trim(), value.trim());
+        if key == "schema" && value != schema {
+            return Err(CsvError::at(line, format!("schema `{value}`"), format!("`{schema}`")));
         }
-        let mut places = [0; 4];
-        for (place, column) in places.iter_mut().zip(COLUMNS) {
-            let mut found = names.iter().enumerate().filter(|(_, name)| **name == column);
-            match (found.next(), found.next()) {
-                (Some((at, _)), None) => *place = at,
-                (None, _) => return Err(refused(line, format!("no column `{column}`"), expected())),
-                (Some(_), Some(_)) => return Err(refused(line, format!("column `{column}` twice"), expected())),
-            }
+        if key != "schema" {
+            pairs.insert(key.to_owned(), value.to_owned());
         }
-        Ok(Columns { places, count: names.len() })
     }
-
-    fn read_row(&self, line: usize, content: &str) -> Result<(PrttPoint, Time), SamplesError> {
-        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
-        if fields.len() != self.count {
-            return Err(refused(line, format!("{} fields", fields.len()), format!("{}", self.count)));
-        }
-        let [n, d, size, prtt] = self.places.map(|place| fields[place]);
-        let messages = whole(line, COLUMNS[0], n, 1_000_000)? as u32;
-        let delay = micros(line, COLUMNS[1], d)?;
-        let size = Bytes(whole(line, COLUMNS[2], size, 1 << 50)?);
-        Ok((PrttPoint::new(messages, delay, size), micros(line, COLUMNS[3], prtt)?))
-    }
-}
-
-/// A header line: a pair of key and value, or the schema, which has to be this one.
-pub fn read_comment(
-    line: usize,
-    comment: &str,
-    schema: &str,
-    provenance: &mut BTreeMap<String, String>,
-) -> Result<(), SamplesError> {
-    let Some((key, value)) = comment.split_once(':') else { return Ok(()) };
-    let (key, value) = (key.trim(), value.trim());
-    if key == "schema" && value != schema {
-        return Err(refused(line, format!("schema `{value}`"), format!("`{schema}`")));
-    }
-    if key != "schema" {
-        provenance.insert(key.to_owned(), value.to_owned());
-    }
-    Ok(())
+    Ok(pairs)
 }
 
 /// The whole number in a field of a line.
 ///
 /// # Errors
 /// It is something else, or above `largest`.
-pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, SamplesError> {
+pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64, CsvError> {
     let number = field.parse().ok().filter(|number| (1..=largest).contains(number));
-    number.ok_or_else(|| refused(line, format!("{column} = `{field}`"), format!("a whole number from 1 to {largest}")))
+    number.ok_or_else(|| {
+        CsvError::at(line, format!("{column} = `{field}`"), format!("a whole number from 1 to {largest}"))
+    })
 }
 
 /// The time in microseconds in a field of a line.
 ///
 /// # Errors
 /// It is no number, or negative.
-pub fn micros(line: usize, column: &str, field: &str) -> Result<Time, SamplesError> {
+pub fn micros(line: usize, column: &str, field: &str) -> Result<Time, CsvError> {
     let plain = field.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     // Through the text with its unit, so that whole nanoseconds come back exactly.
     let time = Time::parse(&format!("{field}us")).ok().filter(|_| plain);
-    time.ok_or_else(|| refused(line, format!("{column} = `{field}`"), "microseconds, a finite number from 0 on".into()))
-}
-
-/// What a line holds instead of what it must.
-pub fn refused(line: usize, found: String, expected: String) -> SamplesError {
-    SamplesError::Line { line, found, expected }
+    time.ok_or_else(|| CsvError::at(line, format!("{column} = `{field}`"), "microseconds, a finite number from 0 on"))
 }
 
 #[cfg(test)]

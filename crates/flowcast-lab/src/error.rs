@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LabError {
     /// The text is no lab file; the message names line, column and field.
-    #[error("{0}")]
+    #[error(transparent)]
     Malformed(#[from] Box<toml::de::Error>),
     /// A field or an override with an impossible value.
     #[error("{field}: found `{found}`, expected {expected}")]

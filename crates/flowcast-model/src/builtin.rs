@@ -148,6 +148,12 @@ mod tests {
     }
 
     #[test]
+    fn a_misspelt_name_is_refused_with_those_that_are_near() {
+        let message = text("gige-tpc").unwrap_err().to_string();
+        assert!(message.starts_with("no network is named `gige-tpc`; near to it are gige-tcp, "), "{message}");
+    }
+
+    #[test]
     fn an_override_reaches_its_field_and_a_wrong_one_is_named() {
         let set = |key: &str, value: &str| network("gige-tcp").unwrap().with_overrides(&[(key.into(), value.into())]);
         assert_eq!(set("nic.bandwidth", "50Mbit/s").unwrap().nic.rate().as_bytes_per_second(), 6.25e6);

@@ -12,6 +12,7 @@ use super::machine::random::{Distribution, Randomness, Shape};
 use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
 use super::machine::{Machine, Mapping, NodeGroup};
+use super::near;
 use super::network::{Accuracy, Interval, OverheadPiece, Overheads, PointToPoint, Rule};
 use super::network_file::{LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
 use super::origin::{Origin, OriginKind};
@@ -37,9 +38,7 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
 
 /// The known names that are nearest to a misspelt one, for its error.
 pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let mut near: Vec<&str> = known.collect();
-    near.sort_by_key(|name| (distance(name, wrong), *name));
-    near.truncate(NEAR);
+    let near: Vec<&str> = near::nearest(wrong, known).into_iter().take(NEAR).collect();
     near.join(", ")
 }
 
@@ -59,7 +58,12 @@ fn is_same(name: &str, key: &str) -> bool {
     }
 }
 
-/// All dotted names, sections and lists as a whole among them; collected once, since a file may have many origins.
+/// All dotted names, sections and lists as a whole among them; `N` stands for any place of a list, `NAME` for any name.
+pub fn all() -> &'static [String] {
+    &ALL
+}
+
+/// Collected once, since a file may have many origins.
 static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
     let table = table_of(&every_field());
     let mut names = vec!["machine.mapping.per-node".to_owned()];
@@ -220,22 +224,6 @@ fn every_field_of_machine(time: Time, rate: Rate) -> Machine {
     }
 }
 
-/// How many letters must change, be added or left out to make one name of the other (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (index, found) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *found);
-            diagonal = row[index + 1];
-            row[index + 1] = replaced.min(diagonal + 1).min(row[index] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,13 +259,5 @@ mod tests {
         let error = check("nic.latncy").unwrap_err();
         assert!(error.contains("near to it are nic.latency"), "{error}");
         assert!(check("machine.nodes.first.cpus").is_err());
-    }
-
-    #[test]
-    fn the_distance_of_two_names_counts_the_letters_that_differ() {
-        assert_eq!(
-            [distance("buses", "buses"), distance("buses", "bus"), distance("", "abc"), distance("ab", "ba")],
-            [0, 2, 3, 2]
-        );
     }
 }

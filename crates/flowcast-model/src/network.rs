@@ -24,10 +24,10 @@ use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// The text is not a network file; the message names line, column and field.
-    #[error("{0}")]
+    #[error(transparent)]
     Malformed(#[from] Box<toml::de::Error>),
     /// The text of a file of an earlier schema is no TOML.
-    #[error("{0}")]
+    #[error(transparent)]
     NotToml(#[from] Box<toml_edit::TomlError>),
     /// Another schema.
     #[error("schema: found `{0}`, expected `{SCHEMA}` or an earlier one")]

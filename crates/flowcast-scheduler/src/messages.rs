@@ -1,60 +1,36 @@
 //! Messages as a CSV file with the columns `arrival_us,size_B`, in order of arrival.
 
-use thiserror::Error;
-
 use super::schedule::Message;
+use flowcast_model::csv::{self, CsvError};
 use flowcast_units::{Bytes, Time};
 
-const HEADER: &str = "arrival_us,size_B";
+const COLUMNS: [&str; 2] = ["arrival_us", "size_B"];
 
-/// Why a file of messages was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: {field}: found `{found}`, expected {expected}")]
-pub struct MessagesError {
-    /// Counted from 1.
-    pub line: usize,
-    /// The column, or `header` or `row`.
-    pub field: &'static str,
-    /// The text as given.
-    pub found: String,
-    /// What would have been right.
-    pub expected: &'static str,
-}
-
-/// Reads the messages of a CSV file.
+/// Reads the messages of a CSV file; the columns may stand in any order.
 ///
 /// # Errors
-/// Another header, a row with more or fewer than two fields, a number that is none, or an arrival before the one above.
-pub fn read(text: &str) -> Result<Vec<Message>, MessagesError> {
-    let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
-    let header = lines.next().map_or("", |(line, _)| line);
-    if !header.split(',').map(str::trim).eq(HEADER.split(',')) {
-        return Err(refused(1, "header", header, "arrival_us,size_B"));
-    }
+/// Other columns, a row with more or fewer fields, a number that is none, or an arrival before the one above.
+pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
     let mut messages: Vec<Message> = Vec::new();
-    for (text, line) in lines {
-        let message = row(text, line)?;
+    csv::read(text, COLUMNS, |line, [arrival, size]| {
+        let message = row(line, arrival, size)?;
         if messages.last().is_some_and(|before| message.arrival < before.arrival) {
-            return Err(refused(line, "arrival_us", text, "no arrival before that of the row above"));
+            let found = format!("arrival_us = `{arrival}`");
+            return Err(CsvError::at(line, found, "no arrival before that of the row above"));
         }
         messages.push(message);
-    }
+        Ok(())
+    })?;
     Ok(messages)
 }
 
-fn row(text: &str, line: usize) -> Result<Message, MessagesError> {
-    let Some((arrival, size)) = text.split_once(',').filter(|(_, size)| !size.contains(',')) else {
-        return Err(refused(line, "row", text, "two fields, arrival_us,size_B"));
-    };
-    let micros: Option<f64> = arrival.trim().parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0);
-    let micros = micros.ok_or_else(|| refused(line, "arrival_us", arrival, "a number of microseconds from 0 on"))?;
-    let bytes = size.trim().parse().ok();
-    let bytes = bytes.ok_or_else(|| refused(line, "size_B", size, "a whole number of bytes"))?;
+fn row(line: usize, arrival: &str, size: &str) -> Result<Message, CsvError> {
+    let refused =
+        |column: &str, field: &str, expected: &str| CsvError::at(line, format!("{column} = `{field}`"), expected);
+    let micros: Option<f64> = arrival.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0);
+    let micros = micros.ok_or_else(|| refused(COLUMNS[0], arrival, "a number of microseconds from 0 on"))?;
+    let bytes = size.parse().map_err(|_| refused(COLUMNS[1], size, "a whole number of bytes"))?;
     Ok(Message { arrival: Time::from_micros(micros), size: Bytes(bytes) })
-}
-
-fn refused(line: usize, field: &'static str, found: &str, expected: &'static str) -> MessagesError {
-    MessagesError { line, field, found: found.trim().to_owned(), expected }
 }
 
 #[cfg(test)]
@@ -70,21 +46,27 @@ mod tests {
     }
 
     #[test]
+    fn columns_stand_in_any_order_and_may_be_quoted() {
+        let expected = read("arrival_us,size_B\n0,64\n2.5,4096\n").unwrap();
+        assert_eq!(read("\"size_B\",\"arrival_us\"\n\"64\",\"0\"\n4096, 2.5\n").unwrap(), expected);
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line_and_column() {
         let cases = [
-            ("", 1, "header"),
-            ("size_B,arrival_us\n1,0", 1, "header"),
-            ("arrival_us,size_B\n0,64\n\n", 3, "row"),
-            ("arrival_us,size_B\n0,64,1\n", 2, "row"),
-            ("arrival_us,size_B\nnan,64\n", 2, "arrival_us"),
-            ("arrival_us,size_B\n-1,64\n", 2, "arrival_us"),
-            ("arrival_us,size_B\n0,1.5\n", 2, "size_B"),
-            ("arrival_us,size_B\n0,-4\n", 2, "size_B"),
-            ("arrival_us,size_B\n5,1\n4,1\n", 3, "arrival_us"),
+            ("", "found no column names"),
+            ("arrival,size_B\n1,0", "line 1: found column `arrival`"),
+            ("arrival_us,size_B\n0,64\n\n7\n", "line 4: found 1 fields"),
+            ("arrival_us,size_B\n0,64,1\n", "line 2: found 3 fields"),
+            ("arrival_us,size_B\nnan,64\n", "line 2: found arrival_us = `nan`"),
+            ("arrival_us,size_B\n-1,64\n", "line 2: found arrival_us = `-1`"),
+            ("arrival_us,size_B\n0,1.5\n", "line 2: found size_B = `1.5`"),
+            ("arrival_us,size_B\n0,-4\n", "line 2: found size_B = `-4`"),
+            ("arrival_us,size_B\n5,1\n4,1\n", "line 3: found arrival_us = `4`"),
         ];
-        for (text, line, field) in cases {
-            let error = read(text).unwrap_err();
-            assert_eq!((error.line, error.field), (line, field), "{text:?}");
+        for (text, told) in cases {
+            let message = read(text).unwrap_err().to_string();
+            assert!(message.starts_with(told), "{text:?}: {message}");
         }
     }
 }

@@ -253,16 +253,24 @@ impl Rate {
         if self.0 == 0.0 { Time::ZERO } else { Time(bytes.0 as f64 * 1e9 / self.0) }
     }
 
-    /// Reads `112.2MB/s`, `1Gbit/s`, `87.5MiB/s`.
+    /// Reads `112.2MB/s`, `1Gbit/s` (also as `1Gbps` and `1Gb/s`), `87.5MiB/s`; a small `b` is a bit.
     ///
     /// # Errors
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<Rate, UnitError> {
-        const UNITS: [Unit; 11] = [
+        const UNITS: [Unit; 19] = [
             ("Gbit/s", 0.125, 9),
             ("Mbit/s", 0.125, 6),
             ("kbit/s", 0.125, 3),
             ("bit/s", 0.125, 0),
+            ("Gbps", 0.125, 9),
+            ("Mbps", 0.125, 6),
+            ("kbps", 0.125, 3),
+            ("bps", 0.125, 0),
+            ("Gb/s", 0.125, 9),
+            ("Mb/s", 0.125, 6),
+            ("kb/s", 0.125, 3),
+            ("b/s", 0.125, 0),
             ("GiB/s", 1_073_741_824.0, 0),
             ("MiB/s", 1_048_576.0, 0),
             ("KiB/s", 1024.0, 0),
@@ -451,6 +459,9 @@ mod tests {
         assert_eq!(Bytes::parse("64KiB").unwrap(), Bytes(65536));
         assert_eq!(Bytes::parse("1000000B").unwrap(), Bytes(1_000_000));
         assert_eq!(Rate::parse("1Gbit/s").unwrap().as_bytes_per_second(), 1.25e8);
+        for text in ["25Gbit/s", "25Gbps", "25 Gb/s", "25000Mbps", "25e9b/s"] {
+            assert_eq!(Rate::parse(text).unwrap().as_bytes_per_second(), 3.125e9, "{text}");
+        }
         assert_eq!(TimePerByte::parse("0.00103us/B").unwrap().as_nanos(), 1.03);
     }
 
@@ -462,7 +473,9 @@ mod tests {
         for text in ["1.5B", "12", "-4kB", "1TB", "1e30GB"] {
             assert!(Bytes::parse(text).is_err(), "{text}");
         }
-        assert!(Rate::parse("100Mb").is_err());
+        for text in ["100Mb", "100Mp/s", "100bps/s", "Gbps"] {
+            assert!(Rate::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

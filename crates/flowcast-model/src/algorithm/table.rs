@@ -12,7 +12,7 @@ use super::{Algorithm, Choice, Extent, Rule};
 #[derive(Debug, Error)]
 pub enum TableError {
     /// The text is not a table; the message names line, column and field.
-    #[error("{0}")]
+    #[error(transparent)]
     Malformed(#[from] Box<toml::de::Error>),
     /// An algorithm that does not carry out its operation.
     #[error("collectives.algorithms.rows.{}: found `{algorithm}`, expected one of {known}", op.name())]

@@ -91,9 +91,9 @@ pub trait RateModel {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SharingError {
     /// No model of that name.
-    #[error("no sharing model is named `{found}`, expected one of {expected}")]
+    #[error("no sharing model is named {found}, expected one of {expected}")]
     UnknownModel {
-        /// The name asked for.
+        /// The name asked for, and the one that may be meant.
         found: String,
         /// All names.
         expected: String,

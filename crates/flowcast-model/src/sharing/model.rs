@@ -10,6 +10,7 @@ use super::independent::Independent;
 use super::protocol::{Protocol, Windows};
 use super::quasi_dynamic::STEEPEST;
 use super::{FlowCutParameters, LoopParameters, PenaltyParameters, RateModel, Sharing, SharingError};
+use crate::near;
 use crate::network::Network;
 use flowcast_units::Rate;
 
@@ -70,9 +71,10 @@ impl Model {
     /// # Errors
     /// [`SharingError::UnknownModel`] lists the names.
     pub fn named(name: &str) -> Result<Model, SharingError> {
+        let names = Model::ALL.map(Model::name);
         Model::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| SharingError::UnknownModel {
-            found: name.to_owned(),
-            expected: Model::ALL.map(Model::name).join(", "),
+            found: format!("`{name}`{}", near::question(name, names)),
+            expected: names.join(", "),
         })
     }
 

@@ -50,6 +50,6 @@ pub enum MpiError {
     #[error("found the order `{0}`, expected `carry` and four numbers for each flow")]
     Order(String),
     /// The standard streams.
-    #[error("{0}")]
+    #[error(transparent)]
     Stream(#[from] io::Error),
 }

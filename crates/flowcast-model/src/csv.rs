@@ -1,0 +1,156 @@
+//! Tables as CSV: the fields of each row by the names of their columns, in whatever order the columns stand. Names and
+//! fields may be quoted; lines that begin with `#` are comments, empty lines count for nothing.
+
+use thiserror::Error;
+
+/// Why a table was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CsvError {
+    /// A line that does not fit.
+    #[error("line {line}: found {found}, expected {expected}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+        /// What would have been right.
+        expected: String,
+    },
+    /// No line with column names, or none after it.
+    #[error("found no {missing}, expected the columns {expected} and rows of numbers")]
+    Missing {
+        /// What the file lacks.
+        missing: &'static str,
+        /// The columns.
+        expected: String,
+    },
+}
+
+impl CsvError {
+    /// What a line holds instead of what it must.
+    pub fn at(line: usize, found: impl Into<String>, expected: impl Into<String>) -> CsvError {
+        CsvError::Line { line, found: found.into(), expected: expected.into() }
+    }
+
+    /// A table without rows.
+    pub fn no_row(columns: &[&str]) -> CsvError {
+        CsvError::Missing { missing: "row", expected: columns.join(",") }
+    }
+}
+
+/// The comments with the numbers of their lines, without the `#`.
+pub fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    lines(text).filter_map(|(number, line)| Some((number, line.strip_prefix('#')?)))
+}
+
+/// Whether the first line that is no comment has just these columns.
+pub fn has_columns<const N: usize>(text: &str, columns: [&str; N]) -> bool {
+    let header: String = content(text).take(1).map(|(_, line)| line).collect();
+    let names = reader(&header).into_records().next().and_then(Result::ok);
+    names.is_some_and(|names| places(1, &names, columns).is_ok())
+}
+
+/// Reads the rows; `take` gets the line of each and the fields in the order of `columns`. Gives the number of rows.
+///
+/// # Errors
+/// No header, a column that is missing, unknown or there twice, a row of another length, and those of `take`.
+pub fn read<const N: usize>(
+    text: &str,
+    columns: [&str; N],
+    mut take: impl FnMut(usize, [&str; N]) -> Result<(), CsvError>,
+) -> Result<usize, CsvError> {
+    let content: Vec<(usize, &str)> = content(text).collect();
+    let plain: Vec<&str> = content.iter().map(|(_, line)| *line).collect();
+    let plain = plain.join("\n");
+    let mut reader = reader(&plain);
+    let mut record = ::csv::StringRecord::new();
+    let (mut found, mut rows) = (None, 0);
+    while let Ok(true) = reader.read_record(&mut record) {
+        let at = record.position().map_or(0, |position| position.line() as usize - 1);
+        let line = content.get(at).map_or(0, |(line, _)| *line);
+        let Some((places, count)) = found else {
+            found = Some((places(line, &record, columns)?, record.len()));
+            continue;
+        };
+        if record.len() != count {
+            return Err(CsvError::at(line, format!("{} fields", record.len()), count.to_string()));
+        }
+        take(line, places.map(|place: usize| &record[place]))?;
+        rows += 1;
+    }
+    match found {
+        Some(_) => Ok(rows),
+        None => Err(CsvError::Missing { missing: "column names", expected: columns.join(",") }),
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.trim_start_matches('\u{feff}').lines().map(str::trim))
+}
+
+fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    lines(text).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn reader(text: &str) -> ::csv::Reader<&[u8]> {
+    let mut builder = ::csv::ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).trim(::csv::Trim::All).from_reader(text.as_bytes())
+}
+
+/// Where each of the columns stands.
+fn places<const N: usize>(
+    line: usize,
+    names: &::csv::StringRecord,
+    columns: [&str; N],
+) -> Result<[usize; N], CsvError> {
+    let refused = |found: String| CsvError::at(line, found, format!("the columns {}", columns.join(",")));
+    if let Some(unknown) = names.iter().find(|name| !columns.contains(name)) {
+        return Err(refused(format!("column `{unknown}`")));
+    }
+    let mut places = [0; N];
+    for (place, column) in places.iter_mut().zip(columns) {
+        let mut found = names.iter().enumerate().filter(|(_, name)| *name == column);
+        *place = match (found.next(), found.next()) {
+            (Some((at, _)), None) => at,
+            (None, _) => return Err(refused(format!("no column `{column}`"))),
+            (Some(_), Some(_)) => return Err(refused(format!("column `{column}` twice"))),
+        };
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Result<Vec<(usize, String)>, CsvError> {
+        let mut rows = Vec::new();
+        read(text, ["a", "b"], |line, [a, b]| {
+            rows.push((line, format!("{a}|{b}")));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    #[test]
+    fn columns_are_found_by_name_quoted_or_not_and_lines_are_counted_with_comments() {
+        let text = "\u{feff}# x\n\n\"b\", a\r\n1,2\n# y\n\"3,4\",\"5\"\n";
+        assert_eq!(rows(text).unwrap(), [(4, "2|1".to_owned()), (6, "5|3,4".to_owned())]);
+        assert_eq!(comments(text).collect::<Vec<_>>(), [(1, " x"), (5, " y")]);
+        assert!(has_columns(text, ["a", "b"]) && !has_columns(text, ["a", "c"]) && !has_columns("", ["a"]));
+    }
+
+    #[test]
+    fn wrong_headers_and_rows_are_told_with_their_lines() {
+        for (text, told) in [
+            ("", "found no column names, expected the columns a,b"),
+            ("# x\na\n", "line 2: found no column `b`"),
+            ("a,b,c\n", "line 1: found column `c`"),
+            ("a,b,a\n", "line 1: found column `a` twice"),
+            ("a,b\n1,2\n\n3\n", "line 4: found 1 fields, expected 2"),
+        ] {
+            let message = rows(text).unwrap_err().to_string();
+            assert!(message.starts_with(told), "{message}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What somebody may have meant who misspelt a name.
+
+use strsim::damerau_levenshtein;
+
+/// The known names, nearest first: those of which the fewest letters must change, move, be added or left out.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut known: Vec<&str> = known.into_iter().collect();
+    known.sort_by_key(|known| (damerau_levenshtein(known, name), *known));
+    known
+}
+
+/// ` (did you mean NAME?)` where at most a third of the letters are wrong, else nothing.
+pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(name, known).first() {
+        Some(near) if damerau_levenshtein(near, name) * 3 <= near.len() => format!(" (did you mean {near}?)"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_asked_for_if_it_is_near() {
+        let known = ["fair", "packet", "closed-loop"];
+        assert_eq!(nearest("pakcet", known), ["packet", "fair", "closed-loop"]);
+        assert_eq!(question("pakcet", known), " (did you mean packet?)");
+        assert_eq!(question("fiar", known), " (did you mean fair?)");
+        assert_eq!(question("bogus", known), "");
+        assert_eq!(question("x", []), "");
+    }
+}
