@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::files::{read_text, write_whole};
+use crate::interrupt;
 
 /// A file that a run appends to.
 #[derive(Debug)]
@@ -25,9 +26,14 @@ impl GrowingFile {
             bail!("{} holds {content}: --resume goes on with them, or remove it", path.display());
         }
         let file = File::create_new(path).with_context(|| cannot_write(path))?;
-        let mut growing = GrowingFile { path: path.to_owned(), file };
+        let mut growing = GrowingFile::of(path, file);
         growing.append(head)?;
         Ok(growing)
+    }
+
+    fn of(path: &Path, file: File) -> GrowingFile {
+        interrupt::keeps(path);
+        GrowingFile { path: path.to_owned(), file }
     }
 
     /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the text holds and
@@ -48,7 +54,7 @@ impl GrowingFile {
     fn go_on(path: &Path, whole: usize, head: &str) -> Result<GrowingFile> {
         let file = OpenOptions::new().append(true).open(path).with_context(|| cannot_write(path))?;
         file.set_len(whole as u64).with_context(|| cannot_write(path))?;
-        let mut growing = GrowingFile { path: path.to_owned(), file };
+        let mut growing = GrowingFile::of(path, file);
         if whole == 0 {
             growing.append(head)?;
         }
@@ -75,6 +81,12 @@ impl GrowingFile {
     pub(crate) fn abandon(self) {
         // The error that ends the run is the one to report.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for GrowingFile {
+    fn drop(&mut self) {
+        interrupt::keeps_no_more(&self.path);
     }
 }
 

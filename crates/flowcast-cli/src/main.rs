@@ -8,12 +8,14 @@ mod commands;
 mod exit;
 mod files;
 mod growing;
+mod interrupt;
 mod launcher;
 mod mpi_launcher;
 mod mpi_session;
 mod network_args;
 mod output;
 mod predictors;
+mod progress;
 mod provenance;
 mod rank_files;
 mod recording;
@@ -29,6 +31,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    commands::completions::answer_shell();
     match commands::Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),

@@ -14,10 +14,10 @@ use glob::Pattern;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NetworkArgs {
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
-    #[arg(short, long, value_name = "NET")]
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
     pub network: String,
-    /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    /// Replace a field of the network, such as latency=5us or sharing.model=fair (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     pub overrides: Vec<String>,
 }
 
@@ -28,13 +28,21 @@ impl NetworkArgs {
     }
 }
 
+/// The fields of the interface, which are set most, have short names.
+pub(crate) const SHORT_NAMES: [&str; 5] = ["latency", "bandwidth", "overhead", "gap", "gap_per_byte"];
+
+/// The field's name in network files.
+pub(crate) fn full_name(key: &str) -> String {
+    if SHORT_NAMES.contains(&key) { format!("nic.{key}") } else { key.to_owned() }
+}
+
 /// Splits `KEY=VALUE` texts.
 pub(crate) fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>> {
     let split = |text: &String| {
         let (key, value) = text
             .split_once('=')
             .ok_or_else(|| anyhow!("--set: found `{text}`, expected KEY=VALUE such as nic.latency=5us"))?;
-        Ok((key.trim().to_owned(), value.trim().to_owned()))
+        Ok((full_name(key.trim()), value.trim().to_owned()))
     };
     texts.iter().map(split).collect()
 }
@@ -164,6 +172,12 @@ mod tests {
         let loaded = load(&cfg("every-record.cfg"), &[]).unwrap();
         assert!(loaded.warnings.iter().all(|warning| warning.contains("every-record.cfg: ")));
         assert!(loaded.warnings.iter().any(|warning| warning.contains("every-record.comms: line 2")));
+    }
+
+    #[test]
+    fn the_fields_of_the_interface_have_short_names() {
+        let given = parse_overrides(&["latency = 5us".to_owned(), "sharing.alpha=1".to_owned()]).unwrap();
+        assert_eq!(given, [set("nic.latency", "5us"), set("sharing.alpha", "1")].concat());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::process::exit;
 
 use anyhow::Result;
 use clap::Args;
+use flowcast::trace::{Program, Trace};
 use flowcast::units::{Rounded, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -35,7 +36,7 @@ pub(crate) use {print_out, println_out};
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Format {
     /// Machine-readable output
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub json: bool,
 }
 
@@ -70,6 +71,55 @@ pub(crate) fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Res
     let document = document(result)?;
     write_text(output, page)?;
     write_text(&output.with_extension("json"), &format!("{document}\n"))
+}
+
+/// A count for people: digits in groups of three.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grouped(pub u64);
+
+impl Display for Grouped {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let digits = self.0.to_string();
+        let first = (digits.len() + 2) % 3 + 1;
+        let groups = digits.as_bytes()[first..].chunks(3).map(|group| String::from_utf8_lossy(group));
+        let text = std::iter::once(digits[..first].into()).chain(groups).collect::<Vec<_>>().join(",");
+        f.pad(&text)
+    }
+}
+
+/// What a trace holds, for people.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    /// Ranks.
+    pub ranks: usize,
+    /// Point-to-point messages.
+    pub messages: u64,
+    /// Collectives that are no messages; not mentioned if there are none.
+    pub collectives: u64,
+}
+
+impl Counts {
+    /// Of a trace.
+    pub(crate) fn of(trace: &Trace) -> Counts {
+        Counts { ranks: trace.ranks(), messages: trace.messages(), collectives: trace.collectives() }
+    }
+
+    /// Of a program.
+    pub(crate) fn of_program(program: &Program) -> Counts {
+        let (ranks, messages) = (program.ranks(), u64::from(program.messages()));
+        Counts { ranks, messages, collectives: program.collectives() }
+    }
+}
+
+impl Display for Counts {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ranks, {} messages", Grouped(self.ranks as u64), Grouped(self.messages))?;
+        match self.collectives {
+            0 => Ok(()),
+            1 => write!(f, ", 1 collective"),
+            several => write!(f, ", {} collectives", Grouped(several)),
+        }
+    }
 }
 
 /// A time that JSON has in microseconds, and a table with a unit of its own.
@@ -113,5 +163,16 @@ pub(crate) fn print(text: Arguments<'_>) {
             eprintln!("flowcast: cannot write to the standard output: {error}");
             exit(3)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_their_digits_in_groups() {
+        let shown = [0, 7, 999, 1000, 12_345, 100_000, 8_388_608_000].map(|count| Grouped(count).to_string());
+        assert_eq!(shown, ["0", "7", "999", "1,000", "12,345", "100,000", "8,388,608,000"]);
     }
 }

@@ -13,6 +13,7 @@ use flowcast::units::Bytes;
 use flowcast::{Collectives, Contention, Options, Recorded};
 
 use crate::collectives::named;
+use crate::progress::Progress;
 use crate::trace_args::{print_notes, threads};
 
 /// One way of predicting.
@@ -62,10 +63,12 @@ pub(crate) fn predict(
     setting: &Setting<'_>,
 ) -> Result<Vec<Vec<RunTimes>>> {
     let mut all = vec![Vec::new(); predictors.len()];
+    let progress = Progress::of("predicting", "recordings", recordings.len() as u64);
     for files in recordings {
         for (all, said) in all.iter_mut().zip(predict_one(files, predictors, setting)?) {
             all.extend(said);
         }
+        progress.add(1);
     }
     Ok(all)
 }

@@ -7,25 +7,52 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use flowcast::recording::format::RECORDING;
-use flowcast::trace::read::is_part;
+use flowcast::trace::read::{is_part, listed};
 use flowcast::units::Rank;
 
 use crate::files::{write_text, write_whole};
-use crate::trace_args::map;
+use crate::trace_args::{beside, map};
 
-/// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files.
-pub(crate) fn first_of_folder(folder: &Path) -> PathBuf {
+/// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files, or
+/// the list of a SimGrid trace.
+pub(crate) fn first_of_folder(folder: &Path) -> Result<PathBuf> {
     let recording = folder.join(RECORDING);
     if recording.exists() {
-        return recording;
+        return Ok(recording);
     }
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect())
-        .unwrap_or_default();
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
     files.sort();
     let anchor = files.iter().find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
     let holds_rank = |file: &&PathBuf| map(file).is_ok_and(|bytes| is_part((*bytes).as_ref()));
-    anchor.or_else(|| files.iter().find(holds_rank)).cloned().unwrap_or(recording)
+    match anchor.or_else(|| files.iter().find(holds_rank)) {
+        Some(file) => Ok(file.clone()),
+        None => list_in(folder, &files),
+    }
+}
+
+/// The name that SimGrid gives the list of a trace's files.
+const LIST: &str = "trace_list.txt";
+
+/// The list among the files of a folder.
+fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
+    let names_files = |file: &&PathBuf| {
+        let named = map(file).map_or(Vec::new(), |bytes| listed((*bytes).as_ref()));
+        !named.is_empty() && named.iter().all(|name| beside(file, name).exists())
+    };
+    let lists: Vec<&PathBuf> = files.iter().filter(names_files).collect();
+    let expected = "expected a recording, an OTF2 archive, files of ranks, or a list of files";
+    match lists[..] {
+        [] => bail!("{}: found a folder without a trace, {expected}", folder.display()),
+        [list] => Ok(list.clone()),
+        _ => {
+            let usual = lists.iter().find(|list| list.file_name().is_some_and(|name| name == LIST));
+            let names: Vec<String> = lists.iter().map(|list| list.display().to_string()).collect();
+            let found = || format!("{}: found the lists {}, expected one", folder.display(), names.join(", "));
+            Ok(usual.with_context(found)?.to_path_buf())
+        }
+    }
 }
 
 /// Writes `NAME.list` beside the folder with the files of the ranks, `NAME.ti` (`NAME.ti.ranks` beside a list that has that
@@ -97,6 +124,23 @@ fn siblings(names: &[String], before: &str, behind: &str) -> BTreeMap<u64, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_stands_for_the_list_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("hosts.txt", "node1.cluster\nnode2.cluster\n");
+        write("a.txt", "0 init\n");
+        let error = first_of_folder(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("found a folder without a trace"), "{error}");
+        write("one", "a.txt\n");
+        assert!(first_of_folder(folder.path()).unwrap().ends_with("one"));
+        write("two", "a.txt\n");
+        let error = first_of_folder(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("one, ") && error.contains("two, expected one"), "{error}");
+        write(LIST, "a.txt\n");
+        assert!(first_of_folder(folder.path()).unwrap().ends_with(LIST));
+    }
 
     #[test]
     fn files_that_differ_in_one_number_belong_together_in_its_order() {

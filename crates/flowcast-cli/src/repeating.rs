@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flowcast::model::stats::interval::StoppingRule;
 use flowcast_lab::{PatternOptions, PatternRun};
+use indicatif::HumanDuration;
 
 use crate::output::Format;
 
@@ -23,16 +24,16 @@ pub(crate) enum Over {
 #[derive(Debug, Args)]
 pub(crate) struct Repeating {
     /// Repetitions that are not counted
-    #[arg(long, default_value_t = 2, value_name = "COUNT")]
+    #[arg(long, default_value_t = 2, value_name = "COUNT", help_heading = "Precision")]
     warm_ups: usize,
     /// Fewest and most repetitions
-    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10])]
+    #[arg(long, num_args = 2, value_names = ["MIN", "MAX"], default_values_t = [3, 10], help_heading = "Precision")]
     repetitions: Vec<usize>,
     /// A repetition more until half the interval of each flow's mean (Student's t) is at most this share of it
-    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE", help_heading = "Precision")]
     precision: f64,
     /// Confidence of that interval
-    #[arg(long, default_value_t = 0.95, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.95, value_name = "SHARE", help_heading = "Precision")]
     confidence: f64,
 }
 
@@ -40,23 +41,53 @@ pub(crate) struct Repeating {
 #[derive(Debug, Args)]
 pub(crate) struct Going {
     /// Begin nothing new after this many seconds; what is finished is kept, and --resume goes on
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", help_heading = "Run")]
     pub max_time: Option<f64>,
     /// Do not check that the lab delivers its rates
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     pub no_self_test: bool,
     #[command(flatten)]
     pub format: Format,
 }
 
-/// Says that one of several patterns was carried.
-pub(crate) fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, began: Instant) {
+/// The patterns that a run carries, one after the other.
+pub(crate) struct Carrying {
+    began: Instant,
+    done: usize,
+    of: usize,
+}
+
+impl Carrying {
+    /// Of so many patterns, the first of which begins now.
+    pub(crate) fn of(of: usize) -> Carrying {
+        Carrying { began: Instant::now(), done: 0, of }
+    }
+
+    /// How long it has lasted, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// Says that the next of them was carried, which took from `began` on, and how long the others will take at this rate.
+    pub(crate) fn report(&mut self, name: &str, run: &PatternRun, began: Instant) {
+        self.done += 1;
+        let left = self.seconds() / self.done as f64 * (self.of - self.done) as f64;
+        report_carried((self.done, self.of), name, run, (began, left));
+    }
+}
+
+fn report_carried((number, of): (usize, usize), name: &str, run: &PatternRun, (began, left): (Instant, f64)) {
     eprintln!(
-        "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s",
+        "flowcast: {number} of {of}: {name}: {} flows, {} repetitions{}, {:.1} s; {}",
         run.repetitions.first().map_or(0, Vec::len),
         run.repetitions.len(),
         if run.is_precise { "" } else { " (not as precise as asked)" },
-        began.elapsed().as_secs_f64()
+        began.elapsed().as_secs_f64(),
+        if number == of {
+            "all done".to_owned()
+        } else {
+            format!("about {} left", HumanDuration(Duration::from_secs_f64(left)))
+        }
     );
 }
 

@@ -2,26 +2,33 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use flowcast::trace::read::Holds;
 use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, compiled};
 use flowcast_otf2::Otf2Error;
 use memmap2::Mmap;
 
 use crate::exit::EnvironmentLacks;
+use crate::files::read_bytes;
+use crate::progress::Progress;
 use crate::rank_files;
 
-/// Reads a trace of any known format.
+/// Reads a trace of any known format; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
-    let path = &first_file(path)?;
+    let (given, path) = (path, &first_file(path)?);
     let mut maps = Maps::default();
     let bytes = maps.map(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let (name, options) = (path.display().to_string(), ReadOptions { threads: threads() });
+    let is_named = given != Path::new(STANDARD_INPUT);
+    let name = if is_named { path.display().to_string() } else { INPUT_NAME.to_owned() };
+    let options = ReadOptions { threads: threads() };
+    let _progress = Progress::without_end(format!("reading {name}"));
     if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
         return open_otf2(path, options);
     }
@@ -44,6 +51,21 @@ pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
     };
     maps.finish();
     Ok(trace)
+}
+
+/// What an argument says that takes any trace.
+pub(crate) fn trace_help() -> String {
+    help(Holds::Any)
+}
+
+/// What an argument says that takes a trace and no GOAL schedule.
+pub(crate) fn program_help() -> String {
+    help(Holds::Program)
+}
+
+fn help(holds: Holds) -> String {
+    let formats = trace::read::formats(holds).collect::<Vec<_>>().join(", ");
+    format!("Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input")
 }
 
 /// As many threads as there are processors.
@@ -122,24 +144,46 @@ fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
 
 /// The file to begin with: one of the files of a folder stands for all.
 pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
+    if path == Path::new(STANDARD_INPUT) {
+        return standard_input();
+    }
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let first = rank_files::first_of_folder(path);
-    if !first.exists() {
-        bail!(
-            "{}: found a folder without a recording, an OTF2 archive or files of ranks, expected one of them (of a SimGrid \
-             trace, name the list of its files)",
-            path.display()
-        );
-    }
-    Ok(first)
+    rank_files::first_of_folder(path)
 }
 
-/// A file that another names: relative to that one's folder, or to the current one.
-fn beside(path: &Path, name: &str) -> PathBuf {
-    let near = path.parent().unwrap_or(Path::new("")).join(name);
-    if near.exists() { near } else { PathBuf::from(name) }
+/// The name for messages and the content of a pattern; `-` is the standard input.
+pub(crate) fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
+    let is_named = path != Path::new(STANDARD_INPUT);
+    let name = if is_named { path.display().to_string() } else { INPUT_NAME.to_owned() };
+    Ok((name, read_bytes(&first_file(path)?)?))
+}
+
+/// The standard input in messages.
+const INPUT_NAME: &str = "standard input";
+
+/// What stands for the standard input among file names.
+const STANDARD_INPUT: &str = "-";
+
+/// A file with all of the standard input, which has no name and goes away with this process.
+fn standard_input() -> Result<PathBuf> {
+    static SPOOLED: Mutex<Option<File>> = Mutex::new(None);
+    let mut spooled = SPOOLED.lock().expect("nobody panics while he has it");
+    if spooled.is_none() {
+        let mut file = tempfile::tempfile().context("cannot make a temporary file for the standard input")?;
+        io::copy(&mut io::stdin().lock(), &mut file).context("cannot read the standard input")?;
+        *spooled = Some(file);
+    }
+    let descriptor = spooled.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    Ok(PathBuf::from(format!("/dev/fd/{descriptor}")))
+}
+
+/// A file that another names: relative to that one's folder, or to one above it, where the tool was started that wrote
+/// the name; else to the current folder.
+pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
+    let above = path.ancestors().skip(1).map(|folder| folder.join(name));
+    above.into_iter().find(|near| near.exists()).unwrap_or_else(|| PathBuf::from(name))
 }
 
 /// The file's bytes as a memory map; an empty file cannot be mapped and is read.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const LU: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmd/traces.in/lu.S.4.dim.gz");
 const GRID: [&str; 6] =
@@ -57,6 +57,25 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
             assert_eq!(fs::read(folder.join("all")).unwrap(), whole, "{of} parts");
         }
     }
+}
+
+#[test]
+fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+    command.current_dir(folder.path()).args(["sweep", LU, "--network", "gige-tcp", "--threads", "1", "-o", "lu.csv"]);
+    command.args(["--grid", "latency=1us..100us:100", "--grid", "overhead=1us..9us:100"]).stderr(Stdio::piped());
+    let running = command.spawn().unwrap();
+    let partial = folder.path().join("lu.csv.partial");
+    while fs::read_to_string(&partial).map_or(0, |text| text.lines().count()) < 3 {
+        std::thread::yield_now();
+    }
+    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("interrupted; lu.csv.partial holds what is finished") && told.contains("--resume"), "{told}");
+    assert!(partial.exists());
 }
 
 #[test]

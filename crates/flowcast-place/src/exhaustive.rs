@@ -62,11 +62,11 @@ pub struct Ranking {
     pub best: Vec<Mapping>,
 }
 
-/// Predicts every mapping.
+/// Predicts every mapping; `progress` gets how many are done and how many there are, after each.
 ///
 /// # Errors
 /// Ranks that do not fit, too many mappings, or a mapping without prediction.
-pub fn search(cost: &StepCost<'_>, slots: Slots) -> Result<Ranking, PlaceError> {
+pub fn search(cost: &StepCost<'_>, slots: Slots, progress: &mut dyn FnMut(u64, u64)) -> Result<Ranking, PlaceError> {
     let ranks = cost.ranks();
     if ranks as u64 > u64::from(slots.nodes) * u64::from(slots.per_node) {
         return Err(PlaceError::TooFewSlots { ranks, nodes: slots.nodes, per_node: slots.per_node });
@@ -79,6 +79,7 @@ pub fn search(cost: &StepCost<'_>, slots: Slots) -> Result<Ranking, PlaceError> 
     let mut timed = Vec::new();
     each_mapping(ranks, slots, &mut |mapping| {
         timed.push((cost.time(mapping)?, mapping.clone()));
+        progress(timed.len() as u64, count);
         Ok::<(), PlaceError>(())
     })?;
     Ok(rank(timed))

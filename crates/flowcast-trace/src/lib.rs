@@ -150,7 +150,7 @@ impl Trace {
     /// Number of collectives, each counted once however many ranks take part; a schedule has none.
     pub fn collectives(&self) -> u64 {
         match self {
-            Trace::Program(program) => program.instances().len() as u64,
+            Trace::Program(program) => program.collectives(),
             Trace::Schedule(_) => 0,
         }
     }

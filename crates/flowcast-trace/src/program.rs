@@ -227,6 +227,14 @@ impl Program {
         &self.instances
     }
 
+    /// Number of collectives, each counted once however many ranks take part; where a rank meets its progress stream is none.
+    pub fn collectives(&self) -> u64 {
+        let is_of_ranks =
+            |communicator: &Communicator| communicator.members.iter().all(|member| member.index() < self.ranks());
+        let of_ranks: Vec<bool> = self.communicators.iter().map(is_of_ranks).collect();
+        self.instances.iter().filter(|communicator| of_ranks[**communicator as usize]).count() as u64
+    }
+
     /// Types and values of the trace's events.
     pub fn events(&self) -> &[(i64, i64)] {
         &self.events

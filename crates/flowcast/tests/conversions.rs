@@ -124,6 +124,7 @@ const BESIDE: &str = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:1:2:0:1\n\
 #[test]
 fn immediate_collectives_are_chains_beside_the_rank_in_goal_and_counted_where_there_are_none() {
     let program = as_program(read_text(BESIDE.to_owned()).unwrap());
+    assert_eq!((program.collectives(), as_messages(&program).collectives()), (1, 0));
     let (blocking, losses) = convert::with_blocking_collectives(&program).unwrap();
     assert_eq!(losses.kinds().map(|(_, count)| count).collect::<Vec<_>>(), [2]);
     let end = |program: &Program| {

@@ -156,7 +156,7 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
     let method = Method { strictness: Strictness::Extended, ..METHOD };
     let cost = StepCost { steps: &steps, network: &network, method, inside };
     let slots = Slots { nodes: input.at("nodes")?.whole()?, per_node: input.at("slots")?.whole()? };
-    let ranking = search(&cost, slots).map_err(Mismatch::refused)?;
+    let ranking = search(&cost, slots, &mut |_, _| {}).map_err(Mismatch::refused)?;
     case.near(&expected.at("best_time_s")?, ranking.histogram[0].0.as_seconds())?;
     let pairings = expected.at("best_pairings")?;
     same(pairings.path(), groups_of(&pairings)?, ranking.best.iter().map(groups).collect())?;

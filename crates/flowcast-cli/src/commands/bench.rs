@@ -16,6 +16,7 @@ use super::predict_trace::read_goal_params;
 use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
+use crate::progress::Progress;
 use crate::trace_args::open_trace;
 
 /// Measure the speed of the replay itself
@@ -29,13 +30,13 @@ pub(crate) enum Bench {
         /// Trace
         input: PathBuf,
         /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
-        #[arg(short, long, value_name = "NET", required_unless_present = "goal_params")]
+        #[arg(short, long, value_name = "NET", required_unless_present = "goal_params", help_heading = "Network")]
         network: Option<String>,
         /// Replace a field of the network, such as nic.latency=5us (repeatable)
-        #[arg(long = "set", value_name = "KEY=VALUE")]
+        #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
         overrides: Vec<String>,
         /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
-        #[arg(long, value_name = "L,o,g,G,S")]
+        #[arg(long, value_name = "L,o,g,G,S", help_heading = "Model")]
         goal_params: Option<String>,
         /// Runs
         #[arg(long, default_value_t = 11)]
@@ -44,10 +45,10 @@ pub(crate) enum Bench {
         #[arg(long)]
         with_load: bool,
         /// Messages under way together share the network by this model (see `flowcast predict --help`)
-        #[arg(long, value_name = "MODEL")]
+        #[arg(long, value_name = "MODEL", help_heading = "Model")]
         model: Option<String>,
         /// Machine-readable output
-        #[arg(long)]
+        #[arg(long, help_heading = "Output")]
         json: bool,
     },
     /// Packet-hops per second of the packet model: the median of several runs
@@ -60,7 +61,7 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 11)]
         runs: u32,
         /// Machine-readable output
-        #[arg(long)]
+        #[arg(long, help_heading = "Output")]
         json: bool,
     },
     /// What many what-ifs of one trace cost beside one replay, on one core: both in turn, the median of the ratios
@@ -76,7 +77,7 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 11)]
         runs: u32,
         /// Machine-readable output
-        #[arg(long)]
+        #[arg(long, help_heading = "Output")]
         json: bool,
     },
 }
@@ -194,10 +195,12 @@ fn print_replay(seconds: Vec<f64>, (messages, model): (u64, &str), tail: String,
 /// How many seconds each of several runs took.
 pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
+    let progress = Progress::of("measuring", "runs", u64::from(runs));
     for _ in 0..runs {
         let begin = Instant::now();
         std::hint::black_box(run()?);
         seconds.push(begin.elapsed().as_secs_f64());
+        progress.add(1);
     }
     Ok(seconds)
 }

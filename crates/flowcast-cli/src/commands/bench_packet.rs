@@ -9,11 +9,13 @@ use flowcast::model::network::Network;
 use serde_json::json;
 
 use super::bench::{Counted, timed};
-use crate::files::read_bytes;
+use crate::output::Grouped;
+use crate::trace_args::read_pattern;
 
 /// Simulates the pattern `runs` times and prints the median.
 pub(super) fn run(input: &Path, network: &Network, runs: u32, json: bool) -> Result<()> {
-    let pattern = Pattern::read(&input.display().to_string(), &read_bytes(input)?)?;
+    let (name, content) = read_pattern(input)?;
+    let pattern = Pattern::read(&name, &content)?;
     let (mut hops, mut dropped) = (0, 0);
     let seconds = timed(runs, || {
         let carried = carry(&pattern, network)?;
@@ -24,7 +26,7 @@ pub(super) fn run(input: &Path, network: &Network, runs: u32, json: bool) -> Res
         "schema": "flowcast/bench-packet/1", "flows": pattern.flows.len(), "packet_hops": hops, "dropped": dropped,
         "runs": runs,
     });
-    let tail = format!(", {hops} packet-hops, {dropped} dropped");
+    let tail = format!(", {} packet-hops, {} dropped", Grouped(hops), Grouped(dropped));
     Counted { name: "packet-hops", count: hops, document, tail }.print(seconds, json);
     Ok(())
 }

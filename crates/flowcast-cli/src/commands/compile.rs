@@ -8,8 +8,9 @@ use flowcast::trace::compiled;
 use serde::Serialize;
 
 use crate::files::write_whole;
-use crate::output::{Format, Shown, println_out, show};
-use crate::trace_args::open_trace;
+use crate::output::{Counts, Format, Grouped, Shown, println_out, show};
+use crate::progress::Progress;
+use crate::trace_args::{open_trace, trace_help};
 
 /// Compile a trace: matched, compact, ready to replay
 #[derive(Debug, Args)]
@@ -17,10 +18,10 @@ use crate::trace_args::open_trace;
     after_help = "Example:\n  flowcast compile cg.S.4.dim -o cg.fct && flowcast predict cg.fct --network gige-tcp"
 )]
 pub(crate) struct Compile {
-    /// Trace of any format that `predict` reads
+    #[arg(help = trace_help())]
     input: PathBuf,
     /// File to write
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     output: PathBuf,
     #[command(flatten)]
     format: Format,
@@ -30,9 +31,17 @@ impl Compile {
     /// Writes the compiled trace.
     pub(crate) fn run(self) -> Result<()> {
         let trace = open_trace(&self.input)?;
-        write_whole(&self.output, |out| Ok(compiled::write(&trace, out)?))?;
+        let progress = Progress::writing(&self.output);
+        write_whole(&self.output, |out| Ok(compiled::write(&trace, &mut progress.counting(out))?))?;
+        drop(progress);
         let bytes = std::fs::metadata(&self.output)?.len();
-        let compiled = Compiled { output: self.output, ranks: trace.ranks(), messages: trace.messages(), bytes };
+        let compiled = Compiled {
+            output: self.output,
+            ranks: trace.ranks(),
+            messages: trace.messages(),
+            collectives: trace.collectives(),
+            bytes,
+        };
         show(&compiled, self.format)
     }
 }
@@ -44,6 +53,7 @@ struct Compiled {
     output: PathBuf,
     ranks: usize,
     messages: u64,
+    collectives: u64,
     bytes: u64,
 }
 
@@ -51,8 +61,9 @@ impl Shown for Compiled {
     const SCHEMA: &'static str = "flowcast/compile/1";
 
     fn print(&self) {
-        let Compiled { output, ranks, messages, bytes } = self;
+        let Compiled { output, ranks, messages, collectives, bytes } = self;
         let each = *bytes as f64 / (*messages).max(1) as f64;
-        println_out!("{}: {ranks} ranks, {messages} messages, {bytes} bytes ({each:.1} a message)", output.display());
+        let counts = Counts { ranks: *ranks, messages: *messages, collectives: *collectives };
+        println_out!("{}: {counts}, {} bytes ({each:.1} a message)", output.display(), Grouped(*bytes));
     }
 }

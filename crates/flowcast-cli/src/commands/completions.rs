@@ -1,44 +1,126 @@
 //! `flowcast completions` and `flowcast man`.
+//!
+//! The scripts ask the command itself for what can come next, so that they know networks, models and fields.
 
+use std::ffi::OsStr;
 use std::io::stdout;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use clap::{Args, Command, CommandFactory};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
+use flowcast::model::sharing::model::Model;
+use flowcast::model::{builtin, field_names};
 
 use super::Cli;
+use crate::network_args::SHORT_NAMES;
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast completions bash > ~/.local/share/bash-completion/completions/flowcast")]
+#[command(after_help = "Example:
+  mkdir -p ~/.local/share/bash-completion/completions
+  flowcast completions bash > ~/.local/share/bash-completion/completions/flowcast")]
 pub(crate) struct Completions {
     /// The shell
     shell: Shell,
 }
 
+/// Tells the command that a script asks for completions, and for which shell.
+const ASKED: &str = "COMPLETE";
+
 impl Completions {
     /// Prints the script.
     pub(crate) fn run(self) -> Result<()> {
-        clap_complete::generate(self.shell, &mut Cli::command(), "flowcast", &mut stdout());
-        Ok(())
+        let shells = Shells::builtins();
+        let shell = shells.completer(&self.shell.to_string()).context("found a shell without completions")?;
+        Ok(shell.write_registration(ASKED, "flowcast", "flowcast", "flowcast", &mut stdout())?)
     }
+}
+
+/// Answers a script that asks what can come next, and ends the process; does nothing if no script asks.
+pub(crate) fn answer_shell() {
+    CompleteEnv::with_factory(|| with_values(Cli::command())).var(ASKED).complete();
+}
+
+/// The command with the values of its arguments.
+fn with_values(command: Command) -> Command {
+    let command = command.mut_args(|argument| match argument.get_id().as_str() {
+        "network" | "networks" => argument.add(ArgValueCompleter::new(networks)),
+        "model" | "models" => argument.add(ArgValueCompleter::new(models)),
+        "overrides" | "grid" => argument.add(ArgValueCompleter::new(fields)),
+        _ => argument,
+    });
+    command.mut_subcommands(with_values)
+}
+
+fn beginning_with(names: impl Iterator<Item = String>, current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    names.filter(|name| name.starts_with(&*current)).map(CompletionCandidate::new).collect()
+}
+
+/// Built-in networks, and files.
+fn networks(current: &OsStr) -> Vec<CompletionCandidate> {
+    let mut all = beginning_with(builtin::NETWORKS.iter().map(|(name, _)| (*name).to_owned()), current);
+    all.extend(PathCompleter::any().complete(current));
+    all
+}
+
+fn models(current: &OsStr) -> Vec<CompletionCandidate> {
+    let names = Model::ALL.iter().map(|model| model.name()).chain(["limits"]);
+    beginning_with(names.map(str::to_owned), current)
+}
+
+/// The fields that have a value, with the equals sign; `*` stands for all places of a list.
+fn fields(current: &OsStr) -> Vec<CompletionCandidate> {
+    let all = field_names::all();
+    let has_value = |name: &&String| {
+        let section = format!("{name}.");
+        !name.contains("NAME") && !all.iter().any(|other| other.starts_with(&section))
+    };
+    let place =
+        |name: &String| name.split('.').map(|part| if part == "N" { "*" } else { part }).collect::<Vec<_>>().join(".");
+    let short = SHORT_NAMES.iter().map(|name| format!("{name}="));
+    beginning_with(all.iter().filter(has_value).map(|name| format!("{}=", place(name))).chain(short), current)
 }
 
 /// Write the manual pages
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast man ~/.local/share/man/man1 && man flowcast-predict")]
+#[command(after_help = "Examples:
+  flowcast man ~/.local/share/man && man flowcast-predict
+  flowcast man pages && man -M pages flowcast-networks")]
 pub(crate) struct Man {
-    /// Folder that receives one page for each command
+    /// Folder of manual pages; its folder man1 receives one page for each command
     folder: PathBuf,
 }
 
 impl Man {
     /// Writes the pages.
     pub(crate) fn run(self) -> Result<()> {
-        std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {}", self.folder.display()))?;
-        clap_mangen::generate_to(Cli::command(), &self.folder)
-            .with_context(|| format!("cannot write into {}", self.folder.display()))?;
+        let section = self.folder.join("man1");
+        std::fs::create_dir_all(&section).with_context(|| format!("cannot make {}", section.display()))?;
+        clap_mangen::generate_to(Cli::command(), &section)
+            .with_context(|| format!("cannot write into {}", section.display()))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_networks_models_and_fields_are_completed() {
+        let names = |found: Vec<CompletionCandidate>| {
+            found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(networks(OsStr::new("gige-t"))), ["gige-tcp"]);
+        assert_eq!(names(models(OsStr::new("li"))), ["limits"]);
+        assert_eq!(names(fields(OsStr::new("nic.l"))), ["nic.latency="]);
+        assert_eq!(names(fields(OsStr::new("lat"))), ["latency="]);
+        assert_eq!(names(fields(OsStr::new("machine.nodes.*.cp"))), ["machine.nodes.*.cpus="]);
+        assert_eq!(names(fields(OsStr::new("origins"))), [""; 0]);
+        with_values(Cli::command()).debug_assert();
     }
 }

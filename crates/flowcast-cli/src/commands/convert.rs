@@ -17,39 +17,40 @@ use serde_json::json;
 use crate::collectives::CollectivesArgs;
 use crate::files::write_whole;
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::output::println_out;
+use crate::output::{Counts, println_out};
+use crate::progress::Progress;
 use crate::rank_files::write_list;
 use crate::replay_files::OutputArgs;
-use crate::trace_args::{open_trace, print_notes, threads};
+use crate::trace_args::{open_trace, print_notes, threads, trace_help};
 
 /// Write a trace in the form of another tool
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  flowcast convert run.rec -o run.dim --to dim\n  flowcast convert run.rec -o run.goal --to goal --collectives mpich\n  flowcast convert run.rec -o run.list --to ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --to prv --network gige-tcp"
+    after_help = "Examples:\n  flowcast convert run.rec -o run.dim --to dim\n  flowcast convert run.rec -o run.goal --to goal --collectives mpich\n  flowcast convert run.goal -o run.bin --to goal-bin\n  flowcast convert run.rec -o run.list --to ti      # run.list and the folder run.ti\n  flowcast convert run.rec -o run.prv --to prv --network gige-tcp"
 )]
 pub(crate) struct Convert {
-    /// Trace of any format that `predict` reads
+    #[arg(help = trace_help())]
     input: PathBuf,
     /// File to write
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     output: PathBuf,
-    /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim), ti (SimGrid: a list, and a folder
-    /// with one file for each rank)
-    #[arg(long, value_enum)]
+    /// Form: dim (Dimemas), prv (Paraver, as replayed on --network), goal (LogGOPSim, as text), goal-bin
+    /// (LogGOPSim and ATLAHS, as `txt2bin` writes it), ti (SimGrid: a list, and a folder with one file for each rank)
+    #[arg(long, value_enum, help_heading = "Output")]
     to: Form,
     /// dim: write no records that only Flowcast reads
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     strict: bool,
     #[command(flatten)]
     collectives: CollectivesArgs,
     /// prv: the network that the trace is replayed on; also what `--collectives algorithm` refers to
-    #[arg(short, long, value_name = "NET")]
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     overrides: Vec<String>,
     /// Machine-readable output
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
@@ -58,6 +59,7 @@ enum Form {
     Dim,
     Prv,
     Goal,
+    GoalBin,
     Ti,
 }
 
@@ -67,11 +69,17 @@ impl Convert {
         let program = match (open_trace(&self.input)?, self.to) {
             (Trace::Program(program), _) => program,
             (Trace::Schedule(schedule), Form::Goal) => {
-                write_whole(&self.output, |out| Ok(convert::schedule(&schedule, out)?))?;
-                return self.report((schedule.ranks(), schedule.messages()), &[], &Losses::default());
+                self.written(|out| convert::schedule(&schedule, out).map(|()| Losses::default()))?;
+                return self.report(Counts::of(&Trace::Schedule(schedule)), &[], &Losses::default());
+            }
+            (Trace::Schedule(schedule), Form::GoalBin) => {
+                let losses = self.written(|out| convert::goal_binary(&schedule, out))?;
+                return self.report(Counts::of(&Trace::Schedule(schedule)), &[], &losses);
             }
             (Trace::Schedule(_), _) => {
-                bail!("found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal")
+                bail!(
+                    "found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal or goal-bin"
+                )
             }
         };
         print_notes(&program);
@@ -83,16 +91,17 @@ impl Convert {
                 self.written(|out| convert::dim(&program, dialect, out))?
             }
             Form::Goal => self.written(|out| convert::goal(&program, out))?,
+            Form::GoalBin => self.write_goal_binary(&program)?,
             Form::Ti => self.write_ti(&program)?,
             Form::Prv => self.write_prv(&program)?,
         };
-        self.report((program.ranks(), u64::from(program.messages())), &ignored, &lost.and(losses))
+        self.report(Counts::of_program(&program), &ignored, &lost.and(losses))
     }
 
     /// The program with its collectives as the form needs them, and what that lost.
     fn prepared(&self, program: Program) -> Result<(Program, Losses)> {
         let needs_messages = match self.to {
-            Form::Goal => true,
+            Form::Goal | Form::GoalBin => true,
             Form::Ti => self.collectives.collectives.is_some() || convert::needs_messages(&program),
             Form::Dim | Form::Prv => self.collectives.collectives.is_some(),
         };
@@ -120,17 +129,27 @@ impl Convert {
 
     fn written(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<Losses>) -> Result<Losses> {
         let mut losses = Losses::default();
+        let progress = Progress::writing(&self.output);
         write_whole(&self.output, |out| {
-            losses = write(out)?;
+            losses = write(&mut progress.counting(out))?;
             Ok(())
         })?;
         Ok(losses)
     }
 
+    fn write_goal_binary(&self, program: &Program) -> Result<Losses> {
+        let (schedule, losses) = convert::as_schedule(program);
+        Ok(losses.and(self.written(|out| convert::goal_binary(&schedule, out))?))
+    }
+
     fn write_ti(&self, program: &Program) -> Result<Losses> {
         let (tables, mut losses) = (Tables::new(program), Losses::default());
         let ranks = program.ranks() as u32;
-        write_list(&self.output, ranks, |rank, out| convert::ti_rank(&tables, rank, &mut losses, out))?;
+        let progress = Progress::of("writing", "ranks", u64::from(ranks));
+        write_list(&self.output, ranks, |rank, out| {
+            progress.add(1);
+            convert::ti_rank(&tables, rank, &mut losses, out)
+        })?;
         Ok(losses)
     }
 
@@ -146,7 +165,7 @@ impl Convert {
     }
 
     /// What the reader left out (`ignored`) has been printed.
-    fn report(&self, (ranks, messages): (usize, u64), ignored: &[IgnoredRecords], losses: &Losses) -> Result<()> {
+    fn report(&self, counts: Counts, ignored: &[IgnoredRecords], losses: &Losses) -> Result<()> {
         for (kind, count) in losses.kinds() {
             let left_out = if kind.contains(';') { "" } else { " left out" };
             eprintln!("flowcast: note: {count} {kind}{left_out}");
@@ -155,12 +174,14 @@ impl Convert {
             let ignored = ignored.iter().map(|records| (records.kind.clone(), json!(records.count)));
             let losses = losses.kinds().map(|(kind, count)| (kind.to_owned(), json!(count)));
             let losses: serde_json::Map<String, serde_json::Value> = ignored.chain(losses).collect();
+            let Counts { ranks, messages, collectives } = counts;
             let summary = json!({
-                "schema": "flowcast/convert/1", "ranks": ranks, "messages": messages, "losses": losses,
+                "schema": "flowcast/convert/1", "ranks": ranks, "messages": messages, "collectives": collectives,
+                "losses": losses,
             });
             println_out!("{summary}");
         } else {
-            println_out!("{}: {ranks} ranks, {messages} messages", self.output.display());
+            println_out!("{}: {counts}", self.output.display());
         }
         Ok(())
     }

@@ -11,12 +11,12 @@ use flowcast::report::Page;
 use flowcast::units::Time;
 use flowcast::{Options, Outputs, Prepared};
 use flowcast_net::loopback::measure_and_fit_loopback;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::exit::EnvironmentLacks;
 use crate::files::write_text;
-use crate::output::println_out;
+use crate::output::{Grouped, println_out};
+use crate::progress::Progress;
 use crate::provenance;
 use crate::replay_view::print_comparison;
 
@@ -49,14 +49,14 @@ impl Demo {
         for name in OTHERS {
             networks.push(builtin::network(name)?);
         }
-        let bar = progress_bar("replaying", networks.len() as u64);
+        let progress = Progress::of("replaying", "networks", networks.len() as u64);
         let mut views = Vec::new();
         for network in &networks {
             let prepared = Prepared::new(&trace, Some(network), &Options::default())?;
             views.extend(prepared.predict(outputs, &[])?.view);
-            bar.inc(1);
+            progress.add(1);
         }
-        bar.finish_and_clear();
+        drop(progress);
         let page = Page {
             title: "NAS LU, class S, 4 ranks".to_owned(),
             subtitle: "One recorded program on this machine's loopback and on two networks of 2006".to_owned(),
@@ -67,7 +67,7 @@ impl Demo {
         if self.json {
             println_out!("{}", summary(&page, &self.output));
         } else {
-            println_out!("{}: {} messages\n", page.title, trace.messages());
+            println_out!("{}: {} messages\n", page.title, Grouped(trace.messages()));
             print_comparison(&page.networks);
             println_out!("\nreport: {}", self.output.display());
         }
@@ -76,27 +76,21 @@ impl Demo {
 }
 
 fn measure_network() -> Result<Network> {
-    let bar = progress_bar("measuring loopback TCP", (MEASURING_SECONDS * 10.0) as u64);
+    let progress = Progress::for_seconds("measuring loopback TCP", MEASURING_SECONDS);
     let time = Time::from_seconds(MEASURING_SECONDS);
     let (measured, fit) = measure_and_fit_loopback(time, &mut |round| {
-        bar.set_position((round.elapsed.as_seconds() * 10.0) as u64);
+        progress.at_seconds(round.elapsed.as_seconds());
         ControlFlow::Continue(())
     })
     .map_err(|error| EnvironmentLacks(format!("loopback cannot be measured: {error}")))
     .context("the demonstration needs TCP over loopback")?;
-    bar.finish_and_clear();
+    drop(progress);
     for warning in &fit.warnings {
         eprintln!("flowcast: note: {warning}");
     }
     let mut network = fit.to_network("loopback", provenance::of_this_run());
     network.title = format!("TCP over loopback, {} samples taken just now", measured.samples.len());
     Ok(network)
-}
-
-fn progress_bar(what: &'static str, length: u64) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{msg:24} [{bar:40}] {percent:>3} %").expect("the template is well formed");
-    ProgressBar::new(length).with_style(style.progress_chars("=> ")).with_message(what)
 }
 
 fn summary(page: &Page, report: &std::path::Path) -> serde_json::Value {

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
-use crate::output::{Format, Shown, println_out, show};
+use crate::output::{Format, Grouped, Shown, println_out, show};
 use crate::tables::{cells, table};
-use crate::trace_args::{open_trace, threads};
+use crate::trace_args::{open_trace, program_help, threads};
 
 subcommands! {
     /// Say what stands behind a prediction
@@ -28,13 +28,13 @@ subcommands! {
   flowcast explain collectives is.dim
   flowcast explain collectives is.dim --collectives algorithm:ours.toml --json")]
 pub(crate) struct Collectives {
-    /// Trace of any format that `predict` reads
+    #[arg(help = program_help())]
     input: PathBuf,
     /// Network whose file may hold a table of algorithms
-    #[arg(short, long, value_name = "NET")]
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
     network: Option<String>,
     /// Replace a field of the network, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network")]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "network", help_heading = "Network")]
     overrides: Vec<String>,
     #[command(flatten)]
     how: CollectivesArgs,
@@ -107,7 +107,15 @@ impl Shown for Explained {
         let mut table = table(&["operation", ">ranks", ">bytes", "algorithm", ">count", ">messages", ">their bytes"]);
         for used in &self.uses {
             let Explanation { operation, ranks, bytes, count, messages, message_bytes, .. } = used;
-            table.add_row(cells![operation, ranks, bytes, used.algorithm(), count, messages, message_bytes]);
+            table.add_row(cells![
+                operation,
+                ranks,
+                Grouped(*bytes),
+                used.algorithm(),
+                Grouped(*count),
+                Grouped(*messages),
+                Grouped(*message_bytes)
+            ]);
         }
         println_out!("{table}");
         let immediate: u64 = self.uses.iter().map(|used| used.immediate).sum();

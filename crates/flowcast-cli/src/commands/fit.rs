@@ -46,15 +46,15 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["samples", "prtt"])]
     regions: Vec<PathBuf>,
     /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
-    #[arg(long, value_name = "BYTES", requires = "regions")]
+    #[arg(long, value_name = "BYTES", requires = "regions", help_heading = "Model")]
     rendezvous_from: Option<Bytes>,
     /// Write the network file
-    #[arg(short, long, value_name = "NET.toml")]
+    #[arg(short, long, value_name = "NET.toml", help_heading = "Output")]
     output: Option<PathBuf>,
     /// With --regions: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
-    #[arg(short, long, value_name = "NET", requires = "regions")]
+    #[arg(short, long, value_name = "NET", requires = "regions", help_heading = "Network")]
     network: Option<String>,
     /// Of conflicts: the bytes that each flow kept in flight, as `ss` shows them (snd_wnd); of a lab they are known
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["prtt", "regions"])]
@@ -66,19 +66,19 @@ pub(crate) struct Fit {
     #[arg(long)]
     all_sizes: bool,
     /// Theil and Sen's line instead of least squares: wild points do not bend it
-    #[arg(long)]
+    #[arg(long, help_heading = "Precision")]
     robust: bool,
     /// Bootstrap replicates [default: 500, of conflicts 200]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", help_heading = "Precision")]
     replicates: Option<usize>,
     /// Confidence level of the intervals
-    #[arg(long, default_value_t = 0.95)]
+    #[arg(long, default_value_t = 0.95, help_heading = "Precision")]
     level: f64,
     /// Seed of the bootstrap
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Machine-readable output
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 

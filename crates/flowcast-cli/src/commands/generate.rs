@@ -33,7 +33,7 @@ pub(crate) struct Generate {
     #[arg(long, default_value = "8KiB")]
     size: Bytes,
     /// Computation of each rank in each iteration
-    #[arg(long, default_value = "10us")]
+    #[arg(long, default_value = "10us", help_heading = "Model")]
     compute: Time,
     /// The computation varies by up to this fraction
     #[arg(long, default_value_t = 0.2)]
@@ -42,12 +42,12 @@ pub(crate) struct Generate {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Format: dim (Dimemas), goal (LogGOPSim), ti (SimGrid: a list, and a folder with one file for each rank)
-    #[arg(long, value_enum, default_value = "dim")]
+    #[arg(long, value_enum, default_value = "dim", help_heading = "Output")]
     format: Format,
     #[command(flatten)]
     stream: StreamArgs,
     /// File to write; standard output if absent (not for ti)
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     output: Option<PathBuf>,
 }
 

@@ -80,7 +80,7 @@ pub(crate) struct Up {
 
 /// Run a command in a node of a lab that is up
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flowcast lab exec racks --node 3 -- ping -c 1 node0")]
+#[command(after_help = "Example:\n  flowcast lab exec racks --node 3 -- ip -brief address")]
 pub(crate) struct Exec {
     /// The lab's name
     name: String,

@@ -14,14 +14,14 @@ use flowcast::units::{Bytes, Rounded, Time};
 use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::measure_conflicts::MeasureConflicts;
 use super::measure_samples::PartialSamples;
 use crate::exit::EnvironmentLacks;
 use crate::launcher;
-use crate::output::{Format, Micros, Seconds, Shown, print_out, println_out, show};
+use crate::output::{Format, Grouped, Micros, Seconds, Shown, print_out, println_out, show};
+use crate::progress::Progress;
 use crate::provenance;
 use crate::tables::table;
 
@@ -48,22 +48,22 @@ subcommands! {
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
 pub(crate) struct P2p {
     /// Be the answering end of one measurement, at this address
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"])]
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "rendezvous", "output", "json", "resume"], help_heading = "Where")]
     listen: Option<String>,
     /// Measure against the answering end at this address
-    #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous")]
+    #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous", help_heading = "Where")]
     connect: Option<String>,
     /// Under mpirun: a file that both ranks can reach, by which they find each other
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Where")]
     rendezvous: Option<PathBuf>,
     /// Write the samples here; without it they go to the standard output
-    #[arg(short, long, value_name = "FILE.csv")]
+    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Go on with an interrupted measurement (FILE.csv.partial)
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", help_heading = "Run")]
     resume: bool,
     /// Stop after this time at the latest
-    #[arg(long, default_value = "10s", value_name = "TIME")]
+    #[arg(long, default_value = "10s", value_name = "TIME", help_heading = "Run")]
     max_time: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
     #[arg(long, value_delimiter = ',', value_name = "SIZES", conflicts_with_all = ["max_size", "step"])]
@@ -81,17 +81,17 @@ pub(crate) struct P2p {
     #[arg(long, value_name = "TIME")]
     delay: Option<Time>,
     /// Stop when half the 95 % interval of every median is at most this share of it
-    #[arg(long, default_value_t = 0.025, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.025, value_name = "SHARE", help_heading = "Precision")]
     precision: f64,
     /// Poll instead of sleeping while waiting, as MPI libraries do; each end needs a processor of its own. Give it to
     /// both ends
-    #[arg(long)]
+    #[arg(long, help_heading = "Where")]
     poll: bool,
     /// Seed of the order in which points are measured
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Machine-readable summary on the standard output
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", help_heading = "Output")]
     json: bool,
 }
 
@@ -144,10 +144,10 @@ impl P2p {
         provenance.insert("waiting".into(), if self.poll { "poll" } else { "sleep" }.into());
         let (mut partial, previous) = self.open_partial(&provenance)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
-        let bar = progress_bar(plan.max_time);
+        let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
         let (mut taken, mut failure) = (previous.len(), None);
         let mut observe = |round: &Round| {
-            advance(&bar, round);
+            advance(&progress, round);
             taken += round.samples.len();
             match partial.as_mut().map_or(Ok(()), |partial| partial.append(round.samples)) {
                 Ok(()) => ControlFlow::Continue(()),
@@ -161,7 +161,7 @@ impl P2p {
             Some(mut transport) => measure(&mut transport, &plan, previous, &mut observe),
             None => measure_loopback(&plan, self.waiting(), previous, &mut observe),
         };
-        bar.finish_and_clear();
+        drop(progress);
         match (measured, failure) {
             (Ok(measured), None) => self.deliver(measured, partial, provenance),
             (Ok(_), Some(failure)) => Err(failure),
@@ -261,16 +261,11 @@ fn explained(error: PrttError) -> anyhow::Error {
     }
 }
 
-fn progress_bar(max_time: Time) -> ProgressBar {
-    let style = ProgressStyle::with_template("measuring {wide_bar} {msg}").expect("the template is well-formed");
-    ProgressBar::new((max_time.as_seconds() * 1e3) as u64).with_style(style)
-}
-
-fn advance(bar: &ProgressBar, round: &Round) {
-    bar.set_position((round.elapsed.as_seconds() * 1e3) as u64);
+fn advance(progress: &Progress, round: &Round) {
+    progress.at_seconds(round.elapsed.as_seconds());
     let known = round.widest.filter(|width| width.is_finite());
     let precision = known.map_or(String::new(), |width| format!(", medians within {:.1} %", width * 100.0));
-    bar.set_message(format!("round {}{precision}", round.number));
+    progress.say(format!(", round {}{precision}", round.number));
 }
 
 fn stop_text(stop: Stop) -> &'static str {
@@ -359,7 +354,7 @@ impl Shown for Summary {
             let (Some(one), Some(many)) = (self.median(1, *size), self.median(self.messages, *size)) else { continue };
             let spacing = (many - one) * (1.0 / f64::from(self.messages - 1));
             let times = [one, many, spacing].map(|time| Rounded(time).to_string());
-            table.add_row([format!("{size} B")].into_iter().chain(times));
+            table.add_row([format!("{} B", Grouped(*size))].into_iter().chain(times));
         }
         println_out!("{table}");
         let precision = self.relative_half_width.map_or(String::new(), |width| {
@@ -367,7 +362,7 @@ impl Shown for Summary {
         });
         println_out!(
             "{} samples in {} rounds and {} ({}).{precision}",
-            self.samples,
+            Grouped(self.samples as u64),
             self.rounds,
             self.elapsed_s,
             self.stopped

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flowcast::fit::prtt::PrttPoint;
-use flowcast::fit::samples::{PrttSamples, SamplesError, csv_header, push_row};
+use flowcast::fit::samples::{PrttSamples, csv_header, push_row};
+use flowcast::model::csv::CsvError;
 use flowcast::units::Time;
 
 use crate::growing::{GrowingFile, partial};
@@ -33,7 +34,7 @@ impl PartialSamples {
             // A run that was killed while writing leaves half a row.
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             match PrttSamples::from_csv(&text[..whole]) {
-                Err(SamplesError::Missing { .. }) => Ok((PrttSamples::default(), 0)),
+                Err(CsvError::Missing { .. }) => Ok((PrttSamples::default(), 0)),
                 read => Ok((read.with_context(|| path.display().to_string())?, whole)),
             }
         })?;

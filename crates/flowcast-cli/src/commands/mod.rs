@@ -26,7 +26,7 @@ mod bench;
 mod bench_packet;
 mod bench_sweep;
 mod compile;
-mod completions;
+pub(crate) mod completions;
 mod convert;
 mod demo;
 mod doctor;

@@ -12,10 +12,11 @@ use flowcast::place::step_cost::{InsideNode, StepCost};
 use flowcast::units::{Rank, Rate, Time};
 use serde::Serialize;
 
-use crate::files::read_bytes;
 use crate::network_args::NetworkArgs;
-use crate::output::{Format, Seconds, Shown, println_out, show};
+use crate::output::{Format, Grouped, Seconds, Shown, println_out, show};
+use crate::progress::Progress;
 use crate::tables::table;
+use crate::trace_args::read_pattern;
 
 /// Find the best mapping of ranks to nodes for a communication in steps, by trying all
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ broadcast.steps, a binomial broadcast among eight ranks:
   4 -> 5 10MB
   6 -> 7 10MB")]
 pub(crate) struct Place {
-    /// Flows between ranks, steps parted by lines that say `step` (docs/place.md)
+    /// Flows between ranks, steps parted by lines that say `step` (docs/place.md); - for the standard input
     steps: PathBuf,
     #[command(flatten)]
     network: NetworkArgs,
@@ -44,13 +45,13 @@ pub(crate) struct Place {
     #[arg(long)]
     slots: u32,
     /// How flows share what they cross; the network's own model when absent
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", help_heading = "Model")]
     model: Option<String>,
     /// Time of a message inside a node, such as 18.7ms; what the network's machine says when absent
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Model")]
     inside: Option<Time>,
     /// flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long)]
+    #[arg(long, help_heading = "Model")]
     strict: bool,
     #[command(flatten)]
     format: Format,
@@ -59,8 +60,7 @@ pub(crate) struct Place {
 impl Place {
     /// Searches and prints.
     pub(crate) fn run(self) -> Result<()> {
-        let name = self.steps.display().to_string();
-        let content = read_bytes(&self.steps)?;
+        let (name, content) = read_pattern(&self.steps)?;
         let steps = Steps::read(&name, &content)?;
         let network = self.network.load()?;
         let model = self.model.as_deref().map(Model::named).transpose()?;
@@ -70,7 +70,12 @@ impl Place {
             None => InsideNode::of(&network),
         };
         let cost = StepCost { steps: &steps, network: &network, method, inside };
-        let ranking = search(&cost, Slots { nodes: self.nodes, per_node: self.slots })?;
+        let slots = Slots { nodes: self.nodes, per_node: self.slots };
+        let mut progress = None;
+        let ranking = search(&cost, slots, &mut |_, all| {
+            progress.get_or_insert_with(|| Progress::of("trying", "mappings", all)).add(1);
+        })?;
+        drop(progress);
         let bests = || ranking.best.iter();
         let placed = Placed {
             network: &network.name,
@@ -120,15 +125,15 @@ impl Shown for Placed<'_> {
         for Bar { time_s, mappings } in &self.histogram {
             let slower = if best == Time::ZERO { 1.0 } else { time_s.0.as_nanos() / best.as_nanos() };
             let bar = "▇".repeat((mappings * WIDEST).div_ceil(most) as usize);
-            table.add_row([time_s.to_string(), format!("{slower:.2}x"), mappings.to_string(), bar]);
+            table.add_row([time_s.to_string(), format!("{slower:.2}x"), Grouped(*mappings).to_string(), bar]);
         }
         println_out!("{table}");
         let node = |ranks: &Vec<Rank>| ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let groups = self.groups.iter().map(node).collect::<Vec<_>>().join(" | ");
         let also = match self.best.len() {
             1 => "the only best".to_owned(),
-            several => format!("one of {several} best"),
+            several => format!("one of {} best", Grouped(several as u64)),
         };
-        println_out!("best of {} mappings, {}: ranks {groups} ({also})", self.mappings, self.best_time_s);
+        println_out!("best of {} mappings, {}: ranks {groups} ({also})", Grouped(self.mappings), self.best_time_s);
     }
 }

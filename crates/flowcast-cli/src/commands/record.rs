@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::exit::Finding;
 use crate::files::write_text;
-use crate::output::{Format, Seconds, Shown, println_out, show};
+use crate::output::{Format, Grouped, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::recording::{Loading, not_recorded, open_recording, recorder};
 use crate::tables::{cells, table};
@@ -29,10 +29,10 @@ use crate::tables::{cells, table};
   flowcast record --show cg.rec --json")]
 pub(crate) struct Record {
     /// Folder to write, new or empty
-    #[arg(short, long, value_name = "TRACE", required_unless_present = "show")]
+    #[arg(short, long, value_name = "TRACE", required_unless_present = "show", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Sum up a recording that there is, and run nothing
-    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"])]
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "command"], help_heading = "Output")]
     show: Option<PathBuf>,
     /// Only this rank in the summary
     #[arg(long)]
@@ -48,7 +48,7 @@ pub(crate) struct Record {
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
     /// The library to load into the program, if it is not beside flowcast
-    #[arg(long, value_name = "FILE.so")]
+    #[arg(long, value_name = "FILE.so", help_heading = "Where")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
@@ -174,14 +174,15 @@ impl Shown for Recorded {
     fn print(&self) {
         let mut rows = table(&["function", ">calls", ">found nothing", ">bytes", ">time"]);
         for Function { name, calls, unsuccessful, bytes, seconds } in &self.functions {
-            rows.add_row(cells![name, calls, unsuccessful, bytes, seconds]);
+            rows.add_row(cells![name, Grouped(*calls), Grouped(*unsuccessful), Grouped(*bytes), seconds]);
         }
         println_out!("{rows}");
         let Recorded { trace, ranks, calls, file_bytes, .. } = self;
         let each = *file_bytes as f64 / (*calls).max(1) as f64;
         println_out!(
-            "{trace}: {ranks} ranks, {calls} calls, {file_bytes} bytes ({each:.1} a call); computation {} wall, {} thread \
-             CPU",
+            "{trace}: {ranks} ranks, {} calls, {} bytes ({each:.1} a call); computation {} wall, {} thread CPU",
+            Grouped(*calls),
+            Grouped(*file_bytes),
             self.compute_s,
             self.thread_cpu_s
         );

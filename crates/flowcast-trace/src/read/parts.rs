@@ -35,24 +35,32 @@ pub(super) fn is_deployment(text: &[u8]) -> bool {
     let head = &text[..text.len().min(1 << 16)];
     head.trim_ascii_start().starts_with(b"<")
         && [&b"<actor"[..], b"<process"].iter().any(|tag| memchr::memmem::find(head, tag).is_some())
-        && files_of_actors(text).next().is_some()
+        && !files_of_actors(text).is_empty()
 }
 
-/// Where the arguments of actors that are names of files stand.
-fn files_of_actors(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
-    let arguments = memchr::memmem::find_iter(text, b"<argument").filter(|at| !is_in_comment(&text[..*at]));
-    arguments.filter_map(|at| {
-        let value = at + memchr::memmem::find(&text[at..], b"value=")? + "value=".len();
-        let quote = *text.get(value)?;
-        let length = memchr::memchr(quote, &text[value + 1..])?;
-        let is_name = matches!(quote, b'"' | b'\'') && is_name(&text[value + 1..value + 1 + length]);
-        is_name.then_some(value + 1..value + 1 + length)
-    })
+/// Where the arguments of actors that are names of files stand, outside comments.
+fn files_of_actors(text: &[u8]) -> Vec<Range<usize>> {
+    let mut files = Vec::new();
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'<', &text[at..]) {
+        at += found;
+        let is_comment = text[at..].starts_with(b"<!--");
+        let end: &[u8] = if is_comment { b"-->" } else { b">" };
+        let Some(length) = memchr::memmem::find(&text[at..], end) else { break };
+        if text[at..].starts_with(b"<argument") {
+            files.extend(value_in(text, at..at + length).filter(|value| is_name(&text[value.clone()])));
+        }
+        at += length;
+    }
+    files
 }
 
-fn is_in_comment(before: &[u8]) -> bool {
-    let last = |mark: &[u8]| memchr::memmem::rfind(before, mark);
-    last(b"<!--").is_some_and(|opened| last(b"-->").is_none_or(|closed| closed < opened))
+/// Where the `value` of a tag stands, without its quotes.
+fn value_in(text: &[u8], tag: Range<usize>) -> Option<Range<usize>> {
+    let quote = tag.start + memchr::memmem::find(&text[tag.clone()], b"value=")? + "value=".len();
+    let mark = *text.get(quote).filter(|mark| matches!(mark, b'"' | b'\''))?;
+    let length = memchr::memchr(mark, &text[quote + 1..tag.end.max(quote + 1)])?;
+    Some(quote + 1..quote + 1 + length)
 }
 
 /// The files of a list, or of a deployment, with their contents.
@@ -77,7 +85,7 @@ pub fn listed(text: &[u8]) -> Vec<String> {
 }
 
 fn ranges_of_names(text: &[u8]) -> Vec<Range<usize>> {
-    if is_deployment(text) { files_of_actors(text).collect() } else { content_lines(text).collect() }
+    if is_deployment(text) { files_of_actors(text) } else { content_lines(text).collect() }
 }
 
 fn file_name(text: &[u8], range: &Range<usize>) -> String {
@@ -119,4 +127,23 @@ pub(super) fn content_lines(text: &[u8]) -> impl Iterator<Item = std::ops::Range
 /// The words of a line.
 pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_deployment_are_the_arguments_of_its_actors_that_name_files() {
+        let text = b"<?xml version='1.0'?>\n<platform version=\"4.1\">\n<!-- <argument value=\"no.txt\"/> -->\n\
+            <actor host=\"a\"><argument value=\"0\"/><argument  value='p/0.txt'/></actor>\n\
+            <process host=\"b\"><argument value=\"p/1.txt\" /></process>\n</platform>\n";
+        assert_eq!(listed(text), ["p/0.txt", "p/1.txt"]);
+        assert_eq!(listed(b"p/0.txt\n# p/2.txt\np/1.txt\n"), ["p/0.txt", "p/1.txt"]);
+        for other in
+            [&b"<platform><host id=\"a.b\"/></platform>"[..], b"<actor><argument value=", b"<actor><argument value=\">"]
+        {
+            assert_eq!(listed(other), [""; 0]);
+        }
+    }
 }

@@ -25,7 +25,7 @@ use crate::exit::Finding;
 use crate::mpi_session::MpiSession;
 use crate::output::{Format, show};
 use crate::provenance;
-use crate::repeating::{Going, Over, Repeating, report_carried};
+use crate::repeating::{Carrying, Going, Over, Repeating};
 use crate::tcp_session::TcpSession;
 
 /// Measure how messages in flight at the same time slow each other down
@@ -41,25 +41,31 @@ use crate::tcp_session::TcpSession;
                         flowcast fit conflicts.csv -o network.toml")]
 pub(crate) struct MeasureConflicts {
     /// Write the durations here
-    #[arg(short, long, value_name = "FILE.csv")]
+    #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
     output: PathBuf,
     /// Built-in profile or lab file
-    #[arg(long, value_name = "PROFILE|FILE", default_value = "asymmetric", conflicts_with = "launcher")]
+    #[arg(
+        long,
+        value_name = "PROFILE|FILE",
+        default_value = "asymmetric",
+        conflicts_with = "launcher",
+        help_heading = "Where"
+    )]
     lab: String,
     /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher")]
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher", help_heading = "Where")]
     lab_set: Vec<String>,
     /// What carries the messages [default: tcp in a lab, mpi with --launcher]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "Where")]
     over: Option<Over>,
     /// No lab: ranks on other machines, started by these words and this program's name behind them
-    #[arg(long, value_name = "WORDS")]
+    #[arg(long, value_name = "WORDS", help_heading = "Where")]
     launcher: Option<String>,
     /// With --launcher: each rank is a node, also where a host has several
-    #[arg(long, requires = "launcher")]
+    #[arg(long, requires = "launcher", help_heading = "Where")]
     node_per_rank: bool,
     /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
-    #[arg(long, value_name = "ADDR", requires = "launcher")]
+    #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
     via: Option<IpAddr>,
     /// With --launcher: racks, to which the hosts are dealt in blocks
     #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher")]
@@ -82,7 +88,7 @@ pub(crate) struct MeasureConflicts {
     #[command(flatten)]
     repeating: Repeating,
     /// Go on with the conflicts of FILE.csv.partial
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     resume: bool,
     #[command(flatten)]
     going: Going,
@@ -232,9 +238,10 @@ impl Run {
         if let Some(version) = means.mpi_version() {
             self.provenance.insert("mpi".into(), version.to_owned());
         }
-        let (began, missing) = (Instant::now(), self.missing());
+        let missing = self.missing();
+        let mut carrying = Carrying::of(missing.len());
         for (at, conflict) in missing.iter().enumerate() {
-            if most.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
+            if most.is_some_and(|most| carrying.seconds() > most) {
                 let (left, path) = (missing.len() - at, self.journal.path().display());
                 return Err(Finding(format!("{left} conflicts are left; --resume goes on with those of {path}")).into());
             }
@@ -244,7 +251,7 @@ impl Run {
             let measured = Measured { conflict: conflict.clone(), durations };
             self.journal.append(&measured, &self.racks)?;
             self.known.push(measured);
-            report_carried((at + 1, missing.len()), &conflict.name, &run, start);
+            carrying.report(&conflict.name, &run, start);
         }
         Ok(())
     }

@@ -26,10 +26,10 @@ use crate::tables::table;
 )]
 pub(crate) struct Advise {
     /// A network: built-in (see `flowcast networks`) or file (repeatable)
-    #[arg(short, long = "network", value_name = "NET", required = true)]
+    #[arg(short, long = "network", value_name = "NET", required = true, help_heading = "Network")]
     networks: Vec<String>,
     /// The interfaces of the networks, in their order [default: the networks' names]
-    #[arg(long = "interface", value_name = "NAME")]
+    #[arg(long = "interface", value_name = "NAME", help_heading = "Network")]
     interfaces: Vec<String>,
     /// Messages that are sent at once
     #[arg(long, default_value_t = 16, value_name = "N")]

@@ -41,7 +41,7 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
-    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail)]
+    #[arg(long = "rail", value_name = "NAME=ADDRESS:PORT,...", required = true, value_parser = live_rail, help_heading = "Network")]
     pub rails: Vec<LiveRail>,
     /// Schedulers, as in `rails simulate`; whole-messages (earliest-delivery that divides none), adaptive (earliest
     /// delivery that follows its rails) and guarded (earliest delivery while it is proven to gain, else the best rail
@@ -51,8 +51,7 @@ pub(crate) struct Bench {
         alias = "schedulers",
         value_delimiter = ',',
         value_name = "NAME,NAME...",
-        default_value = EVERY
-    )]
+        default_value = EVERY, help_heading = "Model")]
     schedulers: Vec<Chosen>,
     /// N, how many messages are sent before as many are received
     #[arg(long, value_delimiter = ',', default_value = "1,8,16,32", value_name = "N,N...")]
@@ -61,26 +60,26 @@ pub(crate) struct Bench {
     #[arg(long, value_delimiter = ',', value_name = "SIZE,SIZE...")]
     sizes: Vec<Bytes>,
     /// Rounds, in each of which everything is measured once
-    #[arg(long, default_value_t = 5, value_name = "COUNT")]
+    #[arg(long, default_value_t = 5, value_name = "COUNT", help_heading = "Precision")]
     rounds: usize,
     /// How long one measurement is repeated
-    #[arg(long, default_value = "20ms", value_name = "TIME")]
+    #[arg(long, default_value = "20ms", value_name = "TIME", help_heading = "Precision")]
     pub point_time: Time,
     /// What this end does while nothing comes
-    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep)]
+    #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
     waiting: WaitingKind,
     #[command(flatten)]
     pub split: SplitArgs,
     #[command(flatten)]
     count: CountArgs,
     /// Write all samples: messages,size_B,scheduler,round,one_way_us,rate_Mbit_s
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", help_heading = "Output")]
     csv: Option<PathBuf>,
     /// Go on with an interrupted run, whose samples are in FILE.csv.partial
-    #[arg(long, requires = "csv")]
+    #[arg(long, requires = "csv", help_heading = "Run")]
     resume: bool,
     /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -31,10 +31,10 @@ use crate::tables::table;
 pub(crate) struct Compare {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable) [default: the six combinations of the
     /// thesis' networks, one after the other]
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse)]
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse, help_heading = "Network")]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
-    #[arg(long, value_delimiter = ',', value_name = "NAME,NAME...")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,NAME...", help_heading = "Model")]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails
     #[arg(long, default_value_t = 400, value_name = "COUNT")]
@@ -52,10 +52,10 @@ pub(crate) struct Compare {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Give up an optimum after so many branches
-    #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES")]
+    #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES", help_heading = "Precision")]
     limit: u64,
     /// Write a plot: a page (.html) or a picture (.svg)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::live::LiveRail;
 use super::serve::unexpected;
 use crate::exit::Finding;
-use crate::output::{Format, Shown, println_out, show};
+use crate::output::{Format, Grouped, Shown, println_out, show};
 use crate::provenance;
 
 /// The counting test.
@@ -144,10 +144,11 @@ impl Shown for Counted<'_> {
     const SCHEMA: &'static str = "flowcast/rails-count/1";
 
     fn print(&self) {
-        println_out!("{} messages received of {} in {:.2} s", self.received, self.messages, self.seconds);
+        let [received, messages] = [self.received, self.messages].map(Grouped);
+        println_out!("{received} messages received of {messages} in {:.2} s", self.seconds);
         println_out!("out of order: {}, spoilt: {}", self.out_of_order, self.spoilt);
         println_out!("rails lost: {}, sent again: {}", self.rails_lost, self.sent_again);
-        let given = self.rails.iter().zip(&self.given).map(|(name, bytes)| format!("{name} {bytes}"));
+        let given = self.rails.iter().zip(&self.given).map(|(name, bytes)| format!("{name} {}", Grouped(*bytes)));
         println_out!("bytes given to each rail: {}", given.collect::<Vec<_>>().join(", "));
     }
 }

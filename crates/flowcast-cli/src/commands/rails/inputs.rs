@@ -13,12 +13,13 @@ use serde::Serialize;
 
 use crate::files::read_text;
 use crate::output::Micros;
+use crate::tables::{Most, USUAL_ROWS};
 
 /// The rails.
 #[derive(Debug, Args)]
 pub(super) struct RailArgs {
     /// A network: name, then g, G per byte, o and L in microseconds (repeatable)
-    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse)]
+    #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", required = true, value_parser = Rail::parse, help_heading = "Network")]
     pub rails: Vec<Rail>,
 }
 
@@ -35,7 +36,13 @@ pub(super) struct MessageArgs {
     /// Messages in order of arrival: a CSV file with the columns arrival_us,size_B
     #[arg(long, value_name = "FILE.csv")]
     messages: PathBuf,
+    /// Messages of which the table has a row, or all
+    #[arg(long, value_name = "COUNT", default_value = USUAL_ROWS, help_heading = "Output")]
+    pub show_messages: Most,
 }
+
+/// The option that shows all messages.
+pub(super) const SHOW_MESSAGES: &str = "--show-messages";
 
 impl MessageArgs {
     /// Reads the file.

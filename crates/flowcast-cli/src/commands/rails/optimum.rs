@@ -9,9 +9,9 @@ use flowcast::scheduler::schedule::Message;
 use flowcast::units::Rounded;
 use serde::Serialize;
 
-use super::inputs::{MessageArgs, RailArgs, choices, micros};
+use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros};
 use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::{cells, table};
+use crate::tables::{Most, cells, table};
 
 /// Find the best schedule of a small set, and a lower bound for a large one
 ///
@@ -28,10 +28,10 @@ pub(crate) struct FindOptimum {
     #[command(flatten)]
     messages: MessageArgs,
     /// What is to be small
-    #[arg(long, value_enum, default_value_t = Goal::Makespan)]
+    #[arg(long, value_enum, default_value_t = Goal::Makespan, help_heading = "Model")]
     objective: Goal,
     /// Give up the proof after so many branches
-    #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES")]
+    #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES", help_heading = "Precision")]
     limit: u64,
     #[command(flatten)]
     format: Format,
@@ -58,6 +58,7 @@ impl FindOptimum {
         let best = Best {
             rails: &self.rails.rails,
             messages: &messages,
+            show: self.messages.show_messages,
             proven: found.proven,
             choices: choices(&found.schedule),
             delivered_us: micros(&found.schedule.delivered),
@@ -77,6 +78,8 @@ struct Best<'a> {
     rails: &'a [Rail],
     #[serde(skip)]
     messages: &'a [Message],
+    #[serde(skip)]
+    show: Most,
     proven: bool,
     choices: Vec<u8>,
     delivered_us: Vec<Micros>,
@@ -91,11 +94,11 @@ impl Shown for Best<'_> {
 
     fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered"]);
-        for (index, message) in self.messages.iter().enumerate() {
+        for (index, message) in self.show.of(self.messages).iter().enumerate() {
             let rail = &self.rails[usize::from(self.choices[index])].name;
             table.add_row(cells![index, Rounded(message.arrival), message.size, rail, self.delivered_us[index]]);
         }
-        println_out!("{table}");
+        println_out!("{}", self.show.shown(&table, self.messages.len(), SHOW_MESSAGES));
         let standing = if self.proven { "proven best" } else { "best found, not proven" };
         println_out!(
             "{standing}: last delivery {}, mean {}; no last delivery is before {}",

@@ -9,10 +9,10 @@ use flowcast::scheduler::split::SplitRule;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
-use super::inputs::{MessageArgs, RailArgs, choices, micros, shares};
+use super::inputs::{MessageArgs, RailArgs, SHOW_MESSAGES, choices, micros, shares};
 use super::split;
 use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::{cells, table};
+use crate::tables::{Most, cells, table};
 
 /// Let a scheduler choose the rail of each message
 #[derive(Debug, Args)]
@@ -27,20 +27,20 @@ pub(crate) struct Simulate {
     messages: MessageArgs,
     /// round-robin, weighted-round-robin, wfq, vtrr, gap, vft, vft-clock, latency, overlap, fixed-point,
     /// earliest-delivery or earliest-overlap; with -printed as the thesis' pseudo-code has it
-    #[arg(long, default_value = "earliest-delivery", value_name = "NAME")]
+    #[arg(long, default_value = "earliest-delivery", value_name = "NAME", help_heading = "Model")]
     scheduler: SchedulerName,
     /// Messages of a cycle for each rail, for the schedulers by share [default: in proportion to the bandwidths]
-    #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...")]
+    #[arg(long, value_delimiter = ',', value_name = "COUNT,COUNT...", help_heading = "Model")]
     shares: Vec<u32>,
     /// Count the processor's time, o + O(s-1) for each message, one message after the other on all rails;
     /// earliest-delivery then schedules by it
-    #[arg(long)]
+    #[arg(long, help_heading = "Model")]
     processor: bool,
     /// Split messages from this size on so that all rails finish together (earliest-delivery only)
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"])]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["processor", "shares"], help_heading = "Model")]
     split_from: Option<Bytes>,
     /// No piece of a split message is shorter
-    #[arg(long, default_value = "8KiB", value_name = "SIZE", requires = "split_from")]
+    #[arg(long, default_value = "8KiB", value_name = "SIZE", requires = "split_from", help_heading = "Model")]
     minimal_piece: Bytes,
     #[command(flatten)]
     format: Format,
@@ -51,7 +51,8 @@ impl Simulate {
     pub(crate) fn run(self) -> Result<()> {
         let (rails, messages) = (self.rails.costs(), self.messages.read()?);
         if let Some(from) = self.split_from {
-            return split::run(&self.rails.rails, &messages, self.split_rule(from)?, self.format);
+            let rule = self.split_rule(from)?;
+            return split::run(&self.rails.rails, (&messages, self.messages.show_messages), rule, self.format);
         }
         let found = if self.processor {
             let rails: Vec<SizedCost> = self.rails.rails.iter().map(SizedCost::of).collect();
@@ -61,6 +62,7 @@ impl Simulate {
         };
         let scheduled = Scheduled {
             messages: &messages,
+            show: self.messages.show_messages,
             scheduler: self.scheduler.to_string(),
             rails: self.rails.rails.iter().map(|rail| rail.name.as_str()).collect(),
             choices: choices(&found.schedule),
@@ -87,6 +89,8 @@ impl Simulate {
 struct Scheduled<'a> {
     #[serde(skip)]
     messages: &'a [Message],
+    #[serde(skip)]
+    show: Most,
     scheduler: String,
     rails: Vec<&'a str>,
     choices: Vec<u8>,
@@ -101,11 +105,11 @@ impl Shown for Scheduled<'_> {
 
     fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "rail", ">delivered", ">rail's VFT"]);
-        for (index, message) in self.messages.iter().enumerate() {
+        for (index, message) in self.show.of(self.messages).iter().enumerate() {
             let (arrival, rail) = (Rounded(message.arrival), self.rails[usize::from(self.choices[index])]);
             table.add_row(cells![index, arrival, message.size, rail, self.delivered_us[index], self.vft_us[index]]);
         }
-        println_out!("{table}");
+        println_out!("{}", self.show.shown(&table, self.messages.len(), SHOW_MESSAGES));
         println_out!("{}: last delivery {}, mean {}", self.scheduler, self.makespan_us, self.mean_us);
     }
 }

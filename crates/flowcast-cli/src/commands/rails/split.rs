@@ -9,11 +9,17 @@ use flowcast::scheduler::{Rail, RailSet};
 use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
-use crate::output::{Format, Micros, Shown, println_out, show};
-use crate::tables::{cells, table};
+use super::inputs::SHOW_MESSAGES;
+use crate::output::{Format, Grouped, Micros, Shown, println_out, show};
+use crate::tables::{Most, cells, table};
 
 /// Divides each message at its arrival and prints its pieces.
-pub(super) fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format: Format) -> Result<()> {
+pub(super) fn run(
+    rails: &[Rail],
+    (messages, show_messages): (&[Message], Most),
+    rule: SplitRule,
+    format: Format,
+) -> Result<()> {
     let costs: Vec<LogGp> = rails.iter().map(|rail| rail.cost).collect();
     let mut splitter = Splitter::new(&costs, rule)?;
     let mut divide = |message: &Message| {
@@ -25,6 +31,7 @@ pub(super) fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format:
     let makespan = splits.iter().map(complete).fold(Time::ZERO, Time::max);
     let divided = Divided {
         arrived: messages,
+        show: show_messages,
         pays_from: pays_from(&costs, rule)?,
         rails: rails.iter().map(|rail| rail.name.as_str()).collect(),
         messages: splits.iter().map(Pieces::of).collect(),
@@ -38,6 +45,8 @@ pub(super) fn run(rails: &[Rail], messages: &[Message], rule: SplitRule, format:
 struct Divided<'a> {
     #[serde(skip)]
     arrived: &'a [Message],
+    #[serde(skip)]
+    show: Most,
     #[serde(skip)]
     pays_from: Option<Bytes>,
     rails: Vec<&'a str>,
@@ -70,15 +79,15 @@ impl Shown for Divided<'_> {
 
     fn print(&self) {
         let mut table = table(&[">message", ">arrival", ">size", "pieces", ">complete"]);
-        for (index, (message, split)) in self.arrived.iter().zip(&self.messages).enumerate() {
-            let piece = |piece: &Piece| format!("{} {} B", self.rails[usize::from(piece.rail)], piece.size);
+        for (index, (message, split)) in self.show.of(self.arrived).iter().zip(&self.messages).enumerate() {
+            let piece = |piece: &Piece| format!("{} {} B", self.rails[usize::from(piece.rail)], Grouped(piece.size));
             let pieces = split.pieces.iter().map(piece).collect::<Vec<_>>().join(", ");
             table.add_row(cells![index, Rounded(message.arrival), message.size, pieces, split.delivered_us]);
         }
-        println_out!("{table}");
+        println_out!("{}", self.show.shown(&table, self.arrived.len(), SHOW_MESSAGES));
         println_out!("earliest-delivery, split: last delivery {}", self.makespan_us);
         if let Some(size) = self.pays_from {
-            println_out!("On idle rails splitting pays from {} B.", size.0);
+            println_out!("On idle rails splitting pays from {} B.", Grouped(size.0));
         }
     }
 }

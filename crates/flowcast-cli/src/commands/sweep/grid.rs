@@ -4,6 +4,8 @@ use anyhow::{Context, Result, bail};
 use flowcast::model::network::Network;
 use flowcast::units::{Bytes, Rate, Time, TimePerByte};
 
+use crate::network_args::full_name;
+
 /// More combinations than this are a slip of the pen.
 const MOST_SETS: usize = 10_000_000;
 
@@ -57,14 +59,6 @@ impl Axis {
     /// How many values.
     pub(super) fn len(&self) -> usize {
         self.values.len()
-    }
-}
-
-/// The fields that are varied most have short names.
-fn full_name(key: &str) -> String {
-    match key {
-        "latency" | "bandwidth" | "overhead" | "gap" | "gap_per_byte" => format!("nic.{key}"),
-        _ => key.to_owned(),
     }
 }
 

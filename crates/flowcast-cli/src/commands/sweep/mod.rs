@@ -16,7 +16,6 @@ use flowcast::model::network::Network;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::Bytes;
 use flowcast::{Contention, Options, PreparedProgram};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use self::grid::Grid;
@@ -27,7 +26,8 @@ use super::predict_trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, expanded};
 use crate::files::{read_text, write_whole};
 use crate::network_args::NetworkArgs;
-use crate::trace_args::{open_trace, print_notes, threads};
+use crate::progress::Progress;
+use crate::trace_args::{open_trace, print_notes, program_help, threads};
 
 /// Replay a trace on many networks in one go: all combinations of the values of some fields
 #[derive(Debug, Args)]
@@ -36,24 +36,30 @@ use crate::trace_args::{open_trace, print_notes, threads};
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
 pub(crate) struct Sweep {
-    /// Trace: Dimemas .dim, SimGrid time-independent list, or compiled .fct; plain, gzip or zstd
-    #[arg(required_unless_present = "merge", conflicts_with = "merge")]
+    #[arg(required_unless_present = "merge", conflicts_with = "merge", help = program_help())]
     input: Option<PathBuf>,
     /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
-    #[arg(short, long, value_name = "NET", required_unless_present = "merge", conflicts_with = "merge")]
+    #[arg(
+        short,
+        long,
+        value_name = "NET",
+        required_unless_present = "merge",
+        conflicts_with = "merge",
+        help_heading = "Network"
+    )]
     network: Option<String>,
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge")]
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge", help_heading = "Network")]
     overrides: Vec<String>,
     /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides, and messages
     /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
-    #[arg(long, value_name = "MODEL", conflicts_with = "merge")]
+    #[arg(long, value_name = "MODEL", conflicts_with = "merge", help_heading = "Model")]
     model: Option<String>,
     /// Where ranks run: fill, round-robin, N-per-node, or a file
-    #[arg(long, value_name = "MAP", conflicts_with = "merge")]
+    #[arg(long, value_name = "MAP", conflicts_with = "merge", help_heading = "Model")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", conflicts_with = "merge")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "merge", help_heading = "Model")]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,
@@ -62,22 +68,22 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "KEY=VALUES", required_unless_present = "merge", conflicts_with = "merge")]
     grid: Vec<String>,
     /// File to write; sets that are done are kept in FILE.partial until all are; standard output if absent
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Go on with the sets of an interrupted run
-    #[arg(long, requires = "output", conflicts_with = "merge")]
+    #[arg(long, requires = "output", conflicts_with = "merge", help_heading = "Run")]
     resume: bool,
     /// Only part i of N parts, such as 2/8
-    #[arg(long, value_name = "i/N", conflicts_with = "merge")]
+    #[arg(long, value_name = "i/N", conflicts_with = "merge", help_heading = "Run")]
     shard: Option<Shard>,
     /// Threads; as many as there are processors if absent
-    #[arg(long, conflicts_with = "merge")]
+    #[arg(long, conflicts_with = "merge", help_heading = "Run")]
     threads: Option<usize>,
     /// One line of JSON for each set instead of CSV
-    #[arg(long, conflicts_with = "merge")]
+    #[arg(long, conflicts_with = "merge", help_heading = "Output")]
     json: bool,
     /// Put the results of all parts together instead
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "output")]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "output", help_heading = "Run")]
     merge: Vec<PathBuf>,
 }
 
@@ -166,14 +172,14 @@ impl Sweep {
             None => Output::to_standard_output(header),
         };
         let sets: Vec<usize> = shard.clone().filter(|set| !output.rows().contains(*set)).collect();
-        let bar = progress_bar(shard.len() as u64);
-        bar.set_position((shard.len() - sets.len()) as u64);
+        let progress = Progress::of("replaying", "sets", shard.len() as u64);
+        progress.begin_at((shard.len() - sets.len()) as u64);
         let threads = self.threads.unwrap_or_else(threads).max(1);
         work.run(&sets, threads, |lines| {
-            bar.inc(lines.len() as u64);
+            progress.add(lines.len() as u64);
             output.append(lines)
         })?;
-        bar.finish_and_clear();
+        drop(progress);
         output.finish()?;
         for field in output.rows().without_influence(work.form, work.grid) {
             eprintln!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
@@ -242,12 +248,6 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
     write_whole(output, |out| output::write(out, &header, &rows))?;
     eprintln!("flowcast: {}: {sets} sets", output.display());
     Ok(())
-}
-
-fn progress_bar(length: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{pos} of {len} sets [{bar:40}] {elapsed}, {eta} to go")
-        .expect("the template is well formed");
-    ProgressBar::new(length).with_style(style.progress_chars("=> "))
 }
 
 #[cfg(test)]

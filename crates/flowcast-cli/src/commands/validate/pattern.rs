@@ -21,7 +21,7 @@ use crate::commands::lab::{explained, load, self_tested};
 use crate::network_args;
 use crate::output::{show, write_page};
 use crate::provenance;
-use crate::repeating::{Going, Over, Repeating, report_carried};
+use crate::repeating::{Carrying, Going, Over, Repeating};
 
 /// Carry patterns in a lab and compare every flow's time with what each model predicts
 ///
@@ -41,14 +41,14 @@ pub(crate) struct ValidatePattern {
     #[arg(long = "set", value_name = "A|B|FILE", num_args = 1.., default_value = "A")]
     sets: Vec<String>,
     /// The page; its figures go beside it with the ending .json
-    #[arg(short, long, value_name = "REPORT.html")]
+    #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
     output: PathBuf,
     /// Built-in profile or lab file [default: 31 nodes at 20 Mbit/s for A, two racks of 5 at 50 Mbit/s for B, windows of
     /// 32 KiB]
-    #[arg(long, value_name = "PROFILE|FILE")]
+    #[arg(long, value_name = "PROFILE|FILE", help_heading = "Where")]
     lab: Option<String>,
     /// Replace a field of the lab, such as tcp.window=128KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Where")]
     lab_set: Vec<String>,
     /// Patterns of set A, or of each configuration of set B
     #[arg(long, default_value_t = 10, value_name = "COUNT")]
@@ -64,35 +64,36 @@ pub(crate) struct ValidatePattern {
         long,
         value_delimiter = ',',
         value_name = "MODEL",
-        default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet"
+        default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet",
+        help_heading = "Model"
     )]
     models: Vec<String>,
     /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
     /// [default: that of the lab's rates]
-    #[arg(short, long, value_name = "NET")]
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
     network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
     /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Model")]
     seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
-    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]")]
+    #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", help_heading = "Run")]
     tolerance: Vec<String>,
     #[command(flatten)]
     ledger: LedgerArgs,
     #[command(flatten)]
     repeating: Repeating,
     /// What carries the messages
-    #[arg(long, value_enum, default_value_t = Over::Tcp)]
+    #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
     over: Over,
     /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
-    #[arg(long, value_name = "MAP")]
+    #[arg(long, value_name = "MAP", help_heading = "Model")]
     mapping: Option<String>,
     /// Go on with the patterns of REPORT.journal
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     resume: bool,
     /// Run nothing: predict the patterns of REPORT.journal again
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with = "resume", help_heading = "Run")]
     no_run: bool,
     #[command(flatten)]
     going: Going,
@@ -166,10 +167,10 @@ impl ValidatePattern {
         }
         let options = self.repeating.options()?;
         let mut means = Means::in_lab(&lab, self.over)?;
-        let began = Instant::now();
+        let mut carrying = Carrying::of(missing.len());
         let mut finished = Vec::new();
         for named in missing {
-            if self.going.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
+            if self.going.max_time.is_some_and(|most| carrying.seconds() > most) {
                 eprintln!("flowcast: {} patterns are left; --resume runs them", missing.len() - finished.len());
                 break;
             }
@@ -178,7 +179,7 @@ impl ValidatePattern {
             let one = Finished::new(named, &run, options.warm_ups);
             journal.append(&one)?;
             finished.push(one);
-            report_carried((finished.len(), missing.len()), &named.name, &run, start);
+            carrying.report(&named.name, &run, start);
         }
         Ok(finished)
     }

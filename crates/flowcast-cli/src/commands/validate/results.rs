@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::finished::Finished;
 use super::patterns::{by_step, racks_of};
 use crate::output::{Seconds, Shown, println_out};
+use crate::progress::Progress;
 use crate::tables::table;
 use flowcast_lab::LabSpec;
 
@@ -30,6 +31,7 @@ pub(super) fn cases(
     seeds: Option<u32>,
 ) -> Result<Vec<Case>> {
     let racks = racks_of(spec);
+    let progress = Progress::of("predicting", "patterns", finished.len() as u64);
     let case = |finished: &Finished| -> Result<Case> {
         let (flows, step_of) = (finished.pattern_flows(), finished.steps());
         let (mut predicted, mut intervals) = (Vec::new(), Vec::new());
@@ -44,6 +46,7 @@ pub(super) fn cases(
             predicted.push(of_model.durations);
             intervals.push(of_model.intervals);
         }
+        progress.add(1);
         Ok(Case {
             name: finished.name.clone(),
             configuration: finished.configuration.clone(),

@@ -21,13 +21,13 @@ pub(crate) struct ValidateChart {
     #[arg(required = true, value_name = "REPORT.json")]
     reports: Vec<PathBuf>,
     /// The drawing
-    #[arg(short, long, value_name = "CHART.svg")]
+    #[arg(short, long, value_name = "CHART.svg", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Only these predictions, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "MODEL/COLLECTIVES")]
+    #[arg(long, value_delimiter = ',', value_name = "MODEL/COLLECTIVES", help_heading = "Output")]
     only: Vec<String>,
     /// What stands above it
-    #[arg(long, default_value = "Predicted against measured time")]
+    #[arg(long, default_value = "Predicted against measured time", help_heading = "Output")]
     title: String,
     #[command(flatten)]
     format: Format,

@@ -50,71 +50,77 @@ pub(super) use chart::ValidateChart;
 )]
 pub(crate) struct ValidateApp {
     /// The page; its figures go beside it with the ending .json, the recording with the ending .rec
-    #[arg(short, long, value_name = "REPORT.html")]
+    #[arg(short, long, value_name = "REPORT.html", help_heading = "Output")]
     output: PathBuf,
     /// Run in a lab: name of one that is up, built-in profile or lab file
-    #[arg(long, value_name = "NAME|PROFILE|FILE")]
+    #[arg(long, value_name = "NAME|PROFILE|FILE", help_heading = "Where")]
     lab: Option<String>,
     /// Replace a field of the lab, such as nic.bandwidth=20Mbit/s (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", requires = "lab")]
+    #[arg(long, value_name = "KEY=VALUE", requires = "lab", help_heading = "Where")]
     lab_set: Vec<String>,
     /// Do not check that the lab delivers its rates
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     no_self_test: bool,
     /// Built-in network, network file or Dimemas configuration, fitted to other runs; if it has no wire rate, `packet` takes
     /// the lab's [default: that of the lab's rates]
-    #[arg(short, long, value_name = "NET")]
+    #[arg(short, long, value_name = "NET", help_heading = "Network")]
     network: Option<String>,
     /// Replace a field of the network (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
     overrides: Vec<String>,
     /// How messages meet: `limits` (Dimemas' links and buses) or a model of sharing; several with commas
-    #[arg(long, value_delimiter = ',', value_name = "MODEL", default_value = "limits,fair,closed-loop")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "MODEL",
+        default_value = "limits,fair,closed-loop",
+        help_heading = "Model"
+    )]
     model: Vec<String>,
     /// How collectives are replayed, as for `predict`; each with each model
-    #[arg(long, value_delimiter = ',', value_name = "HOW", default_value = "formula,openmpi")]
+    #[arg(long, value_delimiter = ',', value_name = "HOW", default_value = "formula,openmpi", help_heading = "Model")]
     collectives: Vec<String>,
     /// Where ranks run, as for `predict` [default: on the hosts of the recording]
-    #[arg(long, value_name = "MAP")]
+    #[arg(long, value_name = "MAP", help_heading = "Model")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", help_heading = "Model")]
     rendezvous_from: Option<Bytes>,
     /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Model")]
     seeds: Option<u32>,
     /// Which time computations take
-    #[arg(long, value_enum, default_value_t = Compute::Cpu)]
+    #[arg(long, value_enum, default_value_t = Compute::Cpu, help_heading = "Model")]
     compute: Compute,
     /// Multiplies all computation
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", help_heading = "Model")]
     compute_scale: f64,
     /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
     /// they yield [default: 50us in a lab, else 0ns]
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
     /// Runs that are timed
-    #[arg(long, default_value_t = 6, value_name = "COUNT")]
+    #[arg(long, default_value_t = 6, value_name = "COUNT", help_heading = "Precision")]
     runs: usize,
     /// Runs that are recorded and predicted; of several the median of the predictions counts
-    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", help_heading = "Precision")]
     record_runs: usize,
     /// Most that a prediction's total, and its worst region, may be off (repeatable); exceeding it ends with code 1
-    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]")]
+    #[arg(long, value_name = "MODEL/COLLECTIVES=TOTAL%[,REGION%]", help_heading = "Run")]
     tolerance: Vec<String>,
     #[command(flatten)]
     ledger: LedgerArgs,
     /// Go on with the runs of REPORT.html.journal
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     resume: bool,
     /// Run nothing: predict the recording of REPORT.html.journal again
-    #[arg(long, conflicts_with_all = ["resume", "command", "lab"])]
+    #[arg(long, conflicts_with_all = ["resume", "command", "lab"], help_heading = "Run")]
     no_run: bool,
     /// Begin no run after this many seconds; what is finished is reported
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", help_heading = "Run")]
     max_time: Option<f64>,
     /// The library to load into the program, if it is not beside flowcast
-    #[arg(long, value_name = "FILE.so")]
+    #[arg(long, value_name = "FILE.so", help_heading = "Where")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
     format: Format,

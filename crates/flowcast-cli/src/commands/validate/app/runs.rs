@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use flowcast::recording::format;
@@ -14,6 +14,7 @@ use flowcast::trace::recorded_times::measured;
 use flowcast::trace::run_times::RunTimes;
 use flowcast::units::{Bytes, Node, Rounded, Time};
 use flowcast_lab::{Lab, LabSpec};
+use indicatif::HumanDuration;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -116,7 +117,7 @@ impl Plan<'_> {
             return Ok(measured);
         }
         let place = Place::of(self.lab, measured.header.lab.as_ref(), self.self_test)?;
-        let began = Instant::now();
+        let (began, mut done) = (Instant::now(), 0u32);
         while !self.is_complete(&measured) {
             if self.max_time.is_some_and(|most| began.elapsed().as_secs_f64() > most) {
                 eprintln!("flowcast: runs are left; --resume runs them");
@@ -130,12 +131,24 @@ impl Plan<'_> {
             };
             journal.append(&line)?;
             measured.add(&path, line);
+            done += 1;
+            let left = self.left(&measured);
+            let seconds = began.elapsed().as_secs_f64() / f64::from(done) * left as f64;
+            if left > 0 {
+                eprintln!("flowcast: {left} runs left, about {}", HumanDuration(Duration::from_secs_f64(seconds)));
+            }
         }
         Ok(measured)
     }
 
     fn is_complete(&self, measured: &Measured) -> bool {
-        measured.recordings.len() >= self.record_runs && measured.runs.len() >= self.runs
+        self.left(measured) == 0
+    }
+
+    /// Runs that are missing.
+    fn left(&self, measured: &Measured) -> usize {
+        let recordings = self.record_runs.saturating_sub(measured.recordings.len());
+        recordings + self.runs.saturating_sub(measured.runs.len())
     }
 
     /// A killed run leaves no folder of that name, since it gets its name at the end.
