@@ -28,16 +28,20 @@ impl Progress {
 
     /// Of work whose end is not known: how long it has taken.
     pub(crate) fn without_end(what: impl Into<String>) -> Progress {
-        let bar = drawn("{spinner} {msg}, {elapsed}", what);
-        bar.enable_steady_tick(TICK);
-        Progress(bar)
+        Progress(drawn("{spinner} {msg}, {elapsed}", what)).ticking()
     }
 
     /// Of a file that is being written: bytes and rate.
     pub(crate) fn writing(path: &std::path::Path) -> Progress {
-        let bar = drawn("{spinner} writing {msg}, {bytes}, {bytes_per_sec}", path.display().to_string());
-        bar.enable_steady_tick(TICK);
-        Progress(bar)
+        Progress(drawn("{spinner} writing {msg}, {bytes}, {bytes_per_sec}", path.display().to_string())).ticking()
+    }
+
+    /// Drawn every so often, whether something has happened or not.
+    fn ticking(self) -> Progress {
+        if !self.0.is_hidden() {
+            self.0.enable_steady_tick(TICK);
+        }
+        self
     }
 
     fn with_length(self, length: u64) -> Progress {

@@ -35,8 +35,8 @@ pub enum LabError {
         /// What was found and what was expected.
         problem: String,
     },
-    /// No built-in profile of that name.
-    #[error("no lab profile is named `{0}`; built in are: {1}")]
+    /// No built-in profile of that name: the name, with the one that may be meant, and those there are.
+    #[error("no lab profile is named {0}; built in are: {1}")]
     UnknownProfile(String, String),
     /// No lab of that name is up.
     #[error("no lab named `{0}` is up; `flowcast lab list` shows those that are")]

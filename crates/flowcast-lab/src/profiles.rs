@@ -2,6 +2,7 @@
 
 use crate::error::LabError;
 use crate::spec::LabSpec;
+use flowcast_model::near;
 
 /// Name and text of each built-in lab file.
 pub const PROFILES: [(&str, &str); 6] = [
@@ -21,7 +22,8 @@ pub fn text(name: &str) -> Result<&'static str, LabError> {
     let found = PROFILES.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|(name, _)| *name).collect();
-        LabError::UnknownProfile(name.to_owned(), names.join(", "))
+        let question = near::question(name, names.iter().copied());
+        LabError::UnknownProfile(format!("`{name}`{question}"), names.join(", "))
     })
 }
 

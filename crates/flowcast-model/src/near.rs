@@ -17,6 +17,15 @@ pub fn question<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Str
     }
 }
 
+/// The same for a message of serde's, "unknown field `x`, expected one of `a`, `b`", or of a variant; nothing for others.
+pub(crate) fn question_of_unknown(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    match names.next().filter(|_| message.starts_with("unknown ")) {
+        Some(name) => question(name, names),
+        None => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,5 +38,8 @@ mod tests {
         assert_eq!(question("fiar", known), " (did you mean fair?)");
         assert_eq!(question("bogus", known), "");
         assert_eq!(question("x", []), "");
+        let message = "unknown field `latncy`, expected one of `gap`, `latency`";
+        assert_eq!(question_of_unknown(message), " (did you mean latency?)");
+        assert_eq!(question_of_unknown("missing field `gap`"), "");
     }
 }

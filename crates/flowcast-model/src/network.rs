@@ -12,6 +12,7 @@ use super::collective::Collectives;
 use super::file_system::FileSystem;
 pub use super::ledger::Accuracy;
 use super::machine::Machine;
+use super::near;
 use super::network_file::{self, SCHEMA, overrides};
 use super::origin::Origin;
 pub use super::parameter_interval::Interval;
@@ -24,8 +25,8 @@ use flowcast_units::{Bytes, Rate, Time, TimePerByte};
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// The text is not a network file; the message names line, column and field.
-    #[error(transparent)]
-    Malformed(#[from] Box<toml::de::Error>),
+    #[error("{}{}", .0.to_string().trim_end(), near::question_of_unknown(.0.message()))]
+    Malformed(Box<toml::de::Error>),
     /// The text of a file of an earlier schema is no TOML.
     #[error(transparent)]
     NotToml(#[from] Box<toml_edit::TomlError>),
@@ -49,6 +50,12 @@ pub enum NetworkError {
     /// No built-in network of that name; the second text has those that are near to it.
     #[error("no network is named `{0}`; near to it are {1} (`flowcast networks` lists all)")]
     Unknown(String, String),
+}
+
+impl From<Box<toml::de::Error>> for NetworkError {
+    fn from(error: Box<toml::de::Error>) -> NetworkError {
+        NetworkError::Malformed(error)
+    }
 }
 
 /// A network as the models see it.
