@@ -36,7 +36,7 @@ pub(crate) enum Bench {
         #[arg(long = "set", value_name = "KEY=VALUE", help_heading = "Network")]
         overrides: Vec<String>,
         /// GOAL schedules: L,o,g,G,S in nanoseconds (S in bytes) in place of a network
-        #[arg(long, value_name = "L,o,g,G,S", help_heading = "Model")]
+        #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
         goal_params: Option<String>,
         /// Runs
         #[arg(long, default_value_t = 11)]
@@ -45,7 +45,7 @@ pub(crate) enum Bench {
         #[arg(long)]
         with_load: bool,
         /// Messages under way together share the network by this model (see `flowcast predict --help`)
-        #[arg(long, value_name = "MODEL", help_heading = "Model")]
+        #[arg(long, value_name = "MODEL", help_heading = "Network")]
         model: Option<String>,
         /// Machine-readable output
         #[arg(long, help_heading = "Output")]

@@ -46,7 +46,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["samples", "prtt"])]
     regions: Vec<PathBuf>,
     /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
-    #[arg(long, value_name = "BYTES", requires = "regions", help_heading = "Model")]
+    #[arg(long, value_name = "BYTES", requires = "regions", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
     /// Write the network file
     #[arg(short, long, value_name = "NET.toml", help_heading = "Output")]

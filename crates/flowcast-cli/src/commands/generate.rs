@@ -33,7 +33,7 @@ pub(crate) struct Generate {
     #[arg(long, default_value = "8KiB")]
     size: Bytes,
     /// Computation of each rank in each iteration
-    #[arg(long, default_value = "10us", help_heading = "Model")]
+    #[arg(long, default_value = "10us", help_heading = "Program")]
     compute: Time,
     /// The computation varies by up to this fraction
     #[arg(long, default_value_t = 0.2)]

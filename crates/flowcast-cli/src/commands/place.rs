@@ -45,13 +45,13 @@ pub(crate) struct Place {
     #[arg(long)]
     slots: u32,
     /// How flows share what they cross; the network's own model when absent
-    #[arg(long, value_name = "MODEL", help_heading = "Model")]
+    #[arg(long, value_name = "MODEL", help_heading = "Network")]
     model: Option<String>,
     /// Time of a message inside a node, such as 18.7ms; what the network's machine says when absent
-    #[arg(long, value_name = "TIME", help_heading = "Model")]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
     inside: Option<Time>,
     /// flow-cuts refuses more than two flows in one direction of a node
-    #[arg(long, help_heading = "Model")]
+    #[arg(long, help_heading = "Network")]
     strict: bool,
     #[command(flatten)]
     format: Format,

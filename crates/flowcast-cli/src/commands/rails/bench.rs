@@ -51,7 +51,7 @@ pub(crate) struct Bench {
         alias = "schedulers",
         value_delimiter = ',',
         value_name = "NAME,NAME...",
-        default_value = EVERY, help_heading = "Model")]
+        default_value = EVERY, help_heading = "Scheduler")]
     schedulers: Vec<Chosen>,
     /// N, how many messages are sent before as many are received
     #[arg(long, value_delimiter = ',', default_value = "1,8,16,32", value_name = "N,N...")]

@@ -34,7 +34,7 @@ pub(crate) struct Compare {
     #[arg(long = "rail", value_name = "NAME=g,G,o,Lus", value_parser = Rail::parse, help_heading = "Network")]
     rails: Vec<Rail>,
     /// Schedulers [default: all, and the printed forms that differ]
-    #[arg(long, value_delimiter = ',', value_name = "NAME,NAME...", help_heading = "Model")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,NAME...", help_heading = "Scheduler")]
     schedulers: Vec<SchedulerName>,
     /// Sets for each combination of rails
     #[arg(long, default_value_t = 400, value_name = "COUNT")]

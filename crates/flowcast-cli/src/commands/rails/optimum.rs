@@ -28,7 +28,7 @@ pub(crate) struct FindOptimum {
     #[command(flatten)]
     messages: MessageArgs,
     /// What is to be small
-    #[arg(long, value_enum, default_value_t = Goal::Makespan, help_heading = "Model")]
+    #[arg(long, value_enum, default_value_t = Goal::Makespan, help_heading = "Scheduler")]
     objective: Goal,
     /// Give up the proof after so many branches
     #[arg(long, default_value_t = 5_000_000, value_name = "BRANCHES", help_heading = "Precision")]

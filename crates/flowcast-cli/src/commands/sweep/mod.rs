@@ -53,13 +53,13 @@ pub(crate) struct Sweep {
     overrides: Vec<String>,
     /// What concurrent messages do to each other, as for `flowcast predict`; without it the network decides, and messages
     /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
-    #[arg(long, value_name = "MODEL", conflicts_with = "merge", help_heading = "Model")]
+    #[arg(long, value_name = "MODEL", conflicts_with = "merge", help_heading = "Network")]
     model: Option<String>,
     /// Where ranks run: fill, round-robin, N-per-node, or a file
-    #[arg(long, value_name = "MAP", conflicts_with = "merge", help_heading = "Model")]
+    #[arg(long, value_name = "MAP", conflicts_with = "merge", help_heading = "Program")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", conflicts_with = "merge", help_heading = "Model")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "merge", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
     #[command(flatten)]
     collectives: CollectivesArgs,

@@ -65,7 +65,7 @@ pub(crate) struct ValidatePattern {
         value_delimiter = ',',
         value_name = "MODEL",
         default_value = "independent,fair,degree-fair,flow-cuts,asymmetric,alpha-fair,closed-loop,packet",
-        help_heading = "Model"
+        help_heading = "Network"
     )]
     models: Vec<String>,
     /// Network: a name or a file fitted to other measurements; if it has no wire rate, `packet` takes the lab's
@@ -74,7 +74,7 @@ pub(crate) struct ValidatePattern {
     network: Option<String>,
     /// Model packet: simulate each pattern N times with random starts and host times, each run repeated as often as the
     /// measurement; medians are compared, and the share of measured repetitions inside the 90 % intervals is printed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Model")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Precision")]
     seeds: Option<u32>,
     /// Most that a model may be off: mean absolute error and worst flow (repeatable); exceeding it ends with code 1
     #[arg(long, value_name = "MODEL=MEAN%[,WORST%]", help_heading = "Run")]
@@ -87,7 +87,7 @@ pub(crate) struct ValidatePattern {
     #[arg(long, value_enum, default_value_t = Over::Tcp, help_heading = "Where")]
     over: Over,
     /// Pattern files are between ranks: a rule (2-per-node) or a file that puts these on nodes
-    #[arg(long, value_name = "MAP", help_heading = "Model")]
+    #[arg(long, value_name = "MAP", help_heading = "Program")]
     mapping: Option<String>,
     /// Go on with the patterns of REPORT.journal
     #[arg(long, help_heading = "Run")]

@@ -74,26 +74,32 @@ pub(crate) struct ValidateApp {
         value_delimiter = ',',
         value_name = "MODEL",
         default_value = "limits,fair,closed-loop",
-        help_heading = "Model"
+        help_heading = "Network"
     )]
     model: Vec<String>,
     /// How collectives are replayed, as for `predict`; each with each model
-    #[arg(long, value_delimiter = ',', value_name = "HOW", default_value = "formula,openmpi", help_heading = "Model")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "HOW",
+        default_value = "formula,openmpi",
+        help_heading = "Program"
+    )]
     collectives: Vec<String>,
     /// Where ranks run, as for `predict` [default: on the hosts of the recording]
-    #[arg(long, value_name = "MAP", help_heading = "Model")]
+    #[arg(long, value_name = "MAP", help_heading = "Program")]
     mapping: Option<String>,
     /// Messages of at least this size wait for their receiver
-    #[arg(long, value_name = "BYTES", help_heading = "Model")]
+    #[arg(long, value_name = "BYTES", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
     /// Follow packets this often, with random times of hosts: the median counts, and nine of ten totals lie in the range
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Model")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Precision")]
     seeds: Option<u32>,
     /// Which time computations take
-    #[arg(long, value_enum, default_value_t = Compute::Cpu, help_heading = "Model")]
+    #[arg(long, value_enum, default_value_t = Compute::Cpu, help_heading = "Program")]
     compute: Compute,
     /// Multiplies all computation
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", help_heading = "Model")]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", help_heading = "Program")]
     compute_scale: f64,
     /// Ranks that wait sleep this long where they would yield, so that those with work get the processors at once; 0ns:
     /// they yield [default: 50us in a lab, else 0ns]
