@@ -61,7 +61,7 @@ fn what_is_neither_a_profile_nor_a_file_is_told() {
     let runtime = tempfile::tempdir().unwrap();
     let unknown = flowcast(runtime.path(), &["run", "fare", "--", "true"]);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("no lab profile is named `fare` (did you mean fair?); built in are: fair"));
+    assert!(text(&unknown.stderr).contains("no lab profile is named `fare`; built in are: fair"));
     let missing = flowcast(runtime.path(), &["up", "./mine.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("cannot read the lab file ./mine.toml"));
