@@ -1,10 +1,11 @@
 //! What is shown while a command works: how much is done, how fast, and how long the rest takes. It goes to the standard
 //! error, is erased at the end, and is not shown where that is no terminal.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// A line that shows how far the work is; erased when dropped.
 pub(crate) struct Progress(ProgressBar);
@@ -15,7 +16,7 @@ const TICK: Duration = Duration::from_millis(200);
 impl Progress {
     /// Of work that consists of so many `units`.
     pub(crate) fn of(what: impl Into<String>, units: &str, length: u64) -> Progress {
-        let template = format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {units}, {{per_sec}}, {{eta}} left");
+        let template = format!("{{msg}} [{{bar:30}}] {{pos}} of {{len}} {units}{{rest}}");
         Progress(drawn(&template, what)).with_length(length)
     }
 
@@ -88,7 +89,19 @@ fn millis(seconds: f64) -> u64 {
 
 fn drawn(template: &str, message: impl Into<String>) -> ProgressBar {
     let style = ProgressStyle::with_template(template).expect("the templates above are well formed");
+    let style = style.with_key("rest", |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // A line that cannot be written is not shown.
+        let _ = write_rest(state, out);
+    });
     ProgressBar::no_length().with_style(style.progress_chars("=> ")).with_message(message.into())
+}
+
+/// The rate, and how long the rest takes at it, once there is one.
+fn write_rest(state: &ProgressState, out: &mut dyn fmt::Write) -> fmt::Result {
+    match state.per_sec() {
+        rate if rate > 0.0 => write!(out, ", {rate:.1} a second, {} left", HumanDuration(state.eta())),
+        _ => Ok(()),
+    }
 }
 
 struct Counting<'a, W> {
