@@ -48,7 +48,7 @@ pub(crate) fn parse_overrides(texts: &[String]) -> Result<Vec<(String, String)>>
 }
 
 /// The fields of the network whose rate each model takes in its own kind.
-const RATES: [&str; 3] = ["nic.bandwidth", "backbone.bandwidth", "topology."];
+const RATES: [&str; 4] = ["nic.bandwidth", "backbone.bandwidth", "bus.bandwidth", "topology."];
 
 /// Says on standard error which kind of rate was set, as `model` takes it, if one was among `asked`.
 pub(crate) fn tell_rate_kind(asked: &[String], model: &str) {

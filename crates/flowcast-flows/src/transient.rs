@@ -157,8 +157,10 @@ impl Loop {
     fn new(index: usize, flow: &Flow, path: &Path, windows: Windows, now: f64) -> Loop {
         let stage = |weight| move |link| Stage { link, weight, content: 0.0 };
         let data = path.data_in_order().map(stage(1.0));
-        let mut stages: Vec<Stage> =
-            data.chain(path.acknowledgements_in_order().map(stage(windows.acknowledgement()))).collect();
+        // Of a link that both directions share, the goodput accounts for the flow's own ACKs.
+        let back =
+            |link: LinkId| stage(if path.data().contains(&link) { 0.0 } else { windows.acknowledgement() })(link);
+        let mut stages: Vec<Stage> = data.chain(path.acknowledgements_in_order().map(back)).collect();
         let size = flow.size.0 as f64;
         let first = size.min(windows.window.0 as f64);
         stages[0].content = first;

@@ -1,6 +1,6 @@
 //! The network file of a lab: what its rates and windows say, with nothing measured.
 
-use flowcast_model::network::{LinkRate, Network, Nic, Rule};
+use flowcast_model::network::{self, Bus, LinkRate, Network, Nic, Rule};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{Congestion, SEGMENT};
 use flowcast_model::sharing::{FlowCutParameters, LoopParameters, PacketParameters};
@@ -8,7 +8,7 @@ use flowcast_units::{Bytes, Node, Rate, Time};
 
 use crate::nominal;
 use crate::script::burst;
-use crate::spec::{CongestionControl, LabSpec, Window};
+use crate::spec::{CongestionControl, Duplex, LabSpec, Window};
 
 /// Bytes in flight for each byte of a fixed window. The system doubles the buffer that a program asks for and takes off
 /// what it needs itself: receivers offer 40,448 bytes for 32 KiB and 164,864 for 128 KiB.
@@ -25,19 +25,21 @@ const NOISE: f64 = 0.015;
 ///
 /// With fixed windows the closed loop's parameters are those of the theory, alpha = kappa = 1; windows that the system
 /// tunes share fairly. The flow cuts are those of RR-5910 for Gigabit Ethernet under LAM: they do not follow from the
-/// lab.
+/// lab. A node's bus is one that it has for itself; who goes first on it is not modelled.
 pub fn network_of(spec: &LabSpec) -> Network {
     let wire = spec.wire_rate(0);
     let share = nominal::one_flow(spec, 0).as_bytes_per_second() / wire.as_bytes_per_second();
     let goodput = |wire: Rate| Rate::from_bytes_per_second(wire.as_bytes_per_second() * share);
     let latency = spec.direction(0, Node(0)).map_or(Time::ZERO, |direction| direction.delay);
     let rate = LinkRate::Both { goodput: goodput(wire).into(), wire };
+    let duplex = if spec.nic.duplex == Duplex::Half { network::Duplex::Half } else { network::Duplex::Full };
     let backbone = spec.backbone.as_ref().filter(|_| spec.cluster.racks > 1).map(|backbone| backbone.bandwidth);
     let mut network = Network {
         title: format!("The lab {}", spec.name),
         source: "the lab file; flow cuts: RR-5910 table 2, Gigabit Ethernet, LAM".to_owned(),
         backbone: backbone.map(|wire| LinkRate::Both { goodput: goodput(wire), wire }),
-        ..Network::new(&spec.name, Rule::Hockney, Nic { rate, ..Nic::new(latency, wire) })
+        bus: spec.bus_rate().map(|wire| Bus { nodes: Some(1), rate: LinkRate::Both { goodput: goodput(wire), wire } }),
+        ..Network::new(&spec.name, Rule::Hockney, Nic { rate, duplex, ..Nic::new(latency, wire) })
     };
     let [odd_end, odd_inner, io_out, include, start_end] = [0.5, 2.0, 3.0, 0.5, 0.0].map(Some);
     network.sharing.flow_cuts = FlowCutParameters { odd_end, odd_inner, io_out, include, start_end };
@@ -133,6 +135,20 @@ mod tests {
         let short = profile("two-racks", &[("nic.mtu".to_owned(), "576B".to_owned())]).unwrap();
         assert_eq!(network_of(&short).sharing.packet.segment, Some(Bytes(524)));
         assert_eq!(network.sharing.model, Some(Model::ClosedLoop));
+    }
+
+    #[test]
+    fn what_both_directions_share_in_the_lab_they_share_in_the_network() {
+        let set = |name, key: &str, value: &str| profile(name, &[(key.to_owned(), value.to_owned())]).unwrap();
+        let half = network_of(&set("fair", "nic.duplex", "half"));
+        assert_eq!((half.nic.duplex, half.bus), (network::Duplex::Half, None));
+        assert!(half.to_toml().contains("duplex = \"half\""), "{}", half.to_toml());
+        // Acknowledgements share the port with their data.
+        assert!((half.nic.rate().as_bytes_per_second() * 8e-6 - 50.0 * 0.9147).abs() < 0.01);
+        let bus = network_of(&set("bus", "nic.bus_share", "1.5"));
+        let rate = bus.bus.unwrap().rate;
+        assert_eq!((bus.nic.duplex, bus.bus.unwrap().nodes), (network::Duplex::Full, Some(1)));
+        assert_eq!(rate.wire().as_bytes_per_second() * 8e-6, 75.0);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::machine::scheduler::{Policy, Scheduler};
 use super::machine::wide_area::{Comparison, Connection, Joined, Site, SizeCondition, WideArea};
 use super::machine::{Machine, Mapping, NodeGroup};
 use super::near;
-use super::network::{Accuracy, Interval, OverheadPiece, Overheads, PointToPoint, Rule};
-use super::network_file::{LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
+use super::network::{Accuracy, Duplex, Interval, OverheadPiece, Overheads, PointToPoint, Rule};
+use super::network_file::{BusFile, LinkFile, NetworkFile, NicFile, SCHEMA, table_of};
 use super::origin::{Origin, OriginKind};
 use super::quantity::Quantity;
 use super::sharing::protocol::{Congestion, Connections};
@@ -117,8 +117,10 @@ fn every_field() -> NetworkFile {
             wire_rate: Some(rate),
             overhead: time,
             gap: time,
+            duplex: Duplex::Half,
         },
         backbone: Some(LinkFile { bandwidth: Some(rate), wire_rate: Some(rate) }),
+        bus: Some(BusFile { nodes: Some(1), bandwidth: Some(rate), wire_rate: Some(rate) }),
         topology: Some(TopologyFile {
             fat_tree: Some(2),
             oversubscription: Some(1),
@@ -246,6 +248,8 @@ mod tests {
             "machine.mapping.per-node",
             "sharing.flow_cuts.io_out",
             "topology.levels.0.wire_rate",
+            "nic.duplex",
+            "bus.nodes",
             "accuracy.0.quantiles.1",
         ] {
             assert!(check(name).is_ok(), "{name}");

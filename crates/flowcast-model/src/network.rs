@@ -73,6 +73,8 @@ pub struct Network {
     pub nic: Nic,
     /// The links between racks, if they are slower than the sum of what they join.
     pub backbone: Option<LinkRate>,
+    /// Media that groups of nodes share.
+    pub bus: Option<Bus>,
     /// The switches between the nodes.
     pub topology: Option<Topology>,
     /// Processor time of single messages by size. No model reads it yet.
@@ -128,6 +130,39 @@ pub struct Nic {
     pub overhead: Time,
     /// `g`: shortest time between two messages at an interface, 0 or more.
     pub gap: Time,
+    /// What the two directions of the interface share.
+    pub duplex: Duplex,
+}
+
+/// What the two directions of a node's port share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplex {
+    /// Nothing: each has the interface's rate.
+    #[default]
+    Full,
+    /// The interface's rate: one transmitter sends what leaves the node and what enters it.
+    Half,
+}
+
+impl Duplex {
+    /// Name in files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Duplex::Full => "full",
+            Duplex::Half => "half",
+        }
+    }
+}
+
+/// Media, each shared by a group of nodes with consecutive numbers: whatever a node of the group sends or receives crosses
+/// the medium, in either direction; a message inside the group once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bus {
+    /// How many nodes share a medium, at least 1: node n hangs on medium n / `nodes`. None: all share one.
+    pub nodes: Option<u32>,
+    /// Of each medium, for both directions together.
+    pub rate: LinkRate,
 }
 
 /// The goodput of one flow alone, in the form in which it was given; so the times of both forms are exact.
@@ -213,7 +248,13 @@ impl From<LoneFlow> for Rate {
 impl Nic {
     /// An interface of this goodput that costs the processors nothing.
     pub fn new(latency: Time, goodput: impl Into<LoneFlow>) -> Nic {
-        Nic { latency, rate: LinkRate::Goodput(goodput.into()), overhead: Time::ZERO, gap: Time::ZERO }
+        Nic {
+            latency,
+            rate: LinkRate::Goodput(goodput.into()),
+            overhead: Time::ZERO,
+            gap: Time::ZERO,
+            duplex: Duplex::Full,
+        }
     }
 
     fn lone_flow(&self) -> LoneFlow {
@@ -281,6 +322,7 @@ impl Network {
             point_to_point: PointToPoint { rule, rendezvous_from: None },
             nic,
             backbone: None,
+            bus: None,
             topology: None,
             overheads: Overheads::default(),
             sharing: Sharing::default(),
@@ -332,6 +374,7 @@ impl Network {
         network.nic.rate = network.nic.rate.on_the_wire();
         network.nic.latency = network.sharing.packet.latency.unwrap_or(network.nic.latency);
         network.backbone = network.backbone.map(LinkRate::on_the_wire);
+        network.bus = network.bus.map(|bus| Bus { rate: bus.rate.on_the_wire(), ..bus });
         let cables = network.topology.iter_mut().flat_map(Topology::rates_mut);
         cables.flatten().for_each(|rate| *rate = rate.on_the_wire());
         Cow::Owned(network)
@@ -344,6 +387,9 @@ impl Network {
         self.nic.rate = nic.unwrap_or(self.nic.rate);
         if let (Some(own), Some(other)) = (&mut self.backbone, other.backbone) {
             *own = LinkRate::given(own.given_goodput(), other.given_wire()).unwrap_or(*own);
+        }
+        if let (Some(own), Some(other)) = (&mut self.bus, other.bus) {
+            own.rate = LinkRate::given(own.rate.given_goodput(), other.rate.given_wire()).unwrap_or(own.rate);
         }
         self.sharing.packet = other.sharing.packet;
         self

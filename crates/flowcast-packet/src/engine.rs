@@ -166,12 +166,16 @@ impl Engine {
             at.full_frame()
         };
         self.packet_hops += 1;
-        let Some(mut departure) = at.admit(now, service) else {
+        let is_first = frame.hop() == 0;
+        let admitted = if is_first { Some(at.admit_own(now, service)) } else { at.admit(now, service) };
+        let Some(mut departure) = admitted else {
             self.dropped += 1;
             return;
         };
-        if let Some(jitter) = self.jitter.as_mut().filter(|_| frame.hop() == 0) {
-            departure = at.put_off(departure, jitter.of_frame(at.full_frame()));
+        if let Some(jitter) = self.jitter.as_mut() {
+            // What comes over a shared port stays behind what its host has put off.
+            let later = if is_first { jitter.of_frame(at.full_frame()) } else { Picos::ZERO };
+            departure = at.put_off(departure, later);
         }
         if at.push(departure, frame) {
             self.set(link as usize, departure);

@@ -248,15 +248,20 @@ fn rate_of(link: LinkId, fabric: &Fabric, wire: &Wire) -> Rate {
     Rate::from_bytes_per_second(wire.rate.as_bytes_per_second() * fabric.capacity(link).0)
 }
 
-/// A node's way in is the last link of every way; its way out has the host's own queue before it.
+/// A node's way in is the last link of every way; its way out has the host's own queue before it. The port of a half-duplex
+/// node is both, so that a frame has half of its latency behind each of the two ports. Before a bus the nodes hold what
+/// waits.
 fn links_of(fabric: &Fabric, wire: &Wire) -> Vec<Link> {
     let link = |number: u32| {
-        let (is_of_node, is_out) = (fabric.is_of_node(LinkId(number)), number.is_multiple_of(2));
+        let id = LinkId(number);
+        let (is_of_node, is_shared) = (fabric.is_of_node(id), fabric.is_shared(id));
+        let is_out = number.is_multiple_of(2) && !is_shared;
+        let behind_ports = if is_shared { wire.latency * 0.5 } else { wire.latency };
         Link::new(LinkKind {
-            rate: rate_of(LinkId(number), fabric, wire),
+            rate: rate_of(id, fabric, wire),
             segment: wire.protocol.segment,
-            latency: if is_of_node && !is_out { wire.latency } else { Time::ZERO },
-            queue: wire.protocol.queue.filter(|_| !(is_of_node && is_out)),
+            latency: if is_of_node && !is_out { behind_ports } else { Time::ZERO },
+            queue: wire.protocol.queue.filter(|_| !(is_of_node && is_out || fabric.is_bus(id))),
             burst: wire.protocol.burst,
         })
     };

@@ -87,18 +87,24 @@ impl Link {
         self.ack
     }
 
-    /// A frame comes at `now`: when it is through, latency included, or nothing if the queue is full.
+    /// A frame comes at `now` from another link: when it is through, latency included, or nothing if the queue is full.
     #[inline]
     pub(super) fn admit(&mut self, now: Picos, service: Picos) -> Option<Picos> {
         if self.free.since(now + self.burst) + service > self.longest_wait {
             return None;
         }
+        Some(self.admit_own(now, service))
+    }
+
+    /// As [`Link::admit`], of the host that the link begins at: its queue holds all of its frames.
+    #[inline]
+    pub(super) fn admit_own(&mut self, now: Picos, service: Picos) -> Picos {
         self.free = self.free.max(now) + service;
         if self.burst == Picos::ZERO {
-            return Some(self.free + self.latency);
+            return self.free + self.latency;
         }
         self.passed = (self.free - self.burst).max(now + Picos(1)).max(self.passed + Picos(1));
-        Some(self.passed + self.latency)
+        self.passed + self.latency
     }
 
     /// The same departure, so much later, but after those before it.

@@ -13,7 +13,8 @@ use super::picos::Picos;
 use super::*;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::sharing::fabric::Share;
+use flowcast_model::network::Duplex;
+use flowcast_model::sharing::fabric::{BusShare, Cabling, Share};
 use flowcast_model::sharing::protocol::Congestion;
 use flowcast_units::Node;
 
@@ -84,10 +85,15 @@ impl Twin {
         };
         let service = self.links[link].service(payload);
         self.hops += 1;
-        match self.links[link].admit(now, service) {
+        let is_first = frame.hop() == 0;
+        let admitted = match is_first {
+            true => Some(self.links[link].admit_own(now, service)),
+            false => self.links[link].admit(now, service),
+        };
+        match admitted {
             Some(mut departure) => {
-                if let Some(jitter) = self.jitter.as_mut().filter(|_| frame.hop() == 0) {
-                    let later = jitter.of_frame(self.links[link].full_frame());
+                if let Some(jitter) = self.jitter.as_mut() {
+                    let later = if is_first { jitter.of_frame(self.links[link].full_frame()) } else { Picos::ZERO };
                     departure = (departure + later).max(self.free[link] + Picos(1));
                 }
                 assert!(departure > now && departure > self.free[link], "frames leave in order, after they came");
@@ -157,10 +163,13 @@ fn by_twin(messages: &[Message], fabric: &Fabric, wire: &Wire) -> Carried {
     carried
 }
 
-/// Flows among eight nodes in two racks, sizes from nothing to 400 kB.
+/// Flows among eight nodes in two racks, sizes from nothing to 400 kB, over full-duplex or half-duplex ports and perhaps
+/// buses of three nodes.
 pub(super) fn patterns() -> impl Strategy<Value = (Vec<Message>, Fabric)> {
     let flow = (0u32..8, 1u32..8, prop_oneof![0u64..4000, 4000u64..400_000], 0u32..40);
-    (prop::collection::vec(flow, 1..10), prop::option::of(0.5f64..4.0)).prop_map(|(flows, backbone)| {
+    let duplex = prop::sample::select(vec![Duplex::Full, Duplex::Half]);
+    let rates = (prop::option::of(0.5f64..4.0), prop::option::of(0.5f64..2.0));
+    (prop::collection::vec(flow, 1..10), rates, duplex).prop_map(|(flows, (backbone, bus), duplex)| {
         let flow = |(id, (src, other, size, start)): (u32, &(u32, u32, u64, u32))| Flow {
             id,
             src: Node(*src),
@@ -173,7 +182,8 @@ pub(super) fn patterns() -> impl Strategy<Value = (Vec<Message>, Fabric)> {
         racks.place(Node(0), Node(3), "A").unwrap();
         racks.place(Node(4), Node(7), "B").unwrap();
         let messages = flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect();
-        (messages, Fabric::new(&flows, &racks, backbone.map(Share)))
+        let bus = bus.map(|capacity| BusShare { nodes: Some(3), capacity: Share(capacity) });
+        (messages, Fabric::cabled(&flows, &racks, Cabling { backbone: backbone.map(Share), duplex, bus }))
     })
 }
 

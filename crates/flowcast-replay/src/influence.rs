@@ -12,7 +12,7 @@ use flowcast_model::machine::random::Randomness;
 use flowcast_model::machine::scheduler::Policy;
 use flowcast_model::machine::wide_area::{Traffic, WideArea};
 use flowcast_model::machine::{Mapping, NodeGroup};
-use flowcast_model::network::{LoneFlow, Network, Overheads, Rule};
+use flowcast_model::network::{Duplex, LoneFlow, Network, Overheads, Rule};
 use flowcast_model::network_file::upgrade::current_name;
 use flowcast_model::sharing::Sharing;
 use flowcast_model::sharing::model::Model;
@@ -23,9 +23,10 @@ use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Rank, Time};
 
 /// Which models read what others do not.
-const PARAMETERS_OF: [(&str, &[Model]); 8] = [
+const PARAMETERS_OF: [(&str, &[Model]); 9] = [
     ("nic.wire_rate", &[Model::Packet]),
     ("backbone.wire_rate", &[Model::Packet]),
+    ("bus.wire_rate", &[Model::Packet]),
     ("sharing.flow_cuts", &[Model::FlowCuts]),
     ("sharing.closed_loop", &[Model::ClosedLoop, Model::AlphaFair]),
     ("sharing.alpha_fair", &[Model::AlphaFair]),
@@ -209,6 +210,8 @@ impl List {
         const NO_MODEL: &str = "no --model, so that messages do not share bandwidth";
         let is_shared = done.model.is_some();
         self.check("backbone", done.network.backbone.is_some(), is_shared, NO_MODEL);
+        self.check("bus", done.network.bus.is_some(), is_shared, NO_MODEL);
+        self.check("nic.duplex", nic.duplex != Duplex::Full, is_shared, NO_MODEL);
         self.check("sharing", done.network.sharing != Sharing::default(), is_shared, NO_MODEL);
         const RESERVED: &str = "no model reads it yet";
         self.check("overheads", done.network.overheads != Overheads::default(), false, RESERVED);

@@ -1,12 +1,14 @@
 //! Conflicts made by a model with known parameters give these back, and the model is found to be the best.
 
 use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
-use flowcast::calibrate::conflicts::{ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, fit_conflicts};
+use flowcast::calibrate::conflicts::{
+    Bound, ConflictFit, ConflictFitError, ConflictFitOptions, ModelFit, Warning, fit_conflicts,
+};
 use flowcast::flows::concurrent::{Method, PredictError, predict_flows};
 use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::racks::Racks;
-use flowcast::model::network::Network;
+use flowcast::model::network::{Duplex, Network};
 use flowcast::model::sharing::SharingError;
 use flowcast::model::sharing::flow_cuts::Strictness;
 use flowcast::model::sharing::model::Model;
@@ -174,6 +176,56 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     assert!(names.contains(&"packet") && !names.contains(&"closed-loop-transient"), "{names:?}");
     let written = with(&made_by(&network(""), Model::Fair, 4, 0.0), None).to_network("mine", Default::default());
     assert_eq!(written.nic.rate.given_wire(), None);
+}
+
+#[test]
+fn half_duplex_ports_are_told_from_full_duplex_ones_and_written_for_every_model() {
+    let half = |sharing: &str| network(sharing).with_overrides(&[("nic.duplex".into(), "half".into())]).unwrap();
+    for model in [Model::Fair, Model::AlphaFair, Model::FlowCuts] {
+        let truth = half("alpha = 0.8\nodd_end = 0.6\nodd_inner = 1.8\nio_out = 0.0\ninclude = 0.0\nstart_end = 0.0\n");
+        let fit = fit(&made_by(&truth, model, 8, 0.0));
+        assert_eq!((fit.duplex, fit.other_duplex.duplex), (Duplex::Half, Duplex::Full), "{model:?}");
+        assert_eq!(fit.best_model().model, model);
+        assert!(fit.best_model().unseen() < 1e-3 && fit.other_duplex.mean_absolute > 0.05, "{:?}", fit.other_duplex);
+        let written = fit.to_network("mine", Default::default());
+        assert_eq!(Network::from_toml(&written.to_toml(), &[]).unwrap(), written);
+        assert_eq!(written.nic.duplex, Duplex::Half);
+    }
+    let packets = half("window = \"160kB\"\nfirst_window = \"160kB\"\n");
+    let transport = Some(packets.sharing.packet);
+    let options = ConflictFitOptions { replicates: 2, transport, ..ConflictFitOptions::default() };
+    let fit = fit_conflicts(&made_by(&packets, Model::Packet, 4, 0.0), options, &durations).unwrap();
+    assert_eq!((fit.duplex, fit.best_model().name()), (Duplex::Half, "packet"));
+    assert!(fit.best_model().unseen() < 0.01, "{:?}", fit.best_model());
+    let full = self::fit(&made_by(&network(""), Model::Fair, 6, 0.002));
+    assert_eq!(full.duplex, Duplex::Full);
+}
+
+#[test]
+fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_there() {
+    let cuts = "odd_end = 0.5\nodd_inner = 2.0\nio_out = 60.0\ninclude = 0.5\nstart_end = 0.0\n";
+    let mut samples = made_by(&network(cuts), Model::FlowCuts, 6, 0.0);
+    let at_bound = fit(&samples);
+    assert_eq!(at_bound.best_model().model, Model::FlowCuts);
+    let io_out = at_bound.best_model().parameters[2];
+    assert_eq!((io_out.estimate.value, io_out.bound, io_out.estimate.interval()), (20.0, Some(Bound::Upper), None));
+    let told = Warning::AtBound { field: "sharing.flow_cuts.io_out", value: 20.0, bound: Bound::Upper };
+    assert!(at_bound.warnings[..2].contains(&told), "{:?}", at_bound.warnings);
+    let written = at_bound.to_network("mine", Default::default());
+    assert!(!written.intervals.contains_key("sharing.flow_cuts.io_out"));
+    assert!(!written.intervals.contains_key("nic.bandwidth"), "{:?}", written.intervals);
+
+    samples = made_by(&network("alpha = 1.0\nkappa = 0.5\n"), Model::ClosedLoop, 6, 0.0);
+    for measured in samples.measured.iter_mut().filter(|measured| measured.conflict.kind == Kind::Random) {
+        measured.durations.iter_mut().flatten().for_each(|time| *time = *time * 1.5);
+    }
+    let far_off = fit(&samples).warnings[0].to_string();
+    assert!(
+        far_off.contains("no model explains this network") && far_off.contains("misses the random patterns by 2"),
+        "{far_off}"
+    );
+    let good = fit(&made_by(&network("alpha = 1.0\nkappa = 0.5\n"), Model::ClosedLoop, 6, 0.0));
+    assert_eq!(good.warnings, []);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn network(overrides: &[(&str, &str)]) -> Network {
     builtin::network("gige-lam").unwrap().with_overrides(&overrides).unwrap()
 }
 
-/// Two racks; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
+/// Two racks, with half-duplex ports, and with buses; a fat tree; a tree of three levels whose cables are slower than the interfaces and more than one upward.
 fn networks() -> Vec<(Network, Racks)> {
     let mut racks = Racks::default();
     racks.place(Node(0), Node(7), "A").unwrap();
@@ -32,7 +32,15 @@ fn networks() -> Vec<(Network, Racks)> {
     let levels = vec![(Level { down: 2, up: 2 }, rate(60.0)), (Level { down: 3, up: 1 }, rate(200.0))];
     let mut tree = network(&[]);
     tree.topology = Some(Topology { shape: Shape::Levels(levels), routing: Routing::DModK });
-    vec![(two_racks, racks), (fat_tree, Racks::default()), (tree, Racks::default())]
+    let half_duplex = network(&[("backbone.bandwidth", "250MB/s"), ("nic.duplex", "half")]);
+    let buses = network(&[("backbone.bandwidth", "250MB/s"), ("bus.bandwidth", "150MB/s"), ("bus.nodes", "5")]);
+    vec![
+        (two_racks, racks.clone()),
+        (half_duplex, racks.clone()),
+        (buses, racks),
+        (fat_tree, Racks::default()),
+        (tree, Racks::default()),
+    ]
 }
 
 fn flows(most: usize) -> impl Strategy<Value = Vec<Flow>> {

@@ -5,6 +5,7 @@
 
 use super::{ConflictFitError, Observed};
 use flowcast_model::cluster::conflicts::Kind;
+use flowcast_model::network::Duplex;
 use flowcast_model::stats::regression::least_squares_at_least_zero;
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -21,6 +22,8 @@ pub struct Links {
     pub rate: Rate,
     /// Where it was saturated.
     pub backbone: Option<BackboneLimit>,
+    /// What the two directions of a port share, as far as it is assumed.
+    pub duplex: Duplex,
 }
 
 /// A backbone that was saturated.
@@ -37,9 +40,9 @@ impl Links {
     ///
     /// # Errors
     /// No flow was measured alone.
-    pub fn of(observed: &[Observed<'_>]) -> Result<Links, ConflictFitError> {
+    pub fn of(observed: &[Observed<'_>], duplex: Duplex) -> Result<Links, ConflictFitError> {
         let (latency, rate) = alone(observed)?;
-        let links = Links { latency, rate, backbone: None };
+        let links = Links { latency, rate, backbone: None, duplex };
         Ok(Links { backbone: links.backbone(observed), ..links })
     }
 

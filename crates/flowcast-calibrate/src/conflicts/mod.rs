@@ -8,6 +8,10 @@
 //! Models are compared on what they were not fitted to: on random patterns, which take part in no fit, and on each
 //! conflict after a fit to all others.
 //!
+//! Whether the two directions of a port share it is not known beforehand, and the file says it once for all models. So all
+//! models are fitted both ways, and those of the duplex whose best model is the better one on conflicts left out are taken;
+//! half duplex only where it is clearly better ([`CLEARLY`]).
+//!
 //! What carried the messages decides which models can be compared: with the window known also the closed loop while its
 //! queues fill, and the packet level, neither of which has anything to fit.
 //!
@@ -19,6 +23,7 @@ mod network;
 mod outcome;
 mod parameters;
 mod search;
+mod warnings;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +34,7 @@ use super::descent::Lowest;
 use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::Network;
+use flowcast_model::network::{Duplex, Network};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::{PacketParameters, SharingError};
 use flowcast_model::stats::StatsError;
@@ -38,9 +43,12 @@ use flowcast_units::Time;
 
 use bootstrap::{Replicates, bootstrap, estimate};
 pub use links::{BackboneLimit, Links, SATURATED};
-pub use outcome::{BackboneFit, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
+pub use outcome::{
+    BackboneFit, Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
+};
 use parameters::Needs;
 use search::Fitter;
+pub use warnings::Warning;
 
 /// Durations of flows under a model.
 pub type Predictor<'a> = dyn Fn(&[Flow], &Racks, &Network, Model) -> Result<Vec<Time>, SharingError> + 'a;
@@ -58,6 +66,9 @@ pub enum ConflictFitError {
     #[error(transparent)]
     Stats(#[from] StatsError),
 }
+
+/// Half duplex is taken where the best model's error on conflicts left out is below this part of that with full duplex.
+const CLEARLY: f64 = 0.9;
 
 /// How to fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,26 +111,62 @@ pub fn fit_conflicts(
         return Err(ConflictFitError::NoConflict);
     }
     let transport = options.transport.as_ref();
-    let fitter = Fitter { racks: &samples.racks, predictor, transport, candidates: parameters::candidates(transport) };
-    let observed = observe(&conflicts);
-    let whole = Whole::of(&fitter, &observed)?;
+    let (observed, random) = (observe(&conflicts), observe(&random));
+    let assume = |duplex: Duplex| {
+        let candidates = parameters::candidates(transport, duplex);
+        Assumption::new(Fitter { racks: &samples.racks, predictor, transport, duplex, candidates }, &observed)
+    };
+    let (full, half) = (assume(Duplex::Full)?, assume(Duplex::Half)?);
+    let is_half = half.best().mean_absolute < CLEARLY * full.best().mean_absolute;
+    let (chosen, other) = if is_half { (half, full) } else { (full, half) };
+    let Assumption { fitter, whole, left_out } = chosen;
     let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
-    let random = observe(&random);
     let mut models = Vec::with_capacity(fitter.candidates.len());
-    for place in 0..fitter.candidates.len() {
-        models.push(whole.model_fit(&fitter, place, (&observed, &random), &replicates)?);
+    for (place, left_out) in left_out.into_iter().enumerate() {
+        models.push(whole.model_fit(&fitter, place, (&observed, &random), left_out, &replicates)?);
     }
-    Ok(ConflictFit {
+    let mut fit = ConflictFit {
         latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
         rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
         backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
+        duplex: fitter.duplex,
+        other_duplex: other.best(),
+        warnings: Vec::new(),
         best: best(&models),
         models,
         slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
         counts: (observed.len(), random.len(), samples.measured.iter().map(Measured::repetitions).sum()),
         has_racks: samples.racks.count() > 1,
         options: options.clone(),
-    })
+    };
+    fit.warnings = warnings::warnings_of(&fit);
+    Ok(fit)
+}
+
+/// All models under one assumption about the ports.
+struct Assumption<'a> {
+    fitter: Fitter<'a>,
+    whole: Whole,
+    /// Their errors on conflicts left out.
+    left_out: Vec<Errors>,
+}
+
+impl<'a> Assumption<'a> {
+    fn new(fitter: Fitter<'a>, observed: &[Observed<'_>]) -> Result<Assumption<'a>, ConflictFitError> {
+        let whole = Whole::of(&fitter, observed)?;
+        let places = 0..fitter.candidates.len();
+        let left_out = places.map(|place| whole.left_out(&fitter, place, observed)).collect::<Result<_, _>>()?;
+        Ok(Assumption { fitter, whole, left_out })
+    }
+
+    /// The model with the smallest error on conflicts left out.
+    fn best(&self) -> OtherDuplex {
+        let models = self.fitter.candidates.iter().zip(&self.left_out);
+        let best = models.min_by(|(_, a), (_, b)| a.mean_absolute.total_cmp(&b.mean_absolute));
+        let (candidate, errors) = best.expect("there are models");
+        let model = outcome::name_of(candidate.model, candidate.needs == Needs::Window);
+        OtherDuplex { duplex: self.fitter.duplex, model, mean_absolute: errors.mean_absolute }
+    }
 }
 
 fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {
@@ -142,14 +189,14 @@ struct Whole {
 
 impl Whole {
     fn of(fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
-        let links = Links::of(observed)?;
+        let links = Links::of(observed, fitter.duplex)?;
         let found = fitter.candidates.iter().map(|candidate| fitter.search(candidate, &links, observed)).collect();
         Ok(Whole { links, found })
     }
 
     /// From where another fit ended.
     fn near(&self, fitter: &Fitter<'_>, observed: &[Observed<'_>]) -> Result<Whole, ConflictFitError> {
-        let links = Links::of(observed)?;
+        let links = Links::of(observed, fitter.duplex)?;
         let found = fitter.candidates.iter().zip(&self.found);
         let found = found.map(|(candidate, known)| fitter.refine(candidate, &known.at, &links, observed)).collect();
         Ok(Whole { links, found })
@@ -164,6 +211,7 @@ impl Whole {
         fitter: &Fitter<'_>,
         place: usize,
         (observed, random): (&[Observed<'_>], &[Observed<'_>]),
+        left_out: Errors,
         replicates: &Replicates,
     ) -> Result<ModelFit, ConflictFitError> {
         let candidate = &fitter.candidates[place];
@@ -174,7 +222,8 @@ impl Whole {
             let value = parameter.in_file(self.found[place].at[at]);
             let estimate = estimate(value, &values, replicates.level)?;
             let is_measured = self.found[place].is_felt[at];
-            parameters.push(FittedParameter { field: parameter.field, estimate, is_measured });
+            let bound = parameter.bound(self.found[place].at[at]);
+            parameters.push(FittedParameter { field: parameter.field, estimate, bound, is_measured });
         }
         let network = self.network(fitter, place);
         let contended: Vec<&Observed<'_>> = observed.iter().filter(|one| one.conflict.kind != Kind::Alone).collect();
@@ -183,7 +232,7 @@ impl Whole {
             is_settling: candidate.needs == Needs::Window,
             parameters,
             fitted: fitter.errors(candidate.model, &network, contended.iter().copied())?,
-            left_out: self.left_out(fitter, place, observed)?,
+            left_out,
             held_out: match random {
                 [] => None,
                 random => Some(fitter.errors(candidate.model, &network, random.iter())?),
@@ -202,7 +251,7 @@ impl Whole {
         for (at, left) in observed.iter().enumerate().filter(|(_, one)| one.conflict.kind != Kind::Alone) {
             let others: Vec<Observed<'_>> =
                 observed.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one.clone()).collect();
-            let links = Links::of(&others)?;
+            let links = Links::of(&others, fitter.duplex)?;
             let found = fitter.refine(&fitter.candidates[place], &self.found[place].at, &links, &others);
             let network = fitter.network_with(&fitter.candidates[place], &found.at, &links);
             fitter.judge(fitter.candidates[place].model, &network, left, &mut judged);

@@ -53,6 +53,7 @@ impl ConflictFit {
             latency: tidy_time(self.latency.value),
             rate: tidy_rate(self.rate.value),
             backbone: self.backbone.as_ref().map(limit),
+            duplex: self.duplex,
         }
     }
 
@@ -81,25 +82,28 @@ impl ConflictFit {
 
     fn parameter_intervals(&self, written: &[&FittedParameter]) -> BTreeMap<String, Interval> {
         let level = self.options.level;
-        let times =
-            |e: &Estimate<Time>| Interval::around(tidy_time(e.value), (tidy_time(e.low), tidy_time(e.high)), level);
-        let rates =
-            |e: &Estimate<Rate>| Interval::around(tidy_rate(e.value), (tidy_rate(e.low), tidy_rate(e.high)), level);
-        let mut all = BTreeMap::from([
-            ("nic.latency".to_owned(), times(&self.latency)),
-            ("nic.bandwidth".to_owned(), rates(&self.rate)),
-        ]);
+        let times = |e: &Estimate<Time>| {
+            let around = |[low, high]: [Time; 2]| (tidy_time(low), tidy_time(high));
+            e.interval().map(|ends| Interval::around(tidy_time(e.value), around(ends), level))
+        };
+        let rates = |e: &Estimate<Rate>| {
+            let around = |[low, high]: [Rate; 2]| (tidy_rate(low), tidy_rate(high));
+            e.interval().map(|ends| Interval::around(tidy_rate(e.value), around(ends), level))
+        };
+        let mut all = vec![("nic.latency", times(&self.latency)), ("nic.bandwidth", rates(&self.rate))];
         if let Some(backbone) = &self.backbone {
-            let Estimate { value, low, high } = backbone.from;
-            let flows = Interval::around(f64::from(value), (f64::from(low), f64::from(high)), level);
-            all.insert("backbone.bandwidth".to_owned(), rates(&backbone.rate));
-            all.insert("sharing.asymmetric.backbone_from".to_owned(), flows);
+            all.push(("backbone.bandwidth", rates(&backbone.rate)));
+            let ends = backbone.from.interval().map(|ends| ends.map(f64::from));
+            let flows = ends.map(|[low, high]| Interval::around(f64::from(backbone.from.value), (low, high), level));
+            all.push(("sharing.asymmetric.backbone_from", flows));
         }
         for parameter in written.iter().filter(|parameter| parameter.is_measured) {
-            let Estimate { value, low, high } = parameter.estimate;
-            all.insert(parameter.field.to_owned(), Interval::around(tidy(value), (tidy(low), tidy(high)), level));
+            let estimate = &parameter.estimate;
+            let ends = estimate.interval().map(|ends| ends.map(tidy));
+            let interval = ends.map(|[low, high]| Interval::around(tidy(estimate.value), (low, high), level));
+            all.push((parameter.field, interval));
         }
-        all
+        all.into_iter().filter_map(|(field, interval)| Some((field.to_owned(), interval?))).collect()
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::ConflictFitOptions;
+use super::warnings::Warning;
 use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::cluster::flow::Flow;
+use flowcast_model::network::Duplex;
 use flowcast_model::sharing::model::Model;
 use flowcast_units::{Rate, Time};
 
@@ -19,6 +21,14 @@ pub struct Estimate<T> {
     pub high: T,
 }
 
+impl<T: Copy + PartialEq> Estimate<T> {
+    /// Where it lies; `None` if nothing says so, because all replicates gave the same: of one repetition, at a bound of
+    /// the range, or for a parameter that nothing depends on.
+    pub fn interval(&self) -> Option<[T; 2]> {
+        (self.low != self.high).then_some([self.low, self.high])
+    }
+}
+
 /// What conflicts say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFit {
@@ -28,6 +38,12 @@ pub struct ConflictFit {
     pub rate: Estimate<Rate>,
     /// The backbone, if it was saturated.
     pub backbone: Option<BackboneFit>,
+    /// What the two directions of a port share: that with which the best model is better.
+    pub duplex: Duplex,
+    /// The best model that assumes the other duplex.
+    pub other_duplex: OtherDuplex,
+    /// What a reader has to know before the numbers, the gravest first.
+    pub warnings: Vec<Warning>,
     /// The models, the simpler ones first.
     pub models: Vec<ModelFit>,
     /// The place in `models` of the one that explains the network best.
@@ -40,6 +56,17 @@ pub struct ConflictFit {
     pub counts: (usize, usize, usize),
     /// Where the nodes stand.
     pub has_racks: bool,
+}
+
+/// The best model under the other assumption about the ports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OtherDuplex {
+    /// The assumption.
+    pub duplex: Duplex,
+    /// Name of the model.
+    pub model: &'static str,
+    /// Its mean absolute error on conflicts left out of the fit, as a share.
+    pub mean_absolute: f64,
 }
 
 /// The backbone's limit.
@@ -70,13 +97,13 @@ pub struct ModelFit {
 
 impl ModelFit {
     /// Mean error on what no fit has seen.
-    pub(super) fn unseen(&self) -> f64 {
+    pub fn unseen(&self) -> f64 {
         self.held_out.as_ref().unwrap_or(&self.left_out).mean_absolute
     }
 
     /// Name in tables and files.
     pub fn name(&self) -> &'static str {
-        if self.is_settling { "closed-loop-transient" } else { self.model.name() }
+        name_of(self.model, self.is_settling)
     }
 }
 
@@ -87,8 +114,29 @@ pub struct FittedParameter {
     pub field: &'static str,
     /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
     pub estimate: Estimate<f64>,
+    /// The bound of its range at which it stands, if it does.
+    pub bound: Option<Bound>,
     /// Whether any conflict depends on it.
     pub is_measured: bool,
+}
+
+/// One end of a parameter's range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// The least value.
+    Lower,
+    /// The greatest.
+    Upper,
+}
+
+impl Bound {
+    /// `lower` or `upper`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bound::Lower => "lower",
+            Bound::Upper => "upper",
+        }
+    }
 }
 
 /// Errors of predictions, as shares of the measured durations.
@@ -119,4 +167,9 @@ pub struct Slowdown {
     pub measured: Estimate<f64>,
     /// By model.
     pub predicted: Vec<f64>,
+}
+
+/// Name of a model in tables and files.
+pub(super) const fn name_of(model: Model, is_settling: bool) -> &'static str {
+    if is_settling { "closed-loop-transient" } else { model.name() }
 }

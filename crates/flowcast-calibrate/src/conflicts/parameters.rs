@@ -1,8 +1,11 @@
 //! What of a sharing model is found out by conflicts, and where the search begins.
 
+use flowcast_model::network::Duplex;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::Congestion;
 use flowcast_model::sharing::{PacketParameters, Sharing};
+
+use super::outcome::Bound;
 
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +17,9 @@ pub(super) struct Parameter {
     scale: Scale,
     place: fn(&mut Sharing) -> &mut Option<f64>,
 }
+
+/// The part of its range by which a parameter at a bound may be off it.
+const AT_BOUND: f64 = 1e-3;
 
 /// In what the search is straight.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +49,19 @@ impl Parameter {
             Scale::LogarithmOfOneMore => value.exp_m1(),
         };
         value.clamp(low, high)
+    }
+
+    /// The bound of its range at which a place of the search stands, if it does.
+    pub(super) fn bound(self, at: f64) -> Option<Bound> {
+        let (low, high) = self.search_range();
+        let is_near = |end: f64| (at - end).abs() <= AT_BOUND * (high - low);
+        if is_near(low) {
+            Some(Bound::Lower)
+        } else if is_near(high) {
+            Some(Bound::Upper)
+        } else {
+            None
+        }
     }
 
     /// The bounds of the search.
@@ -110,6 +129,8 @@ const CUTS: [Parameter; 4] = [
     cut("sharing.flow_cuts.include", |sharing| &mut sharing.flow_cuts.include),
 ];
 
+const ZIG_ZAG_CUTS: [Parameter; 2] = [CUTS[0], CUTS[1]];
+
 const fn plain(model: Model) -> Candidate {
     Candidate { model, needs: Needs::Nothing, parameters: &[], starts: &[&[]] }
 }
@@ -133,10 +154,23 @@ const FLUID: [Candidate; 7] = [
     },
 ];
 
+/// Where both directions share a port there are no income/outgo conflicts, so that cuts of zig-zags are all. The loop's
+/// acknowledgements wait where its data do, so that it is `alpha-fair` whatever kappa is.
+const HALF_DUPLEX: [Candidate; 5] = [
+    plain(Model::Independent),
+    plain(Model::Fair),
+    plain(Model::Asymmetric),
+    Candidate { parameters: &ZIG_ZAG_CUTS, starts: &[&[0.5, 2.0], &[1.0, 1.0]], ..plain(Model::FlowCuts) },
+    Candidate { parameters: &ALPHA_FAIR, starts: &[&[1.0], &[0.5], &[2.41], &[8.0]], ..plain(Model::AlphaFair) },
+];
+
 /// The models that can be held against a measurement over this transport, the simpler ones first: those that need no
 /// window, the closed loop while it settles if all flows keep the same window, and the packet level.
-pub(super) fn candidates(transport: Option<&PacketParameters>) -> Vec<Candidate> {
-    let mut all = FLUID.to_vec();
+pub(super) fn candidates(transport: Option<&PacketParameters>, duplex: Duplex) -> Vec<Candidate> {
+    let mut all = match duplex {
+        Duplex::Full => FLUID.to_vec(),
+        Duplex::Half => HALF_DUPLEX.to_vec(),
+    };
     if let Some(transport) = transport {
         if transport.window.is_some() && transport.congestion.unwrap_or_default() == Congestion::Fixed {
             all.push(Candidate { needs: Needs::Window, ..plain(Model::ClosedLoop) });

@@ -5,7 +5,7 @@ use super::{ConflictFitError, Errors, Links, Observed, Predictor, errors};
 use crate::descent::{Lowest, descend};
 use flowcast_model::cluster::conflicts::{Conflict, Kind};
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::network::{LinkRate, Network, Nic, Rule};
+use flowcast_model::network::{Duplex, LinkRate, Network, Nic, Rule};
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::{FRAME_OVERHEAD, SEGMENT};
 use flowcast_model::sharing::{LoopParameters, PacketParameters, SharingError};
@@ -19,6 +19,8 @@ pub(super) struct Fitter<'a> {
     pub predictor: &'a Predictor<'a>,
     /// What carried the messages, if it is known.
     pub transport: Option<&'a PacketParameters>,
+    /// What the two directions of a port share, as the models assume it.
+    pub duplex: Duplex,
     /// The models.
     pub candidates: Vec<Candidate>,
 }
@@ -141,15 +143,22 @@ pub(super) const SETTLING: LoopParameters =
     LoopParameters { alpha: Some(1.0), kappa: Some(1.0), transient: Some(true) };
 
 /// What the packet level has to know. It counts frames: wire rates, and no latency that is a frame's own way through the
-/// switch.
+/// switch. Over half-duplex ports the ACKs of a flow, one for two packets, take their part of what it gets alone.
 pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &PacketParameters) {
     let segment = transport.segment.unwrap_or(Bytes(SEGMENT));
-    let frame = (segment.0 + FRAME_OVERHEAD) as f64 / segment.0 as f64;
-    let wire = |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * frame);
+    let frame = |acknowledgement: f64| {
+        let bytes = (segment.0 + FRAME_OVERHEAD) as f64 + acknowledgement;
+        move |rate: Rate| Rate::from_bytes_per_second(rate.as_bytes_per_second() * bytes / segment.0 as f64)
+    };
+    let wire = frame(0.0);
+    let of_port = match links.duplex {
+        Duplex::Full => wire(links.rate),
+        Duplex::Half => frame(FRAME_OVERHEAD as f64 / 2.0)(links.rate),
+    };
     let through = links.rate.time_for(segment);
     let latency = if links.latency > through { links.latency - through } else { Time::ZERO };
     network.sharing.packet = PacketParameters { latency: Some(latency), ..*transport };
-    network.nic.rate = LinkRate::Both { goodput: links.rate.into(), wire: wire(links.rate) };
+    network.nic.rate = LinkRate::Both { goodput: links.rate.into(), wire: of_port };
     network.backbone = links.backbone.map(|limit| LinkRate::Both { goodput: limit.rate, wire: wire(limit.rate) });
 }
 
@@ -158,8 +167,11 @@ pub(super) fn add_packets(network: &mut Network, links: &Links, transport: &Pack
 pub(super) fn plain_network(links: &Links) -> Network {
     let mut network = Network {
         backbone: links.backbone.map(|limit| LinkRate::Goodput(limit.rate)),
-        ..Network::new("", Rule::Hockney, Nic::new(links.latency, links.rate))
+        ..Network::new("", Rule::Hockney, Nic { duplex: links.duplex, ..Nic::new(links.latency, links.rate) })
     };
+    if links.duplex == Duplex::Half {
+        (network.sharing.flow_cuts.io_out, network.sharing.flow_cuts.include) = (Some(0.0), Some(0.0));
+    }
     network.sharing.asymmetric.backbone_from = links.backbone.map(|limit| limit.from);
     network.sharing.flow_cuts.start_end = Some(0.0);
     network

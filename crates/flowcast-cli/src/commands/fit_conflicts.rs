@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use flowcast::calibrate::conflict_samples::ConflictSamples;
-use flowcast::calibrate::conflicts::{ConflictFit, Errors, Estimate, FittedParameter, ModelFit, Slowdown};
+use flowcast::calibrate::conflicts::{
+    Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
+};
 use flowcast::flows::concurrent::{Method, PredictError, predict_flows, predict_seeds};
 use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::pattern::Pattern;
@@ -67,20 +69,19 @@ pub(super) fn provenance_of(samples: &ConflictSamples, fit: &ConflictFit) -> BTr
 
 /// Machine-readable.
 pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
-    let interval = |estimate: &Estimate<f64>| json!([estimate.low, estimate.high]);
     let rate = |estimate: &Estimate<Rate>| {
-        let rates = [estimate.value, estimate.low, estimate.high].map(|rate| rate.as_bytes_per_second());
-        json!({ "value_Bps": rates[0], "interval_Bps": [rates[1], rates[2]] })
+        let interval = estimate.interval().map(|ends| ends.map(|rate| rate.as_bytes_per_second()));
+        json!({ "value_Bps": estimate.value.as_bytes_per_second(), "interval_Bps": interval })
     };
-    let latency = [fit.latency.value, fit.latency.low, fit.latency.high].map(|time| time.as_seconds());
+    let latency = fit.latency.interval().map(|ends| ends.map(|time| time.as_seconds()));
     let backbone = fit.backbone.as_ref().map(|backbone| {
         let from = &backbone.from;
-        json!({ "bandwidth": rate(&backbone.rate), "from_flows": from.value, "from_flows_interval": [from.low, from.high] })
+        json!({ "bandwidth": rate(&backbone.rate), "from_flows": from.value, "from_flows_interval": from.interval() })
     });
     let parameter = |parameter: &FittedParameter| {
         json!({
-            "field": parameter.field, "value": parameter.estimate.value, "interval": interval(&parameter.estimate),
-            "is_measured": parameter.is_measured,
+            "field": parameter.field, "value": parameter.estimate.value, "interval": parameter.estimate.interval(),
+            "bound": parameter.bound.map(Bound::name), "is_measured": parameter.is_measured,
         })
     };
     let model = |fit: &ModelFit| {
@@ -91,9 +92,12 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
         })
     };
     let (conflicts, random, repetitions) = fit.counts;
+    let OtherDuplex { duplex: other, model: other_best, mean_absolute } = fit.other_duplex;
     json!({
         "schema": "flowcast/conflict-fit/1", "best": fit.best_model().name(),
-        "latency": { "value_s": latency[0], "interval_s": [latency[1], latency[2]] },
+        "warnings": fit.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), "duplex": fit.duplex.name(),
+        "other_duplex": { "duplex": other.name(), "best": other_best, "mean_absolute_error": mean_absolute },
+        "latency": { "value_s": fit.latency.value.as_seconds(), "interval_s": latency },
         "bandwidth": rate(&fit.rate), "backbone": backbone,
         "models": fit.models.iter().map(model).collect::<Vec<_>>(),
         "slowdowns": fit.slowdowns.iter().map(|one| slowdown(fit, one)).collect::<Vec<_>>(),
@@ -122,6 +126,7 @@ fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
 
 /// For people: what each flow got, the parameters, and the models side by side.
 pub(super) fn print(fit: &ConflictFit) {
+    fit.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     print_slowdowns(fit);
     println_out!();
     print_parameters(fit);
@@ -130,16 +135,17 @@ pub(super) fn print(fit: &ConflictFit) {
     let best = fit.best_model();
     let on = if best.held_out.is_some() { "on the random patterns" } else { "on conflicts left out" };
     println_out!("{} explains this network best, {on}.", best.name());
-    if fit.has_racks && fit.backbone.is_none() {
-        eprintln!(
-            "warning: the backbone was not saturated and is taken for no limit; measure with more nodes in a rack"
-        );
-    }
-    let unmeasured = fit.models.iter().flat_map(|model| &model.parameters).filter(|one| !one.is_measured);
-    for parameter in unmeasured {
-        let (field, value) = (parameter.field, parameter.estimate.value);
-        eprintln!("warning: {field} makes no difference to these conflicts where it stands, at {value}");
-    }
+    let OtherDuplex { duplex: other, model, mean_absolute } = fit.other_duplex;
+    println_out!(
+        "Ports are {} duplex: with {} duplex the best model, {model}, misses conflicts left out by {}.",
+        fit.duplex.name(),
+        other.name(),
+        percent(mean_absolute)
+    );
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
 }
 
 fn print_slowdowns(fit: &ConflictFit) {
@@ -165,36 +171,35 @@ fn print_slowdowns(fit: &ConflictFit) {
 fn print_parameters(fit: &ConflictFit) {
     let mut table = table(&["parameter", "model", ">value", &format!(">{} % interval", fit.options.level * 100.0)]);
     let megabits = |rate: Rate| format!("{:.2} Mbit/s", rate.as_bytes_per_second() * 8e-6);
-    let mut row = |name: &str, model: &str, texts: [String; 3]| {
-        let [value, low, high] = texts;
-        table.add_row([name.to_owned(), model.to_owned(), value, format!("{low} .. {high}")]);
+    let mut row = |name: &str, model: &str, [value, interval]: [String; 2]| {
+        table.add_row([name.to_owned(), model.to_owned(), value, interval]);
     };
-    let all = |e: &Estimate<Rate>| [e.value, e.low, e.high].map(megabits);
-    let times = [fit.latency.value, fit.latency.low, fit.latency.high].map(|time| Rounded(time).to_string());
-    row("nic.latency", "all", times);
-    row("nic.bandwidth", "all", all(&fit.rate));
+    row("nic.latency", "all", texts(&fit.latency, |time| Rounded(time).to_string()));
+    row("nic.bandwidth", "all", texts(&fit.rate, megabits));
     if let Some(backbone) = &fit.backbone {
-        row("backbone.bandwidth", "all", all(&backbone.rate));
-        let from = &backbone.from;
-        row(
-            "sharing.asymmetric.backbone_from",
-            "asymmetric",
-            [from.value, from.low, from.high].map(|from| from.to_string()),
-        );
+        row("backbone.bandwidth", "all", texts(&backbone.rate, megabits));
+        let from = texts(&backbone.from, |from| from.to_string());
+        row("sharing.asymmetric.backbone_from", "asymmetric", from);
     }
     for model in &fit.models {
         for parameter in &model.parameters {
-            let Estimate { value, low, high } = parameter.estimate;
-            row(parameter.field, model.name(), [value, low, high].map(|number| format!("{number:.3}")));
+            let [value, interval] = texts(&parameter.estimate, |number| format!("{number:.3}"));
+            let at_bound = parameter.bound.map(|bound| format!("at its {} bound", bound.name()));
+            row(parameter.field, model.name(), [value, at_bound.unwrap_or(interval)]);
         }
     }
     println_out!("{table}");
 }
 
+/// The value, and the interval if there is one.
+fn texts<T: Copy + PartialEq>(estimate: &Estimate<T>, text: impl Fn(T) -> String) -> [String; 2] {
+    let interval = estimate.interval().map_or("-".to_owned(), |[low, high]| format!("{} .. {}", text(low), text(high)));
+    [text(estimate.value), interval]
+}
+
 fn print_models(fit: &ConflictFit) {
     let columns = ["model", ">random patterns", ">worst flow", ">conflicts left out", ">worst flow", ">fitted"];
     let mut table = table(&columns);
-    let percent = |share: f64| format!("{:.2} %", share * 100.0);
     for model in &fit.models {
         let held_out = model.held_out.as_ref();
         let or_none = |value: Option<f64>| value.map_or("-".to_owned(), percent);

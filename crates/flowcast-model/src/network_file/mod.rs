@@ -8,7 +8,8 @@
 //!   Two things are said once and read by two models: the closed loop that follows how queues fill takes the window and
 //!   the segment of `[sharing.packet]`, and `alpha-fair` takes the `alpha` of `[sharing.closed_loop]` unless it has one.
 //! - **A rate says what it counts.** `bandwidth` is goodput, which fluid models take; `wire_rate` beside it is the rate of
-//!   frames, which `packet` takes; interface, backbone and the cables of a topology have both fields. One alone stands for
+//!   frames, which `packet` takes; interface, backbone, bus and the cables of a topology
+//!   have both fields. One alone stands for
 //!   both. `latency` in `[sharing.packet]` takes the place of `nic.latency` for packets, whose own time on the wire counts
 //!   extra. So there is one network for both kinds, [`Network::seen_by`] a model.
 //! - **Units** stand in the text of each value, and a field that nobody knows is an error.
@@ -38,7 +39,8 @@ use crate::file_system::FileSystem;
 use crate::ledger;
 use crate::machine::Machine;
 use crate::network::{
-    Accuracy, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, OverheadPiece, Overheads, PointToPoint,
+    Accuracy, Bus, Duplex, Interval, LinkRate, LoneFlow, Network, NetworkError, Nic, OverheadPiece, Overheads,
+    PointToPoint,
 };
 use crate::origin::Origin;
 use crate::parameter_interval;
@@ -62,6 +64,7 @@ pub(crate) struct NetworkFile {
     pub point_to_point: PointToPoint,
     pub nic: NicFile,
     pub backbone: Option<LinkFile>,
+    pub bus: Option<BusFile>,
     pub topology: Option<TopologyFile>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub overheads: Overheads,
@@ -99,12 +102,23 @@ pub(crate) struct NicFile {
     pub overhead: Time,
     #[serde(default)]
     pub gap: Time,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub duplex: Duplex,
 }
 
 /// One of the two is given at least.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LinkFile {
+    pub bandwidth: Option<Rate>,
+    pub wire_rate: Option<Rate>,
+}
+
+/// One of the two rates is given at least.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BusFile {
+    pub nodes: Option<u32>,
     pub bandwidth: Option<Rate>,
     pub wire_rate: Option<Rate>,
 }
@@ -179,6 +193,7 @@ impl TryFrom<NetworkFile> for Network {
             point_to_point: file.point_to_point,
             nic: file.nic.try_into()?,
             backbone: file.backbone.map(TryInto::try_into).transpose()?,
+            bus: file.bus.map(TryInto::try_into).transpose()?,
             topology: topology.map_err(|error| NetworkError::Topology(error.to_string()))?,
             overheads: file.overheads,
             sharing: file.sharing.try_into()?,
@@ -204,6 +219,7 @@ impl From<&Network> for NetworkFile {
             point_to_point: network.point_to_point,
             nic: network.nic.into(),
             backbone: network.backbone.map(Into::into),
+            bus: network.bus.map(Into::into),
             topology: network.topology.as_ref().map(Into::into),
             overheads: network.overheads,
             sharing: network.sharing.into(),
@@ -231,18 +247,18 @@ impl TryFrom<NicFile> for Nic {
         };
         let rate = LinkRate::given(goodput, file.wire_rate);
         let rate = rate.ok_or_else(|| refused("nic.bandwidth", "nothing", EXPECTED))?;
-        Ok(Nic { latency: file.latency, rate, overhead: file.overhead, gap: file.gap })
+        Ok(Nic { latency: file.latency, rate, overhead: file.overhead, gap: file.gap, duplex: file.duplex })
     }
 }
 
 impl From<Nic> for NicFile {
-    fn from(Nic { latency, rate, overhead, gap }: Nic) -> NicFile {
+    fn from(Nic { latency, rate, overhead, gap, duplex }: Nic) -> NicFile {
         let (bandwidth, gap_per_byte) = match rate.given_goodput() {
             Some(LoneFlow::Bandwidth(rate)) => (Some(rate), None),
             Some(LoneFlow::GapPerByte(gap)) => (None, Some(gap)),
             None => (None, None),
         };
-        NicFile { latency, bandwidth, gap_per_byte, wire_rate: rate.given_wire(), overhead, gap }
+        NicFile { latency, bandwidth, gap_per_byte, wire_rate: rate.given_wire(), overhead, gap, duplex }
     }
 }
 
@@ -258,6 +274,25 @@ impl TryFrom<LinkFile> for LinkRate {
 impl From<LinkRate> for LinkFile {
     fn from(rate: LinkRate) -> LinkFile {
         LinkFile { bandwidth: rate.given_goodput(), wire_rate: rate.given_wire() }
+    }
+}
+
+impl TryFrom<BusFile> for Bus {
+    type Error = NetworkError;
+
+    fn try_from(file: BusFile) -> Result<Bus, NetworkError> {
+        if file.nodes == Some(0) {
+            return Err(refused("bus.nodes", 0, "at least 1"));
+        }
+        let rate = LinkRate::given(file.bandwidth, file.wire_rate);
+        let rate = rate.ok_or_else(|| refused("bus.bandwidth", "nothing", "it, bus.wire_rate, or both"))?;
+        Ok(Bus { nodes: file.nodes, rate })
+    }
+}
+
+impl From<Bus> for BusFile {
+    fn from(Bus { nodes, rate }: Bus) -> BusFile {
+        BusFile { nodes, bandwidth: rate.given_goodput(), wire_rate: rate.given_wire() }
     }
 }
 

@@ -6,11 +6,12 @@ use crate::network::{Network, NetworkError};
 use toml::{Table, Value};
 
 /// What a field takes away when it is set, because it says the same thing otherwise or for one model alone.
-const INSTEAD_OF: [(&str, &[&str]); 7] = [
+const INSTEAD_OF: [(&str, &[&str]); 8] = [
     ("nic.bandwidth", &["nic.gap_per_byte", "nic.wire_rate"]),
     ("nic.gap_per_byte", &["nic.bandwidth", "nic.wire_rate"]),
     ("nic.latency", &["sharing.packet.latency"]),
     ("backbone.bandwidth", &["backbone.wire_rate"]),
+    ("bus.bandwidth", &["bus.wire_rate"]),
     ("topology.bandwidth", &["topology.wire_rate"]),
     ("topology.levels.N.bandwidth", &["topology.levels.N.wire_rate"]),
     ("sharing.alpha", &["sharing.alpha_fair.alpha"]),

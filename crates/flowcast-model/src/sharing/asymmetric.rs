@@ -10,6 +10,9 @@
 //! racks. The maximum over the levels is our reading. Pure fairness ([`DegreeFair`]) counts only the flow's own
 //! direction; unlike max-min it gives nobody what another leaves unused.
 //!
+//! Where both directions share a link, their flows add up: `delta_max` of a half-duplex port or of a bus is all that cross
+//! it.
+//!
 //! `backbone_from` is the number of flows below which the backbone is no limit; without it the ratio of the rates
 //! decides. `backbone_share` caps a flow over a saturated backbone.
 
@@ -119,7 +122,7 @@ fn by_degree(
 
 fn link_share(fabric: &Fabric, link: LinkId, flows: u32, saturation: Saturation) -> f64 {
     let share = fabric.capacity(link).0 / f64::from(flows);
-    if fabric.is_of_node(link) {
+    if fabric.is_of_node(link) || fabric.is_shared(link) {
         return share;
     }
     let is_saturated = saturation.from.map_or(share < 1.0, |from| flows >= from);

@@ -4,16 +4,21 @@
 //! the one's rack and the down link of the other's, or the cables of a tree (`cluster::tree`). Its acknowledgements
 //! take the links of the reversed flow. Capacities and shares are in units of a node's interface: a flow alone gets
 //! the share 1.
+//!
+//! Where both directions share something there is one link for both: with half duplex a node's port is its out link and
+//! its in link, and the bus of a group of nodes carries what these send and what they receive. Such a link is its own
+//! opposite. Acknowledgements cross the same shared links as their data, so that they take the same part of each flow
+//! there, and the goodput of a flow alone accounts for it: fluid models charge shared links with data only.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::SharingError;
-use super::model::backbone_share;
+use super::model::{backbone_share, bus_share};
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::{Rack, Racks};
 use crate::cluster::tree::{Cable, MOST_LEVELS, Tree};
-use crate::network::Network;
+use crate::network::{Duplex, Network};
 use flowcast_units::Node;
 
 /// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
@@ -43,6 +48,10 @@ pub enum Link {
     Out(Node),
     /// What a node receives.
     In(Node),
+    /// What a node with a half-duplex port sends and receives.
+    Port(Node),
+    /// What nodes with consecutive numbers, from the one to the other, send and receive.
+    Bus(Node, Node),
     /// What a rack sends to the others.
     Up(String),
     /// What a rack receives from the others.
@@ -58,6 +67,9 @@ impl fmt::Display for Link {
         match self {
             Link::Out(node) => write!(f, "out of node {node}"),
             Link::In(node) => write!(f, "into node {node}"),
+            Link::Port(node) => write!(f, "at the port of node {node}"),
+            Link::Bus(first, last) if first == last => write!(f, "over the bus of node {first}"),
+            Link::Bus(first, last) => write!(f, "over the bus of nodes {first} to {last}"),
             Link::Up(rack) => write!(f, "out of rack {rack}"),
             Link::Down(rack) => write!(f, "into rack {rack}"),
             Link::Ascending(Cable { level, switch, port }) => {
@@ -184,6 +196,8 @@ struct Inner {
 enum InnerName {
     Rack(String),
     Cable(Cable),
+    /// In both directions by one link.
+    Bus(Node, Node),
 }
 
 /// All links and the paths of all flows.
@@ -194,32 +208,67 @@ pub struct Fabric {
     nodes: Vec<Node>,
     inner: Vec<Inner>,
     depth: u8,
+    duplex: Duplex,
+}
+
+/// What joins the nodes where it is no tree of switches.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Cabling {
+    /// Capacity of the link of each rack in each direction; none: the switch between the racks is no limit.
+    pub backbone: Option<Share>,
+    /// What the two directions of a node's port share.
+    pub duplex: Duplex,
+    /// The media that groups of nodes share.
+    pub bus: Option<BusShare>,
+}
+
+/// A medium for each group of nodes with consecutive numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BusShare {
+    /// Nodes of a group; none: all.
+    pub nodes: Option<u32>,
+    /// Of each medium, for both directions together.
+    pub capacity: Share,
 }
 
 impl Fabric {
     /// The fabric that these flows cross. Racks are joined by links of the capacity `backbone`; without one, or
     /// without racks, all nodes share a switch that is no limit.
     pub fn new(flows: &[Flow], racks: &Racks, backbone: Option<Share>) -> Fabric {
-        let nodes = nodes_of(flows);
-        let rack = |capacity| {
-            move |rack| Inner { name: InnerName::Rack(racks.name(Rack(rack)).to_owned()), capacity, level: 1 }
-        };
-        let inner = (0..racks.count() as u32).map(rack(backbone.unwrap_or(Share(f64::INFINITY)))).collect();
-        let numbering = Numbering { numbers: numbered(&nodes), racks, has_backbone: backbone.is_some() };
-        let paths = flows.iter().map(|flow| numbering.path(flow)).collect();
-        Fabric { paths, nodes, inner, depth: 1 }
+        Fabric::cabled(flows, racks, Cabling { backbone, ..Cabling::default() })
     }
 
-    /// The fabric of a network: that of its topology, else racks and backbone.
+    /// The fabric that these flows cross over such cables.
+    pub fn cabled(flows: &[Flow], racks: &Racks, cabling: Cabling) -> Fabric {
+        let nodes = nodes_of(flows);
+        let first_level = if cabling.bus.is_some() { 2 } else { 1 };
+        let capacity = cabling.backbone.unwrap_or(Share(f64::INFINITY));
+        let rack =
+            |rack| Inner { name: InnerName::Rack(racks.name(Rack(rack)).to_owned()), capacity, level: first_level };
+        let mut inner: Vec<Inner> = (0..racks.count() as u32).map(rack).collect();
+        let buses = Buses::new(cabling.bus, &nodes, inner.len());
+        inner.extend(buses.links());
+        let ports = Ports { numbers: numbered(&nodes), duplex: cabling.duplex };
+        let numbering = Numbering { ports, racks, has_backbone: cabling.backbone.is_some(), buses };
+        let paths = flows.iter().map(|flow| numbering.path(flow)).collect();
+        Fabric { paths, nodes, inner, depth: first_level, duplex: cabling.duplex }
+    }
+
+    /// The fabric of a network: that of its topology, else racks, backbone and buses.
     ///
     /// # Errors
-    /// A topology that makes no tree or has no place for a node; racks beside a topology.
+    /// A topology that makes no tree or has no place for a node; racks or buses beside a topology.
     pub fn of(flows: &[Flow], racks: &Racks, network: &Network) -> Result<Fabric, SharingError> {
+        let duplex = network.nic.duplex;
         let Some(topology) = &network.topology else {
-            return Ok(Fabric::new(flows, racks, backbone_share(network)?));
+            let cabling = Cabling { backbone: backbone_share(network)?, duplex, bus: bus_share(network)? };
+            return Ok(Fabric::cabled(flows, racks, cabling));
         };
         if !racks.is_empty() {
             return Err(SharingError::RacksInTopology);
+        }
+        if network.bus.is_some() {
+            return Err(SharingError::BusInTopology);
         }
         let (tree, rates) = topology.tree()?;
         let nic = network.nic.rate().as_bytes_per_second();
@@ -229,21 +278,26 @@ impl Fabric {
             Some(_) => Err(super::model::infinite_interface()),
         };
         let capacities = rates.into_iter().map(capacity).collect::<Result<_, _>>()?;
-        Fabric::in_tree(flows, &tree, capacities)
+        Fabric::in_tree(flows, &tree, capacities, duplex)
     }
 
-    fn in_tree(flows: &[Flow], tree: &Tree, capacities: Vec<Share>) -> Result<Fabric, SharingError> {
+    fn in_tree(flows: &[Flow], tree: &Tree, capacities: Vec<Share>, duplex: Duplex) -> Result<Fabric, SharingError> {
         let nodes = nodes_of(flows);
         let (last, places) = (nodes.last().copied(), tree.nodes().unwrap_or(u64::MAX));
         if let Some(node) = last.filter(|node| u64::from(node.0) >= places) {
             return Err(SharingError::NoSuchNode { node, nodes: places });
         }
-        let mut climbing =
-            Climbing { tree, capacities, numbers: numbered(&nodes), cables: BTreeMap::new(), inner: Vec::new() };
+        let mut climbing = Climbing {
+            tree,
+            capacities,
+            ports: Ports { numbers: numbered(&nodes), duplex },
+            cables: BTreeMap::new(),
+            inner: Vec::new(),
+        };
         let mut known = BTreeMap::new();
         let mut path = |flow: &Flow| *known.entry((flow.src, flow.dst)).or_insert_with(|| climbing.path(flow));
         let paths = flows.iter().map(&mut path).collect();
-        Ok(Fabric { paths, nodes, inner: climbing.inner, depth: tree.depth() as u8 })
+        Ok(Fabric { paths, nodes, inner: climbing.inner, depth: tree.depth() as u8, duplex })
     }
 
     /// The same links with one flow only.
@@ -277,20 +331,33 @@ impl Fabric {
             .fold(Share::WHOLE, |least, share| if share < least { share } else { least })
     }
 
-    /// Whether the link belongs to a node's interface, and not to a cable between switches.
+    /// Whether the link belongs to a node's interface, and not to a cable between switches or to a bus.
     pub fn is_of_node(&self, link: LinkId) -> bool {
         link.index() < 2 * self.nodes.len()
     }
 
-    /// Whether the ACKs of all data on a link return over its opposite; in a tree they may take another cable.
+    /// Whether the link carries both directions: a half-duplex port or a bus.
+    pub fn is_shared(&self, link: LinkId) -> bool {
+        if self.is_of_node(link) { self.duplex == Duplex::Half } else { self.is_bus(link) }
+    }
+
+    /// Whether the link is a medium that a group of nodes shares.
+    pub fn is_bus(&self, link: LinkId) -> bool {
+        let place = (link.index() / 2).checked_sub(self.nodes.len());
+        place.is_some_and(|place| matches!(self.inner[place].name, InnerName::Bus(..)))
+    }
+
+    /// Whether the ACKs of all data on a link return over another link, its opposite; in a tree they may take another
+    /// cable, and over what both directions share they return over the link itself.
     pub fn acks_return_over_opposite(&self, link: LinkId) -> bool {
         match (link.index() / 2).checked_sub(self.nodes.len()) {
-            None => true,
+            None => self.duplex == Duplex::Full,
             Some(place) => matches!(self.inner[place].name, InnerName::Rack(_)),
         }
     }
 
-    /// How far along a path the link is: 0 out of a node, then upward, downward, and into a node.
+    /// How far along a path the link is: 0 out of a node, then upward, downward, and into a node. A shared link, which
+    /// stands at both ends of paths, is where it stands first.
     pub fn place(&self, link: LinkId) -> u32 {
         let top = 2 * u32::from(self.depth) + 1;
         match ((link.index() / 2).checked_sub(self.nodes.len()), link.0.is_multiple_of(2)) {
@@ -301,22 +368,27 @@ impl Fabric {
         }
     }
 
-    /// The link of the opposite direction.
+    /// The link of the opposite direction; a shared link itself.
     pub fn opposite(&self, link: LinkId) -> LinkId {
-        LinkId(link.0 ^ 1)
+        if self.is_shared(link) { link } else { LinkId(link.0 ^ 1) }
     }
 
     /// The link's name.
     pub fn link(&self, link: LinkId) -> Link {
         let (place, is_outward) = (link.index() / 2, link.0.is_multiple_of(2));
         if let Some(node) = self.nodes.get(place) {
-            return if is_outward { Link::Out(*node) } else { Link::In(*node) };
+            return match (self.duplex, is_outward) {
+                (Duplex::Half, _) => Link::Port(*node),
+                (Duplex::Full, true) => Link::Out(*node),
+                (Duplex::Full, false) => Link::In(*node),
+            };
         }
         match (&self.inner[place - self.nodes.len()].name, is_outward) {
             (InnerName::Rack(rack), true) => Link::Up(rack.clone()),
             (InnerName::Rack(rack), false) => Link::Down(rack.clone()),
             (InnerName::Cable(cable), true) => Link::Ascending(*cable),
             (InnerName::Cable(cable), false) => Link::Descending(*cable),
+            (InnerName::Bus(first, last), _) => Link::Bus(*first, *last),
         }
     }
 
@@ -341,43 +413,92 @@ fn numbered(nodes: &[Node]) -> BTreeMap<Node, u32> {
     nodes.iter().copied().zip(0..).collect()
 }
 
-struct Numbering<'a> {
+/// The links of the nodes' own ports.
+struct Ports {
     numbers: BTreeMap<Node, u32>,
+    duplex: Duplex,
+}
+
+impl Ports {
+    /// The path over these links between the two ports, each list from the one end to the other.
+    fn path(&self, flow: &Flow, data: &[u32], acknowledgements: &[u32]) -> Path {
+        let (src, dst) = (self.numbers[&flow.src], self.numbers[&flow.dst]);
+        let inward = u32::from(self.duplex == Duplex::Full);
+        let links = |from: u32, to: u32, inner: &[u32]| {
+            let mut links = [LinkId(0); MOST_HOPS];
+            let all = [2 * from, 2 * to + inward].into_iter().chain(inner.iter().copied());
+            links.iter_mut().zip(all).for_each(|(link, number)| *link = LinkId(number));
+            links
+        };
+        Path {
+            src,
+            dst,
+            data: links(src, dst, data),
+            acknowledgements: links(dst, src, acknowledgements),
+            hops: 2 + data.len() as u8,
+        }
+    }
+}
+
+/// The media that groups of nodes share: even links behind those of the racks.
+struct Buses {
+    bus: Option<BusShare>,
+    /// The groups that have nodes, and the first and the last node of each.
+    groups: BTreeMap<u32, (Node, Node)>,
+    first_link: u32,
+}
+
+impl Buses {
+    fn new(bus: Option<BusShare>, nodes: &[Node], racks: usize) -> Buses {
+        let mut groups = BTreeMap::new();
+        if let Some(size) = bus.map(|bus| bus.nodes.unwrap_or(u32::MAX)) {
+            for node in nodes {
+                groups.entry(node.0 / size).or_insert((*node, *node)).1 = *node;
+            }
+        }
+        Buses { bus, groups, first_link: 2 * (nodes.len() + racks) as u32 }
+    }
+
+    fn links(&self) -> impl Iterator<Item = Inner> {
+        let capacity = self.bus.map_or(Share(f64::INFINITY), |bus| bus.capacity);
+        self.groups.values().map(move |(first, last)| Inner { name: InnerName::Bus(*first, *last), capacity, level: 1 })
+    }
+
+    /// The link of a node's group.
+    fn link(&self, node: Node) -> Option<u32> {
+        let group = node.0 / self.bus?.nodes.unwrap_or(u32::MAX);
+        Some(self.first_link + 2 * self.groups.range(..group).count() as u32)
+    }
+}
+
+struct Numbering<'a> {
+    ports: Ports,
     racks: &'a Racks,
     has_backbone: bool,
+    buses: Buses,
 }
 
 impl Numbering<'_> {
     fn path(&self, flow: &Flow) -> Path {
-        let (src, dst) = (self.numbers[&flow.src], self.numbers[&flow.dst]);
-        match (self.racks.rack_of(flow.src), self.racks.rack_of(flow.dst)) {
-            (Some(from), Some(to)) if from != to && self.has_backbone => {
-                let (up, down) = (self.rack(from), self.rack(to));
-                path((src, dst), &[up, down + 1], &[down, up + 1])
-            }
-            _ => path((src, dst), &[], &[]),
+        self.ports.path(flow, &self.between(flow.src, flow.dst), &self.between(flow.dst, flow.src))
+    }
+
+    /// The links between the ports of two nodes; what is inside one group crosses its bus once.
+    fn between(&self, from: Node, to: Node) -> Vec<u32> {
+        let mut links: Vec<u32> = self.buses.link(from).into_iter().collect();
+        if let (Some(source), Some(destination)) = (self.racks.rack_of(from), self.racks.rack_of(to))
+            && source != destination
+            && self.has_backbone
+        {
+            links.extend([self.rack(source), self.rack(destination) + 1]);
         }
+        let last = self.buses.link(to).filter(|link| links.first() != Some(link));
+        links.extend(last);
+        links
     }
 
     fn rack(&self, rack: Rack) -> u32 {
-        2 * (self.numbers.len() as u32 + rack.0)
-    }
-}
-
-/// The path over these links between the nodes' own.
-fn path((src, dst): (u32, u32), data: &[u32], acknowledgements: &[u32]) -> Path {
-    let links = |from: u32, to: u32, inner: &[u32]| {
-        let mut links = [LinkId(0); MOST_HOPS];
-        let all = [2 * from, 2 * to + 1].into_iter().chain(inner.iter().copied());
-        links.iter_mut().zip(all).for_each(|(link, number)| *link = LinkId(number));
-        links
-    };
-    Path {
-        src,
-        dst,
-        data: links(src, dst, data),
-        acknowledgements: links(dst, src, acknowledgements),
-        hops: 2 + data.len() as u8,
+        2 * (self.ports.numbers.len() as u32 + rack.0)
     }
 }
 
@@ -386,7 +507,7 @@ struct Climbing<'a> {
     tree: &'a Tree,
     /// By level.
     capacities: Vec<Share>,
-    numbers: BTreeMap<Node, u32>,
+    ports: Ports,
     cables: BTreeMap<Cable, u32>,
     inner: Vec<Inner>,
 }
@@ -394,7 +515,7 @@ struct Climbing<'a> {
 impl Climbing<'_> {
     fn path(&mut self, flow: &Flow) -> Path {
         let (data, answers) = (self.inner_links(flow.src, flow.dst), self.inner_links(flow.dst, flow.src));
-        path((self.numbers[&flow.src], self.numbers[&flow.dst]), &data, &answers)
+        self.ports.path(flow, &data, &answers)
     }
 
     fn inner_links(&mut self, src: Node, dst: Node) -> Vec<u32> {
@@ -405,7 +526,7 @@ impl Climbing<'_> {
     }
 
     fn number(&mut self, cable: Cable) -> u32 {
-        let next = 2 * (self.numbers.len() + self.inner.len()) as u32;
+        let next = 2 * (self.ports.numbers.len() + self.inner.len()) as u32;
         *self.cables.entry(cable).or_insert_with(|| {
             let capacity = self.capacities[usize::from(cable.level) - 1];
             self.inner.push(Inner { name: InnerName::Cable(cable), capacity, level: cable.level });
@@ -438,7 +559,7 @@ mod tests {
     fn a_message_through_a_tree_crosses_its_cables_from_the_source_to_the_destination() {
         let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
         let tree = Tree::fat(4, 1).unwrap();
-        let fabric = Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![Share(0.5); 3]).unwrap();
+        let fabric = Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![Share(0.5); 3], Duplex::Full).unwrap();
         let names: Vec<String> = fabric.paths[0].data_in_order().map(|link| fabric.link(link).to_string()).collect();
         let expected = [
             "out of node 0",
@@ -453,7 +574,7 @@ mod tests {
         assert_eq!(places, [0, 1, 2, 3, 4, 5]);
         assert_eq!(fabric.uncontended_share(&fabric.paths[0]), Share(0.5));
         assert_eq!(fabric.uncontended_share(&fabric.paths[1]), Share::WHOLE);
-        let outside = Fabric::in_tree(&[flow(0, 16)], &tree, vec![Share::WHOLE; 3]).unwrap_err();
+        let outside = Fabric::in_tree(&[flow(0, 16)], &tree, vec![Share::WHOLE; 3], Duplex::Full).unwrap_err();
         assert_eq!(outside, SharingError::NoSuchNode { node: Node(16), nodes: 16 });
     }
 }

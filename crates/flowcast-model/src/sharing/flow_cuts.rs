@@ -11,10 +11,14 @@
 //! left over. A zig-zag with more than two flows in one direction of a node (the paper's nodes have two processors)
 //! is refused when strict; else its flows share alpha-fairly, with the alpha that gives the profile's own cuts in a
 //! zig-zag of three: `2^(1/alpha) = (1+odd_inner)/(1+odd_end)`, max-min where that ratio is 1. Racks do not matter.
+//!
+//! At half-duplex ports flows share a link whichever their direction. A flow into a node and one out of it are then
+//! neighbours in a zig-zag, and there are no income/outgo conflicts. Where the shares do not fit into a bus, all of its
+//! flows get the same part less.
 
 use super::closed_loop::{ClosedLoop, Feedback};
 use super::fabric::{Allocation, Fabric, Limit, Share};
-use super::{RateModel, SharingError, fair};
+use super::{RateModel, SharingError, bus, fair};
 
 /// The cuts of Table 2.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,6 +80,7 @@ impl RateModel for FlowCuts {
         for path in pattern.directed_paths() {
             self.cut_path(&mut pattern, &path);
         }
+        bus::fit_into_buses(fabric, active, &mut pattern.allocations);
         Ok(pattern.allocations)
     }
 }
@@ -164,6 +169,7 @@ impl<'a> ActivePattern<'a> {
         Err(match self.fabric.link(LinkId(crowded as u32)) {
             Link::Out(node) => SharingError::Crowded { node, flows, direction: "out" },
             Link::In(node) => SharingError::Crowded { node, flows, direction: "in" },
+            Link::Port(node) => SharingError::Crowded { node, flows, direction: "in and out" },
             _ => unreachable!("only links of nodes are counted here"),
         })
     }

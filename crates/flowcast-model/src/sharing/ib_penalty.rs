@@ -4,11 +4,14 @@
 //! `ps = 1` if s sends one flow, else the greatest over the flows of s of `outdeg(s) * beta_s` (times `gamma` where
 //! the receiver has more than two flows); `pe = 1` if e receives one flow, else
 //! `(flows s->e) * beta_e * (senders to e)`. The shares of a link may sum to slightly more than 1.
+//!
+//! At half-duplex ports the flows and the pairs of both directions count; what does not fit into a bus gets less by the same
+//! part.
 
 use std::collections::BTreeMap;
 
-use super::fabric::{Allocation, Fabric, Limit, Share};
-use super::{RateModel, SharingError};
+use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::{RateModel, SharingError, bus};
 
 /// The penalties and their published weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +35,8 @@ impl RateModel for IbPenalty {
         let counts = fabric.flows_per_link(active);
         let pairs = flows_by_pair(fabric, active);
         let mut senders = vec![0u32; counts.len()];
-        for (_, dst) in pairs.keys() {
-            senders[2 * *dst as usize + 1] += 1;
+        for link in pairs.values().flat_map(|pair| pair.ends) {
+            senders[link.index()] += 1;
         }
         let mut sender_penalties = vec![1.0f64; counts.len()];
         for path in active.iter().map(|flow| &fabric.paths[*flow]) {
@@ -46,19 +49,29 @@ impl RateModel for IbPenalty {
         let allocate = |flow: &usize| {
             let path = &fabric.paths[*flow];
             let into = path.into().index();
-            let parallel = pairs[&(path.src, path.dst)];
+            let parallel = pairs[&(path.src, path.dst)].flows;
             let receiver = f64::from(parallel) * self.into * f64::from(senders[into]);
             let receiver = if counts[into] > 1 { receiver } else { 1.0 };
             allocation(sender_penalties[path.out().index()], receiver, fabric, *flow)
         };
-        Ok(active.iter().map(allocate).collect())
+        let mut allocations: Vec<Allocation> = active.iter().map(allocate).collect();
+        bus::fit_into_buses(fabric, active, &mut allocations);
+        Ok(allocations)
     }
 }
 
-fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), u32> {
+/// What one node sends to another.
+struct Pair {
+    flows: u32,
+    /// The links out of the one and into the other.
+    ends: [LinkId; 2],
+}
+
+fn flows_by_pair(fabric: &Fabric, active: &[usize]) -> BTreeMap<(u32, u32), Pair> {
     let mut pairs = BTreeMap::new();
     for path in active.iter().map(|flow| &fabric.paths[*flow]) {
-        *pairs.entry((path.src, path.dst)).or_insert(0) += 1;
+        let none = || Pair { flows: 0, ends: [path.out(), path.into()] };
+        pairs.entry((path.src, path.dst)).or_insert_with(none).flows += 1;
     }
     pairs
 }

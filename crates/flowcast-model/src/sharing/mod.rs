@@ -18,12 +18,16 @@
 //!   `r_i = (sum of q_l over data + kappa * sum of q_l over ACKs)^(-1/alpha)` with `q_l > 0` only on full links. Its steady
 //!   rates are solved link by link (`relaxation`); [`quasi_dynamic`] lets the queues change with time.
 //!
+//! Half-duplex ports (`nic.duplex`) and media that a group of nodes shares (`[bus]`) are links that carry both directions:
+//! what the models say of a link holds for them too, with the flows of both directions.
+//!
 //! [`active_flows`] has the flows by link and what has changed, so that a model allocates anew only what a start or an end
 //! can reach; [`model`] makes the models from a network file; [`protocol`] has the parameters of the packet level.
 
 pub mod active_flows;
 mod advertised;
 pub mod asymmetric;
+mod bus;
 pub mod closed_loop;
 pub mod completion;
 pub mod fabric;
@@ -157,6 +161,9 @@ pub enum SharingError {
     /// The pattern says where nodes stand, and so does the network.
     #[error("found `node .. rack` lines beside a network with [topology], expected one of the two")]
     RacksInTopology,
+    /// The network says twice what joins the nodes.
+    #[error("found [bus] beside [topology], expected one of the two")]
+    BusInTopology,
     /// The closed loop's equations were not solved to the accuracy promised.
     #[error(
         "closed-loop found no steady rates for {flows} flows: a link is {residual:.1e} of its capacity off its balance \

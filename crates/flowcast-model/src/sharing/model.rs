@@ -2,7 +2,7 @@
 
 use super::asymmetric::{Asymmetric, DegreeFair, Saturation};
 use super::closed_loop::{ClosedLoop, Feedback};
-use super::fabric::Share;
+use super::fabric::{BusShare, Share};
 use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
 use super::ib_penalty::IbPenalty;
@@ -183,6 +183,17 @@ pub fn backbone_share(network: &Network) -> Result<Option<Share>, SharingError> 
         return Err(parameter("nic.bandwidth", Some(nic), "a finite rate beside that of the backbone"));
     }
     Ok(rate.map(|rate| Share(rate / nic)))
+}
+
+/// The media that groups of nodes share, in units of the interface's rate; none that are no limit.
+pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingError> {
+    let nic = network.nic.rate().as_bytes_per_second();
+    let Some(bus) = network.bus else { return Ok(None) };
+    let rate = bus.rate.goodput().as_bytes_per_second();
+    if rate > 0.0 && nic == 0.0 {
+        return Err(parameter("nic.bandwidth", Some(nic), "a finite rate beside that of the bus"));
+    }
+    Ok((rate > 0.0).then(|| BusShare { nodes: bus.nodes, capacity: Share(rate / nic) }))
 }
 
 /// Rates of links need an interface's rate to be held against.

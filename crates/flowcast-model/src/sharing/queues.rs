@@ -19,6 +19,9 @@ pub(super) struct Queues {
     capacities: Vec<f64>,
     /// By link: whether its opposite carries the ACKs of all its data.
     is_paired: Vec<bool>,
+    /// By link: whether data and their ACKs both cross it. It delays both, by a part of the loop's delay that data alone
+    /// stand for: `1 + kappa` is only the scale of its queue.
+    is_shared: Vec<bool>,
     delays: Vec<f64>,
     /// By link: the delay that data over it see there, with that of their ACKs on the opposite link if it is paired.
     seen: Vec<f64>,
@@ -31,6 +34,7 @@ impl Queues {
             feedback,
             capacities: links(fabric).map(|link| fabric.capacity(link).0).collect(),
             is_paired: links(fabric).map(is_paired).collect(),
+            is_shared: links(fabric).map(|link| fabric.is_shared(link)).collect(),
             delays: vec![0.0; fabric.link_count()],
             seen: vec![0.0; fabric.link_count()],
         }
@@ -85,7 +89,8 @@ impl Queues {
     /// The part of [`Queues::delay_of`] between the two nodes' own links.
     pub(super) fn inner_delay(&self, path: &Path) -> f64 {
         let data: f64 = path.data()[2..].iter().map(|link| self.seen(*link)).sum();
-        let acks = path.acknowledgements()[2..].iter().filter(|link| !self.is_paired(**link));
+        let acks = path.acknowledgements()[2..].iter();
+        let acks = acks.filter(|link| !self.is_paired(**link) && !self.is_shared[link.index()]);
         data + self.feedback.kappa * acks.map(|link| self.seen(*link)).sum::<f64>()
     }
 

@@ -334,10 +334,10 @@ impl Relaxation {
     fn is_served_before(&self, fabric: &Fabric, active_flows: &ActiveFlows, link: LinkId) -> bool {
         let [first, others @ ..] = active_flows.members(link) else { return true };
         let path = |flow: &u32| &fabric.paths[*flow as usize];
-        let mut earlier = path(first).data_in_order().take_while(|earlier| *earlier != link);
-        earlier.any(|earlier| {
+        let before = |flow: &u32| path(flow).data_in_order().take_while(|earlier| *earlier != link);
+        before(first).any(|earlier| {
             self.queues.capacity(earlier) <= self.queues.capacity(link)
-                && others.iter().all(|flow| path(flow).data().contains(&earlier))
+                && others.iter().all(|flow| before(flow).any(|link| link == earlier))
         })
     }
 
@@ -367,7 +367,7 @@ impl Relaxation {
         let mut longest = (0.0, Limit::Alone);
         let data = path.data().iter().map(|link| (self.queues.delay(*link), Limit::Link(*link)));
         let kappa = self.queues.feedback.kappa;
-        let acks = path.acknowledgements().iter();
+        let acks = path.acknowledgements().iter().filter(|link| !path.data().contains(link));
         let acks = acks.map(|link| (kappa * self.queues.delay(*link), Limit::Acknowledgements(*link)));
         for (delay, limit) in data.chain(acks) {
             // Of delays that differ by rounding the first is named.

@@ -1,0 +1,92 @@
+//! What a reader of a fit has to know before its numbers.
+
+use std::fmt;
+
+use super::ConflictFit;
+use super::outcome::Bound;
+
+/// A best model that misses what no fit has seen by more than this share does not explain the network.
+const FAR_OFF: f64 = 0.1;
+
+/// Something about a fit that its numbers do not show.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Warning {
+    /// The best model misses what no fit has seen.
+    FarOff {
+        /// Its name.
+        model: &'static str,
+        /// Mean absolute error, as a share.
+        mean_absolute: f64,
+        /// Whether that was on random patterns; otherwise on conflicts left out.
+        on_random_patterns: bool,
+    },
+    /// A parameter of the best model stands at a bound of its range.
+    AtBound {
+        /// Its dotted name.
+        field: &'static str,
+        /// Where it stands.
+        value: f64,
+        /// Which end.
+        bound: Bound,
+    },
+    /// Every conflict was carried once: nothing says how repetitions differ.
+    NoRepetitions,
+    /// The links between racks were no limit to what was carried.
+    BackboneUnknown,
+    /// No conflict depends on a parameter.
+    WithoutInfluence {
+        /// Its dotted name.
+        field: &'static str,
+        /// Where the search has left it.
+        value: f64,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::FarOff { model, mean_absolute, on_random_patterns } => write!(
+                f,
+                "no model explains this network: the best, {model}, misses {} by {:.1} % on average",
+                if *on_random_patterns { "the random patterns" } else { "conflicts left out of the fit" },
+                mean_absolute * 100.0
+            ),
+            Warning::AtBound { field, value, bound } => write!(
+                f,
+                "{field} stands at {value:.4}, the {} bound of its range, and has no interval: the model may not be that of \
+                 this network",
+                bound.name()
+            ),
+            Warning::NoRepetitions => {
+                f.write_str("each conflict was carried once, which gives no intervals; measure with more --repetitions")
+            }
+            Warning::BackboneUnknown => f.write_str(
+                "the backbone was not saturated and is taken for no limit; measure with more nodes in a rack",
+            ),
+            Warning::WithoutInfluence { field, value } => {
+                write!(f, "{field} makes no difference to these conflicts where it stands, at {value}")
+            }
+        }
+    }
+}
+
+/// What is to be said of a fit, the gravest first.
+pub(super) fn warnings_of(fit: &ConflictFit) -> Vec<Warning> {
+    let best = fit.best_model();
+    let (model, mean_absolute) = (best.name(), best.unseen());
+    let far_off = Warning::FarOff { model, mean_absolute, on_random_patterns: best.held_out.is_some() };
+    let mut all: Vec<Warning> = (mean_absolute > FAR_OFF).then_some(far_off).into_iter().collect();
+    all.extend(best.parameters.iter().filter_map(|parameter| {
+        let (field, value) = (parameter.field, parameter.estimate.value);
+        parameter.bound.map(|bound| Warning::AtBound { field, value, bound })
+    }));
+    let (conflicts, random, repetitions) = fit.counts;
+    all.extend((repetitions == conflicts + random).then_some(Warning::NoRepetitions));
+    all.extend((fit.has_racks && fit.backbone.is_none()).then_some(Warning::BackboneUnknown));
+    let unfelt = fit.models.iter().flat_map(|model| &model.parameters);
+    let unfelt = unfelt.filter(|parameter| !parameter.is_measured && parameter.bound.is_none());
+    all.extend(
+        unfelt.map(|parameter| Warning::WithoutInfluence { field: parameter.field, value: parameter.estimate.value }),
+    );
+    all
+}
