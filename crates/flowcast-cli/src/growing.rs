@@ -1,6 +1,6 @@
 //! Files to which a long run appends each result, so that a killed run loses at most the result that it was
 //! computing: `append` hands the text to the kernel before it returns, and a later run truncates what is incomplete and
-//! continues.
+//! continues. Until the first result there is no file, so that a run that fails or is ended before it leaves none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -15,7 +15,15 @@ use crate::interrupt;
 #[derive(Debug)]
 pub(crate) struct GrowingFile {
     path: PathBuf,
-    file: File,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing is appended yet: the file will begin with this.
+    Head(String),
+    /// The file exists.
+    Open(File),
 }
 
 impl GrowingFile {
@@ -25,15 +33,9 @@ impl GrowingFile {
         if path.exists() {
             bail!("{} holds {content}: --resume goes on with them, or remove it", path.display());
         }
-        let file = File::create_new(path).with_context(|| cannot_write(path))?;
-        let mut growing = GrowingFile::of(path, file);
-        growing.append(head)?;
-        Ok(growing)
-    }
-
-    fn of(path: &Path, file: File) -> GrowingFile {
-        interrupt::keeps(path);
-        GrowingFile { path: path.to_owned(), file }
+        // A place that cannot be written to is told before the work begins.
+        File::create_new(path).and_then(|_| fs::remove_file(path)).with_context(|| cannot_write(path))?;
+        Ok(GrowingFile { path: path.to_owned(), state: State::Head(head.to_owned()) })
     }
 
     /// Goes on with the file of an interrupted run, or starts one if there is none. `read` gives what the text holds and
@@ -48,22 +50,29 @@ impl GrowingFile {
             return Ok((GrowingFile::start(path, content, head)?, T::default()));
         }
         let (held, whole) = read(&read_text(path)?)?;
-        Ok((GrowingFile::go_on(path, whole, head)?, held))
-    }
-
-    fn go_on(path: &Path, whole: usize, head: &str) -> Result<GrowingFile> {
+        if whole == 0 {
+            fs::remove_file(path).with_context(|| cannot_write(path))?;
+            return Ok((GrowingFile::start(path, content, head)?, held));
+        }
         let file = OpenOptions::new().append(true).open(path).with_context(|| cannot_write(path))?;
         file.set_len(whole as u64).with_context(|| cannot_write(path))?;
-        let mut growing = GrowingFile::of(path, file);
-        if whole == 0 {
-            growing.append(head)?;
-        }
-        Ok(growing)
+        interrupt::keeps(path);
+        Ok((GrowingFile { path: path.to_owned(), state: State::Open(file) }, held))
     }
 
-    /// Adds text.
+    /// Adds text; before the first, the head.
     pub(crate) fn append(&mut self, text: &str) -> Result<()> {
-        self.file.write_all(text.as_bytes()).with_context(|| cannot_write(&self.path))
+        let file = match &mut self.state {
+            State::Open(file) => file,
+            State::Head(head) => {
+                let mut file = File::create_new(&self.path).with_context(|| cannot_write(&self.path))?;
+                file.write_all(head.as_bytes()).with_context(|| cannot_write(&self.path))?;
+                interrupt::keeps(&self.path);
+                self.state = State::Open(file);
+                return self.append(text);
+            }
+        };
+        file.write_all(text.as_bytes()).with_context(|| cannot_write(&self.path))
     }
 
     /// Where it is.
@@ -74,13 +83,12 @@ impl GrowingFile {
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
     pub(crate) fn finish(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
         write_whole(&self.path.with_extension(""), write)?;
-        fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
-    }
-
-    /// Removes it, for a run that failed before it had anything to keep.
-    pub(crate) fn abandon(self) {
-        // The error that ends the run is the one to report.
-        let _ = fs::remove_file(&self.path);
+        match self.state {
+            State::Head(_) => Ok(()),
+            State::Open(_) => {
+                fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
+            }
+        }
     }
 }
 
@@ -126,11 +134,25 @@ mod tests {
         assert_eq!(found, "head\n1\n2");
         growing.append("3\n").unwrap();
         assert_eq!(read(), "head\n1\n3\n");
-        let (growing, _) = resume("other\n", 0);
-        assert_eq!(read(), "other\n");
+        let (mut growing, _) = resume("other\n", 0);
+        assert!(!path.exists());
+        growing.append("1\n").unwrap();
+        assert_eq!(read(), "other\n1\n");
         growing.finish(|out| Ok(out.write_all(b"whole\n")?)).unwrap();
         assert_eq!((path.exists(), read_text(&target).unwrap().as_str()), (false, "whole\n"));
         assert_eq!(resume("head\n", 0).1, "");
-        assert_eq!(read(), "head\n");
+    }
+
+    #[test]
+    fn a_run_without_a_result_leaves_no_file_and_may_end_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("x.csv");
+        let start = || GrowingFile::start(&partial(&target), "rows", "head\n");
+        drop(start().unwrap());
+        assert!(!partial(&target).exists());
+        start().unwrap().finish(|out| Ok(out.write_all(b"head\n")?)).unwrap();
+        assert_eq!((partial(&target).exists(), read_text(&target).unwrap().as_str()), (false, "head\n"));
+        let nowhere = GrowingFile::start(&folder.path().join("none/x"), "rows", "").unwrap_err().to_string();
+        assert!(nowhere.starts_with("cannot write"), "{nowhere}");
     }
 }

@@ -59,6 +59,11 @@ impl Design {
         self.samples.iter().map(Vec::len).min().unwrap_or(0)
     }
 
+    /// The most samples that a point has.
+    pub(crate) fn most_samples(&self) -> usize {
+        self.samples.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
     /// Points with several messages and no delay.
     pub(crate) fn gap_points(&self) -> usize {
         self.gaps.len()

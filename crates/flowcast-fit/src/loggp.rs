@@ -72,7 +72,7 @@ pub enum LineMethod {
     TheilSen,
 }
 
-/// Lower and upper end for each parameter.
+/// Lower and upper end for each parameter; the same twice where nothing says how samples differ, or at a bound ([`interval`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogGpIntervals {
     /// Of `L`.
@@ -112,6 +112,11 @@ pub struct LogGpFit {
     pub model_error: ModelError,
     /// What a reader should know.
     pub warnings: Vec<FitWarning>,
+}
+
+/// The two ends, unless they are the same: of one sample for each point, or of a parameter that is held at 0.
+pub fn interval<T: PartialEq>(ends: (T, T)) -> Option<(T, T)> {
+    (ends.0 != ends.1).then_some(ends)
 }
 
 /// Fits the four parameters.

@@ -1,6 +1,6 @@
 //! A fit as a network file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::loggp::{LogGpFit, LogGpIntervals};
 use flowcast_model::loggp::LogGp;
@@ -48,6 +48,9 @@ impl LogGpFit {
                 interval.correlations.insert(other.to_owned(), (correlation * 1e3).round() / 1e3);
             }
         }
+        all.retain(|_, interval| interval.has_width());
+        let known: BTreeSet<String> = all.keys().cloned().collect();
+        all.values_mut().for_each(|interval| interval.correlations.retain(|other, _| known.contains(other)));
         all
     }
 }

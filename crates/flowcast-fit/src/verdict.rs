@@ -105,6 +105,8 @@ pub enum FitWarning {
     },
     /// Points left out because their size has no plain round trip.
     Unpaired(usize),
+    /// Every point has one sample: nothing says how samples differ.
+    OneSample,
     /// Points with few samples: intervals say less than they seem to.
     FewSamples(usize),
     /// Bootstrap replicates that gave no parameters and are left out of the intervals.
@@ -139,6 +141,9 @@ impl fmt::Display for FitWarning {
                  {overhead} that hides the gap; measure larger sizes"
             ),
             FitWarning::Unpaired(count) => write!(f, "{count} points have no n = 1 at their size and are not used"),
+            FitWarning::OneSample => {
+                f.write_str("each point has one sample, as of one round, which gives no intervals: measure longer")
+            }
             FitWarning::FewSamples(fewest) => {
                 write!(f, "a point has fewer than {FEW_SAMPLES} samples ({fewest}): the intervals are too narrow")
             }
@@ -193,7 +198,8 @@ pub(super) fn warnings(design: &Design, best: &Estimate, error: ModelError, fail
         ),
         (best.short_delay, FitWarning::ShortDelay),
         (design.unpaired > 0, FitWarning::Unpaired(design.unpaired)),
-        (fewest < FEW_SAMPLES, FitWarning::FewSamples(fewest)),
+        (design.most_samples() == 1, FitWarning::OneSample),
+        (fewest < FEW_SAMPLES && design.most_samples() > 1, FitWarning::FewSamples(fewest)),
         (failed.0 > 0, FitWarning::FailedReplicates { failed: failed.0, of: failed.1 }),
         (error.mean_absolute > POOR_MODEL, FitWarning::PoorModel(error)),
     ];

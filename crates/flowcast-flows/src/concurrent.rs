@@ -75,6 +75,19 @@ impl Prediction {
         self.flows.iter().map(|flow| flow.end).fold(Time::ZERO, Time::max)
     }
 
+    /// The same flows, all of them so much later.
+    #[must_use]
+    pub fn later(mut self, by: Time) -> Prediction {
+        for predicted in &mut self.flows {
+            predicted.flow.start += by;
+            predicted.end += by;
+        }
+        for interval in self.intervals.of_flow.iter_mut().flatten() {
+            (interval.from, interval.to) = (interval.from + by, interval.to + by);
+        }
+        self
+    }
+
     /// What a limit means, for people.
     pub fn reason(&self, limit: Limit) -> String {
         let id = |index: u32| self.flows[index as usize].flow.id;

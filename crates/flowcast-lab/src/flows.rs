@@ -29,7 +29,7 @@ pub struct Watch {
     pub settle: Duration,
     /// Then count for this long.
     pub count: Duration,
-    /// Replaces the lab's window.
+    /// Replaces the lab's window and congestion control, as [`Lab::tcp_pair`] has it.
     pub buffer: Option<Bytes>,
 }
 

@@ -148,7 +148,7 @@ impl Lab {
     }
 
     /// A connection from one node to another over a rail, both ends in this process: (sender's end, receiver's end).
-    /// A `buffer` replaces the lab's window.
+    /// A `buffer` replaces the lab's window, and the lab's congestion control by reno, which fills it at once.
     ///
     /// # Errors
     /// The lab has no such nodes or rail, or the system refuses the connection.

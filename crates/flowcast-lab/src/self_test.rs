@@ -4,7 +4,8 @@
 //! A machine that is too slow or too busy for the rates delivers less; measurements in the testbed are then meaningless.
 //!
 //! What is tested is the machine and not the lab's congestion control: the flows have fixed windows that the shortest
-//! queue holds, so that none has to give way to a loss. Where queues are so short that such windows do not keep a ring
+//! queue holds, so that none has to give way to a loss, and fill them at once (reno). Under cubic a flow of a ring leaves slow
+//! start when the queues of its neighbours delay its acknowledgements, and stays below its share for seconds. Where queues are so short that such windows do not keep a ring
 //! busy, less is expected, by the packet model.
 
 use std::time::Duration;

@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with,
@@ -69,7 +70,11 @@ fn receive(channel: &UnixStream) -> io::Result<OwnedFd> {
     passed.ok_or_else(|| io::Error::other("the node passed no socket back"))
 }
 
-/// Connects two nodes: the first stream is at the end of `from`. A `buffer` replaces the lab's window.
+/// What fills a fixed window at once, as slow start without a loss does; cubic leaves slow start when queues grow.
+const FILLS_WINDOWS: &str = "reno";
+
+/// Connects two nodes: the first stream is at the end of `from`. A `buffer` replaces the lab's window and its congestion
+/// control, so that this window alone is the limit.
 pub(crate) fn tcp_pair(
     from: &Door<'_>,
     to: &Door<'_>,
@@ -83,6 +88,10 @@ pub(crate) fn tcp_pair(
     sender.connect(&listener.local_addr()?)?;
     let (receiver, _) = listener.accept()?;
     receiver.set_tcp_nodelay(true)?;
+    if buffer.is_some() {
+        // Not before: connecting takes that of the lab's route.
+        set_tcp_congestion(&sender, FILLS_WINDOWS)?;
+    }
     Ok((sender.into(), receiver.into()))
 }
 

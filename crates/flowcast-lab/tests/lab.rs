@@ -68,6 +68,19 @@ fn a_flow_gets_the_nominal_rate_on_each_kind_of_lab() {
 }
 
 #[test]
+fn connections_of_the_self_test_have_no_congestion_control_of_the_labs() {
+    if !labs_can_be_had("connections_of_the_self_test_have_no_congestion_control_of_the_labs") {
+        return;
+    }
+    let lab = Lab::up(&slow("fair", &[("tcp.congestion_control", "cubic"), ("tcp.window", "64KiB")])).unwrap();
+    let control = |buffer| {
+        let (sender, _receiver) = lab.tcp_pair(Node(0), Node(1), 0, buffer).unwrap();
+        rustix::net::sockopt::tcp_congestion(&sender).unwrap()
+    };
+    assert_eq!([control(None), control(Some(Bytes(64 << 10)))], ["cubic", "reno"]);
+}
+
+#[test]
 fn two_flows_into_one_node_and_two_over_the_backbone_share() {
     if !labs_can_be_had("two_flows_into_one_node_and_two_over_the_backbone_share") {
         return;

@@ -64,6 +64,11 @@ impl Interval {
         Interval { low, high, level, correlations: BTreeMap::new() }
     }
 
+    /// Whether its ends differ: those of a single measurement do not, and say nothing.
+    pub fn has_width(&self) -> bool {
+        self.low.number() < self.high.number()
+    }
+
     /// The standard error of a value that is spread evenly to both sides, as [`Quantity::number`] counts it.
     pub fn standard_error(&self) -> f64 {
         (self.high.number() - self.low.number()) / (2.0 * normal_score(f64::midpoint(1.0, self.level)))

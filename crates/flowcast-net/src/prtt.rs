@@ -5,6 +5,9 @@
 //! alike. The first rounds warm the path up and choose the delay. Rounds go on until the median of every point has a
 //! narrow interval or the time is over.
 //!
+//! The time is kept: two sizes, measured first, tell what a round takes. Where eight rounds would not fit into the time,
+//! sizes are left out evenly, and no round begins that would end more than a tenth too late.
+//!
 //! n is small on purpose: 16 messages of 64 KiB are a megabyte in flight, which buffers take without dropping; the
 //! method needs no saturated network, and a saturated one would show queues instead of gaps.
 
@@ -17,7 +20,7 @@ use flowcast_fit::verdict::FitError;
 use flowcast_model::stats::interval::median_interval;
 use flowcast_model::stats::resampling::Resampler;
 use flowcast_model::stats::sample::median;
-use flowcast_units::{Bytes, Time};
+use flowcast_units::{Bytes, Rounded, Time};
 use thiserror::Error;
 
 pub use crate::script::{MAX_MESSAGES, MAX_SIZE};
@@ -31,6 +34,15 @@ const ROUNDS_PER_LOOK: u32 = 8;
 const CLEAR_DELAY: f64 = 4.0;
 /// And at least this long (10 us), however disturbed the warm-up was.
 const SHORTEST_DELAY: Time = Time::from_nanos(10_000.0);
+
+/// So many rounds at least should fit into the time, or sizes are left out: what a median's interval needs, and a warm-up.
+const ROUNDS_IN_TIME: f64 = 8.0;
+/// But not below so many: a line is to be seen through them.
+const FEWEST_SIZES: usize = 3;
+/// Of the time, at most one part in so many goes into warming up, where that is a round.
+const WARM_UP_PART: f64 = 4.0;
+/// A measurement ends at most this part of its time too late.
+pub const TIME_TOLERANCE: f64 = 0.1;
 
 /// Why an experiment failed.
 #[derive(Debug, Error)]
@@ -79,7 +91,7 @@ pub struct PrttPlan {
     pub warm_up_rounds: u32,
     /// Never stop before this many rounds for being precise.
     pub min_rounds: u32,
-    /// Stop after the round in which this time is over.
+    /// Stop after this time; no round begins that would end more than [`TIME_TOLERANCE`] later.
     pub max_time: Time,
     /// Confidence level of the medians' intervals.
     pub level: f64,
@@ -143,6 +155,8 @@ pub struct Measured {
     pub samples: PrttSamples,
     /// `d`.
     pub delay: Time,
+    /// Sizes of the plan that were left out because rounds of all would not have fitted into its time.
+    pub sizes_left_out: usize,
     /// Rounds done.
     pub rounds: u32,
     /// Time taken.
@@ -167,6 +181,8 @@ pub fn measure(
     let start = transport.now();
     greet(transport)?;
     let mut client = Client { transport, buffer: vec![0x5a; largest(plan).0 as usize] };
+    let whole = plan;
+    let plan = &fitted_into_time(&mut client, whole)?;
     let mut order = Resampler::from_seed(plan.seed);
     let mut points = points_without_delay(plan);
     let delay = warm_up(&mut client, plan, &mut order, &points)?;
@@ -174,10 +190,12 @@ pub fn measure(
 
     let mut samples = previous;
     let mut widest = None;
-    let mut number = 0u32;
+    let (mut number, mut longest) = (0u32, Time::ZERO);
     let stop = loop {
         order.shuffle(&mut points);
+        let begin = client.transport.now();
         let taken = client.round(&points)?;
+        longest = longest.max(client.transport.now() - begin);
         taken.iter().for_each(|(point, time)| samples.push(*point, *time));
         number += 1;
         if number.is_multiple_of(ROUNDS_PER_LOOK) {
@@ -190,14 +208,15 @@ pub fn measure(
         if number >= plan.min_rounds && widest.is_some_and(|width| width <= plan.relative_half_width) {
             break Stop::Precise;
         }
-        if elapsed >= plan.max_time {
+        if elapsed >= plan.max_time || elapsed + longest > plan.max_time * (1.0 + TIME_TOLERANCE) {
             break Stop::TimeOver;
         }
     };
     send_script(client.transport, &[])?;
     let elapsed = client.transport.now() - start;
     let widest = widest_interval(&samples, &points, plan.level);
-    Ok(Measured { samples, delay, rounds: number, elapsed, stop, widest })
+    let sizes_left_out = whole.sizes.len() - plan.sizes.len();
+    Ok(Measured { samples, delay, sizes_left_out, rounds: number, elapsed, stop, widest })
 }
 
 /// The answering end: takes part in one session and returns when the measuring end is done.
@@ -250,6 +269,68 @@ impl<T: Transport> Client<'_, T> {
         self.transport.receive(message)?;
         Ok(self.transport.now() - start)
     }
+}
+
+/// What an exchange takes by the size of its messages: the line through the smallest and the largest.
+struct Pilot {
+    smallest: Bytes,
+    /// Of the smallest size, plainly and with all messages.
+    base: Time,
+    per_byte: f64,
+    /// The point with a delay.
+    delayed: Time,
+}
+
+impl Pilot {
+    fn measure<T: Transport>(client: &mut Client<'_, T>, plan: &PrttPlan) -> Result<Pilot, PrttError> {
+        let (smallest, largest) = (plan.sizes[0], largest(plan));
+        let both = |size| [PrttPoint::round_trip(size), PrttPoint::new(plan.messages, Time::ZERO, size)];
+        let taken = client.round(&[both(smallest), both(largest)].concat())?;
+        let [base, most] = [&taken[..2], &taken[2..]].map(|two| two[0].1 + two[1].1);
+        let beyond = (largest.0 - smallest.0) as f64;
+        let gaps = |delay: Time| delay * f64::from(plan.messages - 1);
+        Ok(Pilot {
+            smallest,
+            base,
+            per_byte: (most - base).as_nanos().max(0.0) / beyond,
+            // A delay that is chosen is about the gap of half the largest size.
+            delayed: base + plan.delay.map_or(most * 0.5, gaps),
+        })
+    }
+
+    fn round(&self, sizes: &[Bytes]) -> Time {
+        let beyond: f64 = sizes.iter().map(|size| (size.0 - self.smallest.0) as f64).sum();
+        self.base * sizes.len() as f64 + Time::from_nanos(beyond * self.per_byte) + self.delayed
+    }
+}
+
+/// The plan with as many of its sizes, and as much warming up, as its time allows.
+fn fitted_into_time<T: Transport>(client: &mut Client<'_, T>, plan: &PrttPlan) -> Result<PrttPlan, PrttError> {
+    let pilot = Pilot::measure(client, plan)?;
+    let fits = |count: &usize| pilot.round(&spread(&plan.sizes, *count)) * ROUNDS_IN_TIME <= plan.max_time;
+    let all = plan.sizes.len();
+    let count = (FEWEST_SIZES..=all).rev().find(fits).unwrap_or(FEWEST_SIZES.min(all));
+    let sizes = spread(&plan.sizes, count);
+    let round = pilot.round(&sizes);
+    if round * 2.0 > plan.max_time {
+        send_script(client.transport, &[])?;
+        let expected = format!(
+            "{} or more: a round of {count} sizes up to {} takes about {}, and one is for warming up",
+            Rounded(round * 2.0),
+            largest(plan),
+            Rounded(round)
+        );
+        return Err(PrttError::Plan { field: "max-time", found: plan.max_time.to_string(), expected });
+    }
+    let rounds = plan.max_time.as_nanos() / round.as_nanos().max(1.0);
+    let warm_up_rounds = plan.warm_up_rounds.min((rounds / WARM_UP_PART).max(1.0) as u32);
+    Ok(PrttPlan { sizes, warm_up_rounds, ..plan.clone() })
+}
+
+/// So many of the sizes, at equal distances in their list, the first and the last among them.
+fn spread(sizes: &[Bytes], count: usize) -> Vec<Bytes> {
+    let last = (count - 1).max(1);
+    (0..count).map(|at| sizes[at * (sizes.len() - 1) / last]).collect()
 }
 
 fn points_without_delay(plan: &PrttPlan) -> Vec<PrttPoint> {

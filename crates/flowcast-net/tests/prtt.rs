@@ -8,7 +8,7 @@ use flowcast_fit::samples::PrttSamples;
 use flowcast_fit::verdict::{FitError, FitWarning};
 use flowcast_model::loggp::LogGp;
 use flowcast_net::loopback::{measure_and_fit_loopback, measure_loopback};
-use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
+use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, TIME_TOLERANCE, answer, measure, stepped_sizes};
 use flowcast_net::tcp::Waiting;
 use flowcast_net::virtual_network::connect;
 use flowcast_units::{Bytes, Time, TimePerByte};
@@ -83,7 +83,41 @@ fn virtual_time_ends_a_measurement_that_is_never_precise() {
     let plan = PrttPlan { relative_half_width: -1.0, max_time: Time::from_seconds(0.05), ..short_plan() };
     let measured = measure_virtual(network(3.4, 0.00409, 1.9, 24.3), &plan);
     assert_eq!(measured.stop, Stop::TimeOver);
-    assert!(measured.elapsed >= plan.max_time && measured.elapsed < plan.max_time * 2.0, "{}", measured.elapsed);
+    let round = measured.elapsed * (1.0 / f64::from(measured.rounds));
+    assert!(measured.elapsed + round >= plan.max_time, "{}", measured.elapsed);
+    assert!(measured.elapsed <= plan.max_time * (1.0 + TIME_TOLERANCE), "{}", measured.elapsed);
+}
+
+#[test]
+fn a_slow_network_keeps_the_time_with_fewer_sizes() {
+    // 30 Mbit/s: a round of all sizes takes 5.4 s, and there were six to warm up.
+    let slow = network(3.4, 0.267, 1.9, 24.3);
+    let plan = PrttPlan { max_time: Time::from_seconds(3.0), ..PrttPlan::default() };
+    let measured = measure_virtual(slow, &plan);
+    assert_eq!(measured.stop, Stop::TimeOver);
+    assert!(measured.elapsed <= plan.max_time * (1.0 + TIME_TOLERANCE), "{}", measured.elapsed);
+    assert!(measured.rounds >= 3 && measured.sizes_left_out == plan.sizes.len() - 3, "{measured:?}");
+    let found = fit_loggp(&measured.samples, &FitOptions { replicates: 2, ..FitOptions::default() }).unwrap();
+    assert!((found.parameters.gap_per_byte.as_micros() / 0.267 - 1.0).abs() < 1e-6, "{found:?}");
+
+    let long = PrttPlan { max_time: Time::from_seconds(60.0), ..PrttPlan::default() };
+    let measured = measure_virtual(slow, &long);
+    assert!(measured.sizes_left_out == 0 && measured.rounds >= 6, "{}", measured.rounds);
+    assert!(measured.elapsed <= long.max_time * (1.0 + TIME_TOLERANCE), "{}", measured.elapsed);
+}
+
+#[test]
+fn a_time_in_which_no_round_fits_is_refused_with_what_a_round_takes() {
+    let (mut client, mut server) = connect(network(3.4, 0.267, 1.9, 24.3));
+    let plan = PrttPlan { max_time: Time::from_millis(500.0), ..PrttPlan::default() };
+    let refused = thread::scope(|scope| {
+        let answering = scope.spawn(move || answer(&mut server));
+        let refused = measure(&mut client, &plan, PrttSamples::default(), &mut |_| ControlFlow::Continue(()));
+        answering.join().unwrap().unwrap();
+        refused.unwrap_err().to_string()
+    });
+    assert!(refused.starts_with("max-time: found 500ms, expected 1."), "{refused}");
+    assert!(refused.contains("a round of 3 sizes up to 63489B takes about"), "{refused}");
 }
 
 #[test]

@@ -25,6 +25,16 @@ pub enum ExchangeError {
     /// The link failed.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The link failed while numbered messages were counted.
+    #[error("{source}: {arrived} of {messages} messages had arrived")]
+    Interrupted {
+        /// Why.
+        source: LinkError,
+        /// Messages that the other end had acknowledged, at least; at the receiving end those that came.
+        arrived: u64,
+        /// All that were to be sent.
+        messages: u64,
+    },
     /// The other end said something else than it should.
     #[error("the other end sent `{found}`, expected {expected}")]
     Protocol {
@@ -149,7 +159,7 @@ pub fn exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<V
 /// Sends numbered messages and gives what the other end found; calls `observe` with the number of each.
 ///
 /// # Errors
-/// As [`exchange`].
+/// As [`exchange`]; [`ExchangeError::Interrupted`] says how many messages had arrived.
 pub fn count(
     link: &mut Link,
     course: Course,
@@ -160,12 +170,17 @@ pub fn count(
     notify(link, &format!("count {} {messages}", course.text()))?;
     link.steer(course.steering(), course.rails)?;
     let mut message = vec![0; (size.0 as usize).max(8)];
+    let interrupted = |link: &Link, source, sent: u64| {
+        let arrived = sent.saturating_sub(link.session().outstanding());
+        ExchangeError::Interrupted { source, arrived, messages }
+    };
     for number in 0..messages {
         fill(&mut message, number);
-        link.send(&message, Delivery::Ordered)?;
+        link.send(&message, Delivery::Ordered).map_err(|source| interrupted(link, source, number))?;
         observe(link, number);
     }
-    let answer = String::from_utf8_lossy(&link.receive(PATIENCE)?).into_owned();
+    let answer = link.receive(PATIENCE).map_err(|source| interrupted(link, source, messages))?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
     Audit::read(&answer).ok_or(ExchangeError::Protocol { found: answer, expected: "the result of a count" })
 }
 
@@ -226,7 +241,9 @@ fn answer_count(link: &mut Link, course: Course, messages: u64) -> Result<(), Ex
     let mut audit = Audit::default();
     let mut next = 0;
     for _ in 0..messages {
-        let message = link.receive(PATIENCE)?;
+        let arrived = audit.received;
+        let interrupted = |source| ExchangeError::Interrupted { source, arrived, messages };
+        let message = link.receive(PATIENCE).map_err(interrupted)?;
         let number = message.first_chunk().map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes));
         audit.received += 1;
         audit.out_of_order += u64::from(number != next);

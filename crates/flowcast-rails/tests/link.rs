@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use flowcast_model::loggp::LogGp;
-use flowcast_rails::exchange::{Audit, Course, Exchange, answer, count, end, exchange};
+use flowcast_rails::exchange::{Audit, Course, Exchange, ExchangeError, answer, count, end, exchange};
 use flowcast_rails::frame::Fault;
 use flowcast_rails::link::{Door, Link, LinkError, RailPath, Waiting};
 use flowcast_rails::path::Path;
@@ -230,4 +230,24 @@ fn a_link_without_rails_says_so() {
     drop(other.join().unwrap());
     assert!(matches!(link.receive(PATIENCE), Err(LinkError::Closed)));
     assert!(matches!(link.send(b"x", Delivery::Ordered), Err(LinkError::Closed)));
+}
+
+#[test]
+fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
+    let (door, addresses) = door(2);
+    let other = thread::spawn(move || {
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+        answer(&mut link).unwrap_err()
+    });
+    let cables = addresses.into_iter().map(|address| rail(cable(address, Mishap::Cut(100_000))));
+    let mut link = Link::connect(&cables.collect::<Vec<_>>(), rule(), Waiting::Sleep).unwrap();
+    let sent = count(&mut link, course(Discipline::RoundRobin, false), 20_000, Bytes(64), &mut |_, _| {}).unwrap_err();
+    let arrived = |error: &ExchangeError| match error {
+        ExchangeError::Interrupted { source: LinkError::Closed, arrived, messages: 20_000 } => *arrived,
+        other => panic!("{other}"),
+    };
+    let (acknowledged, received) = (arrived(&sent), arrived(&other.join().unwrap()));
+    // Frames of 64 bytes and a header over two cables that carry 100 kB each.
+    assert!((100..3200).contains(&acknowledged) && acknowledged <= received, "{acknowledged} {received}");
+    assert!(sent.to_string().ends_with(&format!("{acknowledged} of 20000 messages had arrived")), "{sent}");
 }

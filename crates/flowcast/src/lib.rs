@@ -59,7 +59,7 @@ pub use flowcast_trace as trace;
 pub use flowcast_units as units;
 pub use interval::{Interval, IntervalOptions, PatternIntervals, no_margin, pattern_intervals};
 pub use options::{Collectives, Contention, Options};
-pub use pattern::{PatternOptions, PatternPrediction, predict_pattern};
+pub use pattern::{PatternOptions, PatternPrediction, predict_pattern, predict_steps};
 pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
 pub use recorded::Recorded;

@@ -1,11 +1,12 @@
 //! Patterns of concurrent communications.
 
 use flowcast_flows::concurrent::{Method, Prediction, predict, predict_seeds};
-use flowcast_model::cluster::pattern::Pattern;
+use flowcast_model::cluster::pattern::{Pattern, Steps};
 use flowcast_model::network::Network;
 use flowcast_model::sharing::flow_cuts::Strictness;
 use flowcast_model::sharing::model::Model;
 use flowcast_packet::seeds::{Runs, Spread};
+use flowcast_units::Time;
 
 use crate::Error;
 
@@ -60,4 +61,33 @@ pub fn predict_pattern(
         }
     };
     Ok(PatternPrediction { model, prediction, spreads })
+}
+
+/// Predicts a pattern in steps, one prediction for each: its flows start, with all times from the beginning of the first step,
+/// when the last flow of the step before has ended (RR-5910, section 6.3).
+///
+/// # Errors
+/// As [`predict_pattern`].
+pub fn predict_steps(
+    steps: &Steps,
+    network: &Network,
+    options: &PatternOptions,
+) -> Result<Vec<PatternPrediction>, Error> {
+    let mut begin = Time::ZERO;
+    let predict_step = |flows: &Vec<_>| {
+        let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
+        let step = predict_pattern(&pattern, network, options)?.later(begin);
+        begin = step.prediction.makespan();
+        Ok(step)
+    };
+    steps.steps.iter().map(predict_step).collect()
+}
+
+impl PatternPrediction {
+    fn later(mut self, by: Time) -> PatternPrediction {
+        self.prediction = self.prediction.later(by);
+        let ends = self.spreads.iter_mut().flat_map(|Spread { median, low, high }| [median, low, high]);
+        ends.for_each(|completion| completion.end += by);
+        self
+    }
 }

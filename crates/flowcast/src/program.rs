@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use flowcast_model::machine::Mapping;
-use flowcast_model::network::Network;
+use flowcast_model::network::{Duplex, Network};
 use flowcast_model::sharing::model::{Model, quasi_dynamic_feedback};
 use flowcast_replay::Engine;
 use flowcast_replay::contention;
@@ -152,11 +152,12 @@ impl<'a> PreparedProgram<'a> {
     /// Whether the walk gives what the model says, because nothing limits ranks and messages and none meet.
     fn is_uncontended(&self, model: Model) -> Result<bool, Error> {
         let (program, network, placement) = (&*self.program, self.network, &self.placement);
+        let has_own_links = network.nic.duplex == Duplex::Full && network.bus.is_none();
         let is_plain = network.backbone.is_none() && network.topology.is_none() && program.accesses().is_empty();
         match model {
             Model::Independent => Ok(true),
             Model::Packet => Ok(false),
-            _ if !is_plain || contention::is_needed(network, placement) => Ok(false),
+            _ if !is_plain || !has_own_links || contention::is_needed(network, placement) => Ok(false),
             // Queues that follow windows in steps leave a lone message its rate only nearly.
             _ if quasi_dynamic_feedback(model, network)?.is_some() => Ok(false),
             _ => Ok(!messages_meet(&Replay::new(program, network, placement.clone(), self.rendezvous)?)?),

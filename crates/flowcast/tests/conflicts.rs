@@ -168,6 +168,7 @@ fn a_known_window_lets_the_closed_loop_settle_and_packets_be_counted() {
     assert!((written.nic.rate.wire().as_bytes_per_second() * 8e-6 / 47.0 - 1.0).abs() < 0.005);
     assert!(written.nic.rate().as_bytes_per_second() < written.nic.rate.wire().as_bytes_per_second());
     assert_eq!(written.sharing.model, Some(Model::Packet));
+    assert_eq!(flowcast::PatternOptions::default().method(&written).model, Model::Packet);
 
     // Losses leave no common window, and without a transport there is nothing to count.
     let cubic = "congestion = \"cubic\"\nqueue = \"100kB\"\n";

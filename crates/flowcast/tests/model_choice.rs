@@ -55,6 +55,24 @@ fn senders_to_one_receiver_share_its_interface_unless_they_are_asked_not_to() {
 }
 
 #[test]
+fn messages_in_opposite_directions_meet_at_a_half_duplex_port_and_on_a_bus() {
+    let text = "#DIMEMAS:\"exchange\":1,0:2(1,1),1\nd:1:1:2:0:1\n\
+                2:0:0:1:-1:8000000:7:1:0\n2:1:0:0:-1:8000000:7:1:0\n\
+                3:0:0:1:-1:8000000:7:1:0\n3:1:0:0:-1:8000000:7:1:0\n";
+    let trace = read_text("exchange.dim", text.to_owned()).unwrap();
+    let seconds = |overrides: &[(&str, &str)]| {
+        let network = network("gige-tcp", &[&[("nic.bandwidth", "100MB/s")][..], overrides].concat());
+        by_default(&trace, &network).outcome.makespan().as_seconds()
+    };
+    let full = seconds(&[]);
+    assert!((full - 0.08).abs() < 1e-3, "{full}");
+    for shared in [("nic.duplex", "half"), ("bus.bandwidth", "100MB/s")] {
+        let both = seconds(&[shared]);
+        assert!((both / full - 2.0).abs() < 0.01, "{shared:?}: {both}");
+    }
+}
+
+#[test]
 fn the_network_decides_by_what_it_says() {
     let trace = incast(3, 1000);
     let chosen = |name: &str, overrides: &[(&str, &str)]| by_default(&trace, &network(name, overrides)).model.name();

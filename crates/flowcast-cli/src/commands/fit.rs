@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::calibrate::conflict_samples::ConflictSamples;
 use flowcast::calibrate::conflicts::{self, ConflictFitOptions};
-use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp};
+use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, interval};
 use flowcast::fit::samples::PrttSamples;
 use flowcast::model::network::Network;
 use flowcast::units::{Bytes, Rounded, Time};
@@ -178,13 +178,13 @@ fn provenance_of(samples: &PrttSamples, fit: &LogGpFit) -> BTreeMap<String, Stri
 struct Report<'a> {
     schema: &'static str,
     g_us: f64,
-    g_us_interval: [f64; 2],
+    g_us_interval: Option<[f64; 2]>,
     G_us_per_B: f64,
-    G_us_per_B_interval: [f64; 2],
+    G_us_per_B_interval: Option<[f64; 2]>,
     o_us: f64,
-    o_us_interval: [f64; 2],
+    o_us_interval: Option<[f64; 2]>,
     L_us: f64,
-    L_us_interval: [f64; 2],
+    L_us_interval: Option<[f64; 2]>,
     level: f64,
     knee_size_B: Option<f64>,
     points_used: usize,
@@ -200,14 +200,14 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn new<'a>(fit: &LogGpFit, samples: &'a PrttSamples) -> Report<'a> {
-        let micros = |(low, high): (Time, Time)| [low.as_micros(), high.as_micros()];
-        let (low, high) = fit.intervals.gap_per_byte;
+        let micros = |ends: (Time, Time)| interval(ends).map(|(low, high)| [low.as_micros(), high.as_micros()]);
+        let per_byte = interval(fit.intervals.gap_per_byte);
         Report {
             schema: "flowcast/fit/1",
             g_us: fit.parameters.gap.as_micros(),
             g_us_interval: micros(fit.intervals.gap),
             G_us_per_B: fit.parameters.gap_per_byte.as_micros(),
-            G_us_per_B_interval: [low.as_micros(), high.as_micros()],
+            G_us_per_B_interval: per_byte.map(|(low, high)| [low.as_micros(), high.as_micros()]),
             o_us: fit.parameters.overhead.as_micros(),
             o_us_interval: micros(fit.intervals.overhead),
             L_us: fit.parameters.latency.as_micros(),
@@ -230,7 +230,10 @@ impl Report<'_> {
 fn print_table(fit: &LogGpFit) {
     let percent = format!("{} % interval", fit.options.level * 100.0);
     let mut table = table(&["parameter", ">value", &format!(">{percent}")]);
-    let times = |(low, high): (Time, Time)| format!("{} .. {}", Rounded(low), Rounded(high));
+    let none = || "-".to_owned();
+    let times = |ends: (Time, Time)| {
+        interval(ends).map_or_else(none, |(low, high)| format!("{} .. {}", Rounded(low), Rounded(high)))
+    };
     let parameters = &fit.parameters;
     for (name, value, interval) in [
         ("g, gap", parameters.gap, fit.intervals.gap),
@@ -239,10 +242,10 @@ fn print_table(fit: &LogGpFit) {
     ] {
         table.add_row([name, &Rounded(value).to_string(), &times(interval)]);
     }
-    let (low, high) = fit.intervals.gap_per_byte;
     let per_byte = format!("{:.4} ns/B", parameters.gap_per_byte.as_nanos());
-    let interval = format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos());
-    table.add_row(["G, gap per byte", &per_byte, &interval]);
+    let ends = interval(fit.intervals.gap_per_byte);
+    let ends = ends.map_or_else(none, |(low, high)| format!("{:.4} .. {:.4} ns/B", low.as_nanos(), high.as_nanos()));
+    table.add_row(["G, gap per byte", &per_byte, &ends]);
     println_out!("{table}");
     let used = format!("{} of {} points", fit.points_used, fit.points_used + fit.points_excluded);
     let knee = fit.knee_size.map_or(String::new(), |knee| format!("; the overhead hides the gap below {knee:.0} B"));

@@ -62,7 +62,7 @@ pub(crate) struct P2p {
     /// Go on with an interrupted measurement (FILE.csv.partial)
     #[arg(long, requires = "output", help_heading = "Run")]
     resume: bool,
-    /// Stop after this time at the latest
+    /// Stop after this time, at most a tenth later; on a slow network sizes are left out for it
     #[arg(long, default_value = "10s", value_name = "TIME", help_heading = "Run")]
     max_time: Time,
     /// Sizes to measure, ascending, such as 1B,2KiB,64KiB
@@ -145,10 +145,9 @@ impl P2p {
         let (mut partial, previous) = self.open_partial(&provenance)?;
         plan.delay = agreed_delay(&plan, &previous)?.or(plan.delay);
         let progress = Progress::for_seconds("measuring", plan.max_time.as_seconds());
-        let (mut taken, mut failure) = (previous.len(), None);
+        let mut failure = None;
         let mut observe = |round: &Round| {
             advance(&progress, round);
-            taken += round.samples.len();
             match partial.as_mut().map_or(Ok(()), |partial| partial.append(round.samples)) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
@@ -165,10 +164,7 @@ impl P2p {
         match (measured, failure) {
             (Ok(measured), None) => self.deliver(measured, partial, provenance),
             (Ok(_), Some(failure)) => Err(failure),
-            (Err(error), _) => {
-                partial.into_iter().for_each(|partial| partial.abandon_if_empty(taken));
-                Err(explained(error))
-            }
+            (Err(error), _) => Err(explained(error)),
         }
     }
 
@@ -207,6 +203,17 @@ impl P2p {
     ) -> Result<()> {
         provenance.insert("rounds".into(), measured.rounds.to_string());
         provenance.insert("stopped".into(), stop_text(measured.stop).into());
+        if measured.sizes_left_out > 0 {
+            let all = self.plan().sizes.len();
+            provenance.insert("sizes_left_out".into(), measured.sizes_left_out.to_string());
+            eprintln!(
+                "flowcast: note: {} of {all} sizes were left out, so that rounds fit into --max-time {}",
+                measured.sizes_left_out, self.max_time
+            );
+        }
+        if measured.rounds == 1 {
+            eprintln!("flowcast: note: one round was taken, which gives no intervals; a longer --max-time does");
+        }
         measured.samples.provenance = provenance;
         let Some(partial) = partial else {
             print_out!("{}", measured.samples.to_csv());

@@ -52,13 +52,6 @@ impl PartialSamples {
     pub(super) fn finish(self, samples: &PrttSamples) -> Result<()> {
         self.0.finish(|out| Ok(out.write_all(samples.to_csv().as_bytes())?))
     }
-
-    /// Removes the partial file if it holds no sample: a run that failed at once leaves nothing behind.
-    pub(super) fn abandon_if_empty(self, taken: usize) {
-        if taken == 0 {
-            self.0.abandon();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -98,9 +91,7 @@ mod tests {
     fn nothing_to_resume_is_a_fresh_start() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("samples.csv");
-        let (samples_file, samples) = PartialSamples::resume(&target, &BTreeMap::new()).unwrap();
-        assert!(samples.is_empty());
-        samples_file.abandon_if_empty(0);
+        assert!(PartialSamples::resume(&target, &BTreeMap::new()).unwrap().1.is_empty());
         assert!(!partial(&target).exists());
     }
 }

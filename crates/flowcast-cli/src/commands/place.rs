@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::PatternOptions;
 use flowcast::model::cluster::pattern::Steps;
@@ -62,6 +62,11 @@ impl Place {
     pub(crate) fn run(self) -> Result<()> {
         let (name, content) = read_pattern(&self.steps)?;
         let steps = Steps::read(&name, &content)?;
+        if !steps.racks.is_empty() {
+            bail!(
+                "{name}: found `node .. rack` lines, expected steps between ranks, whose nodes are what is searched for"
+            );
+        }
         let network = self.network.load()?;
         let model = self.model.as_deref().map(Model::named).transpose()?;
         let method = PatternOptions { model, is_strict: self.strict, seeds: None }.method(&network);

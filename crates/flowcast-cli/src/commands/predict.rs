@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::{Contention, IntervalOptions, PatternOptions};
@@ -154,7 +154,7 @@ impl Predict {
     }
 
     fn predict_pattern(&self, input: &Path, networks: &[Network], asked: &Asked) -> Result<()> {
-        let pattern = Pattern::read(&input.display().to_string(), &read_bytes(input)?)?;
+        let steps = Steps::read(&input.display().to_string(), &read_bytes(input)?)?;
         if self.trace.is_given() {
             bail!(
                 "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
@@ -174,13 +174,13 @@ impl Predict {
         }
         let options = |model| PatternOptions { model, is_strict: self.pattern.strict, seeds: self.pattern.seeds };
         match (networks, &models[..]) {
-            ([network], [model]) => predict_pattern::run(&pattern, network, (&self.pattern, &options(*model)), asked),
+            ([network], [model]) => predict_pattern::run(&steps, network, (&self.pattern, &options(*model)), asked),
             _ if self.pattern.plot.is_some() || asked.explain => {
                 bail!("--plot, --explain: found several networks or models, expected one")
             }
             _ => {
                 let options: Vec<PatternOptions> = models.into_iter().map(options).collect();
-                predict_comparison::of_pattern(&pattern, networks, &options, asked)
+                predict_comparison::of_pattern(&steps, networks, &options, asked)
             }
         }
     }

@@ -3,17 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::report::Page;
 use flowcast::units::{Rounded, Time};
 use flowcast::{
-    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, pattern_intervals, predict_pattern,
+    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps,
 };
 use serde_json::{Value, json};
 
 use super::predict::Asked;
+use super::predict_pattern::step_intervals;
 use super::predict_trace::{TraceArgs, add_interval, add_model, parse_mapping, print_assumptions};
 use crate::files::write_text;
 use crate::output::println_out;
@@ -78,7 +79,7 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
 
 /// A pattern on each network by each model, in the order given.
 pub(super) fn of_pattern(
-    pattern: &Pattern,
+    steps: &Steps,
     networks: &[Network],
     options: &[PatternOptions],
     asked: &Asked,
@@ -87,14 +88,15 @@ pub(super) fn of_pattern(
     for network in networks {
         for options in options {
             let predicted =
-                predict_pattern(pattern, network, options).with_context(|| format!("on {}", network.name))?;
-            let intervals = pattern_intervals(pattern, network, (options, &predicted), &asked.interval())?;
+                predict_steps(steps, network, options).with_context(|| format!("on {}", network.name))?;
+            let last = predicted.last().expect("a pattern has a step");
             rows.push(Row {
                 network: network.name.clone(),
-                model: predicted.model.name(),
+                model: last.model.name(),
                 mapping: None,
-                makespan: predicted.prediction.makespan(),
-                interval: intervals.map(|intervals| intervals.makespan),
+                makespan: last.prediction.makespan(),
+                interval: step_intervals(steps, network, (options, &predicted), asked)?
+                    .map(|intervals| intervals.makespan),
                 communication: None,
                 more: json!({}),
             });

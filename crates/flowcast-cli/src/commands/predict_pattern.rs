@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use comfy_table::Cell;
 use flowcast::flows::concurrent::{FlowPrediction, Prediction};
-use flowcast::model::cluster::pattern::Pattern;
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::completion::Interval;
 use flowcast::model::sharing::model::Model;
 use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::pattern_plot;
 use flowcast::units::Rounded;
-use flowcast::{PatternOptions, PatternPrediction, pattern_intervals, predict_pattern};
+use flowcast::{PatternIntervals, PatternOptions, PatternPrediction, pattern_intervals, predict_steps};
 use serde_json::{Value, json};
 
 use super::predict::Asked;
@@ -42,76 +43,92 @@ impl PatternArgs {
     }
 }
 
-/// Predicts, prints and draws.
+/// Predicts, prints and draws; a pattern without `step` lines has one step.
 pub(super) fn run(
-    pattern: &Pattern,
+    steps: &Steps,
     network: &Network,
     (args, options): (&PatternArgs, &PatternOptions),
     asked: &Asked,
 ) -> Result<()> {
-    let predicted = predict_pattern(pattern, network, options)?;
-    let intervals = pattern_intervals(pattern, network, (options, &predicted), &asked.interval())?;
-    let PatternPrediction { model, prediction, spreads } = predicted;
+    let predicted = predict_steps(steps, network, options)?;
+    let intervals = step_intervals(steps, network, (options, &predicted), asked)?;
+    let last = predicted.last().expect("a pattern has a step");
+    let (model, makespan) = (last.model, last.prediction.makespan());
+    let flows = flows_text(predicted.iter().map(|step| step.prediction.flows.len()).sum());
     if let Some(path) = &args.plot {
-        draw(path, &prediction, &format!("{} on {}, {}", flows_text(&prediction), network.name, model.name()))?;
+        draw(path, &predicted, &format!("{flows} on {}, {}", network.name, model.name()))?;
     }
     let mut out = std::io::stdout().lock();
     if asked.json {
-        let mut document = document(&prediction, network, model, asked.explain);
-        add_interval(&mut document, intervals.as_ref().map(|intervals| &intervals.makespan));
+        let mut document = document(&predicted, network, (args, asked.explain));
+        if args.seeds.is_none() {
+            add_interval(&mut document, intervals.as_ref().map(|intervals| &intervals.makespan));
+        }
         for (index, interval) in intervals.iter().flat_map(|intervals| &intervals.flows).enumerate() {
             document["flows"][index]["interval_s"] = [interval.low.as_seconds(), interval.high.as_seconds()].into();
-        }
-        if let Some(seeds) = args.seeds {
-            add_spreads(&mut document, &spreads, seeds);
         }
         writeln!(out, "{document}")?;
         return Ok(());
     }
-    print_flows(&mut out, &prediction, &spreads)?;
+    print_flows(&mut out, &predicted)?;
+    let in_steps = if predicted.len() > 1 { format!(" in {} steps", predicted.len()) } else { String::new() };
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
-    let makespan = interval.map_or_else(|| Rounded(prediction.makespan()).to_string(), ToString::to_string);
-    let flows = flows_text(&prediction);
-    writeln!(out, "{flows} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
-    writeln!(out, "{}", margin(Some(network), interval))?;
+    let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
+    writeln!(out, "{flows}{in_steps} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
+    match predicted.len() {
+        1 => writeln!(out, "{}", margin(Some(network), interval))?,
+        _ => writeln!(out, "no margin known of patterns in several steps")?,
+    }
     if let Some(seeds) = args.seeds {
         writeln!(out, "medians of {seeds} runs; nine of ten end between the times low and high")?;
     }
     if asked.explain {
-        print_intervals(&mut out, &prediction, network)?;
+        print_intervals(&mut out, &predicted, network)?;
     }
     Ok(())
 }
 
-fn document(prediction: &Prediction, network: &Network, model: Model, explain: bool) -> Value {
-    let flows = prediction.flows.iter().enumerate().map(|(index, flow)| {
-        let mut entry = flow_entry(flow);
-        if explain {
-            let intervals = prediction.intervals_of(index).iter().map(|interval| interval_entry(prediction, interval));
-            entry["intervals"] = intervals.collect();
+fn document(
+    predicted: &[PatternPrediction],
+    network: &Network,
+    (args, explain): (&PatternArgs, bool),
+) -> Value {
+    let last = predicted.last().expect("a pattern has a step");
+    let mut flows = Vec::new();
+    for (step, PatternPrediction { prediction, spreads, .. }) in predicted.iter().enumerate() {
+        for (index, flow) in prediction.flows.iter().enumerate() {
+            let mut entry = flow_entry(flow);
+            if predicted.len() > 1 {
+                entry["step"] = json!(step + 1);
+            }
+            if explain {
+                let intervals = prediction.intervals_of(index).iter();
+                entry["intervals"] = intervals.map(|interval| interval_entry(prediction, interval)).collect();
+            }
+            spreads.get(index).into_iter().for_each(|spread| add_spread(&mut entry, spread));
+            flows.push(entry);
         }
-        entry
-    });
-    json!({
+    }
+    let mut document = json!({
         "schema": "flowcast/pattern-prediction/1",
         "network": network.name,
-        "model": model.name(),
-        "makespan_s": prediction.makespan().as_seconds(),
-        "flows": flows.collect::<Vec<_>>(),
-    })
+        "model": last.model.name(),
+        "makespan_s": last.prediction.makespan().as_seconds(),
+        "flows": flows,
+    });
+    if let Some(seeds) = args.seeds {
+        document["seeds"] = json!(seeds);
+        document["interval_level"] = json!(LEVEL);
+    }
+    document
 }
 
-/// Beside each flow where nine of ten runs lie.
-fn add_spreads(document: &mut Value, spreads: &[Spread], seeds: u32) {
-    document["seeds"] = json!(seeds);
-    document["interval_level"] = json!(LEVEL);
-    for (index, spread) in spreads.iter().enumerate() {
-        let flow = &mut document["flows"][index];
-        flow["end_s_low"] = json!(spread.low.end.as_seconds());
-        flow["end_s_high"] = json!(spread.high.end.as_seconds());
-        flow["duration_s_low"] = json!(spread.low.duration.as_seconds());
-        flow["duration_s_high"] = json!(spread.high.duration.as_seconds());
-    }
+/// Where nine of ten runs of a flow lie.
+fn add_spread(flow: &mut Value, spread: &Spread) {
+    flow["end_s_low"] = json!(spread.low.end.as_seconds());
+    flow["end_s_high"] = json!(spread.high.end.as_seconds());
+    flow["duration_s_low"] = json!(spread.low.duration.as_seconds());
+    flow["duration_s_high"] = json!(spread.high.duration.as_seconds());
 }
 
 fn flow_entry(predicted: &FlowPrediction) -> Value {
@@ -138,38 +155,53 @@ fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
     })
 }
 
-fn print_flows(out: &mut impl Write, prediction: &Prediction, spreads: &[Spread]) -> Result<()> {
+fn print_flows(out: &mut impl Write, predicted: &[PatternPrediction]) -> Result<()> {
     let mut columns = vec![">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"];
-    if !spreads.is_empty() {
+    let has_steps = predicted.len() > 1;
+    if has_steps {
+        columns.insert(0, ">step");
+    }
+    if predicted.iter().any(|step| !step.spreads.is_empty()) {
         columns.extend([">low", ">high"]);
     }
     let mut table = table(&columns);
-    for (index, predicted) in prediction.flows.iter().enumerate() {
-        let flow = &predicted.flow;
-        let mut row = Vec::from(cells![
-            flow.id,
-            flow.src,
-            flow.dst,
-            flow.size,
-            Rounded(flow.start),
-            Rounded(predicted.end),
-            Rounded(predicted.duration),
-            Rounded(predicted.alone),
-            format!("{:.3}", predicted.slowdown())
-        ]);
-        if let Some(spread) = spreads.get(index) {
-            row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
+    for (number, step) in (1..).zip(predicted) {
+        for (index, flow) in step.prediction.flows.iter().enumerate() {
+            let mut row = if has_steps { Vec::from(cells![number]) } else { Vec::new() };
+            row.extend(flow_cells(flow));
+            if let Some(spread) = step.spreads.get(index) {
+                row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
+            }
+            table.add_row(row);
         }
-        table.add_row(row);
     }
     writeln!(out, "{table}")?;
     Ok(())
 }
 
-fn print_intervals(out: &mut impl Write, prediction: &Prediction, network: &Network) -> Result<()> {
+fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
+    let flow = &predicted.flow;
+    Vec::from(cells![
+        flow.id,
+        flow.src,
+        flow.dst,
+        flow.size,
+        Rounded(flow.start),
+        Rounded(predicted.end),
+        Rounded(predicted.duration),
+        Rounded(predicted.alone),
+        format!("{:.3}", predicted.slowdown())
+    ])
+}
+
+fn print_intervals(out: &mut impl Write, predicted: &[PatternPrediction], network: &Network) -> Result<()> {
     let mut table = table(&[">flow", ">from", ">until", ">share", ">rate", "why"]);
     let lone_rate = network.nic.rate().as_bytes_per_second() / 1e6;
-    for (index, predicted) in prediction.flows.iter().enumerate() {
+    let flows = predicted.iter().flat_map(|step| {
+        let flows = step.prediction.flows.iter().enumerate();
+        flows.map(|(index, flow)| (&step.prediction, index, flow))
+    });
+    for (prediction, index, predicted) in flows {
         for interval in prediction.intervals_of(index) {
             table.add_row(cells![
                 predicted.flow.id,
@@ -185,9 +217,13 @@ fn print_intervals(out: &mut impl Write, prediction: &Prediction, network: &Netw
     Ok(())
 }
 
-fn draw(path: &Path, prediction: &Prediction, title: &str) -> Result<()> {
-    if prediction.flows.len() > pattern_plot::MOST_FLOWS {
-        bail!("--plot: found {}, expected at most {} flows", flows_text(prediction), pattern_plot::MOST_FLOWS);
+fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {
+    let [PatternPrediction { prediction, .. }] = predicted else {
+        bail!("--plot: found a pattern in {} steps, expected one without `step` lines", predicted.len());
+    };
+    let flows = prediction.flows.len();
+    if flows > pattern_plot::MOST_FLOWS {
+        bail!("--plot: found {}, expected at most {} flows", flows_text(flows), pattern_plot::MOST_FLOWS);
     }
     let drawing = match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg") => pattern_plot::svg(prediction, title),
@@ -197,9 +233,9 @@ fn draw(path: &Path, prediction: &Prediction, title: &str) -> Result<()> {
     write_text(path, &drawing)
 }
 
-fn flows_text(prediction: &Prediction) -> String {
-    match prediction.flows.len() {
+fn flows_text(flows: usize) -> String {
+    match flows {
         1 => "1 flow".into(),
-        flows => format!("{flows} flows"),
+        _ => format!("{flows} flows"),
     }
 }

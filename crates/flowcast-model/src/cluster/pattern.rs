@@ -40,6 +40,8 @@ pub struct Pattern {
 pub struct Steps {
     /// Flows by step; their starts count from the step's beginning.
     pub steps: Vec<Vec<Flow>>,
+    /// Where the nodes stand.
+    pub racks: Racks,
 }
 
 impl Pattern {
@@ -78,13 +80,11 @@ impl Steps {
     /// Reads a pattern whose flows are parted by lines that say `step`.
     ///
     /// # Errors
-    /// As [`Pattern::read`]; placements have no meaning here.
+    /// As [`Pattern::read`].
     pub fn read(name: &str, text: &[u8]) -> Result<Steps, PatternError> {
         let mut reader = Reader::new(name);
         reader.read_lines(text)?;
-        if !reader.pattern.racks.is_empty() {
-            return Err(reader.error("a placement of nodes", "flows and `step` lines only"));
-        }
+        reader.check_racks()?;
         let mut steps: Vec<Vec<Flow>> = Vec::new();
         let mut last = None;
         for (flow, step) in reader.pattern.flows.iter().zip(&reader.step_of_flow) {
@@ -97,7 +97,7 @@ impl Steps {
         if steps.is_empty() {
             return Err(reader.error("no flow", "at least one line such as `0 -> 1 4MB`"));
         }
-        Ok(Steps { steps })
+        Ok(Steps { steps, racks: reader.pattern.racks })
     }
 }
 
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
 
     fn first_step_error(&mut self) -> PatternError {
         self.line = self.first_step_line;
-        self.error("`step`", "a flow, a chain or a placement (`flowcast place` reads patterns in steps)")
+        self.error("`step`", "a flow, a chain or a placement: this reads patterns of one step")
     }
 
     fn error(&self, found: &str, expected: &str) -> PatternError {
@@ -362,7 +362,14 @@ mod tests {
         let steps = Steps::read("x", b"0 -> 4 10MB\nstep\nstep\n0 -> 2 10MB\n4 -> 6 10MB\n").unwrap().steps;
         assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
         assert!(Steps::read("x", b"step\n").is_err());
-        assert!(Steps::read("x", b"node 0 rack A\n0 -> 1 1B\n").is_err());
+    }
+
+    #[test]
+    fn steps_have_racks_and_a_node_outside_them_is_named_with_its_line() {
+        let steps = Steps::read("x", b"node 0..1 rack A\nnode 2 rack B\n0 -> 1 1B\nstep\n1 -> 2 1B\n").unwrap();
+        assert_eq!(steps.racks.count(), 2);
+        let outside = Steps::read("x", b"node 0..1 rack A\n0 -> 1 1B\nstep\n1 -> 2 1B\n").unwrap_err().to_string();
+        assert!(outside.starts_with("x:4: found node 2, which is in no rack"), "{outside}");
     }
 
     proptest! {

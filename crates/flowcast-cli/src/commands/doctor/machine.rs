@@ -61,9 +61,18 @@ impl Machine {
     }
 }
 
+/// Where what is to be measured runs, as far as it can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// On this machine.
+    OneMachine,
+    /// On several.
+    SeveralMachines,
+}
+
 /// All of them.
-pub(super) fn checks(machine: &Machine) -> Vec<Check> {
-    vec![governor(machine), clock_source(machine), time_sync(machine), swap(machine), load(machine)]
+pub(super) fn checks(machine: &Machine, extent: Extent) -> Vec<Check> {
+    vec![governor(machine), clock_source(machine), time_sync(machine, extent), swap(machine), load(machine)]
 }
 
 fn governor(machine: &Machine) -> Check {
@@ -103,13 +112,14 @@ fn clock_source(machine: &Machine) -> Check {
 /// Daemons that keep the clock, by the names of their processes.
 const TIME_DAEMONS: [&str; 6] = ["chronyd", "ntpd", "ntpsec", "systemd-timesyn", "ptp4l", "openntpd"];
 
-fn time_sync(machine: &Machine) -> Check {
+fn time_sync(machine: &Machine, extent: Extent) -> Check {
     const NAME: &str = "time synchronisation";
     let processes = machine.list("proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let mut running = processes.filter_map(|process| machine.read(&format!("proc/{process}/comm")));
     match running.find(|name| TIME_DAEMONS.contains(&name.as_str())) {
         Some(daemon) => Check::good(NAME, daemon),
         None if machine.list("proc").is_empty() => Check::unknown(NAME, "not visible"),
+        None if extent == Extent::OneMachine => Check::good(NAME, "no daemon keeps the clock; one machine needs none"),
         None => Check::bad(
             NAME,
             "no daemon keeps this machine's clock",
@@ -171,12 +181,21 @@ mod tests {
     fn verdicts(files: &[(&str, &str)]) -> Vec<Verdict> {
         let folder = tempfile::tempdir().unwrap();
         files.iter().for_each(|(path, text)| write(folder.path(), path, text));
-        checks(&Machine::under(folder.path(), &[])).iter().map(|check| check.verdict).collect()
+        checks(&Machine::under(folder.path(), &[]), Extent::SeveralMachines).iter().map(|check| check.verdict).collect()
     }
 
     #[test]
     fn a_machine_that_shows_nothing_is_unknown() {
         assert!(verdicts(&[]).iter().all(|verdict| *verdict == Verdict::Unknown));
+    }
+
+    #[test]
+    fn one_machine_needs_nobody_to_keep_its_clock() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "proc/77/comm", "bash\n");
+        let machine = Machine::under(folder.path(), &[]);
+        assert_eq!(time_sync(&machine, Extent::OneMachine).verdict, Verdict::Good);
+        assert_eq!(time_sync(&machine, Extent::SeveralMachines).verdict, Verdict::Bad);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Doctor {
         machine.variables.splice(0..0, network::settings_of(&self.command));
         let mut checks = program::checks(&machine, &self.command);
         checks.push(network::interfaces(&machine));
-        checks.extend(machine::checks(&machine));
+        checks.extend(machine::checks(&machine, program::extent(&machine, &self.command)));
         let checked = Checked { checks };
         show(&checked, self.format)?;
         match checked.checks.iter().filter(|check| check.verdict == Verdict::Bad).count() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Check;
-use super::machine::Machine;
+use super::machine::{Extent, Machine};
 use crate::mpi_launcher::{Asked, Launcher, asked};
 use crate::recording::find_recorder;
 
@@ -37,6 +37,20 @@ pub(super) fn checks(machine: &Machine, command: &[OsString]) -> Vec<Check> {
     }
     checks.push(check_recorder());
     checks
+}
+
+/// Whether a command names other machines, or a batch system has given this one several.
+pub(super) fn extent(machine: &Machine, command: &[OsString]) -> Extent {
+    let is_launcher = command.first().is_some_and(|name| is_launcher(name));
+    let names_hosts = is_launcher && asked(command, |word| find_on_path(machine, word).is_some()).hosts;
+    let nodes = ["SLURM_JOB_NUM_NODES", "SLURM_NNODES"].iter().find_map(|name| machine.variable(name));
+    let is_given_several = nodes.and_then(|nodes| nodes.parse::<u32>().ok()).is_some_and(|nodes| nodes > 1);
+    if names_hosts || is_given_several { Extent::SeveralMachines } else { Extent::OneMachine }
+}
+
+fn is_launcher(name: &OsStr) -> bool {
+    let name = Path::new(name).file_name().unwrap_or(name).to_string_lossy();
+    ["mpirun", "mpiexec", "orterun", "prterun", "srun"].iter().any(|known| name.starts_with(known))
 }
 
 fn find_on_path(machine: &Machine, name: &OsStr) -> Option<PathBuf> {

@@ -117,8 +117,10 @@ impl MeasureConflicts {
         let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
         provenance.insert("lab".into(), serde_json::to_string(&spec)?);
         let mut run = self.open(plan, provenance)?;
-        let carried = if run.missing().is_empty() { Ok(()) } else { self.carry_in_lab(&spec, &mut run, options) };
-        run.or_abandoned(carried)?.deliver(self.going.format)
+        if !run.missing().is_empty() {
+            self.carry_in_lab(&spec, &mut run, options)?;
+        }
+        run.deliver(self.going.format)
     }
 
     fn carry_in_lab(&self, spec: &LabSpec, run: &mut Run, options: &PatternOptions) -> Result<()> {
@@ -143,8 +145,8 @@ impl MeasureConflicts {
         provenance.insert("hosts".into(), hosts.join(" "));
         provenance.insert("racks".into(), racks.to_string());
         let mut run = self.open(plan, provenance)?;
-        let carried = run.carry(&mut means, options, self.going.max_time);
-        run.or_abandoned(carried)?.deliver(self.going.format)
+        run.carry(&mut means, options, self.going.max_time)?;
+        run.deliver(self.going.format)
     }
 
     /// What carries between the hosts of a launcher, and these.
@@ -221,17 +223,6 @@ impl Run {
     fn missing(&self) -> Vec<Conflict> {
         let known: BTreeSet<&str> = self.known.iter().map(|known| known.conflict.name.as_str()).collect();
         self.wanted.iter().filter(|conflict| !known.contains(conflict.name.as_str())).cloned().collect()
-    }
-
-    /// A run that failed at once leaves nothing behind.
-    fn or_abandoned(self, carried: Result<()>) -> Result<Run> {
-        match carried {
-            Err(error) if self.known.is_empty() => {
-                self.journal.abandon();
-                Err(error)
-            }
-            carried => carried.map(|()| self),
-        }
     }
 
     fn carry(&mut self, means: &mut Means<'_>, options: &PatternOptions, most: Option<f64>) -> Result<()> {

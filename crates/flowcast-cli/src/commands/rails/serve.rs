@@ -8,6 +8,7 @@ use flowcast_rails::exchange::{ExchangeError, answer};
 use flowcast_rails::link::{Door, Link};
 
 use super::live::{WaitingKind, address, lacking, session_rule};
+use crate::exit::EnvironmentLacks;
 use crate::output::println_out;
 
 /// Answer `flowcast rails bench` over several networks
@@ -58,6 +59,7 @@ impl Serve {
 pub(super) fn unexpected(error: ExchangeError) -> anyhow::Error {
     match error {
         ExchangeError::Link(error) => lacking(error),
+        error @ ExchangeError::Interrupted { .. } => EnvironmentLacks(error.to_string()).into(),
         error @ ExchangeError::Protocol { .. } => error.into(),
     }
 }

@@ -183,10 +183,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.journal");
         let header = |name: &str| Header::of(&profile(name, &[]).unwrap(), Over::Tcp);
-        drop(Journal::start(&path, &header("fair")).unwrap());
+        Journal::start(&path, &header("fair")).unwrap().append(&finished("a")).unwrap();
         assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap_err().to_string().contains("another lab"));
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"garbled\n").unwrap();
-        assert!(format!("{:#}", read::<Header, Finished>(&path).err().unwrap()).contains("x.journal:2: "));
+        assert!(format!("{:#}", read::<Header, Finished>(&path).err().unwrap()).contains("x.journal:3: "));
         // Killed before the header was there.
         std::fs::write(&path, "{\"sche").unwrap();
         assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap().1.is_empty());

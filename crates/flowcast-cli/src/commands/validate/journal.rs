@@ -40,6 +40,9 @@ impl Journal {
                 return Ok((Vec::new(), 0));
             }
             let Content { header: found, lines, whole } = read::<H, L>(path)?;
+            if lines.is_empty() {
+                return Ok((lines, 0));
+            }
             if found != *header {
                 bail!(
                     "{}: found {} of another {}, expected those of this run (remove it, or another -o)",

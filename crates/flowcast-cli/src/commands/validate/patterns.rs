@@ -183,8 +183,10 @@ fn halves(nodes: u32, spec: &LabSpec) -> Result<Vec<Node>> {
 /// A pattern, or one in steps. Messages inside a node are left out: no link carries them.
 fn from_file(name: &str, ends: Ends<'_>, spec: &LabSpec) -> Result<Named> {
     let bytes = read_bytes(Path::new(name))?;
-    let has_steps = String::from_utf8_lossy(&bytes).lines().any(|line| line.trim() == "step");
-    let steps = if has_steps { Steps::read(name, &bytes)?.steps } else { vec![Pattern::read(name, &bytes)?.flows] };
+    let Steps { steps, racks } = Steps::read(name, &bytes)?;
+    if !racks.is_empty() {
+        eprintln!("flowcast: note: {name}: nodes stand in the racks of the lab, whatever its `node .. rack` lines say");
+    }
     let stem = Path::new(name).file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let node_of = nodes_of_ranks(&steps, ends, spec)?;
     let between =

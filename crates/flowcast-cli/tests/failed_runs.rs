@@ -1,0 +1,26 @@
+//! Runs that fail before their first result leave nothing that a later run would have to remove.
+
+mod outcome;
+
+use std::process::Command;
+
+use outcome::said;
+
+#[test]
+fn a_program_that_is_missing_leaves_no_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |program: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        command.args(["validate", "app", "--network", "gige-tcp", "-o", "q.html", "--recorder"]).arg(RECORDER);
+        command.args(["--", program]).current_dir(folder.path()).output().unwrap()
+    };
+    for program in ["no-such-program", "another-that-is-not-there"] {
+        let output = run(program);
+        assert!(!output.status.success(), "{}", said(&output));
+        assert!(!said(&output).contains("earlier run"), "{}", said(&output));
+        assert!(!folder.path().join("q.html.journal").exists(), "{}", said(&output));
+    }
+}
+
+/// Any file: it is not loaded into a program that does not start.
+const RECORDER: &str = "/bin/true";
