@@ -109,7 +109,7 @@ fn a_slow_network_keeps_the_time_with_fewer_sizes() {
 #[test]
 fn a_time_in_which_no_round_fits_is_refused_with_what_a_round_takes() {
     let (mut client, mut server) = connect(network(3.4, 0.267, 1.9, 24.3));
-    let plan = PrttPlan { max_time: Time::from_millis(500.0), ..PrttPlan::default() };
+    let plan = PrttPlan { max_time: Time::from_seconds(0.5), ..PrttPlan::default() };
     let refused = thread::scope(|scope| {
         let answering = scope.spawn(move || answer(&mut server));
         let refused = measure(&mut client, &plan, PrttSamples::default(), &mut |_| ControlFlow::Continue(()));
