@@ -14,6 +14,7 @@
 
 pub mod loopback;
 pub mod mpi;
+mod pilot;
 pub mod prtt;
 mod script;
 pub mod tcp;

@@ -211,7 +211,7 @@ fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_th
     let io_out = at_bound.best_model().parameters[2];
     assert_eq!((io_out.estimate.value, io_out.bound, io_out.estimate.interval()), (20.0, Some(Bound::Upper), None));
     let told = Warning::AtBound { field: "sharing.flow_cuts.io_out", value: 20.0, bound: Bound::Upper };
-    assert!(at_bound.warnings[..2].contains(&told), "{:?}", at_bound.warnings);
+    assert!(at_bound.warnings()[..2].contains(&told), "{:?}", at_bound.warnings());
     let written = at_bound.to_network("mine", Default::default());
     assert!(!written.intervals.contains_key("sharing.flow_cuts.io_out"));
     assert!(!written.intervals.contains_key("nic.bandwidth"), "{:?}", written.intervals);
@@ -220,13 +220,13 @@ fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_th
     for measured in samples.measured.iter_mut().filter(|measured| measured.conflict.kind == Kind::Random) {
         measured.durations.iter_mut().flatten().for_each(|time| *time = *time * 1.5);
     }
-    let far_off = fit(&samples).warnings[0].to_string();
+    let far_off = fit(&samples).warnings()[0].to_string();
     assert!(
         far_off.contains("no model explains this network") && far_off.contains("misses the random patterns by 2"),
         "{far_off}"
     );
     let good = fit(&made_by(&network("alpha = 1.0\nkappa = 0.5\n"), Model::ClosedLoop, 6, 0.0));
-    assert_eq!(good.warnings, []);
+    assert_eq!(good.warnings(), []);
 }
 
 #[test]

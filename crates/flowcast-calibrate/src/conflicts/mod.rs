@@ -9,8 +9,7 @@
 //! conflict after a fit to all others.
 //!
 //! Whether the two directions of a port share it is not known beforehand, and the file says it once for all models. So all
-//! models are fitted both ways, and those of the duplex whose best model is the better one on conflicts left out are taken;
-//! half duplex only where it is clearly better ([`CLEARLY`]).
+//! models are fitted both ways, and those of the duplex whose best model is the better one are taken (`duplex`).
 //!
 //! What carried the messages decides which models can be compared: with the window known also the closed loop while its
 //! queues fill, and the packet level, neither of which has anything to fit.
@@ -18,6 +17,7 @@
 //! Stepping flows through their events is a later stage of this library, so the caller brings it as a [`Predictor`].
 
 mod bootstrap;
+mod duplex;
 mod links;
 mod network;
 mod outcome;
@@ -42,6 +42,7 @@ use flowcast_model::stats::error_measures::{error_summary, signed_errors};
 use flowcast_units::Time;
 
 use bootstrap::{Replicates, bootstrap, estimate};
+use duplex::Assumption;
 pub use links::{BackboneLimit, Links, SATURATED};
 pub use outcome::{
     BackboneFit, Bound, ConflictFit, Errors, Estimate, FittedParameter, ModelFit, OtherDuplex, Slowdown,
@@ -66,9 +67,6 @@ pub enum ConflictFitError {
     #[error(transparent)]
     Stats(#[from] StatsError),
 }
-
-/// Half duplex is taken where the best model's error on conflicts left out is below this part of that with full duplex.
-const CLEARLY: f64 = 0.9;
 
 /// How to fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,57 +114,25 @@ pub fn fit_conflicts(
         let candidates = parameters::candidates(transport, duplex);
         Assumption::new(Fitter { racks: &samples.racks, predictor, transport, duplex, candidates }, &observed)
     };
-    let (full, half) = (assume(Duplex::Full)?, assume(Duplex::Half)?);
-    let is_half = half.best().mean_absolute < CLEARLY * full.best().mean_absolute;
-    let (chosen, other) = if is_half { (half, full) } else { (full, half) };
-    let Assumption { fitter, whole, left_out } = chosen;
+    let (Assumption { fitter, whole, left_out }, other) = duplex::better(assume(Duplex::Full)?, assume(Duplex::Half)?);
     let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
     let mut models = Vec::with_capacity(fitter.candidates.len());
     for (place, left_out) in left_out.into_iter().enumerate() {
         models.push(whole.model_fit(&fitter, place, (&observed, &random), left_out, &replicates)?);
     }
-    let mut fit = ConflictFit {
+    Ok(ConflictFit {
         latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
         rate: replicates.rate(whole.links.rate, |one| Some(one.links.rate))?,
         backbone: whole.links.backbone.map(|limit| replicates.backbone(limit)).transpose()?,
         duplex: fitter.duplex,
-        other_duplex: other.best(),
-        warnings: Vec::new(),
+        other_duplex: other,
         best: best(&models),
         models,
         slowdowns: whole.slowdowns(&fitter, &observed, &replicates)?,
         counts: (observed.len(), random.len(), samples.measured.iter().map(Measured::repetitions).sum()),
         has_racks: samples.racks.count() > 1,
         options: options.clone(),
-    };
-    fit.warnings = warnings::warnings_of(&fit);
-    Ok(fit)
-}
-
-/// All models under one assumption about the ports.
-struct Assumption<'a> {
-    fitter: Fitter<'a>,
-    whole: Whole,
-    /// Their errors on conflicts left out.
-    left_out: Vec<Errors>,
-}
-
-impl<'a> Assumption<'a> {
-    fn new(fitter: Fitter<'a>, observed: &[Observed<'_>]) -> Result<Assumption<'a>, ConflictFitError> {
-        let whole = Whole::of(&fitter, observed)?;
-        let places = 0..fitter.candidates.len();
-        let left_out = places.map(|place| whole.left_out(&fitter, place, observed)).collect::<Result<_, _>>()?;
-        Ok(Assumption { fitter, whole, left_out })
-    }
-
-    /// The model with the smallest error on conflicts left out.
-    fn best(&self) -> OtherDuplex {
-        let models = self.fitter.candidates.iter().zip(&self.left_out);
-        let best = models.min_by(|(_, a), (_, b)| a.mean_absolute.total_cmp(&b.mean_absolute));
-        let (candidate, errors) = best.expect("there are models");
-        let model = outcome::name_of(candidate.model, candidate.needs == Needs::Window);
-        OtherDuplex { duplex: self.fitter.duplex, model, mean_absolute: errors.mean_absolute }
-    }
+    })
 }
 
 fn observe<'a>(measured: &[&'a Measured]) -> Vec<Observed<'a>> {

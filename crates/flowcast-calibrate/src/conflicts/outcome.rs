@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::ConflictFitOptions;
-use super::warnings::Warning;
 use flowcast_model::cluster::conflicts::Kind;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::network::Duplex;
@@ -42,8 +41,6 @@ pub struct ConflictFit {
     pub duplex: Duplex,
     /// The best model that assumes the other duplex.
     pub other_duplex: OtherDuplex,
-    /// What a reader has to know before the numbers, the gravest first.
-    pub warnings: Vec<Warning>,
     /// The models, the simpler ones first.
     pub models: Vec<ModelFit>,
     /// The place in `models` of the one that explains the network best.

@@ -70,23 +70,24 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What is to be said of a fit, the gravest first.
-pub(super) fn warnings_of(fit: &ConflictFit) -> Vec<Warning> {
-    let best = fit.best_model();
-    let (model, mean_absolute) = (best.name(), best.unseen());
-    let far_off = Warning::FarOff { model, mean_absolute, on_random_patterns: best.held_out.is_some() };
-    let mut all: Vec<Warning> = (mean_absolute > FAR_OFF).then_some(far_off).into_iter().collect();
-    all.extend(best.parameters.iter().filter_map(|parameter| {
-        let (field, value) = (parameter.field, parameter.estimate.value);
-        parameter.bound.map(|bound| Warning::AtBound { field, value, bound })
-    }));
-    let (conflicts, random, repetitions) = fit.counts;
-    all.extend((repetitions == conflicts + random).then_some(Warning::NoRepetitions));
-    all.extend((fit.has_racks && fit.backbone.is_none()).then_some(Warning::BackboneUnknown));
-    let unfelt = fit.models.iter().flat_map(|model| &model.parameters);
-    let unfelt = unfelt.filter(|parameter| !parameter.is_measured && parameter.bound.is_none());
-    all.extend(
-        unfelt.map(|parameter| Warning::WithoutInfluence { field: parameter.field, value: parameter.estimate.value }),
-    );
-    all
+impl ConflictFit {
+    /// What a reader has to know before the numbers, the gravest first.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let best = self.best_model();
+        let (model, mean_absolute) = (best.name(), best.unseen());
+        let far_off = Warning::FarOff { model, mean_absolute, on_random_patterns: best.held_out.is_some() };
+        let at_bound = best.parameters.iter().filter_map(|parameter| {
+            let (field, value) = (parameter.field, parameter.estimate.value);
+            parameter.bound.map(|bound| Warning::AtBound { field, value, bound })
+        });
+        let (conflicts, random, repetitions) = self.counts;
+        let all = self.models.iter().flat_map(|model| &model.parameters);
+        let unfelt = all.filter(|parameter| !parameter.is_measured && parameter.bound.is_none());
+        let without_influence = unfelt
+            .map(|parameter| Warning::WithoutInfluence { field: parameter.field, value: parameter.estimate.value });
+        let far_off = (mean_absolute > FAR_OFF).then_some(far_off);
+        let once = (repetitions == conflicts + random).then_some(Warning::NoRepetitions);
+        let no_backbone = (self.has_racks && self.backbone.is_none()).then_some(Warning::BackboneUnknown);
+        far_off.into_iter().chain(at_bound).chain(once).chain(no_backbone).chain(without_influence).collect()
+    }
 }

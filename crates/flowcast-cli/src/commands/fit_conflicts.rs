@@ -95,7 +95,7 @@ pub(super) fn document(fit: &ConflictFit, samples: &ConflictSamples) -> Value {
     let OtherDuplex { duplex: other, model: other_best, mean_absolute } = fit.other_duplex;
     json!({
         "schema": "flowcast/conflict-fit/1", "best": fit.best_model().name(),
-        "warnings": fit.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), "duplex": fit.duplex.name(),
+        "warnings": fit.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(), "duplex": fit.duplex.name(),
         "other_duplex": { "duplex": other.name(), "best": other_best, "mean_absolute_error": mean_absolute },
         "latency": { "value_s": fit.latency.value.as_seconds(), "interval_s": latency },
         "bandwidth": rate(&fit.rate), "backbone": backbone,
@@ -126,7 +126,7 @@ fn slowdown(fit: &ConflictFit, one: &Slowdown) -> Value {
 
 /// For people: what each flow got, the parameters, and the models side by side.
 pub(super) fn print(fit: &ConflictFit) {
-    fit.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    fit.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     print_slowdowns(fit);
     println_out!();
     print_parameters(fit);

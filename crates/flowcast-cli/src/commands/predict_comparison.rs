@@ -78,12 +78,7 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
 }
 
 /// A pattern on each network by each model, in the order given.
-pub(super) fn of_pattern(
-    steps: &Steps,
-    networks: &[Network],
-    options: &[PatternOptions],
-    asked: &Asked,
-) -> Result<()> {
+pub(super) fn of_pattern(steps: &Steps, networks: &[Network], options: &[PatternOptions], asked: &Asked) -> Result<()> {
     let mut rows = Vec::new();
     for network in networks {
         for options in options {

@@ -10,7 +10,6 @@ use flowcast::flows::concurrent::{FlowPrediction, Prediction};
 use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::completion::Interval;
-use flowcast::model::sharing::model::Model;
 use flowcast::packet::seeds::{LEVEL, Spread};
 use flowcast::report::pattern_plot;
 use flowcast::units::Rounded;
@@ -88,11 +87,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn document(
-    predicted: &[PatternPrediction],
-    network: &Network,
-    (args, explain): (&PatternArgs, bool),
-) -> Value {
+fn document(predicted: &[PatternPrediction], network: &Network, (args, explain): (&PatternArgs, bool)) -> Value {
     let last = predicted.last().expect("a pattern has a step");
     let mut flows = Vec::new();
     for (step, PatternPrediction { prediction, spreads, .. }) in predicted.iter().enumerate() {
