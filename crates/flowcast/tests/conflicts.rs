@@ -225,7 +225,7 @@ fn a_model_that_misses_or_stands_at_a_bound_is_told_first_and_has_no_interval_th
         far_off.contains("no model explains this network") && far_off.contains("misses the random patterns by 2"),
         "{far_off}"
     );
-    let good = fit(&made_by(&network("alpha = 1.0\nkappa = 0.5\n"), Model::ClosedLoop, 6, 0.0));
+    let good = fit(&made_by(&network("alpha = 1.0\nkappa = 0.5\n"), Model::ClosedLoop, 8, 0.0));
     assert_eq!(good.warnings(), []);
 }
 

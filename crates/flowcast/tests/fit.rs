@@ -145,7 +145,7 @@ fn a_negative_gap_is_held_at_zero_and_said() {
     let fit = fit_loggp(&samples, &few_replicates()).unwrap();
     assert_eq!(fit.parameters.gap, Time::ZERO);
     assert!(fit.warnings.iter().any(|warning| matches!(warning, FitWarning::Negative { parameter: "g", .. })));
-    assert!(fit.warnings.contains(&FitWarning::FewSamples(1)));
+    assert!(fit.warnings.contains(&FitWarning::OneSample));
     assert!(fit.warnings.iter().any(|warning| matches!(warning, FitWarning::PoorModel(_))), "{:?}", fit.warnings);
 }
 

@@ -57,8 +57,8 @@ fn senders_to_one_receiver_share_its_interface_unless_they_are_asked_not_to() {
 #[test]
 fn messages_in_opposite_directions_meet_at_a_half_duplex_port_and_on_a_bus() {
     let text = "#DIMEMAS:\"exchange\":1,0:2(1,1),1\nd:1:1:2:0:1\n\
-                2:0:0:1:-1:8000000:7:1:0\n2:1:0:0:-1:8000000:7:1:0\n\
-                3:0:0:1:-1:8000000:7:1:0\n3:1:0:0:-1:8000000:7:1:0\n";
+                2:0:0:1:-1:8000000:7:1:0\n3:0:0:1:-1:8000000:7:1:0\n\
+                2:1:0:0:-1:8000000:7:1:0\n3:1:0:0:-1:8000000:7:1:0\n";
     let trace = read_text("exchange.dim", text.to_owned()).unwrap();
     let seconds = |overrides: &[(&str, &str)]| {
         let network = network("gige-tcp", &[&[("nic.bandwidth", "100MB/s")][..], overrides].concat());

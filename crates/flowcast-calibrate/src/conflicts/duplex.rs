@@ -5,15 +5,15 @@ use super::parameters::Needs;
 use super::search::Fitter;
 use super::{ConflictFitError, Errors, Observed, OtherDuplex, Whole};
 
-/// Half duplex is taken where the best model's error on conflicts left out is below this part of that with full duplex.
+/// Half duplex is taken where the best model's error on the conflicts is below this part of that with full duplex.
 const CLEARLY: f64 = 0.9;
 
 /// All models under one assumption about the ports.
 pub(super) struct Assumption<'a> {
     pub fitter: Fitter<'a>,
     pub whole: Whole,
-    /// Their errors on conflicts left out.
-    pub left_out: Vec<Errors>,
+    /// Their errors on the conflicts that they were fitted to.
+    pub fitted: Vec<Errors>,
 }
 
 impl<'a> Assumption<'a> {
@@ -21,13 +21,13 @@ impl<'a> Assumption<'a> {
     pub(super) fn new(fitter: Fitter<'a>, observed: &[Observed<'_>]) -> Result<Assumption<'a>, ConflictFitError> {
         let whole = Whole::of(&fitter, observed)?;
         let places = 0..fitter.candidates.len();
-        let left_out = places.map(|place| whole.left_out(&fitter, place, observed)).collect::<Result<_, _>>()?;
-        Ok(Assumption { fitter, whole, left_out })
+        let fitted = places.map(|place| whole.fitted(&fitter, place, observed)).collect::<Result<_, _>>()?;
+        Ok(Assumption { fitter, whole, fitted })
     }
 
-    /// The model with the smallest error on conflicts left out.
+    /// The model with the smallest error on the conflicts.
     fn best(&self) -> OtherDuplex {
-        let models = self.fitter.candidates.iter().zip(&self.left_out);
+        let models = self.fitter.candidates.iter().zip(&self.fitted);
         let best = models.min_by(|(_, a), (_, b)| a.mean_absolute.total_cmp(&b.mean_absolute));
         let (candidate, errors) = best.expect("there are models");
         let model = name_of(candidate.model, candidate.needs == Needs::Window);

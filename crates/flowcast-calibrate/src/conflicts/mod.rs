@@ -114,11 +114,11 @@ pub fn fit_conflicts(
         let candidates = parameters::candidates(transport, duplex);
         Assumption::new(Fitter { racks: &samples.racks, predictor, transport, duplex, candidates }, &observed)
     };
-    let (Assumption { fitter, whole, left_out }, other) = duplex::better(assume(Duplex::Full)?, assume(Duplex::Half)?);
+    let (Assumption { fitter, whole, fitted }, other) = duplex::better(assume(Duplex::Full)?, assume(Duplex::Half)?);
     let replicates = bootstrap(&fitter, &conflicts, &whole, &options)?;
     let mut models = Vec::with_capacity(fitter.candidates.len());
-    for (place, left_out) in left_out.into_iter().enumerate() {
-        models.push(whole.model_fit(&fitter, place, (&observed, &random), left_out, &replicates)?);
+    for (place, fitted) in fitted.into_iter().enumerate() {
+        models.push(whole.model_fit(&fitter, place, (&observed, &random), fitted, &replicates)?);
     }
     Ok(ConflictFit {
         latency: replicates.estimate(whole.links.latency, |one| one.links.latency.as_seconds(), Time::from_seconds)?,
@@ -177,7 +177,7 @@ impl Whole {
         fitter: &Fitter<'_>,
         place: usize,
         (observed, random): (&[Observed<'_>], &[Observed<'_>]),
-        left_out: Errors,
+        fitted: Errors,
         replicates: &Replicates,
     ) -> Result<ModelFit, ConflictFitError> {
         let candidate = &fitter.candidates[place];
@@ -192,18 +192,23 @@ impl Whole {
             parameters.push(FittedParameter { field: parameter.field, estimate, bound, is_measured });
         }
         let network = self.network(fitter, place);
-        let contended: Vec<&Observed<'_>> = observed.iter().filter(|one| one.conflict.kind != Kind::Alone).collect();
         Ok(ModelFit {
             model: candidate.model,
             is_settling: candidate.needs == Needs::Window,
             parameters,
-            fitted: fitter.errors(candidate.model, &network, contended.iter().copied())?,
-            left_out,
+            fitted,
+            left_out: self.left_out(fitter, place, observed)?,
             held_out: match random {
                 [] => None,
                 random => Some(fitter.errors(candidate.model, &network, random.iter())?),
             },
         })
+    }
+
+    /// The conflicts that all was fitted to.
+    fn fitted(&self, fitter: &Fitter<'_>, place: usize, observed: &[Observed<'_>]) -> Result<Errors, ConflictFitError> {
+        let contended = observed.iter().filter(|one| one.conflict.kind != Kind::Alone);
+        fitter.errors(fitter.candidates[place].model, &self.network(fitter, place), contended)
     }
 
     /// Each conflict predicted after a fit to all others. Flows alone stay: without them there is no rate.

@@ -62,7 +62,7 @@ pub struct OtherDuplex {
     pub duplex: Duplex,
     /// Name of the model.
     pub model: &'static str,
-    /// Its mean absolute error on conflicts left out of the fit, as a share.
+    /// Its mean absolute error on the conflicts, as a share.
     pub mean_absolute: f64,
 }
 

@@ -137,7 +137,7 @@ pub(super) fn print(fit: &ConflictFit) {
     println_out!("{} explains this network best, {on}.", best.name());
     let OtherDuplex { duplex: other, model, mean_absolute } = fit.other_duplex;
     println_out!(
-        "Ports are {} duplex: with {} duplex the best model, {model}, misses conflicts left out by {}.",
+        "Ports are {} duplex: with {} duplex the best model, {model}, misses the conflicts by {}.",
         fit.duplex.name(),
         other.name(),
         percent(mean_absolute)

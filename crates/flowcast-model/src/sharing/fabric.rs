@@ -443,31 +443,44 @@ impl Ports {
 /// The media that groups of nodes share: even links behind those of the racks.
 struct Buses {
     bus: Option<BusShare>,
-    /// The groups that have nodes, and the first and the last node of each.
-    groups: BTreeMap<u32, (Node, Node)>,
+    /// The groups that have nodes, ascending, with the first and the last node of each.
+    groups: Vec<(u32, Node, Node)>,
     first_link: u32,
 }
 
 impl Buses {
+    /// On these nodes, in ascending order.
     fn new(bus: Option<BusShare>, nodes: &[Node], racks: usize) -> Buses {
-        let mut groups = BTreeMap::new();
-        if let Some(size) = bus.map(|bus| bus.nodes.unwrap_or(u32::MAX)) {
-            for node in nodes {
-                groups.entry(node.0 / size).or_insert((*node, *node)).1 = *node;
+        let mut buses = Buses { bus, groups: Vec::new(), first_link: 2 * (nodes.len() + racks) as u32 };
+        for node in nodes {
+            let Some(group) = buses.group(*node) else { break };
+            match buses.groups.last_mut().filter(|(last, ..)| *last == group) {
+                Some((_, _, last)) => *last = *node,
+                None => buses.groups.push((group, *node, *node)),
             }
         }
-        Buses { bus, groups, first_link: 2 * (nodes.len() + racks) as u32 }
+        buses
+    }
+
+    fn group(&self, node: Node) -> Option<u32> {
+        self.bus.map(|bus| bus.nodes.map_or(0, |size| node.0 / size))
     }
 
     fn links(&self) -> impl Iterator<Item = Inner> {
         let capacity = self.bus.map_or(Share(f64::INFINITY), |bus| bus.capacity);
-        self.groups.values().map(move |(first, last)| Inner { name: InnerName::Bus(*first, *last), capacity, level: 1 })
+        let link = move |(_, first, last): &(u32, Node, Node)| Inner {
+            name: InnerName::Bus(*first, *last),
+            capacity,
+            level: 1,
+        };
+        self.groups.iter().map(link)
     }
 
     /// The link of a node's group.
     fn link(&self, node: Node) -> Option<u32> {
-        let group = node.0 / self.bus?.nodes.unwrap_or(u32::MAX);
-        Some(self.first_link + 2 * self.groups.range(..group).count() as u32)
+        let group = self.group(node)?;
+        let place = self.groups.binary_search_by_key(&group, |(group, ..)| *group).ok()?;
+        Some(self.first_link + 2 * place as u32)
     }
 }
 

@@ -63,3 +63,17 @@ pub(super) fn unexpected(error: ExchangeError) -> anyhow::Error {
         error @ ExchangeError::Protocol { .. } => error.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_rails::link::LinkError;
+
+    #[test]
+    fn what_had_arrived_is_told_when_the_link_fails_and_that_is_the_environments_fault() {
+        let interrupted = ExchangeError::Interrupted { source: LinkError::Closed, arrived: 652, messages: 1000 };
+        let error = unexpected(interrupted);
+        assert!(error.is::<EnvironmentLacks>());
+        assert_eq!(error.to_string(), "all rails are closed: 652 of 1000 messages had arrived");
+    }
+}

@@ -291,4 +291,15 @@ mod tests {
         assert_eq!(ends(&ring[0]), [vec![(3, 1)], vec![(3, 0), (1, 2)], vec![(3, 0), (0, 1), (1, 2), (2, 3)]]);
         assert_eq!(ring[0].name, "broadcast on ring");
     }
+
+    #[test]
+    fn a_file_in_steps_may_place_its_nodes_which_stand_as_the_lab_has_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let steps = folder.path().join("two.steps");
+        std::fs::write(&steps, "node 0..1 rack A\nnode 2..3 rack B\n0 -> 2 1MB\nstep\n3 -> 1 1MB\n").unwrap();
+        let set = Set::Files(vec![steps.display().to_string()]);
+        let patterns = set.patterns(DRAW, Ends::Nodes, &profile("two-racks", &[]).unwrap()).unwrap();
+        assert_eq!(patterns[0].steps().len(), 2);
+        assert_eq!(patterns[0].pattern.racks.rack_of(Node(0)), patterns[0].pattern.racks.rack_of(Node(3)));
+    }
 }
