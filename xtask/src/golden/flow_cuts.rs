@@ -127,7 +127,7 @@ fn table_four(case: &Case) -> Result<(), Mismatch> {
     let (input, expected) = (case.input(), case.expected());
     let size = size(&input)?;
     let step = |pairs: &&[(u32, u32)]| pairs.iter().map(|(src, dst)| between(*src, *dst, size)).collect();
-    let steps = Steps { steps: BROADCAST.iter().map(step).collect() };
+    let steps = Steps { steps: BROADCAST.iter().map(step).collect(), ..Steps::default() };
     let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
     let inside = InsideNode { latency: Time::ZERO, rate: Rate::default() };
     let mapping = Mapping([3, 0, 0, 1, 1, 2, 2, 3].map(Node).to_vec());
@@ -149,7 +149,8 @@ fn mapping_search(case: &Case) -> Result<(), Mismatch> {
         Ok(between(ends[0].whole()?, ends[1].whole()?, size))
     };
     let step = |step: &Field| step.items()?.iter().map(pair).collect::<Result<Vec<Flow>, Mismatch>>();
-    let steps = Steps { steps: input.at("steps")?.items()?.iter().map(step).collect::<Result<_, _>>()? };
+    let steps =
+        Steps { steps: input.at("steps")?.items()?.iter().map(step).collect::<Result<_, _>>()?, ..Steps::default() };
     let network = network(input.at("profile")?.text()?, &[("nic.latency", "0us")])?;
     let latency = Time::from_seconds(input.at("T_intra_s")?.number()?);
     let inside = InsideNode { latency, rate: Rate::default() };
