@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use comfy_table::Cell;
 use flowcast::flows::concurrent::{FlowPrediction, Prediction};
-use flowcast::model::cluster::pattern::Steps;
+use flowcast::model::cluster::pattern::{Pattern, Steps};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::completion::Interval;
 use flowcast::packet::seeds::{LEVEL, Spread};
@@ -85,6 +85,18 @@ pub(super) fn run(
         print_intervals(&mut out, &predicted, network)?;
     }
     Ok(())
+}
+
+/// The intervals of a pattern without steps, if the network knows any.
+pub(super) fn step_intervals(
+    steps: &Steps,
+    network: &Network,
+    (options, predicted): (&PatternOptions, &[PatternPrediction]),
+    asked: &Asked,
+) -> Result<Option<PatternIntervals>> {
+    let ([flows], [predicted]) = (&steps.steps[..], predicted) else { return Ok(None) };
+    let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
+    Ok(pattern_intervals(&pattern, network, (options, predicted), &asked.interval())?)
 }
 
 fn document(predicted: &[PatternPrediction], network: &Network, (args, explain): (&PatternArgs, bool)) -> Value {
