@@ -101,7 +101,8 @@ impl Time {
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<Time, UnitError> {
         const UNITS: [Unit; 5] = [("ns", 1.0, 0), ("us", 1.0, 3), ("µs", 1.0, 3), ("ms", 1.0, 6), ("s", 1.0, 9)];
-        parse_scaled(text, &UNITS, "a time with its unit, such as 4.7us (ns, us, ms, s)").map(Time)
+        let nanos = parse_scaled(text, &UNITS, "a time with its unit, such as 4.7us (ns, us, ms, s)")?;
+        within(text, nanos, 0.0, "a time of at most 1e18s").map(Time)
     }
 }
 
@@ -271,8 +272,9 @@ impl Rate {
             ("kB/s", 1.0, 3),
             ("B/s", 1.0, 0),
         ];
-        parse_scaled(text, &UNITS, "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)")
-            .map(Rate)
+        const EXPECTED: &str = "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)";
+        let rate = parse_scaled(text, &UNITS, EXPECTED)?;
+        within(text, rate, 1e-9, "a rate of 0, or from 1e-9B/s to 1e27B/s").map(Rate)
     }
 }
 
@@ -329,7 +331,8 @@ impl TimePerByte {
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<TimePerByte, UnitError> {
         const UNITS: [Unit; 3] = [("ns/B", 1.0, 0), ("us/B", 1.0, 3), ("s/B", 1.0, 9)];
-        parse_scaled(text, &UNITS, "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)").map(TimePerByte)
+        let nanos = parse_scaled(text, &UNITS, "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)")?;
+        within(text, nanos, 0.0, "a time per byte of at most 1e18s/B").map(TimePerByte)
     }
 }
 
@@ -403,6 +406,17 @@ fn parse_scaled(text: &str, units: &[Unit], expected: &'static str) -> Result<f6
     if value.is_finite() && !value.is_sign_negative() { Ok(value) } else { Err(fail()) }
 }
 
+/// What every number of a quantity is below: products with sizes and sums over a replay then stay finite.
+const MOST: f64 = 1e27;
+
+/// A value between these bounds, or 0.
+fn within(text: &str, value: f64, least: f64, expected: &'static str) -> Result<f64, UnitError> {
+    if value == 0.0 || (least..=MOST).contains(&value) {
+        return Ok(value);
+    }
+    Err(UnitError { found: text.to_owned(), expected })
+}
+
 /// `number` · 10^`exponent`, rounded once.
 fn scaled_decimal(number: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = match number.split_once(['e', 'E']) {
@@ -463,6 +477,12 @@ mod tests {
             assert!(Bytes::parse(text).is_err(), "{text}");
         }
         assert!(Rate::parse("100Mb").is_err());
+        for text in ["1e308ns/B", "1e19s/B"] {
+            let refused = TimePerByte::parse(text).unwrap_err().to_string();
+            assert_eq!(refused, format!("found `{text}`, expected a time per byte of at most 1e18s/B"));
+        }
+        assert!(Time::parse("1e19s").is_err() && Rate::parse("1e-300B/s").is_err() && Rate::parse("1e20GB/s").is_err());
+        assert_eq!(Rate::parse("0MB/s").unwrap(), Rate::default());
     }
 
     #[test]
