@@ -2,13 +2,13 @@
 //! computing: `append` hands the text to the kernel before it returns, and a later run truncates what is incomplete and
 //! continues.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::files::{read_text, write_whole};
+use crate::files::{Writer, read_own_text, write_whole};
 
 /// A file that a run appends to.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl GrowingFile {
         if path.exists() {
             bail!("{} holds {content}: --resume goes on with them, or remove it", path.display());
         }
-        let file = File::create_new(path).with_context(|| cannot_write(path))?;
+        let file = locked(path, File::create_new(path))?;
         let mut growing = GrowingFile { path: path.to_owned(), file };
         growing.append(head)?;
         Ok(growing)
@@ -41,12 +41,12 @@ impl GrowingFile {
         if !path.exists() {
             return Ok((GrowingFile::start(path, content, head)?, T::default()));
         }
-        let (held, whole) = read(&read_text(path)?)?;
-        Ok((GrowingFile::go_on(path, whole, head)?, held))
+        let file = locked(path, OpenOptions::new().append(true).open(path))?;
+        let (held, whole) = read(&read_own_text(path)?)?;
+        Ok((GrowingFile::go_on(path, file, whole, head)?, held))
     }
 
-    fn go_on(path: &Path, whole: usize, head: &str) -> Result<GrowingFile> {
-        let file = OpenOptions::new().append(true).open(path).with_context(|| cannot_write(path))?;
+    fn go_on(path: &Path, file: File, whole: usize, head: &str) -> Result<GrowingFile> {
         file.set_len(whole as u64).with_context(|| cannot_write(path))?;
         let mut growing = GrowingFile { path: path.to_owned(), file };
         if whole == 0 {
@@ -66,7 +66,7 @@ impl GrowingFile {
     }
 
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
-    pub(crate) fn finish(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
+    pub(crate) fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         write_whole(&self.path.with_extension(""), write)?;
         fs::remove_file(&self.path).with_context(|| format!("cannot remove {}", self.path.display()))
     }
@@ -75,6 +75,16 @@ impl GrowingFile {
     pub(crate) fn abandon(self) {
         // The error that ends the run is the one to report.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The file for this run alone, until it ends in whatever way.
+fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
+    let file = file.with_context(|| cannot_write(path))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => bail!("{}: found another run that writes it, expected none", path.display()),
+        // Not every file system knows locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }
 
@@ -97,6 +107,18 @@ pub(crate) fn beside(target: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::read_text;
+
+    #[test]
+    fn only_one_run_writes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = partial(&folder.path().join("x.csv"));
+        let resume = || GrowingFile::resume(&path, "rows", "head\n", |text| Ok(((), text.len())));
+        let first = GrowingFile::start(&path, "rows", "head\n").unwrap();
+        assert!(resume().unwrap_err().to_string().contains("found another run that writes it"));
+        drop(first);
+        assert!(resume().is_ok());
+    }
 
     #[test]
     fn it_grows_is_cut_starts_over_and_gives_way_to_the_whole() {
@@ -114,9 +136,11 @@ mod tests {
         assert_eq!(found, "head\n1\n2");
         growing.append("3\n").unwrap();
         assert_eq!(read(), "head\n1\n3\n");
+        drop(growing);
         let (growing, _) = resume("other\n", 0);
         assert_eq!(read(), "other\n");
         growing.finish(|out| Ok(out.write_all(b"whole\n")?)).unwrap();
+        drop(growing);
         assert_eq!((path.exists(), read_text(&target).unwrap().as_str()), (false, "whole\n"));
         assert_eq!(resume("head\n", 0).1, "");
         assert_eq!(read(), "head\n");

@@ -8,6 +8,8 @@ mod commands;
 mod exit;
 mod files;
 mod growing;
+mod input_maps;
+mod interrupt;
 mod launcher;
 mod mpi_launcher;
 mod mpi_session;
@@ -29,7 +31,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match commands::Cli::parse().run() {
+    match commands::Cli::parse().run().and_then(|()| input_maps::verify()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::trace::compiled;
 use serde::Serialize;
 
-use crate::files::write_whole;
+use crate::files::{Output, declare, write_whole};
 use crate::output::{Format, Shown, println_out, show};
 use crate::trace_args::open_trace;
 
@@ -29,6 +29,7 @@ pub(crate) struct Compile {
 impl Compile {
     /// Writes the compiled trace.
     pub(crate) fn run(self) -> Result<()> {
+        declare([self.input.as_path()], [Output::new("-o", &self.output)])?;
         let trace = open_trace(&self.input)?;
         write_whole(&self.output, |out| Ok(compiled::write(&trace, out)?))?;
         let bytes = std::fs::metadata(&self.output)?.len();
