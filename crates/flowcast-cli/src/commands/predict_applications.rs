@@ -22,7 +22,7 @@ use super::predict_trace::{
 use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::{open_trace, print_notes, refuse_cut};
 
 /// A program and its share of the result.
 struct Part<'a> {
@@ -37,6 +37,9 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
     }
     let options = args.options(asked.model()?, None)?;
     let parts = inputs.iter().map(|path| open(path)).collect::<Result<Vec<Part>>>()?;
+    if !args.incomplete {
+        parts.iter().try_for_each(|part| refuse_cut(&part.program))?;
+    }
     let mappings = mappings(args, parts.len())?;
     let programs: Vec<&Program> = parts.iter().map(|part| &part.program).collect();
     let together = PreparedProgram::together(&programs, &mappings, network, &options)?;

@@ -25,7 +25,7 @@ use crate::output::println_out;
 use crate::provenance;
 use crate::replay_files::OutputArgs;
 use crate::tables::table;
-use crate::trace_args::{open_trace, print_notes, threads};
+use crate::trace_args::{open_trace, print_notes, refuse_cut, threads};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -43,6 +43,9 @@ pub(super) struct TraceArgs {
     /// Write a self-contained page with timeline, messages and what limits the program
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
+    /// Predict what there is of a recording whose ranks did not all come to their end
+    #[arg(long)]
+    pub incomplete: bool,
     #[command(flatten)]
     pub collectives: CollectivesArgs,
     #[command(flatten)]
@@ -81,6 +84,9 @@ pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: 
     let prepared = Prepared::consuming(trace, network, &options)?;
     tell_rate_kind(&asked.fields, prepared.model().name());
     if let Prepared::Program(prepared) = &prepared {
+        if !args.incomplete {
+            refuse_cut(prepared.program())?;
+        }
         print_notes(prepared.program());
         note_formulas(prepared.collectives_by_formula());
     }
