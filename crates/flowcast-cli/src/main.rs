@@ -24,6 +24,7 @@ mod replay_files;
 mod replay_view;
 mod tables;
 mod tcp_session;
+mod token;
 mod trace_args;
 
 use std::process::ExitCode;
