@@ -120,3 +120,41 @@ extern "C" fn fault(_signal: i32) {
         libc::_exit(2);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::process::Command;
+
+    use super::*;
+
+    const FILE: &str = "FLOWCAST_TEST_SHORTENS";
+
+    /// The test binary, started again, shortens a file that it has mapped.
+    #[test]
+    fn shorten_a_map_when_asked() {
+        let Ok(path) = std::env::var(FILE) else { return };
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+        file.set_len(MAPPED_FROM).unwrap();
+        let mapped = bytes(Path::new(&path)).unwrap();
+        println!("{:?}", verify());
+        file.set_len(1 << 20).unwrap();
+        println!("{:?}", verify());
+        println!("read {}", (*mapped).as_ref()[MAPPED_FROM as usize - 1]);
+    }
+
+    #[test]
+    fn a_map_whose_file_is_shortened_is_an_error_and_no_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["input_maps::tests::shorten_a_map_when_asked", "--exact", "--nocapture"]);
+        let ended = again.env(FILE, folder.path().join("large")).output().unwrap();
+        let (out, said) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(ended.status.code(), Some(2), "{out}{said}");
+        assert!(out.contains("Ok(())") && out.contains("large: found that the file was changed"), "{out}");
+        assert!(
+            said.contains("an input file was shortened while it was read") && !out.contains("read 0"),
+            "{out}{said}"
+        );
+    }
+}

@@ -19,7 +19,7 @@ use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
 use crate::tables::{cells, table};
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::print_notes;
 
 /// One row.
 struct Row {
@@ -41,7 +41,7 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
     }
     let mappings = mappings(&args.mapping)?;
     let models = if asked.models.is_empty() { &[Contention::Automatic][..] } else { &asked.models };
-    let trace = open_trace(input)?;
+    let trace = args.open(input)?;
     let outputs = Outputs { view: args.report.is_some(), ..Outputs::default() };
     let places: Vec<Option<&Network>> =
         if networks.is_empty() { vec![None] } else { networks.iter().map(Some).collect() };

@@ -11,7 +11,7 @@ use flowcast::replay::influence::Unused;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
-use flowcast::trace::Program;
+use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::{Contention, Error, Interval, ModelChoice, Options, Outputs, Prediction, Prepared, no_margin};
 use serde_json::json;
@@ -53,6 +53,15 @@ pub(super) struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// Reads a trace; a recording of which a part is missing only if that is asked for.
+    pub(super) fn open(&self, path: &Path) -> Result<Trace> {
+        let trace = open_trace(path)?;
+        if let (Trace::Program(program), false) = (&trace, self.incomplete) {
+            refuse_cut(program)?;
+        }
+        Ok(trace)
+    }
+
     /// Whether any of them was given.
     pub(super) fn is_given(&self) -> bool {
         !self.mapping.is_empty()
@@ -79,14 +88,11 @@ impl TraceArgs {
 pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: &TraceArgs) -> Result<()> {
     let mapping = args.mapping.first().map(|mapping| parse_mapping(mapping)).transpose()?;
     let options = args.options(asked.model()?, mapping)?;
-    let trace = open_trace(input)?;
+    let trace = args.open(input)?;
     let name = trace.name().to_owned();
     let prepared = Prepared::consuming(trace, network, &options)?;
     tell_rate_kind(&asked.fields, prepared.model().name());
     if let Prepared::Program(prepared) = &prepared {
-        if !args.incomplete {
-            refuse_cut(prepared.program())?;
-        }
         print_notes(prepared.program());
         note_formulas(prepared.collectives_by_formula());
     }
