@@ -90,6 +90,16 @@ fn the_standard_output_is_written_through() {
 }
 
 #[test]
+fn manual_pages_are_written_with_the_names_of_their_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(flowcast(folder.path(), "man pages").status.success());
+    for name in ["flowcast.1", "flowcast-predict.1", "flowcast-rails-bench.1"] {
+        let page = fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
+        assert!(page.contains(".TH "), "{name}");
+    }
+}
+
+#[test]
 fn a_killed_command_leaves_no_temporary_file() {
     for (format, signal) in [("dim", "INT"), ("dim", "TERM"), ("ti", "INT"), ("ti", "TERM")] {
         let folder = tempfile::tempdir().unwrap();
