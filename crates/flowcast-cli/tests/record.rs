@@ -85,7 +85,9 @@ impl Bench {
     }
 
     fn predict_with(&self, trace: &str, options: &[&str]) -> (Value, String) {
-        let output = self.flowcast(&[&["predict", trace, "--network", "gige-tcp", "--json"], options].concat());
+        // Messages are counted without those of collectives.
+        let predict = ["predict", trace, "--network", "gige-tcp", "--collectives", "formula", "--json"];
+        let output = self.flowcast(&[&predict[..], options].concat());
         let notes = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{notes}");
         (serde_json::from_slice(&output.stdout).unwrap(), notes)
