@@ -1,10 +1,11 @@
 //! The bytes of a rank's file.
 //!
 //! Header: the line [`MAGIC`], lines `key value`, an empty line. Then blocks: [`BLOCK`], the number of bytes (u32,
-//! little endian), their CRC-32 (u32; not in files that begin with [`OLD_MAGIC`]), the bytes. A block holds whole items; an item begins with a number of variable length: 0 is
-//! followed by one of [`control`], anything else is a call of the signature with that number less one. Behind a call
-//! stand its times: the computation before it as a time code, the share of it that the thread had the processor (one
-//! byte, only where the computation is at least as long as the header's `cpu-threshold-ns`), the call as a time code.
+//! little endian), their CRC-32 (u32; not in files that begin with [`OLD_MAGIC`]), the bytes. A block holds whole
+//! items; an item begins with a number of variable length: 0 is followed by one of [`control`], anything else is a call
+//! of the signature with that number less one. Behind a call stand its times: the computation before it as a time code,
+//! the share of it that the thread had the processor (one byte, only where the computation is at least as long as the
+//! header's `cpu-threshold-ns`), the call as a time code.
 //!
 //! A time code is 16 bits, five of exponent and eleven of mantissa, exact to one part in 1024. The writer adds what it
 //! rounded off to the next time of the same kind, so that sums stay exact to a code's error.

@@ -79,8 +79,8 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
 }
 
 const TRUNCATED: &str = "sends that are larger than any receive of their channel; the size of the send counts";
-const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; the last to come of those that call \
-                             themselves the root counts";
+const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; of those that call themselves \
+                             the root the last to come counts";
 
 /// Executions of operations with a root in which several ranks call themselves the root, or name different ones.
 fn executions_of_several_roots(program: &Program) -> u64 {
