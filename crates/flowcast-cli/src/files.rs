@@ -81,6 +81,14 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
     write_whole(path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
+/// Writes a text file over what this run has read of it: a file that the user wants rewritten.
+pub(crate) fn rewrite_text(path: &Path, text: &str) -> Result<()> {
+    if let Ok(own) = fs::canonicalize(path) {
+        READ.lock().expect("nobody panics while it is held").remove(&own);
+    }
+    write_text(path, text)
+}
+
 /// Writes a text file that nobody but this user may read.
 pub(crate) fn write_private_text(path: &Path, text: &str) -> Result<()> {
     let mut batch = Batch::new();
