@@ -35,6 +35,8 @@ measure() {
 }
 
 bench() {
+    FLOWCAST_TOKEN=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
+    export FLOWCAST_TOKEN
     node 1 "$flowcast" rails serve --listen 10.77.0.2:7400 --listen 10.78.0.2:7400 --once \
         > "$folder/serve.log" 2>&1 &
     sleep 0.5

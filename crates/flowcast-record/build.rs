@@ -138,6 +138,7 @@ fn write_wrapper(out: &mut String, symbol: &str, index: usize, (language, arity)
         out,
         "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {symbol}({parameters}) -> c_int {{\n    \
          static ENTRY: Entry = Entry::new(&FUNCTIONS[{index}], Language::{language}, c\"{symbol}\");\n    \
+         // SAFETY: the caller passes what the function's prototype asks for.\n    \
          unsafe {{ call(&ENTRY, &mut [{arguments}]) }}\n}}"
     )
     .unwrap();

@@ -1,11 +1,15 @@
-//! What all targets of traces do: read, then replay what could be read.
+//! What all targets of traces do: read, then replay what could be read, also with collectives as messages.
+
+#![allow(dead_code, reason = "each target uses a part of it")]
 
 use std::sync::Arc;
 
 use flowcast::model::builtin;
+use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::read::OpenPart;
-use flowcast::trace::{ReadOptions, read};
-use flowcast::{Options, Outputs, Prepared};
+use flowcast::trace::{Program, ReadOptions, read};
+use flowcast::units::Rank;
+use flowcast::{Collectives, Options, Outputs, Prepared};
 
 /// Reads the start that makes the format known with the rest that the fuzzer chose, and replays.
 pub fn predict(start: &[u8], rest: &[u8]) {
@@ -16,7 +20,21 @@ pub fn predict(start: &[u8], rest: &[u8]) {
 pub fn predict_with(bytes: Vec<u8>, open: OpenPart<'_>) {
     let network = builtin::network("gige-tcp").expect("the network is built in");
     let Ok(trace) = read("t", Arc::new(bytes), open, ReadOptions::default()) else { return };
-    let outputs = Outputs { view: true, explanation: true, journal: None };
-    // Ranks may wait for each other; what counts is that nothing panics.
-    let _ = Prepared::new(&trace, Some(&network), &Options::default()).and_then(|ready| ready.predict(outputs, &[]));
+    for collectives in [Collectives::Formula, Collectives::OpenMpi, Collectives::Mpich] {
+        let options = Options { collectives, ..Options::default() };
+        let outputs = Outputs { view: true, explanation: true, journal: None };
+        // Ranks may wait for each other; what counts is that nothing panics.
+        let _ = Prepared::new(&trace, Some(&network), &options).and_then(|ready| ready.predict(outputs, &[]));
+    }
+}
+
+/// Writes a program in the forms of other tools.
+pub fn convert(program: &Program) {
+    let mut out = Vec::new();
+    let _ = convert::goal(program, &mut out);
+    let _ = convert::dim(program, Dialect::Own, &mut out);
+    let tables = Tables::new(program);
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        let _ = convert::ti_rank(&tables, rank, &mut Losses::default(), &mut out);
+    }
 }

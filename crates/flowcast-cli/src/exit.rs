@@ -31,6 +31,12 @@ fn text_of(error: &anyhow::Error) -> String {
     })
 }
 
+/// Room on a disk is the environment's, whatever was to be written.
+fn is_full_disk(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    cause.downcast_ref::<io::Error>().is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
+}
+
 /// Prints the error once, with its causes, and gives the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
@@ -39,7 +45,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     anstream::eprintln!("{RED}flowcast:{RED:#} {}", text_of(error));
     if error.downcast_ref::<Finding>().is_some() {
         ExitCode::from(1)
-    } else if error.downcast_ref::<EnvironmentLacks>().is_some() {
+    } else if error.downcast_ref::<EnvironmentLacks>().is_some() || error.chain().any(is_full_disk) {
         ExitCode::from(3)
     } else {
         ExitCode::from(2)

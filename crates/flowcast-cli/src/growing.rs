@@ -2,13 +2,13 @@
 //! computing: `append` hands the text to the kernel before it returns, and a later run truncates what is incomplete and
 //! continues. Until the first result there is no file, so that a run that fails or is ended before it leaves none.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::files::{read_text, write_whole};
+use crate::files::{Writer, read_own_text, write_whole};
 use crate::interrupt;
 
 /// A file that a run appends to.
@@ -49,12 +49,13 @@ impl GrowingFile {
         if !path.exists() {
             return Ok((GrowingFile::start(path, content, head)?, T::default()));
         }
-        let (held, whole) = read(&read_text(path)?)?;
+        let file = locked(path, OpenOptions::new().append(true).open(path))?;
+        let (held, whole) = read(&read_own_text(path)?)?;
         if whole == 0 {
+            drop(file);
             fs::remove_file(path).with_context(|| cannot_write(path))?;
             return Ok((GrowingFile::start(path, content, head)?, held));
         }
-        let file = OpenOptions::new().append(true).open(path).with_context(|| cannot_write(path))?;
         file.set_len(whole as u64).with_context(|| cannot_write(path))?;
         interrupt::keeps(path);
         Ok((GrowingFile { path: path.to_owned(), state: State::Open(file) }, held))
@@ -65,7 +66,7 @@ impl GrowingFile {
         let file = match &mut self.state {
             State::Open(file) => file,
             State::Head(head) => {
-                let mut file = File::create_new(&self.path).with_context(|| cannot_write(&self.path))?;
+                let mut file = locked(&self.path, File::create_new(&self.path))?;
                 file.write_all(head.as_bytes()).with_context(|| cannot_write(&self.path))?;
                 interrupt::keeps(&self.path);
                 self.state = State::Open(file);
@@ -81,7 +82,7 @@ impl GrowingFile {
     }
 
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
-    pub(crate) fn finish(&self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
+    pub(crate) fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
         write_whole(&self.path.with_extension(""), write)?;
         match self.state {
             State::Head(_) => Ok(()),
@@ -95,6 +96,16 @@ impl GrowingFile {
 impl Drop for GrowingFile {
     fn drop(&mut self) {
         interrupt::keeps_no_more(&self.path);
+    }
+}
+
+/// The file for this run alone, until it ends in whatever way.
+fn locked(path: &Path, file: io::Result<File>) -> Result<File> {
+    let file = file.with_context(|| cannot_write(path))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => bail!("{}: found another run that writes it, expected none", path.display()),
+        // Not every file system knows locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }
 
@@ -117,6 +128,18 @@ pub(crate) fn beside(target: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::read_text;
+
+    #[test]
+    fn only_one_run_writes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = partial(&folder.path().join("x.csv"));
+        let resume = || GrowingFile::resume(&path, "rows", "head\n", |text| Ok(((), text.len())));
+        let first = GrowingFile::start(&path, "rows", "head\n").unwrap();
+        assert!(resume().unwrap_err().to_string().contains("found another run that writes it"));
+        drop(first);
+        assert!(resume().is_ok());
+    }
 
     #[test]
     fn it_grows_is_cut_starts_over_and_gives_way_to_the_whole() {
@@ -134,11 +157,13 @@ mod tests {
         assert_eq!(found, "head\n1\n2");
         growing.append("3\n").unwrap();
         assert_eq!(read(), "head\n1\n3\n");
+        drop(growing);
         let (mut growing, _) = resume("other\n", 0);
         assert!(!path.exists());
         growing.append("1\n").unwrap();
         assert_eq!(read(), "other\n1\n");
         growing.finish(|out| Ok(out.write_all(b"whole\n")?)).unwrap();
+        drop(growing);
         assert_eq!((path.exists(), read_text(&target).unwrap().as_str()), (false, "whole\n"));
         assert_eq!(resume("head\n", 0).1, "");
     }

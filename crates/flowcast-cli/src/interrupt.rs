@@ -1,20 +1,40 @@
-//! Ctrl-C during a run that keeps what it has finished: says where that is and how to go on.
+//! A signal that ends the process removes the temporary files first, and says where a run that keeps what it has finished
+//! goes on.
+//!
+//! The handler passes the signal on to a thread, which removes what is registered and lets the signal have its usual effect.
 
+#![allow(unsafe_code, reason = "the standard library has no signals")]
+
+use std::fs;
+use std::io::{PipeReader, Read, pipe};
+use std::mem::MaybeUninit;
+use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
-use std::process::exit;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once};
+use std::{ptr, thread};
 
+const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Files, and folders before the files in them.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// The files that the next run can go on with.
 static KEPT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Where the handler writes.
+static TOLD: AtomicI32 = AtomicI32::new(-1);
 
-/// What shells call a command that the signal of Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
+/// The list of what is removed when a signal comes. No signal ends the process while it is held: whoever makes a temporary
+/// file, or gives it its name, holds it meanwhile.
+pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(watch);
+    TEMPORARY.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
-/// From now on an interrupt names this file.
+/// From now on a signal names this file.
 pub(crate) fn keeps(path: &Path) {
-    static HANDLER: Once = Once::new();
-    // Without the handler an interrupt ends the run without a word, as it does any command.
-    HANDLER.call_once(|| drop(ctrlc::set_handler(interrupted)));
+    // Watches for signals, too.
+    let _temporary = temporary();
     kept().push(path.to_owned());
 }
 
@@ -24,15 +44,60 @@ pub(crate) fn keeps_no_more(path: &Path) {
 }
 
 fn kept() -> MutexGuard<'static, Vec<PathBuf>> {
-    KEPT.lock().expect("nobody panics while he has it")
+    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn interrupted() {
+fn watch() {
+    // Without a pipe or a thread signals have their usual effect.
+    let Ok((signals, told)) = pipe() else { return };
+    let thread = thread::Builder::new().name("signals".to_owned());
+    if thread.spawn(move || end_by(signals)).is_ok() {
+        // The process keeps it open.
+        TOLD.store(told.into_raw_fd(), Ordering::SeqCst);
+        SIGNALS.into_iter().for_each(replace_default);
+    }
+}
+
+/// Waits for a signal.
+fn end_by(mut signals: PipeReader) {
+    let mut signal = [0];
+    if signals.read_exact(&mut signal).is_err() {
+        return;
+    }
+    let temporary = temporary();
+    for path in temporary.iter().rev() {
+        // What cannot be removed stays.
+        let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
+    }
     for path in kept().iter() {
         eprintln!(
             "\nflowcast: interrupted; {} holds what is finished: the same command with --resume goes on with it",
             path.display()
         );
     }
-    exit(INTERRUPTED);
+    let signal = i32::from(signal[0]);
+    // SAFETY: the signal is one of SIGNALS, whose default disposition ends the process.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+extern "C" fn tell(signal: i32) {
+    let signal = signal as u8;
+    // SAFETY: `write` may be called in a handler; the byte lives until it returns. If the pipe is full, a signal has been told.
+    unsafe { libc::write(TOLD.load(Ordering::SeqCst), ptr::from_ref(&signal).cast(), 1) };
+}
+
+/// Puts `tell` in the place of the default disposition. A signal that is ignored, as under `nohup`, stays ignored.
+fn replace_default(signal: i32) {
+    // SAFETY: zeroes are a valid sigaction; the first call only asks, the second has a handler that is async-signal-safe.
+    unsafe {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        if libc::sigaction(signal, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+            action.sa_sigaction = tell as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &action, ptr::null_mut());
+        }
+    }
 }

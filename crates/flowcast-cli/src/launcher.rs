@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
+use flowcast_rails::token::Token;
 
 use crate::exit::EnvironmentLacks;
-use crate::files::write_text;
-use crate::provenance;
+use crate::files::write_private_text;
+use crate::{provenance, token};
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,13 +45,20 @@ fn place_from(read: impl Fn(&str) -> Option<String>) -> Option<Place> {
     pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE").or_else(|| pair("PMI_RANK", "PMI_SIZE"))
 }
 
-/// Rank 1: listens on every interface and writes this host's name and the port into the file.
+/// Whether all processes of the launcher run on this host.
+pub(crate) fn all_are_here() -> bool {
+    let number = |name: &str| env::var(name).ok()?.parse().ok();
+    let here = number("OMPI_COMM_WORLD_LOCAL_SIZE").or_else(|| number("MPI_LOCALNRANKS"));
+    place().is_some_and(|place| here == Some(place.size))
+}
+
+/// Rank 1: listens, on loopback if the other is on this host, and writes this host's name, the port and a token that the other
+/// has to show into the file, which only this user can read.
 pub(crate) fn wait_at(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
-    let door = TcpDoor::open("0.0.0.0:0")?;
-    let port = door.address()?.port();
-    let host = provenance::host();
-    write_text(file, &format!("{host}:{port}\n"))?;
-    let transport = door.accept(waiting)?;
+    let door = TcpDoor::open(if all_are_here() { "127.0.0.1:0" } else { "0.0.0.0:0" })?;
+    let (host, port, token) = (provenance::host(), door.address()?.port(), token::new()?);
+    write_private_text(file, &format!("{host}:{port} {token}\n"))?;
+    let transport = door.admit(token.bytes(), waiting)?;
     // Removed as soon as it is used, so that a later run does not find it.
     fs::remove_file(file)?;
     Ok(transport)
@@ -76,10 +84,13 @@ pub(crate) fn retried<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
 
 fn connect_to(file: &Path, waiting: Waiting) -> Result<TcpTransport> {
     let text = fs::read_to_string(file)?;
-    let (host, port) = text.trim().rsplit_once(':').ok_or_else(|| anyhow!("found `{text}`, expected HOST:PORT"))?;
+    let expected = || anyhow!("found `{text}`, expected HOST:PORT TOKEN");
+    let (address, token) = text.trim().split_once(' ').ok_or_else(expected)?;
+    let (host, port) = address.rsplit_once(':').ok_or_else(expected)?;
+    let token: Token = token.parse()?;
     // A machine need not know its own name.
     let host = if host == provenance::host() { "127.0.0.1" } else { host };
-    Ok(TcpTransport::connect(&format!("{host}:{port}"), waiting)?)
+    Ok(TcpTransport::introduced(&format!("{host}:{port}"), token.bytes(), waiting)?)
 }
 
 #[cfg(test)]

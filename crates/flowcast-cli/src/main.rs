@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod files;
 mod growing;
+mod input_maps;
 mod interrupt;
 mod launcher;
 mod mpi_launcher;
@@ -24,6 +25,7 @@ mod replay_files;
 mod replay_view;
 mod tables;
 mod tcp_session;
+mod token;
 mod trace_args;
 
 use std::process::ExitCode;
@@ -32,7 +34,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     commands::completions::answer_shell();
-    match commands::Cli::parse().run() {
+    match commands::Cli::parse().run().and_then(|()| input_maps::verify()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error),
     }

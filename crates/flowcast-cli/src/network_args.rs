@@ -10,6 +10,8 @@ use flowcast::model::sharing::model::Model;
 use flowcast::model::{builtin, network::Network};
 use glob::Pattern;
 
+use crate::files::note_read;
+
 /// Which network.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NetworkArgs {
@@ -126,6 +128,7 @@ pub(crate) fn load_all(names: &[String], overrides: &[(String, String)]) -> Resu
 }
 
 fn load_file(path: &Path, overrides: &[(String, String)]) -> Result<LoadedNetwork> {
+    note_read(path);
     let bytes = fs::read(path).context("cannot be read")?;
     if is_dimemas_cfg(&bytes) {
         return load_dimemas_cfg(path, &bytes, overrides);
@@ -137,8 +140,10 @@ fn load_file(path: &Path, overrides: &[(String, String)]) -> Result<LoadedNetwor
 /// Files that the configuration names are looked for beside it.
 fn load_dimemas_cfg(path: &Path, bytes: &[u8], overrides: &[(String, String)]) -> Result<LoadedNetwork> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let DimemasConfig { mut network, not_modelled } =
-        DimemasConfig::read(bytes, &mut |name| fs::read(folder.join(name)))?;
+    let DimemasConfig { mut network, not_modelled } = DimemasConfig::read(bytes, &mut |name| {
+        note_read(&folder.join(name));
+        fs::read(folder.join(name))
+    })?;
     if network.name.is_empty() {
         network.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }

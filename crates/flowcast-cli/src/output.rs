@@ -14,7 +14,7 @@ use flowcast::units::{Rounded, Time};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::files::write_text;
+use crate::files::Batch;
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -69,8 +69,10 @@ fn document<R: Shown>(result: &R) -> Result<Value> {
 /// Writes a page and, beside it, the JSON file of its figures.
 pub(crate) fn write_page<R: Shown>(output: &Path, page: &str, result: &R) -> Result<()> {
     let document = document(result)?;
-    write_text(output, page)?;
-    write_text(&output.with_extension("json"), &format!("{document}\n"))
+    let mut batch = Batch::new();
+    batch.write(output, |out| Ok(out.write_all(page.as_bytes())?))?;
+    batch.write(&output.with_extension("json"), |out| Ok(writeln!(out, "{document}")?))?;
+    batch.commit()
 }
 
 /// A count for people: digits in groups of three.

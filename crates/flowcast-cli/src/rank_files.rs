@@ -1,8 +1,8 @@
 //! Traces with a file for each rank: the files that belong together, and the one that stands for a folder.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -10,8 +10,8 @@ use flowcast::recording::format::RECORDING;
 use flowcast::trace::read::{is_part, listed};
 use flowcast::units::Rank;
 
-use crate::files::{write_text, write_whole};
-use crate::trace_args::{beside, map};
+use crate::files::{Batch, Writer, beginning};
+use crate::trace_args::beside;
 
 /// The file by which a folder is recognised as a trace: that of a recording, an OTF2 anchor, the first of rank files, or
 /// the list of a SimGrid trace.
@@ -25,7 +25,7 @@ pub(crate) fn first_of_folder(folder: &Path) -> Result<PathBuf> {
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
     files.sort();
     let anchor = files.iter().find(|file| file.extension().is_some_and(|ending| ending == "otf2"));
-    let holds_rank = |file: &&PathBuf| map(file).is_ok_and(|bytes| is_part((*bytes).as_ref()));
+    let holds_rank = |file: &&PathBuf| beginning(file).is_ok_and(|bytes| is_part(&bytes));
     match anchor.or_else(|| files.iter().find(holds_rank)) {
         Some(file) => Ok(file.clone()),
         None => list_in(folder, &files),
@@ -38,7 +38,8 @@ const LIST: &str = "trace_list.txt";
 /// The list among the files of a folder.
 fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
     let names_files = |file: &&PathBuf| {
-        let named = map(file).map_or(Vec::new(), |bytes| listed((*bytes).as_ref()));
+        let may_be = beginning(file).is_ok_and(|bytes| !listed(&bytes).is_empty());
+        let named = if may_be { fs::read(file).map_or(Vec::new(), |bytes| listed(&bytes)) } else { Vec::new() };
         !named.is_empty() && named.iter().all(|name| beside(file, name).exists())
     };
     let lists: Vec<&PathBuf> = files.iter().filter(names_files).collect();
@@ -55,22 +56,29 @@ fn list_in(folder: &Path, files: &[PathBuf]) -> Result<PathBuf> {
     }
 }
 
-/// Writes `NAME.list` beside the folder with the files of the ranks, `NAME.ti` (`NAME.ti.ranks` beside a list that has that
-/// name itself). The list comes last, so that it never names what is not there.
+/// The folder with the files of the ranks beside `NAME.list`: `NAME.ti` (`NAME.ti.ranks` beside a list that has that name
+/// itself).
+pub(crate) fn folder_of_list(list: &Path) -> PathBuf {
+    let folder = list.with_extension("ti");
+    if folder == list { list.with_extension("ti.ranks") } else { folder }
+}
+
+/// Writes the list and the folder. The list comes last, so that it never names what is not there.
 pub(crate) fn write_list(
     list: &Path,
     ranks: u32,
-    mut write: impl FnMut(Rank, &mut BufWriter<&File>) -> io::Result<()>,
+    mut write: impl FnMut(Rank, &mut Writer<'_>) -> io::Result<()>,
 ) -> Result<()> {
-    let folder = list.with_extension("ti");
-    let folder = if folder == list { list.with_extension("ti.ranks") } else { folder };
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = folder_of_list(list);
+    let mut batch = Batch::new();
+    batch.folder(&folder)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     for rank in (0..ranks).map(Rank) {
-        write_whole(&folder.join(format!("rank{rank}.txt")), |out| Ok(write(rank, out)?))?;
+        batch.write(&folder.join(format!("rank{rank}.txt")), |out| Ok(write(rank, out)?))?;
     }
     let lines: String = (0..ranks).map(|rank| format!("{name}/rank{rank}.txt\n")).collect();
-    write_text(list, &lines)
+    batch.write(list, |out| Ok(out.write_all(lines.as_bytes())?))?;
+    batch.commit()
 }
 
 /// The files of all ranks in rank order, found by the name of one of them: those that differ in one number only. A file

@@ -15,8 +15,9 @@ use flowcast::units::{Bytes, Time};
 
 use crate::exit::EnvironmentLacks;
 use crate::files::read_bytes;
+use crate::input_maps::bytes;
 use crate::mpi_launcher::{self, Launcher};
-use crate::trace_args::{map, threads};
+use crate::trace_args::threads;
 
 /// The file name of the library that is loaded into programs.
 pub(crate) const RECORDER: &str = "libflowcast_record.so";
@@ -114,6 +115,6 @@ pub(crate) fn not_recorded(command: &[OsString], status: ExitStatus) -> anyhow::
 pub(crate) fn open_recording(folder: &Path) -> Result<Vec<RankFile>> {
     let path = folder.join(format::RECORDING);
     let text = read_bytes(&path)?;
-    let mut open = |name: &str| map(&folder.join(name));
+    let mut open = |name: &str| bytes(&folder.join(name));
     Ok(recorded_files(&path.display().to_string(), &text, &mut open, ReadOptions { threads: threads() })?)
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Args;
 use flowcast::replay::journal::Keeps;
 use flowcast::report::export::paraver::{self, Stamp};
 use flowcast::report::export::{Replayed, chrome, parquet, perfetto, tables};
 
-use crate::files::write_whole;
+use crate::files::{Batch, Output};
 use crate::provenance;
 
 /// Files for other programs.
@@ -44,34 +44,56 @@ impl OutputArgs {
         Keeps { slices, calls: self.paraver.is_some(), receipts: is_proto, causes: false }
     }
 
-    /// Writes what was asked for.
+    /// The files that will be written, with the two that Paraver looks for beside its trace.
+    pub(crate) fn declared<'a>(&'a self, paraver: &'a [PathBuf]) -> Vec<Output<'a>> {
+        let output =
+            |option, path: &'a Option<PathBuf>, endings| Some(Output { option, path: path.as_deref()?, endings });
+        let named = [
+            output("--paraver", &self.paraver, &["prv"]),
+            output("--perfetto", &self.perfetto, &["json", "pftrace"]),
+            output("--messages", &self.messages, &["csv", "parquet"]),
+            output("--ranks", &self.ranks, &["csv"]),
+            output("--pairs", &self.pairs, &["csv"]),
+        ];
+        let beside = paraver.iter().map(|path| Output::new("--paraver", path));
+        named.into_iter().flatten().chain(beside).collect()
+    }
+
+    /// The `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
+    pub(crate) fn beside_paraver(&self) -> Vec<PathBuf> {
+        let beside = |path: &PathBuf| ["pcf", "row"].map(|ending| path.with_extension(ending));
+        self.paraver.iter().flat_map(beside).collect()
+    }
+
+    /// Writes what was asked for: all of it, or nothing.
     pub(crate) fn write(&self, replayed: Replayed<'_>) -> Result<()> {
-        let beside = self.paraver.as_deref().map(beside).transpose()?;
-        if let (Some(path), Some([pcf, row])) = (&self.paraver, &beside) {
-            write_whole(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;
-            write_whole(row, |out| Ok(paraver::row(replayed, out)?))?;
+        let mut batch = Batch::new();
+        if let (Some(path), [pcf, row]) = (&self.paraver, &self.beside_paraver()[..]) {
+            batch.write(pcf, |out| Ok(paraver::pcf(replayed, out)?))?;
+            batch.write(row, |out| Ok(paraver::row(replayed, out)?))?;
             let stamp = Stamp(provenance::paraver_date());
-            write_whole(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))?;
+            batch.write(path, |out| Ok(paraver::prv(replayed, &stamp, out)?))?;
         }
         if let Some(path) = &self.perfetto {
             let write = if is_json(path) { chrome::json } else { perfetto::pftrace };
-            write_whole(path, |out| Ok(write(replayed, out)?))?;
+            batch.write(path, |out| Ok(write(replayed, out)?))?;
         }
-        self.write_tables(replayed)
+        self.write_tables(replayed, &mut batch)?;
+        batch.commit()
     }
 
-    fn write_tables(&self, replayed: Replayed<'_>) -> Result<()> {
+    fn write_tables(&self, replayed: Replayed<'_>, batch: &mut Batch) -> Result<()> {
         let provenance = provenance::of_this_run();
         if let Some(path) = &self.messages {
             let is_parquet = path.extension().is_some_and(|ending| ending == "parquet");
             let write = if is_parquet { parquet::messages } else { tables::messages };
-            write_whole(path, |out| Ok(write(replayed, &provenance, out)?))?;
+            batch.write(path, |out| Ok(write(replayed, &provenance, out)?))?;
         }
         if let Some(path) = &self.ranks {
-            write_whole(path, |out| Ok(tables::ranks(replayed, &provenance, out)?))?;
+            batch.write(path, |out| Ok(tables::ranks(replayed, &provenance, out)?))?;
         }
         if let Some(path) = &self.pairs {
-            write_whole(path, |out| Ok(tables::pairs(replayed, &provenance, out)?))?;
+            batch.write(path, |out| Ok(tables::pairs(replayed, &provenance, out)?))?;
         }
         Ok(())
     }
@@ -80,13 +102,4 @@ impl OutputArgs {
 /// Whether Chrome's form is meant.
 fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "json")
-}
-
-/// The names of the `.pcf` and `.row` files, which Paraver looks for beside the `.prv`.
-fn beside(path: &Path) -> Result<[PathBuf; 2]> {
-    if path.extension().is_none_or(|ending| ending != "prv") {
-        bail!("--paraver: found `{}`, expected a name that ends in .prv", path.display());
-    }
-    path.file_stem().with_context(|| format!("--paraver: found `{}`, expected a file name", path.display()))?;
-    Ok(["pcf", "row"].map(|ending| path.with_extension(ending)))
 }

@@ -9,14 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use flowcast::trace::read::Holds;
-use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, compiled};
+use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, TraceError, compiled};
+use flowcast::units::Bytes;
 use flowcast_otf2::Otf2Error;
 use memmap2::Mmap;
 
 use crate::exit::EnvironmentLacks;
 use crate::files::read_bytes;
+use crate::input_maps::{self, release};
 use crate::progress::Progress;
 use crate::rank_files;
 
@@ -37,19 +39,25 @@ pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
         let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         return Ok(Trace::Schedule(compiled::read_schedule(&name, &mut file)?));
     }
-    let plain = trace::read::unpacked(&name, bytes)?;
+    let plain = unpacked(&name, bytes)?;
     let trace = if trace::read::is_part((*plain).as_ref()) {
         let mut open = |file: PathBuf| -> Result<(String, SharedBytes)> {
             let bytes = maps.map(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            Ok((file.display().to_string(), bytes))
+            let name = file.display().to_string();
+            let plain = unpacked(&name, bytes)?;
+            Ok((name, plain))
         };
         let parts = rank_files::of_all_ranks(path)?.into_iter().map(&mut open).collect::<Result<Vec<_>>>()?;
         trace::read::read_parts(&name, parts, options)?
     } else {
-        let mut open_part = |name: &str| maps.map(&beside(path, name));
+        let mut open_part = |name: &str| {
+            let bytes = maps.map(&beside(path, name))?;
+            unpacked(name, bytes).map_err(io::Error::other)
+        };
         trace::read(&name, plain, &mut open_part, options)?
     };
     maps.finish();
+    input_maps::verify()?;
     Ok(trace)
 }
 
@@ -66,6 +74,20 @@ pub(crate) fn program_help() -> String {
 fn help(holds: Holds) -> String {
     let formats = trace::read::formats(holds).collect::<Vec<_>>().join(", ");
     format!("Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input")
+}
+
+/// Raises, or lowers, what a packed file is unpacked to.
+const MOST_UNPACKED: &str = "FLOWCAST_MAX_UNPACKED";
+
+/// The content of a packed file.
+fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
+    let usual = trace::read::usual_limit(Bytes((*bytes).as_ref().len() as u64));
+    let given = std::env::var(MOST_UNPACKED).ok();
+    let most = given.map(|text| Bytes::parse(&text).with_context(|| format!("{MOST_UNPACKED}={text}"))).transpose()?;
+    trace::read::unpacked_within(name, bytes, most.unwrap_or(usual)).map_err(|error| match error {
+        TraceError::TooLarge { .. } => anyhow!("{error}; if it is meant, raise the limit: {MOST_UNPACKED}=8GB"),
+        other => other.into(),
+    })
 }
 
 /// As many threads as there are processors.
@@ -86,7 +108,7 @@ const EVERY: Duration = Duration::from_millis(50);
 
 impl Maps {
     fn map(&mut self, path: &Path) -> io::Result<SharedBytes> {
-        let Some(map) = map_file(path)? else { return Ok(Arc::new(std::fs::read(path)?)) };
+        let Some(map) = input_maps::map(path)? else { return Ok(Arc::new(std::fs::read(path)?)) };
         lock(&self.maps).push(map.clone());
         if self.releasing.is_none() {
             let (stop, stopped) = channel();
@@ -124,13 +146,6 @@ impl Drop for Maps {
 
 fn lock(maps: &Mutex<Vec<Arc<Mmap>>>) -> MutexGuard<'_, Vec<Arc<Mmap>>> {
     maps.lock().expect("nobody panics while he has it")
-}
-
-fn release(map: &Mmap) {
-    // Sound: nobody writes to the map, so that its file still has what is dropped. It does no harm if it cannot be.
-    #[cfg(unix)]
-    #[allow(unsafe_code)]
-    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
 fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
@@ -186,23 +201,17 @@ pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
     above.into_iter().find(|near| near.exists()).unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// The file's bytes as a memory map; an empty file cannot be mapped and is read.
-pub(crate) fn map(path: &Path) -> io::Result<SharedBytes> {
-    match map_file(path)? {
-        Some(map) => Ok(map),
-        None => Ok(Arc::new(std::fs::read(path)?)),
+/// Refuses a recording of which a part is missing.
+pub(crate) fn refuse_cut(program: &Program) -> Result<()> {
+    match program.ignored().iter().find(|ignored| ignored.kind == trace::read::CUT) {
+        Some(cut) => bail!(
+            "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
+             machine failed (--incomplete predicts what there is)",
+            cut.count,
+            program.ranks()
+        ),
+        None => Ok(()),
     }
-}
-
-fn map_file(path: &Path) -> io::Result<Option<Arc<Mmap>>> {
-    let file = File::open(path)?;
-    if file.metadata()?.len() == 0 || !file.metadata()?.is_file() {
-        return Ok(None);
-    }
-    // Sound as long as nobody shortens the file meanwhile, which is the usual bargain of memory maps.
-    #[allow(unsafe_code)]
-    let map = unsafe { Mmap::map(&file)? };
-    Ok(Some(Arc::new(map)))
 }
 
 /// What the trace has that the replay does not model: said, never silent.

@@ -58,7 +58,7 @@ fn a_round_trip_takes_both_delays_and_the_cable_ends_with_the_lab() {
     let processes = || {
         let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         let line = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let wanted = runtime.path().join("flowcast-lab/wire/ns/cable.toml").display().to_string();
+        let wanted = runtime.path().join("flowcast-lab/wire/plan/cable.toml").display().to_string();
         entries.map(line).filter(|line| String::from_utf8_lossy(line).contains(&wanted)).count()
     };
     assert_eq!(processes(), 1);
@@ -92,4 +92,25 @@ fn a_cable_check_needs_a_cable() {
     let output = flowcast(runtime.path(), "lab cable-check fair").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("fair: found no section [cable]"));
+}
+
+#[test]
+fn texts_of_a_lab_file_are_never_run() {
+    if !labs_can_be_had("texts_of_a_lab_file_are_never_run") {
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let (owned, file) = (runtime.path().join("owned"), runtime.path().join("lab.toml"));
+    let titled = |title: &str| {
+        let plain = include_str!("../../flowcast-lab/profiles/cable.toml");
+        let title = serde_json::to_string(&title.replace("OWNED", &owned.display().to_string())).unwrap();
+        let line = plain.lines().find(|line| line.starts_with("title")).unwrap();
+        std::fs::write(&file, plain.replace(line, &format!("title = {title}"))).unwrap();
+        flowcast(runtime.path(), "lab run --no-self-test").arg(&file).args(["--", "true"]).output().unwrap()
+    };
+    let ended = titled("x\nEND\ntouch OWNED\ncat > /dev/null <<'END'\n");
+    assert_eq!(ended.status.code(), Some(2), "{}", said(&ended));
+    assert!(said(&ended).contains("title: found `x\\nEND"), "{}", said(&ended));
+    checked(titled("'; touch OWNED; $(touch OWNED) `touch OWNED` \" | touch OWNED"));
+    assert!(!owned.exists());
 }

@@ -13,6 +13,7 @@ use outcome::json;
 struct Server {
     child: Child,
     addresses: Vec<String>,
+    token: String,
 }
 
 impl Server {
@@ -25,13 +26,15 @@ impl Server {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let addresses = lines.take(2).map(Result::unwrap).collect();
-        Server { child, addresses }
+        let mut addresses: Vec<String> = lines.take(3).map(Result::unwrap).collect();
+        let token = addresses.pop().unwrap().strip_prefix("token ").unwrap().to_owned();
+        Server { child, addresses, token }
     }
 
     fn bench(mut self, folder: &Path, arguments: &str) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
         command.args(["rails", "bench"]).args(arguments.split_whitespace()).arg("--json").current_dir(folder);
+        command.env("FLOWCAST_TOKEN", &self.token);
         for (name, address) in ["a", "b"].iter().zip(&self.addresses) {
             command.args(["--rail", &format!("{name}={address},loggp=2/0.001/5/20us")]);
         }
@@ -76,4 +79,26 @@ fn a_rail_withdrawn_in_the_middle_loses_and_repeats_nothing() {
     assert_eq!([&counted["out_of_order"], &counted["spoilt"]], [0, 0]);
     assert_eq!(counted["rails_lost"], 1);
     assert!(counted["given_B"][1].as_u64().unwrap() > 0, "{counted}");
+}
+
+#[test]
+fn who_has_no_token_or_another_is_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    let bench = |token: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        command.args(["rails", "bench", "--sizes", "1B", "--rounds", "1"]).args(token).current_dir(folder.path());
+        command
+            .args(["--rail", &format!("a={},loggp=2/0.001/5/20us", server.addresses[0])])
+            .env_remove("FLOWCAST_TOKEN");
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = bench(&[]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("found no token, expected --token TOKEN"), "{said}");
+    let (code, said) = bench(&["--token", "00000000000000000000000000000000"]);
+    assert_eq!(code, Some(3), "{said}");
+    let measured = server.bench(folder.path(), "--messages 1 --sizes 1B --rounds 1 --point-time 1ms");
+    assert_eq!(measured["points"].as_array().unwrap().len(), 1);
 }

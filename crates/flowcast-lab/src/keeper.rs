@@ -1,4 +1,4 @@
-//! The process that holds a lab's namespaces: `unshare`, whose only child runs the script of [`crate::script`].
+//! The process that holds a lab's namespaces: `unshare`, whose only child runs the script that [`crate::script`] writes.
 //!
 //! When `unshare` is killed the kernel kills its child, which is the first process of its process namespace, and with
 //! it everything in the lab.
@@ -52,14 +52,16 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it.
-    pub(crate) fn start(folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
+    /// Starts `build.sh` of `folder`; what goes wrong is in `build.log` beside it. The program `carrier` runs the link
+    /// emulators, if there are any.
+    pub(crate) fn start(folder: &Path, stay: Stay, carrier: Option<&Path>) -> Result<Keeper, LabError> {
         let log = folder.join("build.log");
         let log = File::create(&log).map_err(|source| LabError::File { path: log, source })?;
         let system = |source| LabError::System { what: "starting unshare", source };
         let mut start = command("unshare");
         start.args(["--user", "--map-root-user", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork"]);
         start.args(["--kill-child=KILL", "--", "sh"]).arg(folder.join("build.sh"));
+        start.arg(folder).arg(stay.argument()).arg(carrier.unwrap_or(Path::new("")));
         start.stdin(if stay == Stay::WithOwner { Stdio::piped() } else { Stdio::null() });
         start.stdout(Stdio::piped()).stderr(log);
         // Ctrl-C at the terminal is for the command that runs in the lab.

@@ -1,7 +1,7 @@
 //! A testbed that is up.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,7 +18,7 @@ use crate::launch;
 use crate::names;
 use crate::registry::{self, LabState};
 use crate::requirements;
-use crate::script::{Stay, script};
+use crate::script::{self, Stay};
 use crate::sockets::{self, Door};
 use crate::spec::LabSpec;
 
@@ -216,7 +216,7 @@ impl Drop for Lab {
     }
 }
 
-/// Makes the folder, writes the script and runs it. Nothing is left of a lab that could not be built.
+/// Makes the folder, writes the plan and builds by it. Nothing is left of a lab that could not be built.
 fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Keeper), LabError> {
     requirements::check()?;
     let folder = registry::create(name)?;
@@ -228,11 +228,9 @@ fn build(spec: &LabSpec, name: &str, stay: Stay) -> Result<(PathBuf, Keeper), La
 }
 
 fn start(spec: &LabSpec, name: &str, folder: &Path, stay: Stay) -> Result<Keeper, LabError> {
-    let path = folder.join("build.sh");
     let carrier = spec.cable.as_ref().map(|_| requirements::cable_carrier()).transpose()?;
-    let text = script(spec, &folder.display().to_string(), stay, carrier.as_deref());
-    fs::write(&path, text).map_err(|source| LabError::File { path, source })?;
-    let mut keeper = Keeper::start(folder, stay)?;
+    script::write(spec, folder).map_err(|source| LabError::File { path: folder.to_owned(), source })?;
+    let mut keeper = Keeper::start(folder, stay, carrier.as_deref())?;
     let ready = LabState::new(name, keeper.id, spec).save(folder).and_then(|()| keeper.wait_until_ready(folder));
     if ready.is_err() {
         keeper.end();

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use crate::names;
 use crate::spec::{LabSpec, Window};
 
-/// Shell commands that write the host names, the lists of hosts and the remote shell into `$NS`.
-pub(crate) fn files(spec: &LabSpec) -> String {
+/// The host names and the lists of hosts, by file.
+pub(crate) fn files(spec: &LabSpec) -> Vec<(String, String)> {
     let mut hosts = String::from("127.0.0.1 localhost\n");
     let (mut open_mpi, mut mpich) = (String::new(), String::new());
     let slots = spec.cluster.ranks_per_node;
@@ -18,22 +18,10 @@ pub(crate) fn files(spec: &LabSpec) -> String {
         let _ = writeln!(open_mpi, "{name} slots={slots}");
         let _ = writeln!(mpich, "{name}:{slots}");
     }
-    let file = |name: &str, text: &str| format!("cat > \"$NS/{name}\" <<'END'\n{text}END\n");
-    let mut text = file("hosts", &hosts) + &file("hosts.openmpi", &open_mpi) + &file("hosts.mpich", &mpich);
-    text.push_str("mount --bind \"$NS/hosts\" /etc/hosts || true\n");
-    text.push_str(REMOTE_SHELL);
-    text
+    [("hosts", hosts), ("hosts.openmpi", open_mpi), ("hosts.mpich", mpich)]
+        .map(|(name, text)| (name.into(), text))
+        .into()
 }
-
-/// Called as `rsh` is: options, a host, a command line.
-const REMOTE_SHELL: &str = r#"cat > "$NS/remote-shell" <<END
-#!/bin/sh
-while [ "\${1#-}" != "\$1" ]; do shift; done
-host=\$1; shift
-exec nsenter --net='$NS'/"\$host.net" --uts='$NS'/"\$host.uts" --ipc='$NS'/"\$host.ipc" sh -c "\$*"
-END
-chmod +x "$NS/remote-shell"
-"#;
 
 /// Environment variables by which `mpirun` of Open MPI and of MPICH use the lab's nodes. Options on the command line of
 /// `mpirun` go before them.

@@ -130,7 +130,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(path)
 }
 
-fn check_name(name: &str) -> Result<(), LabError> {
+/// Checks the name of a lab: it is that of a folder as well.
+pub(crate) fn check_name(name: &str) -> Result<(), LabError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !name.is_empty() && name.len() <= 40 && name.chars().all(fits) {
         return Ok(());

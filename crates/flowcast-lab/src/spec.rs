@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::cable::{CableSpec, DirectionSpec};
 use crate::error::LabError;
+use crate::registry::check_name;
 
 /// The schema that this version reads and writes.
 pub const SCHEMA: &str = "flowcast/lab/1";
@@ -251,6 +252,10 @@ impl LabSpec {
         if self.schema != SCHEMA {
             return refused("schema", &self.schema, SCHEMA);
         }
+        check_name(&self.name)?;
+        if self.title.chars().any(char::is_control) {
+            return refused("title", self.title.escape_default(), "one line of text");
+        }
         in_range("cluster.nodes", self.cluster.nodes, 1, 500)?;
         in_range("cluster.ranks_per_node", self.cluster.ranks_per_node, 1, 1024)?;
         in_range("cluster.racks", self.cluster.racks, 1, self.cluster.nodes)?;
@@ -426,6 +431,19 @@ impl<'de> Deserialize<'de> for Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_and_titles_are_one_plain_line() {
+        let text = crate::profiles::profile("cable", &[]).unwrap().to_toml();
+        for (field, value) in
+            [("title", "x\nEND\nid > /tmp/owned\n"), ("name", "a b"), ("name", "../x"), ("name", "$(id)")]
+        {
+            let mut table: toml::Table = toml::from_str(&text).unwrap();
+            table.insert(field.into(), value.into());
+            let refused = LabSpec::from_toml(&table.to_string(), &[]).unwrap_err().to_string();
+            assert!(refused.starts_with(field), "{refused}");
+        }
+    }
     use crate::profiles::profile;
 
     fn set(key: &str, value: &str) -> Result<LabSpec, LabError> {

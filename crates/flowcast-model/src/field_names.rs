@@ -183,6 +183,7 @@ fn every_field_of_sharing(time: Time, rate: Rate) -> SharingFile {
             small_queues: Some(true),
             jitter: Some(time),
             noise: number,
+            most_packets: Some(1),
         },
     }
 }

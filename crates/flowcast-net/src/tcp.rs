@@ -4,6 +4,7 @@
 //! it has had time to fall asleep: overhead and latency then depend on what went before. A receiver that polls, as MPI
 //! libraries do, shows the network alone, but needs a processor of its own. So it is a choice: [`Waiting`].
 
+use std::collections::VecDeque;
 use std::hint;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -26,6 +27,17 @@ pub enum Waiting {
     /// Asks again and again, and sleeps only when the wait gets long.
     Poll,
 }
+
+/// Bytes of the secret that a connection shows when it introduces itself.
+pub const TOKEN: usize = 16;
+
+/// How an introduction begins.
+const MAGIC: &[u8; 8] = b"FLOWPEER";
+const INTRODUCTION: usize = MAGIC.len() + TOKEN;
+/// A connection that has not introduced itself within this time is closed.
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
+/// As many connections may be about to introduce themselves; of more the oldest is closed.
+const MOST_ARRIVING: usize = 16;
 
 /// One end of a TCP connection.
 #[derive(Debug)]
@@ -50,6 +62,17 @@ impl TcpTransport {
             }
         }
         Err(refused(last))
+    }
+
+    /// Connects to a door that asks who comes ([`TcpDoor::admit`]).
+    ///
+    /// # Errors
+    /// As [`TcpTransport::connect`].
+    pub fn introduced(address: &str, token: &[u8; TOKEN], waiting: Waiting) -> Result<TcpTransport, TransportError> {
+        let mut transport = TcpTransport::connect(address, waiting)?;
+        transport.send(MAGIC)?;
+        transport.send(token)?;
+        Ok(transport)
     }
 
     fn over(stream: TcpStream, waiting: Waiting) -> Result<TcpTransport, TransportError> {
@@ -87,6 +110,39 @@ impl TcpDoor {
         self.listener.local_addr().map_err(|source| failed("tell the listening address".into(), source))
     }
 
+    /// Waits for the connection that shows this token. Others are closed, and those that say nothing hold nobody up.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn admit(&self, token: &[u8; TOKEN], waiting: Waiting) -> Result<TcpTransport, TransportError> {
+        let refused = |source| failed("accept a connection".into(), source);
+        self.listener.set_nonblocking(true).map_err(refused)?;
+        let mut arriving: VecDeque<Arriving> = VecDeque::new();
+        loop {
+            for _ in 0..MOST_ARRIVING {
+                let stream = match self.listener.accept() {
+                    Ok((stream, _)) => stream,
+                    // A stranger that has gone again is no reason to end.
+                    Err(_) => break,
+                };
+                if stream.set_nonblocking(true).is_ok() {
+                    if arriving.len() == MOST_ARRIVING {
+                        arriving.pop_front();
+                    }
+                    arriving.push_back(Arriving { stream, shown: Vec::new(), since: Instant::now() });
+                }
+            }
+            for mut one in std::mem::take(&mut arriving) {
+                match one.introduce(token) {
+                    Some(true) => return TcpTransport::over(one.stream, waiting),
+                    None if one.since.elapsed() < INTRODUCED_WITHIN => arriving.push_back(one),
+                    Some(false) | None => {}
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Waits for one connection.
     ///
     /// # Errors
@@ -94,6 +150,37 @@ impl TcpDoor {
     pub fn accept(&self, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let (stream, _) = self.listener.accept().map_err(|source| failed("accept a connection".into(), source))?;
         TcpTransport::over(stream, waiting)
+    }
+}
+
+/// A connection that has not introduced itself.
+struct Arriving {
+    stream: TcpStream,
+    shown: Vec<u8>,
+    since: Instant,
+}
+
+impl Arriving {
+    /// Whether it is the one that is waited for; `None` if it has not said enough.
+    fn introduce(&mut self, token: &[u8; TOKEN]) -> Option<bool> {
+        let mut bytes = [0; INTRODUCTION];
+        match self.stream.read(&mut bytes[self.shown.len()..]) {
+            Ok(0) => return Some(false),
+            Ok(read) => self.shown.extend_from_slice(&bytes[self.shown.len()..][..read]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return Some(false),
+        }
+        // What does not begin so is closed at once.
+        let begins_so = self.shown.iter().zip(MAGIC).all(|(shown, own)| shown == own);
+        if self.shown.len() < INTRODUCTION {
+            return if begins_so { None } else { Some(false) };
+        }
+        // All bytes are looked at: the time says nothing of where they differ.
+        let difference = token
+            .iter()
+            .zip(&self.shown[MAGIC.len()..])
+            .fold(0, |all, (own, shown)| hint::black_box(all | (own ^ shown)));
+        Some(begins_so && difference == 0)
     }
 }
 
@@ -206,6 +293,25 @@ mod tests {
             server.receive(&mut second).unwrap();
             assert_eq!((&first, &second), (b"first", b"second"));
         }
+    }
+
+    #[test]
+    fn strangers_and_silent_peers_neither_enter_nor_hold_the_door() {
+        let door = TcpDoor::open("127.0.0.1:0").unwrap();
+        let address = door.address().unwrap();
+        let silent: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut stranger = TcpStream::connect(address).unwrap();
+        stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        std::thread::scope(|scope| {
+            let admitted = scope.spawn(|| door.admit(&[7; TOKEN], Waiting::Sleep).unwrap());
+            let _wrong = TcpTransport::introduced(&address.to_string(), &[8; TOKEN], Waiting::Sleep).unwrap();
+            let mut right = TcpTransport::introduced(&address.to_string(), &[7; TOKEN], Waiting::Sleep).unwrap();
+            right.send(b"hello").unwrap();
+            let mut heard = [0; 5];
+            admitted.join().unwrap().receive(&mut heard).unwrap();
+            assert_eq!(&heard, b"hello");
+        });
+        drop(silent);
     }
 
     #[test]

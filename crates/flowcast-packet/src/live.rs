@@ -15,6 +15,8 @@ pub struct Live {
     engine: Engine,
     wire: Wire,
     hosts: Option<Jitter>,
+    /// Of all messages so far.
+    packets: u64,
 }
 
 /// A connection of it, by number.
@@ -27,7 +29,7 @@ impl Live {
         let jitter = wire.seed.map(Jitter::from_seed);
         // Of draws of its own: frames have many more.
         let hosts = wire.seed.map(|seed| Jitter::from_seed(!seed));
-        Live { engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter), wire, hosts }
+        Live { engine: Engine::new(links_of(fabric, &wire), Vec::new(), Vec::new(), jitter), wire, hosts, packets: 0 }
     }
 
     /// Opens a connection along a path of the fabric.
@@ -64,6 +66,10 @@ impl Live {
         let seconds = now.as_seconds() + self.wire.rate.time_for(size).as_seconds();
         if seconds >= LONGEST {
             return Err(SharingError::TooLong { seconds, most: LONGEST });
+        }
+        self.packets = self.packets.saturating_add(size.0.div_ceil(self.wire.protocol.segment.0));
+        if self.packets > self.wire.protocol.most_packets {
+            return Err(SharingError::TooMuchWork { found: self.packets, most: self.wire.protocol.most_packets });
         }
         if self.engine.write(Picos::from_time(now), connection.0 as usize, message, size) {
             return Ok(());

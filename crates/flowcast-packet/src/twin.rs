@@ -212,6 +212,7 @@ fn protocols() -> impl Strategy<Value = Protocol> {
             small_queues: flags.2,
             jitter: Time::from_micros(200.0),
             noise: 0.0,
+            most_packets: u64::MAX,
         }
     })
 }

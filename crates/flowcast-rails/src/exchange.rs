@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::link::{Link, LinkError};
 use crate::policy::Steering;
-use crate::session::Delivery;
+use crate::session::{Delivery, Refused};
 
 /// Nothing takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -144,6 +144,7 @@ enum Task {
 /// The link failed, or the other end does not follow.
 pub fn exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<Vec<Time>, ExchangeError> {
     let Exchange { messages, size, repetitions } = exchange;
+    check_size(link, size)?;
     notify(link, &format!("exchange {} {messages} {} {repetitions}", course.text(), size.0))?;
     link.steer(course.steering(), course.rails)?;
     let message = vec![0x5a; size.0 as usize];
@@ -167,6 +168,7 @@ pub fn count(
     size: Bytes,
     observe: &mut dyn FnMut(&mut Link, u64),
 ) -> Result<Audit, ExchangeError> {
+    check_size(link, size)?;
     notify(link, &format!("count {} {messages}", course.text()))?;
     link.steer(course.steering(), course.rails)?;
     let mut message = vec![0; (size.0 as usize).max(8)];
@@ -197,13 +199,13 @@ pub fn end(link: &mut Link) -> Result<(), ExchangeError> {
     }
 }
 
-/// Answers until the other end says that it is done.
+/// Answers until the other end says that it is done, or says nothing for `idle` between two tasks.
 ///
 /// # Errors
 /// As [`exchange`].
-pub fn answer(link: &mut Link) -> Result<(), ExchangeError> {
+pub fn answer(link: &mut Link, idle: Duration) -> Result<(), ExchangeError> {
     loop {
-        let Some(text) = next_task(link)? else { continue };
+        let text = String::from_utf8_lossy(&link.receive(idle)?).into_owned();
         match Task::read(&text) {
             Some(Task::Exchange(course, exchange)) => answer_exchange(link, course, exchange)?,
             Some(Task::Count(course, messages)) => answer_count(link, course, messages)?,
@@ -216,16 +218,8 @@ pub fn answer(link: &mut Link) -> Result<(), ExchangeError> {
     }
 }
 
-/// Between tasks the other end may take its time.
-fn next_task(link: &mut Link) -> Result<Option<String>, ExchangeError> {
-    match link.receive(PATIENCE) {
-        Ok(message) => Ok(Some(String::from_utf8_lossy(&message).into_owned())),
-        Err(LinkError::Silent(_)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn answer_exchange(link: &mut Link, course: Course, exchange: Exchange) -> Result<(), ExchangeError> {
+    check_size(link, exchange.size)?;
     link.steer(course.steering(), course.rails)?;
     let message = vec![0xa5; exchange.size.0 as usize];
     for _ in 0..exchange.repetitions {
@@ -299,6 +293,13 @@ fn notify(link: &mut Link, text: &str) -> Result<(), LinkError> {
     link.send(text.as_bytes(), Delivery::Ordered)?;
     // The task is not timed with the first messages.
     link.flush(PATIENCE)
+}
+
+/// Before memory of that size is asked for.
+fn check_size(link: &Link, size: Bytes) -> Result<(), LinkError> {
+    let most = link.session().rule().longest;
+    let found = usize::try_from(size.0).unwrap_or(usize::MAX);
+    if found <= most { Ok(()) } else { Err(Refused::TooLong { found, most }.into()) }
 }
 
 fn send_many(link: &mut Link, message: &[u8], count: u32) -> Result<(), LinkError> {

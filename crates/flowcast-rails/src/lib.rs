@@ -8,6 +8,7 @@
 //! - [`session::Session`] is the protocol behind it, without sockets and clock: frames, credits, sequence numbers,
 //!   retransmission.
 //! - [`policy`] chooses the rail of each message with a scheduler of `flowcast-scheduler`.
+//! - [`token::Token`] is the secret by which the ends recognise each other.
 //! - [`exchange`] is the many-messages benchmark of section 5.8.1 of Lichei's thesis.
 
 #![deny(unsafe_code)]
@@ -22,3 +23,4 @@ pub mod path;
 mod peer_clock;
 pub mod policy;
 pub mod session;
+pub mod token;

@@ -3,6 +3,7 @@
 //! Every call that sends or receives also polls all connections: it writes pending frames, reads what arrived and accepts
 //! new rails. A link that is not called makes no progress.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -20,6 +21,7 @@ use crate::lane::AT_ONCE;
 use crate::path::{Path, listen, prepare};
 use crate::policy::Steering;
 use crate::session::{Counts, Delivery, Refused, Session, SessionRule};
+use crate::token::{TOKEN, Token};
 
 /// An end without any rail waits so long for a new one.
 const LINGER: Duration = Duration::from_secs(3);
@@ -28,7 +30,11 @@ const NAP: Duration = Duration::from_millis(1);
 /// A sender that never receives looks after its rails every so many messages.
 const MESSAGES_UNATTENDED: u32 = 32;
 const MAGIC: &[u8; 8] = b"FLOWRAIL";
-const HELLO: usize = 8 + 8 + 1 + 32;
+const HELLO: usize = 8 + 8 + 1 + 32 + TOKEN;
+/// A connection that has not introduced itself within this time is closed.
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
+/// As many connections may be about to introduce themselves; of more the oldest is closed.
+const MOST_ARRIVING: usize = 2 * MAX_RAILS;
 
 /// Why a link cannot go on.
 #[derive(Debug, Error)]
@@ -77,7 +83,16 @@ pub enum Waiting {
 #[derive(Debug)]
 pub struct Door {
     listeners: Vec<TcpListener>,
-    arriving: Vec<(TcpStream, FrameReader)>,
+    /// The oldest first.
+    arriving: VecDeque<Arriving>,
+}
+
+/// A connection that has not introduced itself.
+#[derive(Debug)]
+struct Arriving {
+    stream: TcpStream,
+    reader: FrameReader,
+    since: Instant,
 }
 
 /// How a connection introduces itself.
@@ -86,6 +101,7 @@ struct Hello {
     session: u64,
     rail: RailId,
     cost: LogGp,
+    token: Token,
 }
 
 /// One end of a conversation over several rails.
@@ -115,7 +131,7 @@ impl Door {
     /// An address that is not this machine's, or is taken.
     pub fn open(addresses: &[SocketAddr]) -> Result<Door, LinkError> {
         let open = |at: &SocketAddr| listen(*at).map_err(|error| failed(format!("listen at {at}"), error));
-        Ok(Door { listeners: addresses.iter().map(open).collect::<Result<_, _>>()?, arriving: Vec::new() })
+        Ok(Door { listeners: addresses.iter().map(open).collect::<Result<_, _>>()?, arriving: VecDeque::new() })
     }
 
     /// Where it listens.
@@ -129,23 +145,27 @@ impl Door {
         self.listeners.iter().map(address).collect()
     }
 
-    /// Connections that have introduced themselves.
-    fn entered(&mut self) -> Vec<(TcpStream, FrameReader, Hello)> {
+    /// Connections that have introduced themselves with this token.
+    fn entered(&mut self, token: Token) -> Vec<(TcpStream, FrameReader, Hello)> {
         for listener in &self.listeners {
-            while let Ok((stream, _)) = listener.accept() {
-                self.arriving.extend(prepare(stream).map(|stream| (stream, FrameReader::default())));
+            // No more at once than there is room for, so that none is closed before it was looked at.
+            for _ in 0..MOST_ARRIVING {
+                let Ok((stream, _)) = listener.accept() else { break };
+                let Ok(stream) = prepare(stream) else { continue };
+                if self.arriving.len() == MOST_ARRIVING {
+                    self.arriving.pop_front();
+                }
+                self.arriving.push_back(Arriving { stream, reader: FrameReader::default(), since: Instant::now() });
             }
         }
         let mut entered = Vec::new();
-        let mut arriving = Vec::new();
-        for (mut stream, mut reader) in self.arriving.drain(..) {
-            match introduced(&mut stream, &mut reader) {
-                Ok(Some(hello)) => entered.push((stream, reader, hello)),
-                Ok(None) => arriving.push((stream, reader)),
-                Err(()) => {}
+        for mut arriving in std::mem::take(&mut self.arriving) {
+            match introduced(&mut arriving.stream, &mut arriving.reader) {
+                Ok(Some(hello)) if hello.token == token => entered.push((arriving.stream, arriving.reader, hello)),
+                Ok(None) if arriving.since.elapsed() < INTRODUCED_WITHIN => self.arriving.push_back(arriving),
+                Ok(_) | Err(()) => {}
             }
         }
-        self.arriving = arriving;
         entered
     }
 }
@@ -174,6 +194,7 @@ impl Hello {
         for number in [latency.as_nanos(), overhead.as_nanos(), gap.as_nanos(), gap_per_byte.as_nanos()] {
             text.extend_from_slice(&number.to_le_bytes());
         }
+        text.extend_from_slice(self.token.bytes());
         text
     }
 
@@ -188,7 +209,8 @@ impl Hello {
             gap_per_byte: TimePerByte::from_nanos(nanos(41)?),
         };
         let known = &text[..8] == MAGIC && usize::from(text[16]) < MAX_RAILS;
-        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail: RailId(text[16]), cost })
+        let token = Token::new(std::array::from_fn(|index| text[HELLO - TOKEN + index]));
+        known.then_some(Hello { session: u64::from_le_bytes(number(8)), rail: RailId(text[16]), cost, token })
     }
 }
 
@@ -220,7 +242,7 @@ impl Link {
     ) -> Result<Link, LinkError> {
         let start = Instant::now();
         loop {
-            let mut entered = door.entered().into_iter();
+            let mut entered = door.entered(rule.token).into_iter();
             // Rails are let in from the lowest on, so that each follows on those before it.
             if let Some((stream, reader, hello)) = entered.next() {
                 if hello.rail != RailId(0) {
@@ -245,7 +267,8 @@ impl Link {
     pub fn add_rail(&mut self, rail: RailId, to: &RailPath) -> Result<(), LinkError> {
         let doing = || format!("connect to {}", to.path.to);
         let mut stream = to.path.connect().map_err(|error| failed(doing(), error))?;
-        let hello = Hello { session: self.number, rail, cost: to.cost };
+        let token = self.session.rule().token;
+        let hello = Hello { session: self.number, rail, cost: to.cost, token };
         let mut frame = Vec::new();
         let (kind, piece) = (Kind::Hello, Piece::WHOLE);
         let header = Header { kind, piece, sequence: 0, order: UNORDERED, acknowledged: 0, arrived: 0, credit: 0 };
@@ -424,7 +447,9 @@ impl Link {
         if let Some(mut door) = self.door.take() {
             // Rails come seldom: looked for only when there is nothing else to do.
             if !any {
-                door.entered().into_iter().for_each(|(stream, reader, hello)| self.enter(stream, reader, hello));
+                let token = self.session.rule().token;
+                let entered = door.entered(token);
+                entered.into_iter().for_each(|(stream, reader, hello)| self.enter(stream, reader, hello));
             }
             self.door = Some(door);
         }

@@ -27,6 +27,7 @@ use crate::inbound::{Arrival, Inbound};
 use crate::lane::{AT_ONCE, Carried, Lane, Parcel};
 use crate::peer_clock::{PeerClock, Receipt};
 use crate::policy::{Policy, Steering};
+use crate::token::Token;
 
 /// What both ends have to agree on, and how they behave.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +40,8 @@ pub struct SessionRule {
     pub acknowledge_within: Time,
     /// How rails are chosen.
     pub steering: Steering,
+    /// What a connection has to show; the same at both ends.
+    pub token: Token,
 }
 
 /// How a message may be handed out at its receiver.
@@ -310,6 +313,11 @@ impl Session {
     /// Rails with a connection.
     pub fn alive(&self) -> RailSet {
         self.alive
+    }
+
+    /// What both ends have agreed on, with the steering of now.
+    pub fn rule(&self) -> &SessionRule {
+        &self.rule
     }
 
     /// The parameters of the rails.

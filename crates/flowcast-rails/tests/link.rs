@@ -12,6 +12,7 @@ use flowcast_rails::link::{Door, Link, LinkError, RailPath, Waiting};
 use flowcast_rails::path::Path;
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, SessionRule};
+use flowcast_rails::token::Token;
 use flowcast_scheduler::discipline::{Discipline, SchedulerName};
 use flowcast_scheduler::split::SplitRule;
 use flowcast_scheduler::{RailId, RailSet};
@@ -19,9 +20,11 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+const TOKEN: Token = Token::new([7; 16]);
+
 fn rule() -> SessionRule {
     let steering = Steering::Fixed(SchedulerName::new(Discipline::RoundRobin));
-    SessionRule { window: 256, longest: 1 << 20, acknowledge_within: Time::from_micros(1000.0), steering }
+    SessionRule { window: 256, longest: 1 << 20, acknowledge_within: Time::from_micros(1000.0), steering, token: TOKEN }
 }
 
 fn cost() -> LogGp {
@@ -53,7 +56,7 @@ fn rail(to: SocketAddr) -> RailPath {
 fn answering(door: Door) -> thread::JoinHandle<Link> {
     thread::spawn(move || {
         let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
-        answer(&mut link).unwrap();
+        answer(&mut link, PATIENCE).unwrap();
         link
     })
 }
@@ -143,7 +146,7 @@ fn a_rail_cut_at_any_moment_loses_repeats_and_disorders_nothing() {
 #[test]
 fn a_rail_cut_while_pieces_are_under_way_loses_repeats_and_disorders_nothing() {
     let split = Some(SplitRule { from: Bytes(10_000), minimal_piece: Bytes(1000), ..SplitRule::default() });
-    for (cut_at, adapts) in [(100, false), (30_000, true), (1_000_000, false), (1_500_000, true)] {
+    for (cut_at, adapts) in [(120, false), (30_000, true), (1_000_000, false), (1_500_000, true)] {
         let (door, addresses) = door(2);
         let other = answering(door);
         let cut = cable(addresses[1], Mishap::Cut(cut_at));
@@ -237,7 +240,7 @@ fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
     let (door, addresses) = door(2);
     let other = thread::spawn(move || {
         let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
-        answer(&mut link).unwrap_err()
+        answer(&mut link, PATIENCE).unwrap_err()
     });
     let cables = addresses.into_iter().map(|address| rail(cable(address, Mishap::Cut(100_000))));
     let mut link = Link::connect(&cables.collect::<Vec<_>>(), rule(), Waiting::Sleep).unwrap();
@@ -250,4 +253,61 @@ fn when_every_rail_is_cut_both_ends_say_how_much_had_arrived() {
     // Frames of 64 bytes and a header over two cables that carry 100 kB each.
     assert!((100..3200).contains(&acknowledged) && acknowledged <= received, "{acknowledged} {received}");
     assert!(sent.to_string().ends_with(&format!("{acknowledged} of 20000 messages had arrived")), "{sent}");
+}
+
+/// Connections that say nothing, something else, or the wrong token.
+fn strangers(to: SocketAddr) -> Vec<TcpStream> {
+    let connect = || TcpStream::connect(to).unwrap();
+    let mut all: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
+    let mut talker = connect();
+    talker.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    all.push(talker);
+    all
+}
+
+#[test]
+fn strangers_and_silent_connections_neither_end_nor_hold_a_conversation() {
+    let (door, addresses) = door(1);
+    let idle = strangers(addresses[0]);
+    let other = answering(door);
+    let wrong = SessionRule { token: Token::new([8; 16]), ..rule() };
+    // The other end closes it; when that is noticed is not known.
+    let mut stranger = Link::connect(&[rail(addresses[0])], wrong, Waiting::Sleep).unwrap();
+    assert!(stranger.receive(PATIENCE).is_err());
+    let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let later = strangers(addresses[0]);
+    let audit = count(&mut link, course(Discipline::RoundRobin, false), 500, Bytes(300), &mut |_, _| {}).unwrap();
+    whole(audit, 500);
+    end(&mut link).unwrap();
+    other.join().unwrap();
+    drop((idle, later));
+}
+
+#[test]
+fn a_peer_that_says_nothing_more_is_given_up() {
+    let (door, addresses) = door(1);
+    let other = thread::spawn(move || {
+        let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+        answer(&mut link, Duration::from_millis(50))
+    });
+    let link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+    let given_up = other.join().unwrap();
+    assert!(matches!(given_up, Err(ExchangeError::Link(LinkError::Silent(_)))), "{given_up:?}");
+    drop(link);
+}
+
+#[test]
+fn a_size_beyond_the_longest_message_is_refused_before_memory_is_asked_for() {
+    for size in [u64::MAX, 1 << 62, 1 << 34, (1 << 20) + 1] {
+        let (door, addresses) = door(1);
+        let other = thread::spawn(move || {
+            let mut link = Link::accept(door, rule(), Waiting::Sleep, Some(PATIENCE)).unwrap();
+            answer(&mut link, PATIENCE)
+        });
+        let mut link = Link::connect(&[rail(addresses[0])], rule(), Waiting::Sleep).unwrap();
+        let asked = format!("exchange earliest-delivery fixed whole 1 1 {size} 1");
+        link.send(asked.as_bytes(), Delivery::Ordered).unwrap();
+        let refused = other.join().unwrap().unwrap_err().to_string();
+        assert!(refused.ends_with("expected at most 1048576"), "{refused}");
+    }
 }

@@ -6,6 +6,7 @@ use std::io::IoSlice;
 use flowcast_model::loggp::LogGp;
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::{Delivery, Refused, Session, SessionRule};
+use flowcast_rails::token::Token;
 use flowcast_scheduler::adaptive::AdaptiveRule;
 use flowcast_scheduler::clock::Ticks;
 use flowcast_scheduler::discipline::{Discipline, SchedulerName};
@@ -28,8 +29,10 @@ fn cost() -> LogGp {
 /// Pieces so short that most messages of these tests are divided.
 const SPLIT: SplitRule = SplitRule { from: Bytes(100), minimal_piece: Bytes(60), least_gain: Time::ZERO };
 
+const TOKEN: Token = Token::new([7; 16]);
+
 fn rule(steering: Steering) -> SessionRule {
-    SessionRule { window: 64, longest: 4096, acknowledge_within: Time::from_micros(100.0), steering }
+    SessionRule { window: 64, longest: 4096, acknowledge_within: Time::from_micros(100.0), steering, token: TOKEN }
 }
 
 /// Two ends, and the bytes under way in each direction of each rail.

@@ -73,8 +73,9 @@ impl Calibration {
             const LEAST: u64 = 4_000_000;
             let (ticks, nanos) = loop {
                 let end = both();
-                if end.1 - self.start.1 >= LEAST {
-                    break (end.0 - self.start.0, end.1 - self.start.1);
+                let took = end.1.saturating_sub(self.start.1);
+                if took >= LEAST {
+                    break (end.0.saturating_sub(self.start.0), took);
                 }
             };
             let scale = (u128::from(nanos) << 32) / u128::from(ticks.max(1));
@@ -90,7 +91,8 @@ fn both() -> (u64, u64) {
         let before = counter();
         let nanos = monotonic();
         let after = counter();
-        (after - before, before + (after - before) / 2, nanos)
+        let took = after.saturating_sub(before);
+        (took, before + took / 2, nanos)
     };
     let (_, ticks, nanos) = (0..8).map(attempt).min().unwrap_or((0, 0, 0));
     (ticks, nanos)

@@ -339,8 +339,7 @@ mod tests {
         let header = format!("{}\nrank 1\nranks 4\ncpu-threshold-ns {THRESHOLD}\noverhead-ns 0\n\n", format::MAGIC);
         let mut bytes = header.into_bytes();
         encoder.drain(|block| {
-            bytes.extend_from_slice(format::BLOCK);
-            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&format::head(block));
             bytes.extend_from_slice(block);
         });
         decode::read("rank-00001", &bytes).unwrap()

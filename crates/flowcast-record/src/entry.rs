@@ -1,5 +1,6 @@
 //! The exported names, each with the function of the MPI library behind it.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,9 +42,34 @@ impl Entry {
     }
 }
 
+thread_local! {
+    /// How many calls of real functions have returned on this thread, and the last result.
+    static RETURNED: Cell<(u64, c_int)> = const { Cell::new((0, 0)) };
+}
+
+/// How many calls of real functions have returned on this thread.
+#[inline]
+pub(crate) fn returns() -> u64 {
+    RETURNED.try_with(Cell::get).map_or(0, |(count, _)| count)
+}
+
+/// The result of the last of them, if any has returned since there were so many.
+pub(crate) fn returned_since(count: u64) -> Option<c_int> {
+    let (now, result) = RETURNED.try_with(Cell::get).unwrap_or_default();
+    (now > count).then_some(result)
+}
+
 /// Calls the real function. More arguments than it has do no harm: the caller removes them.
 #[inline]
 pub(crate) fn invoke(real: usize, words: &[usize]) -> c_int {
+    let result = pass(real, words);
+    // A thread that is ending has no such cell any more.
+    let _ = RETURNED.try_with(|returned| returned.set((returned.get().0.wrapping_add(1), result)));
+    result
+}
+
+#[inline]
+fn pass(real: usize, words: &[usize]) -> c_int {
     type W = usize;
     type Six = unsafe extern "C" fn(W, W, W, W, W, W) -> c_int;
     type Fifteen = unsafe extern "C" fn(W, W, W, W, W, W, W, W, W, W, W, W, W, W, W) -> c_int;

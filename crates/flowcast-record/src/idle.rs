@@ -30,7 +30,7 @@ pub(crate) extern "C" fn sched_yield() -> c_int {
             NANOS.store(asked.unwrap_or(0).max(0), Ordering::Relaxed);
             sched_yield()
         }
-        // Safety: the call takes no arguments.
+        // SAFETY: the call takes no arguments.
         0 => unsafe { libc::syscall(libc::SYS_sched_yield) as c_int },
         nanos => {
             sleep(nanos);
@@ -44,7 +44,7 @@ fn sleep(nanos: i64) {
     // A thread that ends has no such cell any more, and keeps its slack.
     let is_prepared = PREPARED.try_with(|prepared| prepared.replace(true)).unwrap_or(true);
     if !is_prepared {
-        // Safety: the option takes one number.
+        // SAFETY: the option takes one number.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as c_ulong) };
     }
     std::thread::sleep(Duration::from_nanos(nanos as u64));

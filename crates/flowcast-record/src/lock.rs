@@ -1,6 +1,7 @@
 //! A lock for a few dozen instructions: taken for each call, nearly always free.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,8 +14,8 @@ pub(crate) struct Lock<T> {
 // SAFETY: the value is reached through a guard only, of which there is one at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// Whoever holds this has the value.
-pub(crate) struct Guard<'a, T>(&'a Lock<T>);
+/// Whoever holds this has the value; shared between threads only if the value may be.
+pub(crate) struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {
@@ -27,7 +28,7 @@ impl<T> Lock<T> {
             // The holder may write to the disk or have lost the processor.
             std::thread::yield_now();
         }
-        Guard(self)
+        Guard(self, PhantomData)
     }
 }
 

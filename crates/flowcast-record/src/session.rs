@@ -170,7 +170,7 @@ impl Session {
         self.polls.function = function;
         self.polls.count += 1;
         self.polls.burst += if idle { 0 } else { times.cpu };
-        self.polls.time += times.call + if idle { times.burst } else { times.burst - times.cpu };
+        self.polls.time += times.call + if idle { times.burst } else { times.burst.saturating_sub(times.cpu) };
     }
 
     fn end_polls(&mut self) {
@@ -236,10 +236,7 @@ impl Session {
 }
 
 fn write_block(out: &mut File, bytes: &[u8]) -> std::io::Result<()> {
-    let mut head = [0; 8];
-    head[..4].copy_from_slice(format::BLOCK);
-    head[4..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.write_all(&head)?;
+    out.write_all(&format::head(bytes))?;
     out.write_all(bytes)
 }
 

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -61,7 +62,7 @@ pub(crate) fn init(entry: &Entry, real: usize, words: &[usize], thread: &Thread)
     let calibration = Calibration::begin();
     let begin = clock::monotonic();
     let result = invoke(real, words);
-    let took = clock::monotonic() - begin;
+    let took = clock::monotonic().saturating_sub(begin);
     refuse_lonely_world(library);
     calibration.end();
     match begin_session(&folder, library) {
@@ -188,10 +189,15 @@ extern "C" fn at_exit() {
     // A forked child has a copy of what its parent will write.
     if is_on() && PROCESS.load(Ordering::Relaxed) == std::process::id() {
         ON.store(false, Ordering::Relaxed);
-        if let Some(session) = SESSION.lock().as_mut() {
-            session.flush();
-        }
+        // Nothing is left to be done about a panic here, and it must not come to the C library.
+        let _ = catch_unwind(|| SESSION.lock().as_mut().map(|session| session.flush()));
     }
+}
+
+/// Something was wrong in the recorder itself: the program goes on, and is not recorded any more.
+pub(crate) fn give_up() {
+    ON.store(false, Ordering::Relaxed);
+    eprintln!("flowcast record: the recorder has failed; the recording ends here");
 }
 
 /// `MPI_Pcontrol`: 0 switches recording off, 1 on; `1, "name"` begins a region and `-1, "name"` ends it, and so do
@@ -223,7 +229,7 @@ fn switch_on(thread: &Thread) {
     if let Some(session) = SESSION.lock().as_mut()
         && let Some(since) = session.off_since.take()
     {
-        session.special(thread, control::OFF, &[clock::nanos(now - since)]);
+        session.special(thread, control::OFF, &[clock::nanos(now.saturating_sub(since))]);
         PAUSED.store(false, Ordering::Relaxed);
         // Threads forget what they computed meanwhile.
         BEGUN.store(now, Ordering::Relaxed);

@@ -96,7 +96,7 @@ impl Thread {
         let before = self.cpu_at(self.last_end.get());
         self.mark.set((cpu, now));
         let begin = clock::now();
-        self.lost.set(self.lost.get() + (begin - now));
+        self.lost.set(self.lost.get() + begin.saturating_sub(now));
         Before { burst, cpu: cpu.saturating_sub(before).min(burst), begin }
     }
 
@@ -111,12 +111,12 @@ impl Thread {
     /// that the recorder has taken, once they are worth to be written down.
     #[inline]
     pub(crate) fn leave(&self, begin: u64, end: u64) -> Option<u64> {
-        if clock::nanos(end - begin) >= CPU_THRESHOLD {
+        if clock::nanos(end.saturating_sub(begin)) >= CPU_THRESHOLD {
             self.mark.set((clock::thread_cpu(), clock::now()));
         }
         let now = clock::now();
         self.last_end.set(now);
-        let lost = self.lost.get() + (now - end);
+        let lost = self.lost.get() + now.saturating_sub(end);
         let nanos = clock::nanos(lost);
         // The calls of several threads are put in order by their times.
         let worth = if THREADS.load(Ordering::Relaxed) > 1 { 1 } else { WORTH };

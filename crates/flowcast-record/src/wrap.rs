@@ -1,23 +1,36 @@
 //! Where a call comes in: it is passed on, and what it did is written down.
 
 use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::arguments::{Arguments, is_recorded};
 use crate::clock;
 use crate::completions::{Completion, Scratch};
 use crate::encoder::Times;
-use crate::entry::{Entry, invoke};
+use crate::entry::{Entry, invoke, returned_since, returns};
 use crate::functions::{Kind, Language, NONE};
 use crate::library::library;
 use crate::note;
 use crate::start::{self, SESSION};
 use crate::threads::{Thread, outermost};
 
-/// A call of an exported name.
+/// A call of an exported name. No panic of the recorder comes to the program.
 ///
 /// # Safety
 /// The words are the arguments that the function's prototype asks for.
 pub(crate) unsafe fn call(entry: &Entry, words: &mut [usize]) -> c_int {
+    let begun = returns();
+    match catch_unwind(AssertUnwindSafe(|| passed_on(entry, words))) {
+        Ok(result) => result,
+        Err(_) => {
+            start::give_up();
+            // The function is called once, whatever fails before or behind it.
+            returned_since(begun).unwrap_or_else(|| invoke(entry.real(), words))
+        }
+    }
+}
+
+fn passed_on(entry: &Entry, words: &mut [usize]) -> c_int {
     let real = entry.real();
     let Some(library) = library() else { return invoke(real, words) };
     if !is_recorded(entry.language, library) {
@@ -55,7 +68,7 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
     let arguments = Arguments::new(words, function, entry.language, library);
     let mut guard = SESSION.lock();
     if let Some(session) = guard.as_mut() {
-        let times = Times { burst: before.burst, cpu: before.cpu, call: clock::nanos(end - begin) };
+        let times = Times { burst: before.burst, cpu: before.cpu, call: clock::nanos(end.saturating_sub(begin)) };
         // A Fortran function returns nothing.
         let failed = entry.language == Language::C && result != 0;
         let call = note::Made { arguments, times, failed, completion, before: handle };

@@ -43,8 +43,7 @@ impl Writer {
         )
         .into_bytes();
         self.encoder.drain(|block| {
-            bytes.extend_from_slice(format::BLOCK);
-            bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&format::head(block));
             bytes.extend_from_slice(block);
         });
         bytes
@@ -129,6 +128,36 @@ fn a_file_that_ends_early_is_read_up_to_its_last_block() {
             Err(error) => assert!(error.to_string().contains("expected"), "{error}"),
         }
     }
+}
+
+#[test]
+fn a_flipped_bit_of_a_block_is_noticed() {
+    let [first, second] = recording();
+    let blocks = first.windows(4).position(|bytes| bytes == format::BLOCK).unwrap();
+    for bit in blocks * 8..first.len() * 8 {
+        let mut flipped = first.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let length = (blocks + 4..blocks + 8).contains(&(bit / 8));
+        match read(&[flipped, second.clone()]) {
+            Err(error) => assert!(error.to_string().contains("checksum"), "{error}"),
+            // A block that says that it is longer than the file is one that was cut off.
+            Ok(program) => assert!(length && program.messages() == 0 && !program.ignored().is_empty()),
+        }
+    }
+}
+
+#[test]
+fn a_file_without_checksums_is_read() {
+    let old = |file: Vec<u8>| {
+        let head = file.windows(4).position(|bytes| bytes == format::BLOCK).unwrap();
+        let mut old = file;
+        old.drain(head + 8..head + 12);
+        let magic = old.iter().position(|byte| *byte == b'2').unwrap();
+        old[magic] = b'1';
+        old
+    };
+    let [first, second] = recording().map(old);
+    assert_eq!(read(&[first, second]).unwrap().messages(), 2);
 }
 
 proptest! {

@@ -117,15 +117,22 @@ const MOST_FOLDED: usize = 1 << 16;
 /// The header or an item is not what it must be.
 pub fn read(name: &str, bytes: &[u8]) -> Result<RankFile, RecordingError> {
     let (header, mut at) = header(name, bytes)?;
+    let head = if bytes.starts_with(format::OLD_MAGIC.as_bytes()) { format::OLD_HEAD } else { format::HEAD };
     let mut decoder = Decoder { file: RankFile { header, ..RankFile::default() }, ..Decoder::default() };
     decoder.file.bytes = bytes.len() as u64;
-    while let Some(block) = block(bytes, at) {
+    while let Some(block) = block(bytes, at, head) {
+        if head == format::HEAD && bytes[at..at + head] != format::head(block) {
+            return Err(spoilt(name, at));
+        }
         let mut inside = 0;
         while inside < block.len() {
             let start = inside;
-            decoder.item(block, &mut inside).ok_or_else(|| damaged(name, at + 8 + start))?;
+            decoder.item(block, &mut inside).ok_or_else(|| damaged(name, at + head + start))?;
         }
-        at += 8 + block.len();
+        at += head + block.len();
+    }
+    if bytes.get(at..at + 4).is_some_and(|mark| mark != format::BLOCK) {
+        return Err(spoilt(name, at));
     }
     Ok(decoder.file)
 }
@@ -134,6 +141,15 @@ fn damaged(name: &str, at: usize) -> RecordingError {
     RecordingError::Damaged {
         name: name.to_owned(),
         problem: format!("found at byte {at} what is no call and no definition of a recording"),
+    }
+}
+
+fn spoilt(name: &str, at: usize) -> RecordingError {
+    RecordingError::Damaged {
+        name: name.to_owned(),
+        problem: format!(
+            "found another checksum than that of the block at byte {at}, or no block: the file is damaged"
+        ),
     }
 }
 
@@ -146,7 +162,7 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end.min(1 << 16)]).into_owned();
     let first = text.lines().next().unwrap_or_default();
-    if first != format::MAGIC {
+    if ![format::MAGIC, format::OLD_MAGIC].contains(&first) {
         let shown: String = first.chars().take(40).collect();
         return Err(fault(1, &shown, format::MAGIC));
     }
@@ -170,14 +186,15 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     Ok((header, (end + 2).min(bytes.len())))
 }
 
-/// The block at `at`, if all of it is there.
-fn block(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let head = bytes.get(at..at + 8)?;
-    let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes")) as usize;
+/// The block at `at`, if all of it is there, with a head of so many bytes.
+fn block(bytes: &[u8], at: usize, head: usize) -> Option<&[u8]> {
+    let begin = at + head;
+    let head = bytes.get(at..begin)?;
+    let length = u32::from_le_bytes(head[4..8].try_into().expect("four bytes")) as usize;
     if head[..4] != *format::BLOCK {
         return None;
     }
-    bytes.get(at + 8..(at + 8).checked_add(length)?)
+    bytes.get(begin..begin.checked_add(length)?)
 }
 
 #[derive(Default)]

@@ -1,10 +1,11 @@
 //! The bytes of a rank's file.
 //!
 //! Header: the line [`MAGIC`], lines `key value`, an empty line. Then blocks: [`BLOCK`], the number of bytes (u32,
-//! little endian), the bytes. A block holds whole items; an item begins with a number of variable length: 0 is
-//! followed by one of [`control`], anything else is a call of the signature with that number less one. Behind a call
-//! stand its times: the computation before it as a time code, the share of it that the thread had the processor (one
-//! byte, only where the computation is at least as long as the header's `cpu-threshold-ns`), the call as a time code.
+//! little endian), their CRC-32 (u32; not in files that begin with [`OLD_MAGIC`]), the bytes. A block holds whole
+//! items; an item begins with a number of variable length: 0 is followed by one of [`control`], anything else is a call
+//! of the signature with that number less one. Behind a call stand its times: the computation before it as a time code,
+//! the share of it that the thread had the processor (one byte, only where the computation is at least as long as the
+//! header's `cpu-threshold-ns`), the call as a time code.
 //!
 //! A time code is 16 bits, five of exponent and eleven of mantissa, exact to one part in 1024. The writer adds what it
 //! rounded off to the next time of the same kind, so that sums stay exact to a code's error.
@@ -29,13 +30,29 @@
 //! it unless it is persistent. A kind that makes a request does so whatever its peer is.
 
 /// First line of a rank's file.
-pub const MAGIC: &str = "#FLOWCAST-RANK 1";
+pub const MAGIC: &str = "#FLOWCAST-RANK 2";
+/// The same of files whose blocks have no checksum.
+pub const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
 /// First line of the file that stands for the whole recording.
 pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
 /// Name of that file.
 pub const RECORDING: &str = "recording";
 /// How each block begins.
 pub const BLOCK: &[u8; 4] = b"FBLK";
+
+/// Bytes before those of a block.
+pub const HEAD: usize = 12;
+/// The same where blocks have no checksum.
+pub const OLD_HEAD: usize = 8;
+
+/// What stands before the bytes of a block.
+pub fn head(block: &[u8]) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(BLOCK);
+    head[4..8].copy_from_slice(&(block.len() as u32).to_le_bytes());
+    head[8..].copy_from_slice(&crc32fast::hash(block).to_le_bytes());
+    head
+}
 
 /// The receive named any source.
 pub const ANY_SOURCE: i64 = 1;

@@ -27,8 +27,9 @@ pub fn read(text: &str) -> Result<Vec<Message>, CsvError> {
 fn row(line: usize, arrival: &str, size: &str) -> Result<Message, CsvError> {
     let refused =
         |column: &str, field: &str, expected: &str| CsvError::at(line, format!("{column} = `{field}`"), expected);
-    let micros: Option<f64> = arrival.parse().ok().filter(|time: &f64| time.is_finite() && *time >= 0.0);
-    let micros = micros.ok_or_else(|| refused(COLUMNS[0], arrival, "a number of microseconds from 0 on"))?;
+    // Sums of longer times might not be finite.
+    let micros: Option<f64> = arrival.parse().ok().filter(|time| (0.0..=1e24).contains(time));
+    let micros = micros.ok_or_else(|| refused(COLUMNS[0], arrival, "microseconds from 0 to 1e24"))?;
     let bytes = size.parse().map_err(|_| refused(COLUMNS[1], size, "a whole number of bytes"))?;
     Ok(Message { arrival: Time::from_micros(micros), size: Bytes(bytes) })
 }
@@ -60,6 +61,7 @@ mod tests {
             ("arrival_us,size_B\n0,64,1\n", "line 2: found 3 fields"),
             ("arrival_us,size_B\nnan,64\n", "line 2: found arrival_us = `nan`"),
             ("arrival_us,size_B\n-1,64\n", "line 2: found arrival_us = `-1`"),
+            ("arrival_us,size_B\n1e308,64\n", "line 2: found arrival_us = `1e308`"),
             ("arrival_us,size_B\n0,1.5\n", "line 2: found size_B = `1.5`"),
             ("arrival_us,size_B\n0,-4\n", "line 2: found size_B = `-4`"),
             ("arrival_us,size_B\n5,1\n4,1\n", "line 3: found arrival_us = `4`"),

@@ -131,6 +131,8 @@ pub struct RankBuilder {
     pub(super) events: KeyMap<(i64, i64)>,
     pub(super) accesses: KeyMap<Access>,
     pub(super) ignored: Vec<(u32, u64)>,
+    /// The largest receive of each channel, where the trace tells.
+    pub(super) largest_receives: Vec<Option<Bytes>>,
 }
 
 /// A queue that most of the time holds one slot, and then needs no memory of its own.
@@ -208,6 +210,15 @@ impl RankBuilder {
     #[inline]
     pub fn channel(&mut self, channel: Channel) -> u32 {
         self.channels.number(channel)
+    }
+
+    /// A receive on the channel has room for so much.
+    pub fn has_room(&mut self, channel: u32, size: Bytes) {
+        let at = channel as usize;
+        if self.largest_receives.len() <= at {
+            self.largest_receives.resize(at + 1, None);
+        }
+        self.largest_receives[at] = self.largest_receives[at].max(Some(size));
     }
 
     /// A blocking receive on a channel.

@@ -1,5 +1,6 @@
 //! Why a trace was refused.
 
+use flowcast_units::Bytes;
 use thiserror::Error;
 
 /// Why a trace was refused.
@@ -22,6 +23,16 @@ pub enum TraceError {
         name: String,
         /// What does not fit.
         problem: String,
+    },
+    /// A packed file holds more than it may.
+    #[error("{name}: found more than {most} in a packed file of {packed}, expected no more")]
+    TooLarge {
+        /// The file.
+        name: String,
+        /// Its size.
+        packed: Bytes,
+        /// The most that it is unpacked to.
+        most: Bytes,
     },
     /// A file that the trace names cannot be read.
     #[error("{place}: cannot read {file}: {error}")]

@@ -69,7 +69,40 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         program.streams.push(Stream { words: StreamWords::Owned(words), first_slot });
     }
     check_collectives(&program)?;
+    let several = executions_of_several_roots(&program);
+    for (kind, count) in [(TRUNCATED, tables.truncated), (SEVERAL_ROOTS, several)] {
+        if count > 0 {
+            program.ignored.push(IgnoredRecords { kind: kind.to_owned(), count });
+        }
+    }
     Ok(program)
+}
+
+const TRUNCATED: &str = "sends that are larger than any receive of their channel; the size of the send counts";
+const SEVERAL_ROOTS: &str = "executions of collectives whose ranks do not agree on the root; of those that call themselves \
+                             the root the last to come counts";
+
+/// Executions of operations with a root in which several ranks call themselves the root, or name different ones.
+fn executions_of_several_roots(program: &Program) -> u64 {
+    use flowcast_units::CollectiveOp::{Bcast, Gather, Gatherv, Reduce, Scatter, Scatterv};
+    let has_root = |op| matches!(op, Bcast | Gather | Gatherv | Reduce | Scatter | Scatterv);
+    if !program.calls.iter().any(|call| has_root(call.op)) {
+        return 0;
+    }
+    // By execution: who calls itself the root, which root was named, and whether there was another.
+    let mut roots: Vec<(Option<Rank>, Option<Rank>, bool)> = vec![(None, None, false); program.instances.len()];
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        for (_, op) in program.ops(rank) {
+            let Op::Collective { call, instance } = op else { continue };
+            let call = &program.calls[call as usize];
+            let (own, named, differ) = &mut roots[instance as usize];
+            for (known, found) in [(own, call.is_root.then_some(rank)), (named, call.root)] {
+                *differ |= has_root(call.op) && found.is_some() && known.is_some() && *known != found;
+                *known = known.or(found);
+            }
+        }
+    }
+    roots.iter().filter(|(_, _, differ)| *differ).count() as u64
 }
 
 /// Everything that the ranks' own numbers become.
@@ -81,6 +114,8 @@ struct Tables {
     instances: Vec<u32>,
     slots: u32,
     self_messages: bool,
+    /// Sends that are larger than any receive of their channel.
+    truncated: u64,
     first_slots: Vec<u32>,
     posted: Vec<PostedSlots>,
     patches: Vec<Patch>,
@@ -113,6 +148,8 @@ struct Incoming {
     number: u32,
     channel: Channel,
     sends: u32,
+    /// The largest of them.
+    largest: Bytes,
 }
 
 impl Tables {
@@ -127,6 +164,7 @@ impl Tables {
             instances: Vec::new(),
             slots: 0,
             self_messages: false,
+            truncated: 0,
             first_slots: Vec::with_capacity(ranks.len()),
             posted: Vec::with_capacity(ranks.len()),
             patches: Vec::with_capacity(ranks.len()),
@@ -141,10 +179,14 @@ impl Tables {
         for (number, rank) in numbered(ranks) {
             let (routes, channels) = number_routes(rank, &mut tables.classes)?;
             let sends = count_sends(rank, &routes, channels.len());
-            for ((place, channel), sends) in (0..).zip(channels.keys()).zip(sends) {
+            let mut largest = vec![Bytes(0); channels.len()];
+            for ((_, channel), route) in routes.iter().zip(rank.routes.keys()) {
+                largest[*channel as usize] = largest[*channel as usize].max(route.class.size);
+            }
+            for (((place, channel), sends), largest) in (0..).zip(channels.keys()).zip(sends).zip(largest) {
                 let to =
                     incoming.get_mut(channel.peer.index()).ok_or_else(|| peer_out_of_range(parts, number, channel))?;
-                to.push(Incoming { sender: number, number: place, channel, sends });
+                to.push(Incoming { sender: number, number: place, channel, sends, largest });
                 tables.self_messages |= channel.peer == number;
             }
             tables.patches.push(Patch {
@@ -171,7 +213,7 @@ impl Tables {
     fn match_receiver(&mut self, parts: &Parts, receiver: Rank, incoming: &[Incoming]) -> Result<(), TraceError> {
         let rank = &parts.ranks[receiver.index()];
         let mut matched = vec![false; rank.channels.len()];
-        for Incoming { sender, number, channel, sends } in incoming {
+        for Incoming { sender, number, channel, sends, largest } in incoming {
             let wanted = Channel { peer: *sender, ..*channel };
             let own = rank.channels.get(&wanted);
             let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].of(own));
@@ -184,6 +226,10 @@ impl Tables {
             self.patches[sender.index()].targets[*number as usize] = Target { receiver, next };
             if let Some(own) = own {
                 matched[own as usize] = true;
+                let room = rank.largest_receives.get(own as usize).copied().flatten();
+                if let Some(room) = room.filter(|room| *largest > *room) {
+                    self.truncated += sends_above(&parts.ranks[sender.index()], *channel, room);
+                }
             }
         }
         match matched.iter().position(|matched| !matched) {
@@ -277,6 +323,13 @@ fn count_sends(rank: &RankBuilder, routes: &[(u32, u32)], channels: usize) -> Ve
         counts[*channel as usize] += sends;
     }
     counts
+}
+
+/// How many sends on a channel are larger than this.
+fn sends_above(rank: &RankBuilder, channel: Channel, room: Bytes) -> u64 {
+    let routes = rank.routes.keys().zip(&rank.route_sends);
+    let larger = routes.filter(|(route, _)| route.class.size > room && route.channel() == channel);
+    larger.map(|(_, sends)| u64::from(*sends)).sum()
 }
 
 /// Executions of collectives, numbered over all communicators.

@@ -46,6 +46,8 @@ pub struct Time(f64);
 impl Time {
     /// The beginning.
     pub const ZERO: Time = Time(0.0);
+    /// The longest that a text may give: products with sizes and sums over a replay then stay finite.
+    pub const LONGEST: Time = Time(1e27);
 
     /// From nanoseconds; `nanos` must be a number.
     #[inline]
@@ -101,7 +103,8 @@ impl Time {
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<Time, UnitError> {
         const UNITS: [Unit; 5] = [("ns", 1.0, 0), ("us", 1.0, 3), ("µs", 1.0, 3), ("ms", 1.0, 6), ("s", 1.0, 9)];
-        parse_scaled(text, &UNITS, "a time with its unit, such as 4.7us (ns, us, ms, s)").map(Time)
+        let nanos = parse_scaled(text, &UNITS, "a time with its unit, such as 4.7us (ns, us, ms, s)")?;
+        within(text, nanos, "a time of at most 1e18s").map(Time)
     }
 }
 
@@ -279,8 +282,8 @@ impl Rate {
             ("kB/s", 1.0, 3),
             ("B/s", 1.0, 0),
         ];
-        parse_scaled(text, &UNITS, "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)")
-            .map(Rate)
+        const EXPECTED: &str = "a rate with its unit, such as 1Gbit/s or 112.2MB/s (also Mbit/s, MiB/s, B/s)";
+        parse_scaled(text, &UNITS, EXPECTED).map(Rate)
     }
 }
 
@@ -337,7 +340,8 @@ impl TimePerByte {
     /// A missing or unknown unit, or a number that is negative or not finite.
     pub fn parse(text: &str) -> Result<TimePerByte, UnitError> {
         const UNITS: [Unit; 3] = [("ns/B", 1.0, 0), ("us/B", 1.0, 3), ("s/B", 1.0, 9)];
-        parse_scaled(text, &UNITS, "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)").map(TimePerByte)
+        let nanos = parse_scaled(text, &UNITS, "a time per byte with its unit, such as 1.03ns/B (ns/B, us/B, s/B)")?;
+        within(text, nanos, "a time per byte of at most 1e18s/B").map(TimePerByte)
     }
 }
 
@@ -411,6 +415,14 @@ fn parse_scaled(text: &str, units: &[Unit], expected: &'static str) -> Result<f6
     if value.is_finite() && !value.is_sign_negative() { Ok(value) } else { Err(fail()) }
 }
 
+/// A number of nanoseconds that is not too large.
+fn within(text: &str, nanos: f64, expected: &'static str) -> Result<f64, UnitError> {
+    if nanos <= Time::LONGEST.0 {
+        return Ok(nanos);
+    }
+    Err(UnitError { found: text.to_owned(), expected })
+}
+
 /// `number` · 10^`exponent`, rounded once.
 fn scaled_decimal(number: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = match number.split_once(['e', 'E']) {
@@ -476,6 +488,11 @@ mod tests {
         for text in ["100Mb", "100Mp/s", "100bps/s", "Gbps"] {
             assert!(Rate::parse(text).is_err(), "{text}");
         }
+        for text in ["1e308ns/B", "1e19s/B"] {
+            let refused = TimePerByte::parse(text).unwrap_err().to_string();
+            assert_eq!(refused, format!("found `{text}`, expected a time per byte of at most 1e18s/B"));
+        }
+        assert!(Time::parse("1e19s").is_err() && Time::parse("1e18s").is_ok());
     }
 
     #[test]

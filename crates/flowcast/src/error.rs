@@ -42,6 +42,11 @@ pub enum Error {
         /// What it needs.
         expected: &'static str,
     },
+    /// A time that is no finite number: a parameter of the network, or one that was set, is too large or too small.
+    #[error(
+        "found a predicted time that is no finite number, expected one: look for a value that is too large or too small in {0}"
+    )]
+    NotFinite(String),
     /// The ranks of a schedule wait for each other. The schedule was handed over to save memory, so that the ranks cannot
     /// be named: preparing it by reference names them.
     #[error("the schedule does not come to its end: ranks wait for each other")]

@@ -60,6 +60,9 @@ pub fn predict_pattern(
             return Err(Error::Option { option: "--seeds", found, expected: "packet (--model packet)" });
         }
     };
+    if !prediction.flows.iter().all(|flow| flow.end.as_nanos().is_finite()) {
+        return Err(Error::NotFinite(format!("the pattern and the network {}", network.name)));
+    }
     Ok(PatternPrediction { model, prediction, spreads })
 }
 

@@ -25,6 +25,15 @@ pub enum Prepared<'a> {
     Schedule(PreparedSchedule<'a>),
 }
 
+/// An outcome that can be used; `asked` are the fields that the caller set.
+pub(crate) fn finite(outcome: Outcome, network: Option<&Network>, asked: &[String]) -> Result<Outcome, Error> {
+    if outcome.ranks.iter().all(|rank| rank.end.as_nanos().is_finite()) {
+        return Ok(outcome);
+    }
+    let network = network.map_or("the parameters".to_owned(), |network| format!("the network {}", network.name));
+    Err(Error::NotFinite(if asked.is_empty() { network } else { format!("{network}, {}", asked.join(", ")) }))
+}
+
 /// What one replay is to give beside the times of the ranks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outputs {

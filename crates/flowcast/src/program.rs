@@ -24,6 +24,7 @@ use flowcast_trace::together::together;
 use flowcast_trace::{Program, TraceRef};
 use flowcast_units::Bytes;
 
+use crate::prepared::finite;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A program made ready to be replayed on one network: its collectives carried out, its ranks placed on nodes.
@@ -190,6 +191,7 @@ impl<'a> PreparedProgram<'a> {
             (journal, explainer) => engine.observed(&mut (journal.as_mut(), explainer.as_mut())),
         }
         .map_err(Error::from)?;
+        let outcome = finite(outcome, Some(self.network), asked)?;
         let explanation = explainer.map(|explainer| explainer.finish(&outcome));
         let mut view = None;
         if let Some(journal) = &journal {

@@ -21,6 +21,7 @@ use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Rounded};
 
 use crate::options::Collectives;
+use crate::prepared::finite;
 use crate::{Contention, Error, ModelChoice, Options, Outputs, Prediction};
 
 /// A GOAL schedule made ready to be replayed, by LogGOPSim's rules.
@@ -141,6 +142,7 @@ impl<'a> PreparedSchedule<'a> {
             (None, None) => self.observe(&mut Unobserved)?,
             (journal, explainer) => self.observe(&mut (journal.as_mut(), explainer.as_mut()))?,
         };
+        let outcome = finite(outcome, self.setting.network, &[])?;
         let explanation = explainer.map(|explainer| explainer.finish());
         let mut view = None;
         if let Some(journal) = &journal {

@@ -12,6 +12,7 @@ use flowcast::model::sharing::model::Model;
 use flowcast::packet::seeds::{Runs, Spread};
 use flowcast::packet::{FRAME_OVERHEAD, SEGMENT};
 use flowcast::units::{Bytes, Node, Time};
+use flowcast::{Contention, Options};
 
 /// Bytes per second of the wire.
 const WIRE: f64 = 2.5e6;
@@ -316,4 +317,26 @@ fn fields_out_of_range_are_refused_by_name() {
     let slow = network(1e-3, &[]);
     let error = predict_flows(&[flow(1, 0, 1, 4)], &Racks::default(), &slow, method).unwrap_err();
     assert!(error.to_string().contains("expected at most"), "{error}");
+}
+
+#[test]
+fn more_packets_than_a_run_is_to_take_are_refused_at_once() {
+    let method = Method { model: Model::Packet, strictness: Strictness::Extended };
+    let large = [flow(1, 0, 1, 2_000_000)];
+    let network = network(1.25e8, &[]);
+    let refused = predict_flows(&large, &Racks::default(), &network, method).unwrap_err().to_string();
+    assert!(refused.contains("expected at most 500000000: raise sharing.packet.most_packets"), "{refused}");
+    let few = network.with_overrides(&[("sharing.packet.most_packets".into(), "690".into())]).unwrap();
+    let carry = |bytes: u64| {
+        let goal = format!(
+            "num_ranks 2\nrank 0 {{\nsend {bytes}b to 1 tag 0\n}}\nrank 1 {{\nrecv {bytes}b from 0 tag 0\n}}\n"
+        );
+        let trace = flowcast::read_text("t.goal", goal).unwrap();
+        let options = Options { contention: Contention::Shared(Model::Packet), ..Options::default() };
+        flowcast::predict(&trace, &few, &options)
+    };
+    carry(100 * SEGMENT).unwrap();
+    let refused = carry(1_200_000_000_000).unwrap_err().to_string();
+    assert!(refused.contains("expected at most 690: raise sharing.packet.most_packets"), "{refused}");
+    assert!(predict_flows(&[flow(1, 0, 1, 1)], &Racks::default(), &few, method).is_err());
 }

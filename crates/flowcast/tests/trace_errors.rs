@@ -376,6 +376,21 @@ fn large_numbers_in_small_files_do_not_take_memory() {
     }
 }
 
+#[test]
+fn sends_beyond_their_receives_and_ranks_that_differ_about_the_root_are_told() {
+    let told = |records: &str| {
+        let Ok(Trace::Program(program)) = read_bytes("t", dim(2, records).into_bytes()) else { panic!("{records}") };
+        program.ignored().iter().map(|told| format!("{} {}", told.count, told.kind)).collect::<Vec<_>>().join("\n")
+    };
+    let message = |send: u32, receive: u32| format!("2:0:0:1:-1:{send}:0:1:0\n3:1:0:0:-1:{receive}:0:1:0\n");
+    assert!(told(&message(100, 50)).starts_with("1 sends that are larger than any receive"));
+    assert_eq!(told(&message(50, 100)) + &told(&message(100, 100)), "");
+    // A broadcast whose ranks both call themselves the root, then one with one root.
+    let broadcast = |first: u8, second: u8| format!("10:0:0:1:1:{first}:0:8:8:1\n10:1:0:1:1:{second}:0:8:8:1\n");
+    assert!(told(&broadcast(1, 1)).starts_with("1 executions of collectives whose ranks do not agree on the root"));
+    assert_eq!(told(&broadcast(1, 0)), "");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 

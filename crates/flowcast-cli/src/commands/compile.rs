@@ -7,7 +7,7 @@ use clap::Args;
 use flowcast::trace::compiled;
 use serde::Serialize;
 
-use crate::files::write_whole;
+use crate::files::{Output, declare, write_whole};
 use crate::output::{Counts, Format, Grouped, Shown, println_out, show};
 use crate::progress::Progress;
 use crate::trace_args::{open_trace, trace_help};
@@ -30,6 +30,7 @@ pub(crate) struct Compile {
 impl Compile {
     /// Writes the compiled trace.
     pub(crate) fn run(self) -> Result<()> {
+        declare([self.input.as_path()], [Output::new("-o", &self.output)])?;
         let trace = open_trace(&self.input)?;
         let progress = Progress::writing(&self.output);
         write_whole(&self.output, |out| Ok(compiled::write(&trace, &mut progress.counting(out))?))?;

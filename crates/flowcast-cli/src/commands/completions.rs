@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::io::stdout;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Command, CommandFactory};
@@ -15,6 +15,7 @@ use flowcast::model::sharing::model::Model;
 use flowcast::model::{builtin, field_names};
 
 use super::Cli;
+use crate::files::Batch;
 use crate::network_args::SHORT_NAMES;
 
 /// Print the completion script of a shell
@@ -100,10 +101,20 @@ impl Man {
     pub(crate) fn run(self) -> Result<()> {
         let section = self.folder.join("man1");
         std::fs::create_dir_all(&section).with_context(|| format!("cannot make {}", section.display()))?;
-        clap_mangen::generate_to(Cli::command(), &section)
-            .with_context(|| format!("cannot write into {}", section.display()))?;
-        Ok(())
+        let mut command = Cli::command().disable_help_subcommand(true);
+        command.build();
+        let mut batch = Batch::new();
+        write_pages(command, &section, &mut batch)?;
+        batch.commit()
     }
+}
+
+/// The pages of a command and of those below it.
+fn write_pages(command: Command, folder: &Path, batch: &mut Batch) -> Result<()> {
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set()).cloned();
+    shown.into_iter().try_for_each(|below| write_pages(below, folder, batch))?;
+    let page = clap_mangen::Man::new(command);
+    batch.write(&folder.join(page.get_filename()), |out| Ok(page.render(out)?))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `flowcast convert`: any trace in the form of another tool.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -15,7 +15,7 @@ use flowcast::{Options, Outputs, Prepared, PreparedProgram};
 use serde_json::json;
 
 use crate::collectives::CollectivesArgs;
-use crate::files::write_whole;
+use crate::files::{Output, declare, write_whole};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::{Counts, println_out};
 use crate::progress::Progress;
@@ -66,6 +66,7 @@ enum Form {
 impl Convert {
     /// Writes the trace.
     pub(crate) fn run(self) -> Result<()> {
+        self.declare()?;
         let program = match (open_trace(&self.input)?, self.to) {
             (Trace::Program(program), _) => program,
             (Trace::Schedule(schedule), Form::Goal) => {
@@ -96,6 +97,23 @@ impl Convert {
             Form::Prv => self.write_prv(&program)?,
         };
         self.report(Counts::of_program(&program), &ignored, &lost.and(losses))
+    }
+
+    fn declare(&self) -> Result<()> {
+        let own = match self.to {
+            Form::Prv => vec!["prv"],
+            Form::Dim | Form::Goal | Form::GoalBin | Form::Ti => Vec::new(),
+        };
+        let inputs = [Some(self.input.as_path()), self.network.as_deref().map(Path::new)];
+        let files = self.as_paraver();
+        let beside = if self.to == Form::Prv { files.beside_paraver() } else { Vec::new() };
+        let outputs = [Output { option: "-o", path: &self.output, endings: &own }];
+        let beside = beside.iter().map(|path| Output::new("-o", path));
+        declare(inputs.into_iter().flatten(), outputs.into_iter().chain(beside))
+    }
+
+    fn as_paraver(&self) -> OutputArgs {
+        OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() }
     }
 
     /// The program with its collectives as the form needs them, and what that lost.
@@ -158,7 +176,7 @@ impl Convert {
             bail!("--to prv: found no network, expected --network NET (a Paraver trace says when things happen)");
         };
         let prepared = Prepared::Program(PreparedProgram::new(program, &network, &Options::default())?);
-        let files = OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() };
+        let files = self.as_paraver();
         let outputs = Outputs { journal: Some(files.keeps()), ..Outputs::default() };
         prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed))?;
         Ok(Losses::default())

@@ -14,7 +14,7 @@ use flowcast_net::loopback::measure_and_fit_loopback;
 use serde_json::json;
 
 use crate::exit::EnvironmentLacks;
-use crate::files::write_text;
+use crate::files::{Output, declare, write_text};
 use crate::output::{Grouped, println_out};
 use crate::progress::Progress;
 use crate::provenance;
@@ -43,6 +43,7 @@ pub(crate) struct Demo {
 impl Demo {
     /// Runs the demonstration.
     pub(crate) fn run(self) -> Result<()> {
+        declare([], [Output::new("-o", &self.output)])?;
         let trace = flowcast::read_text("lu.S.4.dim.gz", TRACE)?;
         let outputs = Outputs { view: true, ..Outputs::default() };
         let mut networks = vec![measure_network()?];

@@ -1,7 +1,6 @@
 //! `flowcast fit`: from samples to a network. Round trips here, conflicts in [`super::fit_conflicts`].
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -16,7 +15,7 @@ use serde::Serialize;
 
 use super::fit_conflicts;
 use super::fit_regions::FitRegions;
-use crate::files::{read_text, write_whole};
+use crate::files::{Output, declare, read_text, write_text};
 use crate::network_args;
 use crate::output::println_out;
 use crate::provenance;
@@ -85,6 +84,10 @@ pub(crate) struct Fit {
 impl Fit {
     /// Fits, writes the network file if asked, and prints the parameters.
     pub(crate) fn run(self) -> Result<()> {
+        let network = self.network.as_ref().map(PathBuf::from);
+        let inputs = self.samples.iter().chain(&self.prtt).chain(&self.regions).chain(&network);
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare(inputs.map(PathBuf::as_path), outputs)?;
         if !self.regions.is_empty() {
             return self.fit_regions();
         }
@@ -154,7 +157,7 @@ impl Fit {
 /// Writes the network file where one is asked for.
 pub(super) fn write(output: Option<&Path>, network: &Network) -> Result<()> {
     let Some(output) = output else { return Ok(()) };
-    write_whole(output, |out| Ok(out.write_all(network.to_toml().as_bytes())?))
+    write_text(output, &network.to_toml())
 }
 
 fn stem(path: &Path) -> Option<String> {

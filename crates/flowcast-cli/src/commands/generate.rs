@@ -11,7 +11,7 @@ use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::write;
 use flowcast::units::{Bytes, Rate, Time};
 
-use crate::files::write_whole;
+use crate::files::{Output, declare, write_whole};
 use crate::rank_files::write_list;
 
 /// Write a synthetic workload as a trace, or a stream of random flows as a pattern
@@ -107,6 +107,8 @@ impl Generate {
         if !(0.0..=1.0).contains(&self.jitter) {
             bail!("--jitter: found {}, expected 0 to 1", self.jitter);
         }
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare([], outputs)?;
         let workload = match self.workload {
             Kind::Trace(workload) => workload,
             Kind::Stream => return self.write_stream(),

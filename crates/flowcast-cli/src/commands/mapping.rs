@@ -10,7 +10,7 @@ use flowcast::replay::placement::Placement;
 use flowcast::units::{Node, Rank};
 use serde::Serialize;
 
-use crate::files::{read_text, write_text};
+use crate::files::{Output, declare, read_text, write_text};
 use crate::output::{Format, Shown, print_out, show};
 
 /// Say where ranks run, in the format that another program reads
@@ -75,6 +75,9 @@ impl From<FileFormat> for MappingFormat {
 impl Mapping {
     /// Reads and writes.
     pub(crate) fn run(self) -> Result<()> {
+        let inputs = std::iter::once(self.map.as_str()).chain(self.hosts.as_deref()).map(Path::new);
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare(inputs, outputs)?;
         let given = self.hosts.as_deref().map(host_names).transpose()?.unwrap_or_default();
         let file = match mapping_file::rule(&self.map) {
             Some(mapping) => mapping_file::MappingFile { mapping, hosts: given },

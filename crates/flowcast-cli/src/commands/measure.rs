@@ -14,16 +14,19 @@ use flowcast::units::{Bytes, Rounded, Time};
 use flowcast_net::loopback::measure_loopback;
 use flowcast_net::prtt::{Measured, PrttError, PrttPlan, Round, Stop, answer, measure, stepped_sizes};
 use flowcast_net::tcp::{TcpDoor, TcpTransport, Waiting};
+use flowcast_rails::token::{TOKEN, Token};
 use serde::Serialize;
 
 use super::measure_conflicts::MeasureConflicts;
 use super::measure_samples::PartialSamples;
 use crate::exit::EnvironmentLacks;
+use crate::files::{Output, declare};
 use crate::launcher;
 use crate::output::{Format, Grouped, Micros, Seconds, Shown, print_out, println_out, show};
 use crate::progress::Progress;
 use crate::provenance;
 use crate::tables::table;
+use crate::token::TokenArgs;
 
 subcommands! {
     /// Measure a network
@@ -53,6 +56,8 @@ pub(crate) struct P2p {
     /// Measure against the answering end at this address
     #[arg(long, value_name = "ADDR", conflicts_with = "rendezvous", help_heading = "Where")]
     connect: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
     /// Under mpirun: a file that both ranks can reach, by which they find each other
     #[arg(long, value_name = "FILE", help_heading = "Where")]
     rendezvous: Option<PathBuf>,
@@ -103,8 +108,13 @@ enum Role {
     Bystander,
 }
 
+/// What ends show that were given no token: it keeps out who comes by mistake, and nobody else.
+const NOBODYS: Token = Token::new([0; TOKEN]);
+
 impl P2p {
     fn run(self) -> Result<()> {
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare([], outputs)?;
         match self.role()? {
             Role::Bystander => Ok(()),
             Role::Answer(mut transport) => answer(&mut transport).map_err(explained),
@@ -117,10 +127,13 @@ impl P2p {
         if let Some(address) = &self.listen {
             let door = TcpDoor::open(address).map_err(|error| explained(error.into()))?;
             eprintln!("listening at {}", door.address()?);
-            return Ok(Role::Answer(door.accept(self.waiting())?));
+            let token = self.token.given()?.unwrap_or(NOBODYS);
+            return Ok(Role::Answer(door.admit(token.bytes(), self.waiting())?));
         }
         if let Some(address) = &self.connect {
-            let transport = TcpTransport::connect(address, self.waiting()).map_err(|error| explained(error.into()))?;
+            let token = self.token.given()?.unwrap_or(NOBODYS);
+            let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
+            let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));
         }
         let Some(place) = launcher::place().filter(|place| place.size > 1) else { return Ok(Role::Loopback) };

@@ -1,7 +1,6 @@
 //! `flowcast networks`: the built-in networks and their files.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,7 +12,7 @@ use flowcast::model::origin::Origin;
 use flowcast::units::{Rate, Rounded};
 use serde::Serialize;
 
-use crate::files::{read_text, write_whole};
+use crate::files::{Output, declare, read_own_text, write_text};
 use crate::network_args::{load, parse_overrides};
 use crate::output::print_out;
 use crate::output::println_out;
@@ -75,7 +74,8 @@ impl Networks {
 }
 
 fn upgrade(file: &Path, output: &Path) -> Result<()> {
-    let (text, place) = (read_text(file)?, || file.display().to_string());
+    declare([], [Output::new("-o", output)])?;
+    let (text, place) = (read_own_text(file)?, || file.display().to_string());
     let upgraded = upgraded(&text).with_context(place)?;
     let current = upgraded.as_deref().unwrap_or(&text);
     Network::from_toml(current, &[]).with_context(place)?;
@@ -83,7 +83,7 @@ fn upgrade(file: &Path, output: &Path) -> Result<()> {
         eprintln!("flowcast: note: {} has the present schema", file.display());
         return Ok(());
     }
-    write_whole(output, |out| Ok(out.write_all(current.as_bytes())?))
+    write_text(output, current)
 }
 
 fn print_json(networks: &[Network]) -> Result<()> {

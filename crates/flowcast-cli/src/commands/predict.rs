@@ -1,7 +1,5 @@
 //! `flowcast predict`: a pattern of concurrent communications, or a program's trace; its content says which.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -15,7 +13,7 @@ use super::predict_applications;
 use super::predict_comparison;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
-use crate::files::read_bytes;
+use crate::files::{Output, beginning, declare, read_bytes};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
 use crate::trace_args::first_file;
 
@@ -109,6 +107,7 @@ impl Asked {
 impl Predict {
     /// Predicts and prints.
     pub(crate) fn run(self) -> Result<()> {
+        self.declare()?;
         let mut overrides = parse_overrides(&self.overrides)?;
         overrides.extend(self.seed.map(|seed| ("machine.random.seed".to_owned(), seed.to_string())));
         let asked = Asked {
@@ -193,12 +192,22 @@ fn one_network(networks: &[Network]) -> anyhow::Error {
     }
 }
 
+impl Predict {
+    /// Refuses files to write that are among those to read, or cannot be written.
+    fn declare(&self) -> Result<()> {
+        let named = self.network.iter().chain(&self.trace.mapping).map(Path::new);
+        let beside = self.trace.outputs.beside_paraver();
+        let mut outputs = self.trace.outputs.declared(&beside);
+        outputs.extend(self.trace.report.as_deref().map(|path| Output::new("--report", path)));
+        let plot = self.pattern.plot.as_deref();
+        outputs.extend(plot.map(|path| Output { option: "--plot", path, endings: &["svg", "html"] }));
+        declare(self.inputs.iter().map(PathBuf::as_path).chain(named), outputs)
+    }
+}
+
 /// By content; a garbled pattern by its ending, so that its first line is what the error is about.
 fn is_pattern(path: &Path) -> Result<bool> {
-    const ENOUGH: u64 = 1 << 16;
     let path = &first_file(path)?;
-    let mut beginning = Vec::new();
-    let file = File::open(path).and_then(|file| file.take(ENOUGH).read_to_end(&mut beginning));
-    file.with_context(|| format!("cannot read {}", path.display()))?;
+    let beginning = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(Pattern::is_pattern(&beginning) || path.extension().is_some_and(|ending| ending == "pattern"))
 }

@@ -22,7 +22,7 @@ use super::predict_trace::{
 use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::print_notes;
 
 /// A program and its share of the result.
 struct Part<'a> {
@@ -36,7 +36,7 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
         bail!("found several traces, expected one for --goal-params, --collectives and files to write");
     }
     let options = args.options(asked.model()?, None)?;
-    let parts = inputs.iter().map(|path| open(path)).collect::<Result<Vec<Part>>>()?;
+    let parts = inputs.iter().map(|path| open(path, args)).collect::<Result<Vec<Part>>>()?;
     let mappings = mappings(args, parts.len())?;
     let programs: Vec<&Program> = parts.iter().map(|part| &part.program).collect();
     let together = PreparedProgram::together(&programs, &mappings, network, &options)?;
@@ -71,8 +71,8 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
     Ok(())
 }
 
-fn open(path: &Path) -> Result<Part<'_>> {
-    match open_trace(path)? {
+fn open<'a>(path: &'a Path, args: &TraceArgs) -> Result<Part<'a>> {
+    match args.open(path)? {
         Trace::Program(program) => Ok(Part { path, program }),
         Trace::Schedule(_) => {
             bail!("{}: found a GOAL schedule, expected another trace beside others", path.display())

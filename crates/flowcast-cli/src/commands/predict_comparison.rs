@@ -8,9 +8,7 @@ use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
 use flowcast::report::Page;
 use flowcast::units::{Rounded, Time};
-use flowcast::{
-    Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps,
-};
+use flowcast::{Contention, Interval, ModelChoice, Outputs, PatternOptions, Prepared, predict_steps};
 use serde_json::{Value, json};
 
 use super::predict::Asked;
@@ -20,7 +18,7 @@ use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
 use crate::tables::{cells, table};
-use crate::trace_args::{open_trace, print_notes};
+use crate::trace_args::print_notes;
 
 /// One row.
 struct Row {
@@ -42,7 +40,7 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
     }
     let mappings = mappings(&args.mapping)?;
     let models = if asked.models.is_empty() { &[Contention::Automatic][..] } else { &asked.models };
-    let trace = open_trace(input)?;
+    let trace = args.open(input)?;
     let outputs = Outputs { view: args.report.is_some(), ..Outputs::default() };
     let places: Vec<Option<&Network>> =
         if networks.is_empty() { vec![None] } else { networks.iter().map(Some).collect() };
@@ -82,8 +80,7 @@ pub(super) fn of_pattern(steps: &Steps, networks: &[Network], options: &[Pattern
     let mut rows = Vec::new();
     for network in networks {
         for options in options {
-            let predicted =
-                predict_steps(steps, network, options).with_context(|| format!("on {}", network.name))?;
+            let predicted = predict_steps(steps, network, options).with_context(|| format!("on {}", network.name))?;
             let last = predicted.last().expect("a pattern has a step");
             rows.push(Row {
                 network: network.name.clone(),

@@ -11,7 +11,7 @@ use flowcast::replay::influence::Unused;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
 use flowcast::report::Page;
-use flowcast::trace::Program;
+use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::{Contention, Error, Interval, ModelChoice, Options, Outputs, Prediction, Prepared, no_margin};
 use serde_json::json;
@@ -25,7 +25,7 @@ use crate::output::println_out;
 use crate::provenance;
 use crate::replay_files::OutputArgs;
 use crate::tables::table;
-use crate::trace_args::{open_trace, print_notes, threads};
+use crate::trace_args::{open_trace, print_notes, refuse_cut, threads};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -43,6 +43,9 @@ pub(super) struct TraceArgs {
     /// Write a self-contained page with timeline, messages and what limits the program
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
+    /// Predict what there is of a recording whose ranks did not all come to their end
+    #[arg(long)]
+    pub incomplete: bool,
     #[command(flatten)]
     pub collectives: CollectivesArgs,
     #[command(flatten)]
@@ -50,6 +53,15 @@ pub(super) struct TraceArgs {
 }
 
 impl TraceArgs {
+    /// Reads a trace; a recording of which a part is missing only if that is asked for.
+    pub(super) fn open(&self, path: &Path) -> Result<Trace> {
+        let trace = open_trace(path)?;
+        if let (Trace::Program(program), false) = (&trace, self.incomplete) {
+            refuse_cut(program)?;
+        }
+        Ok(trace)
+    }
+
     /// Whether any of them was given.
     pub(super) fn is_given(&self) -> bool {
         !self.mapping.is_empty()
@@ -76,7 +88,7 @@ impl TraceArgs {
 pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: &TraceArgs) -> Result<()> {
     let mapping = args.mapping.first().map(|mapping| parse_mapping(mapping)).transpose()?;
     let options = args.options(asked.model()?, mapping)?;
-    let trace = open_trace(input)?;
+    let trace = args.open(input)?;
     let name = trace.name().to_owned();
     let prepared = Prepared::consuming(trace, network, &options)?;
     tell_rate_kind(&asked.fields, prepared.model().name());

@@ -61,7 +61,7 @@ impl Record {
     /// Runs the program, or reads a recording, and sums up.
     pub(crate) fn run(self) -> Result<()> {
         if let Some(folder) = &self.show {
-            return self.print(folder);
+            return self.print(folder).map(drop);
         }
         let folder = self.output.as_deref().context("found no --output, expected --output TRACE")?;
         let recorder = recorder(self.recorder.as_deref())?;
@@ -79,15 +79,22 @@ impl Record {
             let _ = fs::remove_file(folder.join(PROVENANCE));
             return Err(not_recorded(&self.command, status));
         }
-        self.print(folder)?;
-        if status.success() {
+        let cut = self.print(folder)?;
+        if status.success() && cut == 0 {
             return Ok(());
+        }
+        if status.success() {
+            let said = format!(
+                "{cut} ranks were not recorded to their end: their disk was full, or they did not call MPI_Finalize"
+            );
+            return Err(Finding(said).into());
         }
         let said = format!("the program ended with {status}; what it did until then is in {}", folder.display());
         Err(Finding(said).into())
     }
 
-    fn print(&self, folder: &Path) -> Result<()> {
+    /// Gives how many ranks were cut off.
+    fn print(&self, folder: &Path) -> Result<usize> {
         let files = open_recording(folder)?;
         if let Some(rank) = self.rank.filter(|rank| *rank as usize >= files.len()) {
             bail!("--rank: found {rank}, expected a rank below {}", files.len());
@@ -95,7 +102,8 @@ impl Record {
         let mut sum = Summary::default();
         let chosen = files.iter().filter(|file| self.rank.is_none_or(|rank| file.header.rank == rank));
         chosen.clone().for_each(|file| sum.add(&summary::of(file)));
-        show(&Recorded::new(folder, chosen.count(), &sum), self.format)
+        show(&Recorded::new(folder, chosen.count(), &sum), self.format)?;
+        Ok(files.iter().filter(|file| !file.ended && !file.stopped).count())
     }
 }
 

@@ -1,8 +1,11 @@
-//! The shell script that builds a lab, made from the lab file alone.
+//! The plan of a lab, made from the lab file alone: data that a constant script, `build.sh`, reads.
 //!
-//! It runs as the first process of a process namespace whose network namespace is the switch: one bridge for each rail
-//! and rack, and one for the control network. Each node is a network and a host name namespace, held by bind mounts in
-//! a file system that only the lab sees. When the script ends, the kernel ends everything in the lab.
+//! The script runs as the first process of a process namespace whose network namespace is the switch: one bridge for each
+//! rail and rack, and one for the control network. Each node is a network and a host name namespace, held by bind mounts
+//! in a file system that only the lab sees. When the script ends, the kernel ends everything in the lab.
+//!
+//! No text of the lab file becomes a part of a script: what is run is constant, and what is read are words made of numbers,
+//! and the lab file for the link emulators, which is nobody's input but theirs.
 
 mod node;
 mod shaping;
@@ -10,6 +13,8 @@ mod shaping;
 pub(crate) use shaping::burst;
 
 use std::fmt::Write;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use flowcast_units::Node;
@@ -27,76 +32,42 @@ pub(crate) enum Stay {
     UntilDown,
 }
 
+impl Stay {
+    /// As the script takes it.
+    pub(crate) fn argument(self) -> &'static str {
+        match self {
+            Stay::WithOwner => "owner",
+            Stay::UntilDown => "down",
+        }
+    }
+}
+
 /// What the script prints when the lab is complete.
 pub(crate) const READY: &str = "ready";
 
-/// The script for a lab whose folder is `folder`. The program `carrier` runs the link emulators, if there are any.
-pub(crate) fn script(spec: &LabSpec, folder: &str, stay: Stay, carrier: Option<&Path>) -> String {
-    let mut text = format!("set -eu\nFOLDER={}\nNS=\"$FOLDER/ns\"\n", quoted(folder));
-    text.push_str(SURROUNDINGS);
-    text.push_str(&launch::files(spec));
-    for node in spec.nodes() {
-        let name = names::host(node);
-        let _ = writeln!(text, "touch \"$NS/{name}.net\" \"$NS/{name}.uts\" \"$NS/{name}.ipc\"");
-        let _ = writeln!(
-            text,
-            "unshare --net=\"$NS/{name}.net\" --uts=\"$NS/{name}.uts\" --ipc=\"$NS/{name}.ipc\" hostname {name}"
-        );
-        let _ = writeln!(text, "in_node {name} sh -c 'echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 || true'");
-    }
-    let _ = write!(text, "ip -batch - <<END\n{}END\n", switch_links(spec));
-    let _ = write!(text, "tc -batch - <<END\n{}END\n", shaping::switch(spec));
-    for port in shaped_ports(spec) {
-        let _ = writeln!(text, "no_offload {port}");
-    }
-    for node in spec.nodes() {
-        text.push_str(&node::script(spec, node));
-    }
-    if let Some(carrier) = carrier {
-        text.push_str(&start_of_cables(spec, &carrier.display().to_string()));
-    }
-    text.push_str(match stay {
-        Stay::WithOwner => WITH_OWNER,
-        Stay::UntilDown => UNTIL_DOWN,
-    });
-    text
+/// Writes the scripts and the plan into a lab's folder.
+pub(crate) fn write(spec: &LabSpec, folder: &Path) -> io::Result<()> {
+    let plan = folder.join("plan");
+    fs::create_dir(&plan)?;
+    fs::write(folder.join("build.sh"), include_str!("build.sh"))?;
+    fs::write(folder.join("node.sh"), include_str!("node.sh"))?;
+    files(spec).into_iter().try_for_each(|(name, text)| fs::write(plan.join(name), text))
 }
 
-/// Private places for what programs leave behind: nothing of it outlives the lab, and two labs do not clash.
-const SURROUNDINGS: &str = r#"
-mount -t tmpfs lab "$NS"
-mount -t tmpfs lab /dev/shm || true
-mount -t proc proc /proc || true
-mkdir "$NS/tmp"
-in_node() { entered="$NS/$1.net"; shift; nsenter --net="$entered" "$@"; }
-no_offload() { ethtool -K "$1" tso off gso off gro off > /dev/null 2>&1; }
-echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 || true
-ip link set lo up
-"#;
-
-const WITH_OWNER: &str = r#"
-echo ready
-exec > /dev/null 2>&1
-cat > /dev/null
-umount -l "$NS"
-rm -rf "$FOLDER"
-"#;
-
-const UNTIL_DOWN: &str = r#"
-echo ready
-exec < /dev/null > /dev/null 2>&1
-sleep infinity &
-wait
-"#;
-
-/// The process that carries frames says so when it hears them; if it ends before, nothing is read and the script fails.
-fn start_of_cables(spec: &LabSpec, carrier: &str) -> String {
-    format!(
-        "cat > \"$NS/cable.toml\" <<'END'\n{}END\nmkfifo \"$NS/cable.ready\"\n\
-         {} lab serve-cables \"$NS/cable.toml\" > \"$NS/cable.ready\" &\nread -r heard < \"$NS/cable.ready\"\n",
-        spec.to_toml(),
-        quoted(carrier)
-    )
+/// The files of the plan by name.
+fn files(spec: &LabSpec) -> Vec<(String, String)> {
+    let lines = |names: Vec<String>| names.into_iter().map(|name| name + "\n").collect::<String>();
+    let mut all = launch::files(spec);
+    all.extend([
+        ("remote-shell".to_owned(), include_str!("remote-shell").to_owned()),
+        ("nodes".to_owned(), lines(spec.nodes().map(names::host).collect())),
+        ("switch.ip".to_owned(), switch_links(spec)),
+        ("switch.tc".to_owned(), shaping::switch(spec)),
+        ("switch.ports".to_owned(), lines(shaped_ports(spec))),
+        ("cable.toml".to_owned(), spec.to_toml()),
+    ]);
+    all.extend(spec.nodes().flat_map(|node| node::files(spec, node)));
+    all
 }
 
 /// `ip` commands for bridges, cables and trunks. Interfaces start with the MTU of the lab.
@@ -123,7 +94,7 @@ fn cables(spec: &LabSpec, node: Node) -> String {
     let mut cable = |port: String, interface: &str, hardware: String, bridge: Option<String>, mtu: u64| {
         let _ = writeln!(
             text,
-            "link add {port} mtu {mtu} type veth peer name {interface} mtu {mtu} address {hardware} netns $NS/{host}.net"
+            "link add {port} mtu {mtu} type veth peer name {interface} mtu {mtu} address {hardware} netns ./{host}.net"
         );
         let master = bridge.map_or(String::new(), |bridge| format!("master {bridge} "));
         let _ = writeln!(text, "link set {port} {master}up");
@@ -189,53 +160,55 @@ fn rails(spec: &LabSpec) -> std::ops::Range<usize> {
     0..spec.nic.bandwidth.0.len()
 }
 
-/// As one word of a shell.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::profiles::profile;
 
-    fn two_racks() -> String {
-        script(&profile("two-racks", &[]).unwrap(), "/run/it's", Stay::WithOwner, None)
-    }
-
-    #[test]
-    fn the_folder_is_quoted_and_the_end_follows_the_owner() {
-        assert!(two_racks().starts_with("set -eu\nFOLDER='/run/it'\\''s'\n"));
-        assert!(two_racks().contains("cat > /dev/null\n") && !two_racks().contains("sleep"));
+    fn file(spec: &LabSpec, name: &str) -> String {
+        files(spec).into_iter().find(|(known, _)| known == name).unwrap().1
     }
 
     #[test]
     fn both_ends_of_each_cable_are_shaped_and_so_is_the_backbone() {
-        let text = two_racks();
+        let spec = profile("two-racks", &[]).unwrap();
+        let switch = file(&spec, "switch.tc");
         // 8 nodes at 50 Mbit/s with both ends, and two ends of the backbone.
-        assert_eq!(text.matches("tbf rate 50000000bit").count(), 16);
-        assert_eq!(text.matches("tbf rate 150000000bit").count(), 2);
+        assert_eq!(switch.matches("tbf rate 50000000bit").count(), 8);
+        assert_eq!(file(&spec, "node7.tc").matches("tbf rate 50000000bit").count(), 1);
+        assert_eq!(switch.matches("tbf rate 150000000bit").count(), 2);
         assert!(
-            text.contains(
+            switch.contains(
                 "qdisc add dev u0r1 root handle 1: tbf rate 150000000bit burst 4687 limit 3000000 overhead 24"
             ),
-            "{text}"
+            "{switch}"
         );
     }
 
     #[test]
     fn a_cable_replaces_bridge_and_shaping() {
-        let text = script(&profile("cable", &[]).unwrap(), "/x", Stay::WithOwner, Some(Path::new("/bin/flowcast")));
-        assert!(text.contains("'/bin/flowcast' lab serve-cables") && text.contains("link set p0n1 up\n"), "{text}");
-        assert!(!text.contains("tbf") && !text.contains("b0r0"), "{text}");
-        assert!(text.contains("ethtool -K eth0 tx off"), "{text}");
+        let spec = profile("cable", &[]).unwrap();
+        let links = file(&spec, "switch.ip");
+        assert!(links.contains("link set p0n1 up\n") && !links.contains("b0r0"), "{links}");
+        assert_eq!(file(&spec, "switch.tc") + &file(&spec, "node0.tc"), "");
+        assert_eq!(file(&spec, "node0.offload"), "eth0 tso gso gro tx\n");
     }
 
     #[test]
     fn three_racks_meet_in_a_core_switch() {
         let spec = profile("two-racks", &[("cluster.racks".into(), "3".into())]).unwrap();
-        let text = script(&spec, "/x", Stay::UntilDown, None);
-        assert!(text.contains("link set d0r2 master core0 up"), "{text}");
-        assert_eq!(text.matches("tbf rate 150000000bit").count(), 6);
+        let links = file(&spec, "switch.ip");
+        assert!(links.contains("link set d0r2 master core0 up"), "{links}");
+        assert_eq!(file(&spec, "switch.tc").matches("tbf rate 150000000bit").count(), 6);
+    }
+
+    #[test]
+    fn texts_of_the_lab_file_are_in_its_copy_alone() {
+        let mut spec = profile("cable", &[]).unwrap();
+        spec.name = "found-me".into();
+        spec.title = "x\nEND\nid > /tmp/found-me\ncat > /dev/null <<'END'\n".into();
+        let holding: Vec<String> =
+            files(&spec).into_iter().filter(|(_, text)| text.contains("found-me")).map(|(name, _)| name).collect();
+        assert_eq!(holding, ["cable.toml"]);
     }
 }

@@ -10,26 +10,18 @@ use crate::as_network::SYSTEM_BUFFER;
 use crate::names;
 use crate::spec::{LabSpec, Window};
 
-/// The commands for one node.
-pub(super) fn script(spec: &LabSpec, node: Node) -> String {
-    let mut text = format!("in_node {} sh -eu <<'NODE'\n", names::host(node));
-    text.push_str("no_offload() { ethtool -K \"$1\" tso off gso off gro off > /dev/null 2>&1; }\n");
-    text.push_str(&settings(spec));
-    let _ = write!(text, "ip -batch - <<END\n{}END\n", links(spec, node));
-    for rail in rails(spec) {
-        let interface = names::interface(rail);
-        let _ = writeln!(text, "no_offload {interface}");
-        if spec.cable.is_some() {
-            // Frames leave the kernel: nobody behind the interface fills checksums in.
-            let _ = writeln!(text, "ethtool -K {interface} tx off > /dev/null 2>&1");
-        }
-    }
-    let shapes = shaping::node(spec, node);
-    if !shapes.is_empty() {
-        let _ = write!(text, "tc -batch - <<END\n{shapes}END\n");
-    }
-    text.push_str("NODE\n");
-    text
+/// The node's part of the plan.
+pub(super) fn files(spec: &LabSpec, node: Node) -> [(String, String); 4] {
+    // With a link emulator frames leave the kernel: nobody behind the interface fills checksums in.
+    let features = if spec.cable.is_some() { "tso gso gro tx" } else { "tso gso gro" };
+    let offload = rails(spec).map(|rail| format!("{} {features}\n", names::interface(rail))).collect();
+    let parts = [
+        ("settings", settings(spec)),
+        ("ip", links(spec, node)),
+        ("offload", offload),
+        ("tc", shaping::node(spec, node)),
+    ];
+    parts.map(|(ending, text)| (format!("{}.{ending}", names::host(node)), text))
 }
 
 /// Buffers of a fixed window are twice the window, as the system makes them when a program asks for it.
@@ -53,7 +45,7 @@ fn settings(spec: &LabSpec) -> String {
         ("tcp_rmem", receive),
         ("tcp_moderate_rcvbuf", tune.to_string()),
     ];
-    all.iter().map(|(name, value)| format!("echo '{value}' > /proc/sys/net/ipv4/{name}\n")).collect()
+    all.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
 }
 
 /// Addresses, routes and who is where: nothing is asked by broadcast, so nothing disturbs a measurement.

@@ -86,7 +86,9 @@ impl<'a> Fields<'a> {
 
     /// A time in seconds.
     pub(super) fn seconds(&mut self) -> Result<Time, DimemasConfigError> {
-        self.scaled(1e9, "a time in seconds, a number that is not negative").map(Time::from_nanos)
+        const EXPECTED: &str = "a time in seconds, a number from 0 to 1e18";
+        let time = self.scaled(1e9, EXPECTED).map(Time::from_nanos)?;
+        if time <= Time::LONGEST { Ok(time) } else { Err(self.wrong(EXPECTED)) }
     }
 
     /// A rate in Dimemas' megabytes (2^20 bytes) per second.

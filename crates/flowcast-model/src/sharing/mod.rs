@@ -140,6 +140,17 @@ pub enum SharingError {
         /// What can be counted.
         most: u64,
     },
+    /// More packets than a run is to take.
+    #[error(
+        "packet: found {found} packets or more, expected at most {most}: raise sharing.packet.most_packets, or take a model \
+         without packets, such as fair"
+    )]
+    TooMuchWork {
+        /// How many.
+        found: u64,
+        /// The limit.
+        most: u64,
+    },
     /// The topology makes no tree.
     #[error("{field}: found {found}, expected {expected}")]
     Topology {
@@ -342,4 +353,6 @@ pub struct PacketParameters {
     pub jitter: Option<Time>,
     /// Several seeds: standard deviation, as a share, of what a message alone takes.
     pub noise: Option<f64>,
+    /// Most packets of a run, from 1 on: more are refused before minutes are spent on them.
+    pub most_packets: Option<u64>,
 }

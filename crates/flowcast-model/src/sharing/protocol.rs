@@ -39,6 +39,9 @@ pub enum Connections {
     Pair,
 }
 
+/// A run of so many packets takes minutes.
+const MOST_PACKETS: u64 = 500_000_000;
+
 /// The transport's parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
@@ -68,6 +71,8 @@ pub struct Protocol {
     pub jitter: Time,
     /// With several seeds: the standard deviation of the logarithm of what a message alone takes.
     pub noise: f64,
+    /// Most packets of a run.
+    pub most_packets: u64,
 }
 
 /// Equal windows through queues that lose nothing.
@@ -125,6 +130,7 @@ impl Protocol {
             small_queues: given.small_queues.unwrap_or(congestion != Congestion::Fixed),
             jitter: given.jitter.unwrap_or(Time::from_micros(100.0)),
             noise: noise(given.noise.unwrap_or(0.0))?,
+            most_packets: given.most_packets.unwrap_or(MOST_PACKETS),
         })
     }
 }

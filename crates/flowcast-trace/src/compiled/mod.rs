@@ -5,6 +5,7 @@
 //! classes, communicators: small against the rest), padded to eight bytes. Then, for a program, the streams of all
 //! ranks as 32-bit words; for a schedule, the operations of all ranks.
 
+mod check;
 mod program;
 mod schedule;
 

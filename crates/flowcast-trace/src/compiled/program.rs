@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::check::{Totals, check};
 use super::{Damage, encode_tables};
 use crate::access::Access;
-use crate::opcodes;
 use crate::program::{
     CollectiveCall, CollectiveMode, Communicator, IgnoredRecords, MessageClass, Program, SendMode, SharedBytes, Stream,
     StreamWords,
@@ -159,10 +159,8 @@ pub(super) fn read(bytes: &SharedBytes, tables: Tables, start: usize) -> Result<
     if at != file.len() {
         return Err("found bytes behind the last stream".into());
     }
-    if check(&program).is_none() {
-        return Err("found an instruction that names something outside the tables".into());
-    }
-    Ok(program)
+    let Totals { bytes, self_messages } = check(&program)?;
+    Ok(Program { bytes, self_messages, ..program })
 }
 
 fn read_call(call: CallRow) -> Option<CollectiveCall> {
@@ -175,59 +173,4 @@ fn read_call(call: CallRow) -> Option<CollectiveCall> {
     };
     let op = *CollectiveOp::ALL.get(usize::from(op))?;
     Some(CollectiveCall { op, communicator, mode, is_root, root: root.map(Rank), send: Bytes(send), recv: Bytes(recv) })
-}
-
-/// Whether every number in the tables and streams stays inside what it counts, so that the replay need not look.
-fn check(program: &Program) -> Option<()> {
-    use opcodes::Op;
-    let ranks = program.streams() as u32;
-    let inside = |value: u32, limit: usize| ((value as usize) < limit).then_some(());
-    program.progress.iter().try_for_each(|rank| inside(rank.0, program.ranks()))?;
-    for communicator in &program.communicators {
-        communicator.members.iter().try_for_each(|rank| inside(rank.0, ranks as usize))?;
-    }
-    program.instances.iter().try_for_each(|index| inside(*index, program.communicators.len()))?;
-    for call in &program.calls {
-        inside(call.communicator, program.communicators.len())?;
-        call.root.map_or(Some(()), |root| inside(root.0, ranks as usize))?;
-    }
-    for access in &program.accesses {
-        access.target().map_or(Some(()), |target| inside(target.0, ranks as usize))?;
-    }
-    let mut filled = vec![false; program.slots as usize];
-    for rank in (0..ranks).map(Rank) {
-        let words = program.words(rank);
-        let after = program.streams.get(rank.index() + 1).map_or(program.slots, |next| next.first_slot);
-        let posts = after - program.first_slot(rank);
-        let (mut at, mut posted, mut sent) = (0, 0, 0u32);
-        while at < words.len() {
-            let (op, next) = opcodes::decode(words, at)?;
-            match op {
-                Op::Send { class, slot } => {
-                    sent += 1;
-                    inside(class, program.classes.len())?;
-                    inside(slot, program.slots as usize)?;
-                    if std::mem::replace(&mut filled[slot as usize], true) {
-                        return None;
-                    }
-                }
-                Op::Recv | Op::Irecv => posted += 1,
-                Op::WaitRecv(slot) => inside(slot, posted as usize)?,
-                Op::WaitSend(ago) => inside(ago, sent as usize)?,
-                Op::Collective { call, instance } => {
-                    inside(call, program.calls.len())?;
-                    inside(instance, program.instances.len())?;
-                }
-                Op::WaitCollective(instance) => inside(instance, program.instances.len())?,
-                Op::Event(event) => inside(event, program.events.len())?,
-                Op::Access(access) => inside(access, program.accesses.len())?,
-                Op::Compute(_) | Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => {}
-            }
-            at = next;
-        }
-        if posted != posts {
-            return None;
-        }
-    }
-    Some(())
 }

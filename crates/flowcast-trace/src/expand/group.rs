@@ -158,7 +158,7 @@ fn or_share_of(sizes: &[u64], others: &[u64]) -> Vec<u64> {
     if sizes.iter().any(|size| *size > 0) {
         return sizes.to_vec();
     }
-    let all = others.iter().copied().max().unwrap_or(0);
-    let ranks = sizes.len() as u64;
-    (0..ranks).map(|rank| all * (rank + 1) / ranks - all * rank / ranks).collect()
+    let all = u128::from(others.iter().copied().max().unwrap_or(0));
+    let ranks = sizes.len() as u128;
+    (0..ranks).map(|rank| (all * (rank + 1) / ranks - all * rank / ranks) as u64).collect()
 }

@@ -84,7 +84,8 @@ pub fn expand(
     let found = Executions::of(program, table, non_blocking);
     let kept = found.groups_of.iter().filter(|group| group.is_none()).count() as u64;
     let uses = found.uses();
-    if found.groups.is_empty() {
+    // The messages of progress streams are those of an expansion: there is nothing left to carry out.
+    if found.groups.is_empty() || !program.progress.is_empty() {
         return Ok(Expanded { program: program.clone(), uses, kept });
     }
     let progress = ProgressStreams::new(program, &found);

@@ -177,7 +177,7 @@ impl Layout {
                 let Layout::Pairs { sent, .. } = self else { return 0 };
                 let ranks = sent.len() as u64;
                 let mean = sent.iter().fold(0, |sum: u128, bytes| sum + u128::from(*bytes)) / u128::from(ranks * ranks);
-                mean as u64 * distances_with(bit, ranks)
+                (mean as u64).saturating_mul(distances_with(bit, ranks))
             }
         }
     }

@@ -390,6 +390,7 @@ impl Section {
             other => return Err(Fault::value(format!("receive type {other}"), "0, 1 or 2")),
         }
         let channel = self.builder.channel(peers.sender(self.task, &message));
+        self.builder.has_room(channel, message.size);
         Ok(Some(match message.last {
             0 => {
                 self.builder.recv(channel, Record::Begins)?;

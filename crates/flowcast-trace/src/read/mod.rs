@@ -22,9 +22,9 @@ use super::schedule::Schedule;
 use super::{ReadOptions, Trace, TraceError, compiled};
 use scan::bytes_of;
 
-pub use parts::{OpenPart, Part, listed, unpacked};
+pub use parts::{OpenPart, Part, listed, unpacked, unpacked_within, usual_limit};
 pub use recorded::{
-    Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
+    CUT, Clock, REGION, files as recorded_files, program as recorded_program, region_names as recorded_regions,
 };
 
 /// A format: its name for messages, what a file in it looks like, and its reader.

@@ -8,6 +8,7 @@ use super::scan::{Input, lines};
 use super::unknown;
 use crate::TraceError;
 use crate::program::SharedBytes;
+use flowcast_units::Bytes;
 
 /// Opens the files that a trace consists of beside the first: gives the bytes of a name as the trace writes it.
 pub type OpenPart<'a> = &'a mut dyn FnMut(&str) -> io::Result<SharedBytes>;
@@ -92,28 +93,54 @@ fn file_name(text: &[u8], range: &Range<usize>) -> String {
     String::from_utf8_lossy(text[range.clone()].trim_ascii()).into_owned()
 }
 
-/// The content behind gzip or zstd, or the bytes themselves.
+/// How many times its size a packed file may have inside. Traces are packed to a tenth or a hundredth.
+const USUAL_RATIO: u64 = 200;
+/// A small file may have so much inside whatever its size.
+const USUAL_LEAST: Bytes = Bytes(64 << 20);
+/// The window of a zstd frame is no larger than 2 to this power; that of its usual levels is at most 27.
+const MOST_ZSTD_WINDOW: u32 = 27;
+
+/// The most that a packed file of so many bytes is unpacked to unless the caller says more: 64 MiB, or 200 times its size
+/// if that is more. Memory then stays in proportion to what was given.
+pub fn usual_limit(packed: Bytes) -> Bytes {
+    USUAL_LEAST.max(Bytes(packed.0.saturating_mul(USUAL_RATIO)))
+}
+
+/// The content behind gzip or zstd, or the bytes themselves, within [`usual_limit`].
 ///
 /// # Errors
-/// [`TraceError::Damaged`] for damage, and for an archive of files.
+/// [`TraceError::Damaged`] for damage, and for an archive of files; [`TraceError::TooLarge`].
 pub fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes, TraceError> {
+    let most = usual_limit(Bytes((*bytes).as_ref().len() as u64));
+    unpacked_within(name, bytes, most)
+}
+
+/// The same, within a limit.
+///
+/// # Errors
+/// As [`unpacked`].
+pub fn unpacked_within(name: &str, bytes: SharedBytes, most: Bytes) -> Result<SharedBytes, TraceError> {
     let packed = (*bytes).as_ref();
-    let mut plain = Vec::new();
-    let (packing, done) = if packed.starts_with(&[0x1F, 0x8B]) {
-        ("gzip", flate2::read::MultiGzDecoder::new(packed).read_to_end(&mut plain))
+    let damaged = |problem: String| TraceError::Damaged { name: name.to_owned(), problem };
+    let unread = |error: io::Error| damaged(format!("cannot unpack: {error}"));
+    let (packing, content): (_, Box<dyn Read + '_>) = if packed.starts_with(&[0x1F, 0x8B]) {
+        ("gzip", Box::new(flate2::read::MultiGzDecoder::new(packed)))
     } else if packed.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
-        ("zstd", zstd::stream::read::Decoder::new(packed).and_then(|mut decoder| decoder.read_to_end(&mut plain)))
+        let mut decoder = zstd::stream::read::Decoder::new(packed).map_err(unread)?;
+        decoder.window_log_max(MOST_ZSTD_WINDOW).map_err(unread)?;
+        ("zstd", Box::new(decoder))
     } else {
         return Ok(bytes);
     };
-    let problem = match done {
-        Err(error) => format!("cannot unpack: {error}"),
-        Ok(_) if unknown::is_tar(&plain) => {
-            format!("found a tar archive, {packing}, expected one trace: unpack it first")
-        }
-        Ok(_) => return Ok(Arc::new(plain)),
-    };
-    Err(TraceError::Damaged { name: name.to_owned(), problem })
+    let mut plain = Vec::new();
+    content.take(most.0.saturating_add(1)).read_to_end(&mut plain).map_err(unread)?;
+    if plain.len() as u64 > most.0 {
+        return Err(TraceError::TooLarge { name: name.to_owned(), packed: Bytes(packed.len() as u64), most });
+    }
+    if unknown::is_tar(&plain) {
+        return Err(damaged(format!("found a tar archive, {packing}, expected one trace: unpack it first")));
+    }
+    Ok(Arc::new(plain))
 }
 
 /// The lines that are neither empty nor a comment.
@@ -132,6 +159,7 @@ pub(super) fn words_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn the_files_of_a_deployment_are_the_arguments_of_its_actors_that_name_files() {
@@ -144,6 +172,28 @@ mod tests {
             [&b"<platform><host id=\"a.b\"/></platform>"[..], b"<actor><argument value=", b"<actor><argument value=\">"]
         {
             assert_eq!(listed(other), [""; 0]);
+        }
+    }
+
+    fn of_zeros(bytes: u64) -> [Vec<u8>; 2] {
+        let zstd = zstd::stream::encode_all(io::repeat(0).take(bytes), 1).unwrap();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        io::copy(&mut io::repeat(0).take(bytes), &mut gzip).unwrap();
+        gzip.flush().unwrap();
+        [zstd, gzip.finish().unwrap()]
+    }
+
+    #[test]
+    fn a_small_file_with_much_inside_is_refused_unless_the_limit_is_raised() {
+        for packed in of_zeros(USUAL_LEAST.0 + 1) {
+            let packed: SharedBytes = Arc::new(packed);
+            let refused = unpacked("x", packed.clone()).err().unwrap().to_string();
+            assert!(refused.starts_with("x: found more than 64MiB in a packed file of "), "{refused}");
+            let plain = unpacked_within("x", packed, Bytes(USUAL_LEAST.0 + 1)).ok().unwrap();
+            assert_eq!((*plain).as_ref().len() as u64, USUAL_LEAST.0 + 1);
+        }
+        for packed in of_zeros(1 << 20) {
+            assert_eq!((*unpacked("x", Arc::new(packed)).ok().unwrap()).as_ref().len(), 1 << 20);
         }
     }
 }

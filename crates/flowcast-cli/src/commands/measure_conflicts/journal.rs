@@ -107,6 +107,7 @@ mod tests {
         let (mut second, known) = Journal::resume(&target, &path("tcp")).unwrap();
         assert_eq!(known, all[..3]);
         second.append(&all[3], &racks).unwrap();
+        drop(second);
         let (third, known) = Journal::resume(&target, &path("tcp")).unwrap();
         assert_eq!(known, all[..4]);
         let samples = ConflictSamples { provenance: path("tcp"), racks, measured: all };

@@ -5,7 +5,7 @@ mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -22,6 +22,7 @@ use crate::carrying::Means;
 use crate::commands::lab::{explained, load, self_tested};
 use crate::commands::validate::racks_of;
 use crate::exit::Finding;
+use crate::files::{Output, declare};
 use crate::mpi_session::MpiSession;
 use crate::output::{Format, show};
 use crate::provenance;
@@ -102,6 +103,7 @@ impl MeasureConflicts {
     /// Carries what is missing and writes the file.
     pub(crate) fn run(self) -> Result<()> {
         let options = self.repeating.options()?;
+        declare([Path::new(&self.lab)], [Output::new("-o", &self.output)])?;
         if self.size == Bytes(0) || self.most == 0 {
             bail!("--size and --most: found 0, expected a number above 0");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flowcast::scheduler::RailSet;
 use flowcast::scheduler::split::SplitRule;
@@ -22,9 +22,11 @@ use super::inputs::{RailParameters, micros};
 use super::live::{LiveRail, WaitingKind, lacking, live_rail, session_rule};
 use super::plot;
 use super::serve::unexpected;
+use crate::files::{Output, declare};
 use crate::output::{Format, Micros, Seconds, Shown, println_out, show};
 use crate::provenance;
 use crate::tables::table;
+use crate::token::TokenArgs;
 
 /// Ours first, then the thesis' from the best to the worst.
 const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-overlap,latency,overlap,fixed-point,vft,\
@@ -37,7 +39,7 @@ const EVERY: &str = "earliest-delivery,whole-messages,adaptive,guarded,earliest-
 /// are medians over the rounds. The other end runs `flowcast rails serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast rails bench --rail a=10.0.1.2:7400,device=eth1,network=a.toml \
-                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --plot bench.svg --json")]
+                        --rail b=10.0.2.2:7400,device=eth2,network=b.toml --token TOKEN --plot bench.svg --json")]
 pub(crate) struct Bench {
     /// A rail: name, address of the other end, then from=ADDRESS and device=INTERFACE if wanted, and its parameters:
     /// network=NET or loggp=g/G/o/Lus (repeatable)
@@ -65,6 +67,8 @@ pub(crate) struct Bench {
     /// How long one measurement is repeated
     #[arg(long, default_value = "20ms", value_name = "TIME", help_heading = "Precision")]
     pub point_time: Time,
+    #[command(flatten)]
+    token: TokenArgs,
     /// What this end does while nothing comes
     #[arg(long, value_enum, default_value_t = WaitingKind::Sleep, help_heading = "Where")]
     waiting: WaitingKind,
@@ -89,10 +93,15 @@ impl Bench {
     /// Measures and prints.
     pub(crate) fn run(self) -> Result<()> {
         ensure!(self.rounds > 0, "--rounds: found 0, expected 1 or more");
+        let csv = self.csv.iter().map(|path| Output::new("--csv", path));
+        let plot = self.plot.iter().map(|path| Output { option: "--plot", path, endings: &["html", "svg"] });
+        declare([], csv.chain(plot))?;
+        let expected = "found no token, expected --token TOKEN, as `flowcast rails serve` prints it";
+        let token = self.token.given()?.context(expected)?;
         let subjects = subjects(&self.schedulers, &self.rails);
         let mut results = if self.count.is_asked() { None } else { Some(self.results(&subjects)?) };
         let paths: Vec<RailPath> = self.rails.iter().map(|rail| rail.path.clone()).collect();
-        let mut link = Link::connect(&paths, session_rule(), self.waiting.waiting()).map_err(lacking)?;
+        let mut link = Link::connect(&paths, session_rule(token), self.waiting.waiting()).map_err(lacking)?;
         let Some(results) = &mut results else {
             let plan = self.count.plan(&self.rails)?;
             let course = self.schedulers[0].course(RailSet::first(self.rails.len()), self.split.rule());

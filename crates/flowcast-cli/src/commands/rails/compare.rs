@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::inputs::RailParameters;
 use super::plot::{self, Row};
+use crate::files::{Output, declare};
 use crate::output::{Format, Micros, Shown, println_out, show};
 use crate::provenance;
 use crate::tables::table;
@@ -114,6 +115,7 @@ impl Figures {
 impl Compare {
     /// Compares and prints.
     pub(crate) fn run(self) -> Result<()> {
+        declare([], self.plot.iter().map(|path| Output { option: "--plot", path, endings: &["html", "svg"] }))?;
         let rails = if self.rails.is_empty() { thesis_rails() } else { vec![self.rails.clone()] };
         let schedulers = self.schedulers();
         let combinations: Vec<Combination> =

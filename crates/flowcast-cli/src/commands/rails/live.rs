@@ -14,6 +14,7 @@ use flowcast_rails::link::{LinkError, RailPath, Waiting};
 use flowcast_rails::path::Path;
 use flowcast_rails::policy::Steering;
 use flowcast_rails::session::SessionRule;
+use flowcast_rails::token::Token;
 
 use crate::exit::EnvironmentLacks;
 use crate::network_args;
@@ -47,12 +48,13 @@ impl WaitingKind {
 }
 
 /// What both ends use.
-pub(super) fn session_rule() -> SessionRule {
+pub(super) fn session_rule(token: Token) -> SessionRule {
     SessionRule {
         window: 1024,
         longest: 1 << 24,
         acknowledge_within: Time::from_micros(1000.0),
         steering: Steering::Fixed(SchedulerName::new(Discipline::EarliestDelivery)),
+        token,
     }
 }
 

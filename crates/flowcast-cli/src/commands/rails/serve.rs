@@ -1,19 +1,23 @@
 //! `flowcast rails serve`: the answering end of `flowcast rails bench`.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use flowcast::units::Time;
 use flowcast_rails::exchange::{ExchangeError, answer};
 use flowcast_rails::link::{Door, Link};
 
 use super::live::{WaitingKind, address, lacking, session_rule};
 use crate::exit::EnvironmentLacks;
 use crate::output::println_out;
+use crate::token::TokenArgs;
 
 /// Answer `flowcast rails bench` over several networks
 ///
-/// Prints the addresses at which it listens, one in a line, then answers one conversation after the other.
+/// Prints the addresses at which it listens, one in a line, then `token` and the token that `bench` has to show; it answers one
+/// conversation after the other.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flowcast rails serve --listen 10.0.1.2:7400 --listen 10.0.2.2:7400")]
 pub(crate) struct Serve {
@@ -26,7 +30,15 @@ pub(crate) struct Serve {
     /// End after one conversation
     #[arg(long)]
     once: bool,
+    /// Give a conversation up when nothing comes for so long between two measurements
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = Time::parse)]
+    idle: Time,
+    #[command(flatten)]
+    token: TokenArgs,
 }
+
+/// A day, in seconds.
+const MOST_IDLE: f64 = 86_400.0;
 
 impl Serve {
     /// Answers until it is ended.
@@ -35,10 +47,13 @@ impl Serve {
         for address in door.addresses().map_err(lacking)? {
             println_out!("{address}");
         }
+        let token = self.token.given_or_new()?;
+        println_out!("token {token}");
+        let idle = Duration::from_secs_f64(self.idle.as_seconds().min(MOST_IDLE));
         loop {
-            let mut link = Link::accept(door, session_rule(), self.waiting.waiting(), None).map_err(lacking)?;
+            let mut link = Link::accept(door, session_rule(token), self.waiting.waiting(), None).map_err(lacking)?;
             eprintln!("flowcast: a conversation begins");
-            let result = answer(&mut link);
+            let result = answer(&mut link, idle);
             for (rail, fault) in link.faults() {
                 eprintln!("flowcast: rail {rail}: {fault}");
             }

@@ -24,7 +24,7 @@ use self::rows::{Form, Part, Rows};
 use self::work::Work;
 use super::predict_trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, expanded};
-use crate::files::{read_text, write_whole};
+use crate::files::{self, declare, read_own_text, read_text, write_whole};
 use crate::network_args::NetworkArgs;
 use crate::progress::Progress;
 use crate::trace_args::{open_trace, print_notes, program_help, threads};
@@ -117,6 +117,10 @@ impl Shard {
 impl Sweep {
     /// Replays, or merges, and writes.
     pub(crate) fn run(self) -> Result<()> {
+        let network = self.network.as_ref().map(PathBuf::from);
+        let inputs = self.input.iter().chain(&network).chain(&self.merge);
+        let outputs = self.output.iter().map(|path| files::Output::new("-o", path));
+        declare(inputs.map(PathBuf::as_path), outputs)?;
         let (Some(input), Some(network)) = (&self.input, &self.network) else {
             let output = self.output.as_deref().context("found --merge without -o, expected -o FILE")?;
             return merge(&self.merge, output);
@@ -192,7 +196,7 @@ impl Sweep {
 
 /// Whether an earlier run has done everything.
 fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
-    let part = read_text(target).and_then(|text| Part::read(&target.display().to_string(), &text));
+    let part = read_own_text(target).and_then(|text| Part::read(&target.display().to_string(), &text));
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::files::read_text;
+use crate::files::{Output, declare, read_own_text};
 use crate::growing::{GrowingFile, beside};
 
 /// The first line: what the others have in common.
@@ -88,7 +88,7 @@ pub(super) struct Content<H, L> {
 
 /// Reads a journal.
 pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>> {
-    let text = read_text(path)?;
+    let text = read_own_text(path)?;
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
     let mut lines = whole.lines().enumerate();
@@ -108,10 +108,8 @@ pub(super) fn path_beside(report: &Path) -> PathBuf {
     beside(report, ".journal")
 }
 
-/// Checks that a report is to be a page.
-pub(super) fn check_page(report: &Path) -> Result<()> {
-    if report.extension().is_none_or(|ending| ending != "html") {
-        bail!("-o: found {}, expected a file that ends in .html", report.display());
-    }
-    Ok(())
+/// Checks the page and the file of its figures before anything is run.
+pub(super) fn declare_page<'a>(inputs: impl Iterator<Item = &'a Path>, report: &Path) -> Result<()> {
+    let figures = report.with_extension("json");
+    declare(inputs, [Output { option: "-o", path: report, endings: &["html"] }, Output::new("-o", &figures)])
 }

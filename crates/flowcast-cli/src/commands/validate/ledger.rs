@@ -11,7 +11,7 @@ use flowcast::model::sharing::model::{Model, transient_windows};
 use flowcast::report::validation::Validation;
 use flowcast::report::validation::app::{AppValidation, Quantity, Row};
 
-use crate::files::{read_text, write_text};
+use crate::files::{read_text, rewrite_text};
 use crate::provenance;
 
 /// Where errors are kept.
@@ -36,7 +36,7 @@ impl LedgerArgs {
         for entry in entries {
             record(&mut known.accuracy, entry)?;
         }
-        write_text(path, &written_into(&text, &known.accuracy).with_context(place)?)
+        rewrite_text(path, &written_into(&text, &known.accuracy).with_context(place)?)
     }
 
     /// Checks that there will be a place to write to, before anything is measured.

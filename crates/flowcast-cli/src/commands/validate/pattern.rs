@@ -1,6 +1,6 @@
 //! `flowcast validate pattern`: patterns carried for real in a lab, and each predicted with each model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -102,7 +102,9 @@ pub(crate) struct ValidatePattern {
 impl ValidatePattern {
     /// Carries what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
-        journal::check_page(&self.output)?;
+        let inputs =
+            [&self.network, &self.mapping].into_iter().flatten().chain(&self.sets).chain(&self.lab).map(Path::new);
+        journal::declare_page(inputs, &self.output)?;
         self.ledger.check()?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let models = self.models.iter().map(|name| Ok(Model::named(name)?)).collect::<Result<Vec<_>>>()?;

@@ -1,7 +1,8 @@
 //! The driver: gathers the ranks, orders them what to connect and when to start, and collects the times.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,13 @@ const LEAD_PER_RANK: Duration = Duration::from_millis(1);
 const EXCHANGES: usize = 12;
 /// What a rank may take beyond the last start, apart from what a flow does.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Who has not introduced himself within this time is no rank.
+const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
+/// Bytes of the longest introduction.
+const LONGEST_HELLO: u64 = 1024;
+/// As many connections introduce themselves at once; others wait.
+const MOST_MEETING: usize = 64;
 
 /// Which ranks are nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +56,7 @@ impl Hosts {
     /// Waits for all ranks. `is_hopeless` is asked in between: why nobody will come.
     ///
     /// # Errors
-    /// `patience` is over, nobody will come, or somebody else connects.
+    /// `patience` is over, or nobody will come.
     pub fn gather(
         door: &TcpListener,
         nodes: NodeOf,
@@ -57,23 +65,37 @@ impl Hosts {
     ) -> io::Result<Hosts> {
         let until = Instant::now() + patience;
         door.set_nonblocking(true)?;
-        let (mut links, mut size) = (Vec::new(), None);
+        let (mut links, mut size): (Vec<Link>, Option<u32>) = (Vec::new(), None);
+        let (meets, met) = mpsc::channel();
+        let mut meeting = 0;
         while size.is_none_or(|size| links.len() < size as usize) {
-            match door.accept() {
-                Ok((stream, _)) => {
-                    let (link, of) = Link::meet(stream)?;
+            if meeting < MOST_MEETING
+                && let Ok((stream, _)) = door.accept()
+            {
+                // Each on its own: who says nothing holds nobody up.
+                let meets = meets.clone();
+                thread::spawn(move || meets.send(Link::meet(stream)));
+                meeting += 1;
+                continue;
+            }
+            if let Ok(result) = met.try_recv() {
+                meeting -= 1;
+                // Strangers are closed, and so are ranks of another program.
+                if let Ok((link, of)) = result
+                    && size.is_none_or(|size| size == of)
+                    && link.rank < of
+                    && links.iter().all(|known| known.rank != link.rank)
+                {
                     links.push(link);
                     size = Some(of);
                 }
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                Err(_) => {
-                    let late = || format!("{} ranks have come in {patience:?}", links.len());
-                    if let Some(why) = is_hopeless().or_else(|| (Instant::now() > until).then(late)) {
-                        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-                    }
-                    thread::sleep(Duration::from_millis(5));
-                }
+                continue;
             }
+            let late = || format!("{} ranks have come in {patience:?}", links.len());
+            if let Some(why) = is_hopeless().or_else(|| (Instant::now() > until).then(late)) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            thread::sleep(Duration::from_millis(5));
         }
         links.sort_by_key(|link| link.rank);
         let mut chosen: Vec<Link> = Vec::new();
@@ -175,7 +197,7 @@ impl Link {
     fn meet(stream: TcpStream) -> io::Result<(Link, u32)> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(INTRODUCED_WITHIN))?;
         let mut link = Link {
             rank: 0,
             host: String::new(),
@@ -183,9 +205,12 @@ impl Link {
             replies: BufReader::new(stream.try_clone()?),
             orders: stream,
         };
-        match link.answer()? {
-            Reply::Hello { rank, size, host, address } => Ok((Link { rank, host, address, ..link }, size)),
-            other => Err(link.unexpected(&other)),
+        let mut line = String::new();
+        (&mut link.replies).take(LONGEST_HELLO).read_line(&mut line)?;
+        link.orders.set_read_timeout(Some(PATIENCE))?;
+        match Reply::parse(&line) {
+            Some(Reply::Hello { rank, size, host, address }) => Ok((Link { rank, host, address, ..link }, size)),
+            _ => Err(io::Error::other("found a stranger, expected a rank")),
         }
     }
 
@@ -289,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_comes_and_a_stranger_are_told() {
+    fn nobody_who_comes_is_told_and_a_stranger_ends_nothing() {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let gather = |is_hopeless: &mut dyn FnMut() -> Option<String>| {
             Hosts::gather(&door, NodeOf::Host, Duration::from_secs(20), is_hopeless).unwrap_err().to_string()
@@ -297,6 +322,12 @@ mod tests {
         assert_eq!(gather(&mut || Some("the launcher has ended".into())), "the launcher has ended");
         let mut stranger = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\n").unwrap();
-        assert!(gather(&mut || None).contains("found `GET / HTTP/1.1`, expected a rank's answer"));
+        let silent = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        let rank = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        writeln!(&rank, "hello 0 1 here 127.0.0.1:1").unwrap();
+        let mut never = || None;
+        let hosts = Hosts::gather(&door, NodeOf::Host, Duration::from_secs(20), &mut never).unwrap();
+        assert_eq!(hosts.names(), ["here"]);
+        drop((stranger, silent));
     }
 }

@@ -30,6 +30,11 @@ use flowcast_recording::decode::{self, Members, RankFile};
 use flowcast_recording::{format, summary};
 use flowcast_units::Rank;
 
+/// The kind of [`IgnoredRecords`] of ranks whose program, disk or machine failed before they came to their end.
+pub const CUT: &str = "ends of ranks, which were not recorded,";
+/// That of ranks whose budget was used up.
+const SPENT: &str = "ends of ranks, for which the budget was not enough,";
+
 /// Whether the text is that of a recording.
 pub(super) fn recognises(text: &[u8]) -> bool {
     text.starts_with(format::RECORDING_MAGIC.as_bytes())
@@ -54,9 +59,12 @@ pub fn program(name: &str, files: &[RankFile], clock: Clock, options: ReadOption
     }
     let mut program = assemble(program_name(name, files), ranks, communicators.members, options)?;
     program.library = files.first().and_then(|file| library(file.header.fields.get("library")?));
-    let cut = files.iter().filter(|file| !file.ended).count() as u64;
-    if cut > 0 {
-        program.ignored.push(IgnoredRecords { kind: "ends of ranks, which were not recorded,".to_owned(), count: cut });
+    let count =
+        |is_so: &dyn Fn(&RankFile) -> bool| files.iter().filter(|file| !file.ended && is_so(file)).count() as u64;
+    for (kind, count) in [(CUT, count(&|file| !file.stopped)), (SPENT, count(&|file| file.stopped))] {
+        if count > 0 {
+            program.ignored.push(IgnoredRecords { kind: kind.to_owned(), count });
+        }
     }
     Ok(program)
 }

@@ -9,7 +9,7 @@ use flowcast::report::validation::error_bars;
 use serde::{Deserialize, Serialize};
 
 use super::document::SCHEMA;
-use crate::files::{read_text, write_text};
+use crate::files::{Output, declare, read_text, write_text};
 use crate::output::{Format, Shown, println_out, show};
 use crate::tables::table;
 
@@ -62,6 +62,8 @@ struct Named {
 impl ValidateChart {
     /// Reads, draws, sums up.
     pub(crate) fn run(self) -> Result<()> {
+        let outputs = self.output.iter().map(|path| Output::new("-o", path));
+        declare(self.reports.iter().map(PathBuf::as_path), outputs)?;
         let reports = self.reports.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
         let predictions = self.predictions(&reports)?;
         let errors = reports.iter().map(|named| errors_of(named, &predictions)).collect::<Result<Vec<_>>>()?;

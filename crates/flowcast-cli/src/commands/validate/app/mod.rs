@@ -6,7 +6,7 @@ mod runs;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -146,7 +146,8 @@ enum Compute {
 impl ValidateApp {
     /// Runs what is missing, predicts, reports.
     pub(crate) fn run(self) -> Result<()> {
-        journal::check_page(&self.output)?;
+        let inputs = [&self.network, &self.mapping, &self.lab].into_iter().flatten().map(Path::new);
+        journal::declare_page(inputs, &self.output)?;
         self.ledger.check()?;
         let tolerances = self.tolerance.iter().map(|text| Tolerance::parse(text)).collect::<Result<Vec<_>>>()?;
         let predictors = predictors::of(&self.model, &self.collectives)?;

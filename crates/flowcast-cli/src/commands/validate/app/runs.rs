@@ -253,6 +253,7 @@ mod tests {
         times.add_region("solve", Time::from_micros(3.0));
         journal.append(&Line::Recorded("cg.rec".into())).unwrap();
         journal.append(&Line::Timed(RecordedTimes::from(&times))).unwrap();
+        drop(journal);
         let measured = Measured::read(&path).unwrap();
         assert_eq!(measured.recordings, [folder.path().join("cg.rec")]);
         assert_eq!(measured.runs, [times]);

@@ -1,0 +1,46 @@
+//! `--token`: the secret by which both ends of a conversation recognise each other.
+
+use std::env;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use flowcast_rails::token::{TOKEN, Token};
+
+use crate::files::read_text;
+
+const VARIABLE: &str = "FLOWCAST_TOKEN";
+
+/// The secret of a conversation.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TokenArgs {
+    /// What a connection has to show: 32 hexadecimal digits, or a file that holds them [default: $FLOWCAST_TOKEN]
+    #[arg(long, value_name = "TOKEN|FILE")]
+    token: Option<String>,
+}
+
+impl TokenArgs {
+    /// The one that was given.
+    pub(crate) fn given(&self) -> Result<Option<Token>> {
+        let Some(text) = self.token.clone().or_else(|| env::var(VARIABLE).ok()) else { return Ok(None) };
+        let text = if Path::new(&text).is_file() { read_text(Path::new(&text))? } else { text };
+        let token = text.trim().parse().context(if self.token.is_some() { "--token" } else { VARIABLE })?;
+        Ok(Some(token))
+    }
+
+    /// The one that was given, or a new one.
+    pub(crate) fn given_or_new(&self) -> Result<Token> {
+        self.given()?.map_or_else(new, Ok)
+    }
+}
+
+/// A token that nobody can guess.
+pub(crate) fn new() -> Result<Token> {
+    const SOURCE: &str = "/dev/urandom";
+    let mut bytes = [0; TOKEN];
+    let read = File::open(SOURCE).and_then(|mut source| source.read_exact(&mut bytes));
+    read.with_context(|| format!("cannot read {SOURCE}"))?;
+    Ok(Token::new(bytes))
+}

@@ -1,0 +1,146 @@
+//! Files that commands write: never over an input, never half, never left behind.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+fn flowcast(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new("timeout");
+    command.arg("100").arg(env!("CARGO_BIN_EXE_flowcast")).args(arguments.split(' ')).current_dir(folder);
+    command.output().unwrap()
+}
+
+fn with_inputs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let made = flowcast(folder.path(), "generate shift --ranks 4 --iterations 2 -o q.dim");
+    assert!(made.status.success(), "{}", said(&made));
+    let shown = flowcast(folder.path(), "networks show gige-tcp");
+    fs::write(folder.path().join("n.toml"), shown.stdout).unwrap();
+    fs::write(folder.path().join("s.csv"), "n,d_us,size_B,prtt_us\n1,0,1,9\n").unwrap();
+    fs::write(folder.path().join("x.pattern"), "0 -> 1 4MB\n").unwrap();
+    folder
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn no_command_writes_over_its_input() {
+    let folder = with_inputs();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    std::os::unix::fs::symlink("../q.dim", folder.path().join("sub/link")).unwrap();
+    let before: Vec<Vec<u8>> =
+        ["q.dim", "n.toml", "s.csv"].map(|name| fs::read(folder.path().join(name)).unwrap()).into();
+    for arguments in [
+        "compile q.dim -o q.dim",
+        "compile q.dim -o sub/link",
+        "convert q.dim --to goal -o ./q.dim",
+        "fit --prtt s.csv -o s.csv",
+        "fit s.csv -o s.csv",
+        "sweep q.dim -n gige-tcp --grid latency=1us,2us -o q.dim",
+        "sweep q.dim -n n.toml --grid latency=1us,2us -o n.toml",
+        "predict q.dim -n gige-tcp --report q.dim",
+        "predict q.dim -n n.toml --report n.toml",
+        "predict x.pattern -n gige-tcp --plot q.html --report x.pattern",
+        "mapping q.dim --ranks 4 --nodes 2 -o q.dim",
+    ] {
+        let refused = flowcast(folder.path(), arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments}: {}", said(&refused));
+        assert!(said(&refused).contains("which is an input"), "{arguments}: {}", said(&refused));
+    }
+    let after: Vec<Vec<u8>> =
+        ["q.dim", "n.toml", "s.csv"].map(|name| fs::read(folder.path().join(name)).unwrap()).into();
+    assert!(before == after);
+}
+
+#[test]
+fn outputs_are_checked_before_the_work() {
+    let folder = with_inputs();
+    for (arguments, expected) in [
+        ("--messages one.csv --ranks one.csv", "--messages and --ranks: found one.csv for both"),
+        ("--messages x.xlsx", "--messages: found `x.xlsx`, expected a name that ends in .csv or .parquet"),
+        ("--perfetto x.foo", "--perfetto: found `x.foo`, expected a name that ends in .json or .pftrace"),
+        ("--report /nonexist/x.html", "--report: cannot write /nonexist/x.html: found no folder /nonexist"),
+        ("--paraver x.prv --report x.pcf", "--paraver and --report: found x.pcf for both"),
+        ("--report sub", "--report: found the folder sub, expected the name of a file"),
+    ] {
+        let _ = fs::create_dir(folder.path().join("sub"));
+        let refused = flowcast(folder.path(), &format!("predict q.dim -n gige-tcp {arguments}"));
+        assert_eq!(refused.status.code(), Some(2), "{arguments}: {}", said(&refused));
+        assert!(said(&refused).contains(expected), "{arguments}: {}", said(&refused));
+    }
+    assert!(!folder.path().join("one.csv").exists());
+}
+
+#[test]
+fn the_standard_output_is_written_through() {
+    let folder = with_inputs();
+    let piped = flowcast(folder.path(), "generate shift --ranks 4 --iterations 2 -o /dev/stdout");
+    assert_eq!(piped.stdout, fs::read(folder.path().join("q.dim")).unwrap());
+    // A shell's redirection goes on behind what is there.
+    let script = "{ echo first; \"$0\" generate shift --ranks 4 --iterations 2 -o /dev/stdout; echo last; } > all";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_flowcast")]).current_dir(folder.path());
+    assert!(shell.status().unwrap().success());
+    let all = fs::read_to_string(folder.path().join("all")).unwrap();
+    assert_eq!(all, format!("first\n{}last\n", String::from_utf8(piped.stdout).unwrap()));
+}
+
+#[test]
+fn manual_pages_are_written_with_the_names_of_their_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(flowcast(folder.path(), "man pages").status.success());
+    for name in ["flowcast.1", "flowcast-predict.1", "flowcast-rails-bench.1"] {
+        let page = fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
+        assert!(page.contains(".TH "), "{name}");
+    }
+}
+
+#[test]
+fn a_killed_command_leaves_no_temporary_file() {
+    for (format, signal) in [("dim", "INT"), ("dim", "TERM"), ("ti", "INT"), ("ti", "TERM")] {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = format!("generate alltoall --ranks 256 --iterations 300 --format {format} -o x.out");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
+        let mut child = command.args(arguments.split(' ')).current_dir(folder.path()).spawn().unwrap();
+        let began = Instant::now();
+        while fs::read_dir(folder.path()).unwrap().count() == 0 {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
+        Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.signal().is_some(), "{format} {signal}: {status}");
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.is_empty(), "{format} {signal}: {left:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_the_environments_fault_and_leaves_nothing() {
+    let folder = with_inputs();
+    let full = flowcast(folder.path(), "predict q.dim -n gige-tcp --messages /dev/full");
+    assert_eq!(full.status.code(), Some(3), "{}", said(&full));
+    assert!(said(&full).contains("cannot write /dev/full: No space left on device"), "{}", said(&full));
+    fs::create_dir(folder.path().join("small")).unwrap();
+    let big = flowcast(folder.path(), "generate shift --ranks 16 --iterations 3000 -o big.dim");
+    assert!(big.status.success(), "{}", said(&big));
+    for arguments in [
+        "predict big.dim -n gige-tcp --paraver small/x.prv",
+        "convert big.dim --to ti -o small/x.list",
+        "compile big.dim -o small/x.fct",
+    ] {
+        let script = format!(
+            "mount -t tmpfs -o size=64k none small || exit 77\n\"$0\" {arguments}\ncode=$?\nls -A small\nexit $code"
+        );
+        let mut shell = Command::new("unshare");
+        shell.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, env!("CARGO_BIN_EXE_flowcast")]);
+        let full = shell.current_dir(folder.path()).output().unwrap();
+        assert_eq!(full.status.code(), Some(3), "{arguments}: {}", said(&full));
+        assert!(said(&full).contains("cannot write small/x"), "{arguments}: {}", said(&full));
+        assert_eq!(String::from_utf8_lossy(&full.stdout), "", "{arguments}");
+    }
+}

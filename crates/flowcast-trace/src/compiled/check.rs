@@ -1,0 +1,202 @@
+//! Whether the tables and streams of a compiled program agree with each other as those of a linked program do, so that
+//! replays and writers need not look.
+//!
+//! What linking establishes is asked for again: every slot has one sender; every member of a communicator makes each of its
+//! calls once and in order, with the same operation; a wait follows what it waits for; a progress stream meets nobody but
+//! its rank.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::Damage;
+use crate::opcodes::{self, Op};
+use crate::program::{CollectiveMode, Program};
+use flowcast_units::{Bytes, Rank};
+
+/// What the streams say of the whole program.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub bytes: Bytes,
+    pub self_messages: bool,
+}
+
+/// Checks a program.
+///
+/// # Errors
+/// What disagrees.
+pub(super) fn check(program: &Program) -> Result<Totals, Damage> {
+    check_tables(program).ok_or("found a table that names something outside the tables")?;
+    check_progress(program).ok_or("found progress streams that are not in the order of their ranks' communicators")?;
+    check_threads(program).ok_or("found threads that are not numbered in the order of their tasks")?;
+    let mut check = Check::new(program)?;
+    for stream in (0..program.streams() as u32).map(Rank) {
+        check.stream(stream)?;
+    }
+    check.whole()
+}
+
+fn is_inside(value: u32, limit: usize) -> Option<()> {
+    ((value as usize) < limit).then_some(())
+}
+
+fn check_tables(program: &Program) -> Option<()> {
+    let (streams, ranks) = (program.streams(), program.ranks());
+    program.progress.iter().try_for_each(|rank| is_inside(rank.0, ranks))?;
+    for communicator in &program.communicators {
+        communicator.members.iter().try_for_each(|rank| is_inside(rank.0, streams))?;
+    }
+    program.instances.iter().try_for_each(|index| is_inside(*index, program.communicators.len()))?;
+    for call in &program.calls {
+        is_inside(call.communicator, program.communicators.len())?;
+        call.root.map_or(Some(()), |root| is_inside(root.0, ranks))?;
+    }
+    program.accesses.iter().try_for_each(|access| access.target().map_or(Some(()), |rank| is_inside(rank.0, ranks)))
+}
+
+/// A communicator with a progress stream is that stream and its rank.
+fn check_progress(program: &Program) -> Option<()> {
+    let is_stream = |rank: &Rank| rank.index() >= program.ranks();
+    let beside = program.communicators.iter().filter(|communicator| communicator.members.iter().any(is_stream));
+    let is_pair =
+        |members: &[Rank]| matches!(members, [rank, stream] if !is_stream(rank) && program.owner(*stream) == *rank);
+    beside.map(|communicator| &communicator.members).all(|members| is_pair(members)).then_some(())
+}
+
+/// Each rank is the next thread of its task, or the first of the next task.
+fn check_threads(program: &Program) -> Option<()> {
+    let threads = &program.threads;
+    let follows = |pair: &[(u32, u32)]| {
+        let ((task, thread), next) = (pair[0], pair[1]);
+        Some(next) == thread.checked_add(1).map(|thread| (task, thread))
+            || Some(next) == task.checked_add(1).map(|task| (task, 0))
+    };
+    let is_whole =
+        threads.len() == program.ranks() && threads.first() == Some(&(0, 0)) && threads.windows(2).all(follows);
+    (threads.is_empty() || is_whole).then_some(())
+}
+
+/// What the streams before this one have shown.
+struct Check<'a> {
+    program: &'a Program,
+    /// By slot: whether a send fills it.
+    filled: Vec<bool>,
+    /// By communicator: its members, each once, sorted.
+    members: Vec<Vec<Rank>>,
+    /// By execution: how many members have called it, and with which call the first of them.
+    executions: Vec<(u32, u32)>,
+    totals: Totals,
+}
+
+/// What a stream has begun.
+#[derive(Default)]
+struct Begun {
+    received: u32,
+    sent: u32,
+    /// By communicator: the last execution that was called.
+    last_call: HashMap<u32, u32>,
+    /// Non-blocking executions that were not waited for.
+    collectives: HashSet<u32>,
+}
+
+impl<'a> Check<'a> {
+    fn new(program: &'a Program) -> Result<Check<'a>, Damage> {
+        let mut ids = BTreeSet::new();
+        if !program.communicators.iter().all(|communicator| ids.insert(communicator.id)) {
+            return Err("found a communicator twice".into());
+        }
+        let sorted = |members: &Vec<Rank>| {
+            let mut members = members.clone();
+            members.sort_unstable();
+            members.dedup();
+            members
+        };
+        Ok(Check {
+            program,
+            filled: vec![false; program.slots as usize],
+            members: program.communicators.iter().map(|communicator| sorted(&communicator.members)).collect(),
+            executions: vec![(0, 0); program.instances.len()],
+            totals: Totals::default(),
+        })
+    }
+
+    fn stream(&mut self, stream: Rank) -> Result<(), Damage> {
+        let words = self.program.words(stream);
+        let mut begun = Begun::default();
+        let mut at = 0;
+        while at < words.len() {
+            let (op, next) =
+                opcodes::decode(words, at).ok_or("found an instruction of unknown kind, or a part of one")?;
+            self.instruction(stream, op, &mut begun)?;
+            at = next;
+        }
+        let behind = self.program.streams.get(stream.index() + 1).map_or(self.program.slots, |next| next.first_slot);
+        if begun.received != behind - self.program.first_slot(stream) {
+            return Err("found another number of receives in a stream than in the tables".into());
+        }
+        Ok(())
+    }
+
+    fn instruction(&mut self, stream: Rank, op: Op, begun: &mut Begun) -> Result<(), Damage> {
+        let program = self.program;
+        let is_right = match op {
+            Op::Send { class, slot } => {
+                begun.sent += 1;
+                self.send(stream, class, slot)
+            }
+            Op::Recv | Op::Irecv => {
+                begun.received += 1;
+                Some(())
+            }
+            Op::WaitRecv(slot) => is_inside(slot, begun.received as usize),
+            Op::WaitSend(ago) => is_inside(ago, begun.sent as usize),
+            Op::Collective { call, instance } => return self.collective(stream, (call, instance), begun),
+            Op::WaitCollective(instance) => begun.collectives.remove(&instance).then_some(()),
+            Op::Event(event) => is_inside(event, program.events.len()),
+            Op::Access(access) => is_inside(access, program.accesses.len()),
+            Op::Compute(_) | Op::Accelerator(_) | Op::Nothing | Op::Ignored(_) => Some(()),
+        };
+        Ok(is_right.ok_or("found an instruction that names something outside the tables, or nothing that was begun")?)
+    }
+
+    fn send(&mut self, stream: Rank, class: u32, slot: u32) -> Option<()> {
+        let class = self.program.classes.get(class as usize)?;
+        let filled = self.filled.get_mut(slot as usize)?;
+        self.totals.bytes.0 = self.totals.bytes.0.saturating_add(class.size.0);
+        self.totals.self_messages |= self.program.receiver(slot) == stream;
+        (!std::mem::replace(filled, true)).then_some(())
+    }
+
+    fn collective(&mut self, stream: Rank, (call, instance): (u32, u32), begun: &mut Begun) -> Result<(), Damage> {
+        let program = self.program;
+        let made = program.calls.get(call as usize).ok_or("found a collective call outside the table")?;
+        let on = *program.instances.get(instance as usize).ok_or("found a collective outside the table")?;
+        if on != made.communicator {
+            return Err("found a collective call on another communicator than its execution".into());
+        }
+        if self.members[on as usize].binary_search(&stream).is_err() {
+            return Err("found a collective call of a rank outside the communicator".into());
+        }
+        if begun.last_call.insert(on, instance).is_some_and(|last| last >= instance) {
+            return Err("found the collectives of a communicator out of order".into());
+        }
+        if made.mode == CollectiveMode::NonBlocking {
+            begun.collectives.insert(instance);
+        }
+        let (called, first) = &mut self.executions[instance as usize];
+        if *called > 0 && program.calls[*first as usize].op != made.op {
+            return Err("found different operations in one execution of a collective".into());
+        }
+        (*called, *first) = (*called + 1, call);
+        Ok(())
+    }
+
+    fn whole(self) -> Result<Totals, Damage> {
+        if self.filled.contains(&false) {
+            return Err("found a receive that nobody sends".into());
+        }
+        let complete = |(execution, on): (&(u32, u32), &u32)| execution.0 as usize == self.members[*on as usize].len();
+        if !self.executions.iter().zip(&self.program.instances).all(complete) {
+            return Err("found a collective that not all members of its communicator call".into());
+        }
+        Ok(self.totals)
+    }
+}

@@ -1,0 +1,148 @@
+//! Compiled traces with a right checksum and wrong content: refused, or a program like any other.
+
+mod random_programs;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use flowcast::model::algorithm::{AlgorithmTable, Base};
+use flowcast::model::builtin;
+use flowcast::trace::convert::{self, Dialect, Losses, Tables};
+use flowcast::trace::expand::{NonBlocking, expand};
+use flowcast::trace::{Program, ReadOptions, Trace, compiled};
+use flowcast::units::Rank;
+use flowcast::{Collectives, Options, Outputs, Prepared};
+use proptest::prelude::*;
+use random_programs::any_records;
+
+const HEADER: usize = 32;
+
+/// CRC-32 as zip has it, bit by bit.
+fn checksum(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |sum: u32, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
+    })
+}
+
+/// The file with a checksum that fits.
+fn with_checksum(mut file: Vec<u8>) -> Vec<u8> {
+    let sum = checksum(&file[HEADER..]);
+    file[12..16].copy_from_slice(&sum.to_le_bytes());
+    file
+}
+
+/// Everything that is done with programs; errors are results too.
+fn use_of(program: &Program) {
+    let network = builtin::network("gige-tcp").unwrap();
+    for collectives in [Collectives::Formula, Collectives::OpenMpi, Collectives::Mpich] {
+        let options = Options { collectives, ..Options::default() };
+        let trace = Trace::Program(program.clone());
+        let outputs = Outputs { view: true, explanation: true, journal: None };
+        let _ = Prepared::new(&trace, Some(&network), &options).and_then(|ready| ready.predict(outputs, &[]));
+    }
+    convert_all(program);
+    for base in [Base::OpenMpi, Base::Mpich] {
+        let table = AlgorithmTable::of(base);
+        if let Ok(expanded) = expand(program, &table, NonBlocking::Expanded, ReadOptions::default()) {
+            convert_all(&expanded.program);
+        }
+    }
+}
+
+fn convert_all(program: &Program) {
+    let mut out = Vec::new();
+    let _ = convert::goal(program, &mut out);
+    let _ = convert::dim(program, Dialect::Own, &mut out);
+    let blocking = convert::with_blocking_collectives(program);
+    let program = blocking.as_ref().map_or(program, |(program, _)| program);
+    let _ = convert::needs_messages(program);
+    let tables = Tables::new(program);
+    for rank in (0..program.ranks() as u32).map(Rank) {
+        let _ = convert::ti_rank(&tables, rank, &mut Losses::default(), &mut out);
+    }
+}
+
+fn read(file: Vec<u8>) -> Result<Program, String> {
+    match compiled::read("t", Arc::new(file)) {
+        Ok(Trace::Program(program)) => Ok(program),
+        Ok(Trace::Schedule(_)) => Err("a schedule".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn files_that_disagree_with_themselves_are_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/damaged-fct");
+    for name in ["02f72a1b", "302915e6", "91849065", "c03321dc"] {
+        let file = std::fs::read(folder.join(format!("panic-{name}.fct"))).unwrap();
+        assert_eq!(with_checksum(file.clone()), file, "{name}");
+        let refused = read(file).map(|program| use_of(&program)).unwrap_err();
+        assert!(refused.starts_with("t: ") && refused.contains("found "), "{name}: {refused}");
+    }
+}
+
+/// A change that keeps the length; places are fractions.
+#[derive(Debug, Clone)]
+enum Change {
+    /// A bit of any byte.
+    Bit(f64, u8),
+    /// A word of the streams by a small number of the same kind of instruction.
+    Payload(f64, u8),
+    /// A word of the streams by another one.
+    Copy(f64, f64),
+    /// A digit of the tables.
+    Digit(f64, u8),
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    let place = || 0.0..1.0f64;
+    prop_oneof![
+        (place(), 0u8..8).prop_map(|(at, bit)| Change::Bit(at, bit)),
+        (place(), 0u8..4).prop_map(|(at, number)| Change::Payload(at, number)),
+        (place(), place()).prop_map(|(from, to)| Change::Copy(from, to)),
+        (place(), 0u8..10).prop_map(|(at, digit)| Change::Digit(at, digit)),
+    ]
+}
+
+fn change(file: &mut [u8], change: &Change) {
+    let tables = HEADER + u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
+    let words = (file.len() - tables) / 4;
+    let word = |at: f64| tables + (at * words as f64) as usize * 4;
+    match *change {
+        Change::Bit(at, bit) => file[HEADER + (at * (file.len() - HEADER) as f64) as usize] ^= 1 << bit,
+        Change::Payload(at, number) if words > 0 => file[word(at)] = number,
+        Change::Copy(from, to) if words > 0 => file.copy_within(word(from)..word(from) + 4, word(to)),
+        Change::Digit(at, digit) => {
+            let digits: Vec<usize> = (HEADER..tables).filter(|at| file[*at].is_ascii_digit()).collect();
+            file[digits[(at * digits.len() as f64) as usize]] = b'0' + digit;
+        }
+        Change::Payload(..) | Change::Copy(..) => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_change_makes_anything_panic(
+        records in any_records(),
+        changes in proptest::collection::vec(any_change(), 1..4),
+    ) {
+        let mut file = compiled::parts(&Trace::Program(records.program())).concat();
+        changes.iter().for_each(|one| change(&mut file, one));
+        if let Ok(program) = read(with_checksum(file)) {
+            use_of(&program);
+        }
+    }
+
+    #[test]
+    fn what_was_compiled_is_read(records in any_records()) {
+        let program = records.program();
+        let file = compiled::parts(&Trace::Program(program.clone())).concat();
+        let again = read(file).map_err(TestCaseError::fail)?;
+        prop_assert_eq!((again.bytes(), again.has_self_messages()), (program.bytes(), program.has_self_messages()));
+        let table = AlgorithmTable::of(Base::OpenMpi);
+        let expanded = expand(&again, &table, NonBlocking::Expanded, ReadOptions::default()).unwrap().program;
+        prop_assert!(read(compiled::parts(&Trace::Program(expanded)).concat()).is_ok());
+    }
+}
