@@ -113,7 +113,7 @@ pub(crate) struct ValidateApp {
     /// Begin no run after this many seconds; what is finished is reported
     #[arg(long, value_name = "SECONDS")]
     max_time: Option<f64>,
-    /// The library to load into the program, if it is not beside flowcast
+    /// The library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
