@@ -38,7 +38,7 @@ pub(crate) enum Found {
 
 /// Where the user says, else beside this program, else where packages put it, else in this program.
 pub(crate) fn find_recorder(given: Option<&Path>) -> Option<Found> {
-    if let Some(path) = given.map(PathBuf::from).or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from)) {
+    if let Some(path) = named(given) {
         return fs::canonicalize(path).ok().map(Found::File);
     }
     let beside = || {
@@ -67,8 +67,16 @@ pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
             let (path, folder) = embedded::unpack().map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
             Ok(Recorder { path, _folder: folder })
         }
-        None => Err(EnvironmentLacks(format!("found no {RECORDER}, expected it {WHERE_EXPECTED}")).into()),
+        None => {
+            let sought = named(given).unwrap_or_else(|| RECORDER.into());
+            Err(EnvironmentLacks(format!("found no {}, expected it {WHERE_EXPECTED}", sought.display())).into())
+        }
     }
+}
+
+/// The place that the user names.
+fn named(given: Option<&Path>) -> Option<PathBuf> {
+    given.map(PathBuf::from).or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from))
 }
 
 /// How the recorder is loaded.
