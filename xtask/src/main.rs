@@ -1,5 +1,6 @@
-//! Development tasks: `cargo xtask test`, `golden`, `lines` and `install-openmpi`.
+//! Development tasks: `cargo xtask test`, `golden`, `lines`, `dist` and `install-openmpi`.
 
+mod dist;
 mod golden;
 mod lines;
 mod openmpi;
@@ -32,6 +33,8 @@ enum Task {
     },
     /// Count the lines of each crate, product code and tests apart
     Lines,
+    /// Pack the command, its manual and its completions as a tarball and as a Debian package
+    Dist(dist::Options),
     /// Build the Open MPI component and install it
     InstallOpenmpi(openmpi::Options),
 }
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Test(options) => suite::run(&options),
         Task::InstallOpenmpi(options) => openmpi::install(&options).map(|_| true),
+        Task::Dist(options) => dist::make(&options.output).map(|_| true),
         Task::Lines => lines::print(Path::new(".")).map(|()| true),
         Task::Golden { folder } => golden::run(&folder).map(|report| {
             print!("{report}");

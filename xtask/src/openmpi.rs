@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
+
+use crate::suite::programs::{cargo, run};
 
 /// The name that Open MPI looks for.
 pub(crate) const COMPONENT: &str = "mca_bml_flowcast.so";
@@ -30,7 +31,7 @@ pub(crate) fn install(options: &Options) -> Result<PathBuf> {
         Some(folder) => folder.clone(),
         None => usual_folder().context("found no $HOME, expected it or --prefix DIR")?,
     };
-    build()?;
+    run(cargo().args(["build", "--release", "--package", "flowcast-openmpi"]))?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let place = folder.join(COMPONENT);
     // Renamed into place, because a running program may have the old one open.
@@ -44,12 +45,4 @@ pub(crate) fn install(options: &Options) -> Result<PathBuf> {
 
 fn usual_folder() -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("HOME")?).join(".openmpi").join("components"))
-}
-
-fn build() -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["build", "--release", "--package", "flowcast-openmpi"];
-    let status = Command::new(cargo).args(arguments).stdin(Stdio::null()).status()?;
-    ensure!(status.success(), "cargo {}: {status}", arguments.join(" "));
-    Ok(())
 }

@@ -5,6 +5,7 @@
 mod carrying;
 mod collectives;
 mod commands;
+mod embedded;
 mod exit;
 mod files;
 mod growing;

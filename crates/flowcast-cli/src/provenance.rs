@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Host, kernel, version, command line and date (UTC) of this run.
 pub(crate) fn of_this_run() -> BTreeMap<String, String> {
     BTreeMap::from([
-        ("flowcast".into(), env!("CARGO_PKG_VERSION").into()),
+        ("flowcast".into(), env!("FLOWCAST_VERSION").into()),
         ("host".into(), host()),
         ("kernel".into(), read("/proc/sys/kernel/osrelease")),
         ("command".into(), std::env::args().collect::<Vec<_>>().join(" ")),

@@ -12,7 +12,9 @@ use flowcast::recording::format;
 use flowcast::trace::ReadOptions;
 use flowcast::trace::read::recorded_files;
 use flowcast::units::{Bytes, Time};
+use tempfile::TempDir;
 
+use crate::embedded;
 use crate::exit::EnvironmentLacks;
 use crate::files::read_bytes;
 use crate::input_maps::bytes;
@@ -21,28 +23,61 @@ use crate::trace_args::threads;
 
 /// The file name of the library that is loaded into programs.
 pub(crate) const RECORDER: &str = "libflowcast_record.so";
+/// What a user can do who has none.
+pub(crate) const WHERE_EXPECTED: &str = "in flowcast (`cargo build --release` puts it there), beside it, or where \
+                                         --recorder or FLOWCAST_RECORDER says";
 /// Names another place of it.
 pub(crate) const RECORDER_VARIABLE: &str = "FLOWCAST_RECORDER";
 
-/// The recorder: where the user says, else beside this program, else where packages put it.
-pub(crate) fn find_recorder(given: Option<&Path>) -> Option<PathBuf> {
-    if let Some(path) = given.map(PathBuf::from).or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from)) {
-        return fs::canonicalize(path).ok();
+/// Where a recorder is.
+pub(crate) enum Found {
+    /// In a file.
+    File(PathBuf),
+    /// In this program.
+    Embedded,
+}
+
+/// Where the user says, else beside this program, else where packages put it, else in this program.
+pub(crate) fn find_recorder(given: Option<&Path>) -> Option<Found> {
+    if let Some(path) = named(given) {
+        return fs::canonicalize(path).ok().map(Found::File);
     }
-    let own = fs::canonicalize(env::current_exe().ok()?).ok()?;
-    let folder = own.parent()?;
-    let places = [folder.to_owned(), folder.join("deps"), folder.join("../lib/flowcast"), folder.join("../lib")];
-    places.into_iter().find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
+    let beside = || {
+        let own = fs::canonicalize(env::current_exe().ok()?).ok()?;
+        let folder = own.parent()?;
+        let places = [folder.to_owned(), folder.join("deps"), folder.join("../lib/flowcast"), folder.join("../lib")];
+        places.into_iter().find_map(|place| fs::canonicalize(place.join(RECORDER)).ok())
+    };
+    beside().map(Found::File).or_else(|| embedded::is_here().then_some(Found::Embedded))
+}
+
+/// The recorder as a file.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// Its place, from the root.
+    pub path: PathBuf,
+    /// Where it is for the time of this run only.
+    _folder: Option<TempDir>,
 }
 
 /// The recorder or an error that says where it was expected.
-pub(crate) fn recorder(given: Option<&Path>) -> Result<PathBuf> {
-    find_recorder(given).ok_or_else(|| {
-        let advice = format!(
-            "found no {RECORDER}, expected it beside flowcast (`cargo build --release` makes both) or with --recorder"
-        );
-        EnvironmentLacks(advice).into()
-    })
+pub(crate) fn recorder(given: Option<&Path>) -> Result<Recorder> {
+    match find_recorder(given) {
+        Some(Found::File(path)) => Ok(Recorder { path, _folder: None }),
+        Some(Found::Embedded) => {
+            let (path, folder) = embedded::unpack().map_err(|error| EnvironmentLacks(format!("{error:#}")))?;
+            Ok(Recorder { path, _folder: folder })
+        }
+        None => {
+            let sought = named(given).unwrap_or_else(|| RECORDER.into());
+            Err(EnvironmentLacks(format!("found no {}, expected it {WHERE_EXPECTED}", sought.display())).into())
+        }
+    }
+}
+
+/// The place that the user names.
+fn named(given: Option<&Path>) -> Option<PathBuf> {
+    given.map(PathBuf::from).or_else(|| env::var_os(RECORDER_VARIABLE).map(PathBuf::from))
 }
 
 /// How the recorder is loaded.

@@ -1,12 +1,15 @@
 //! Steps that are a call of cargo.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Outcome;
-use super::programs::find;
+use super::programs::{self, find};
 
-const NO_CARGO_DENY: &str = "cargo-deny is not installed (`cargo install cargo-deny --locked`)";
+/// Where programs are that the suite installs for itself.
+const TOOLS: &str = "target/tools";
+/// How long that may take: they are compiled.
+const INSTALL: Duration = Duration::from_secs(1200);
 
 /// Runs cargo with its output shown.
 pub(super) fn run(arguments: &[&str]) -> Outcome {
@@ -15,13 +18,7 @@ pub(super) fn run(arguments: &[&str]) -> Outcome {
 
 /// The same with environment variables set.
 pub(super) fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(arguments).envs(variables.iter().copied()).stdin(Stdio::null()).status();
-    match status {
-        Ok(status) if status.success() => Outcome::Passed,
-        Ok(status) => Outcome::Failed(format!("cargo {}: {status}", arguments.join(" "))),
-        Err(error) => Outcome::Failed(format!("cannot run cargo: {error}")),
-    }
+    programs::run(programs::cargo().args(arguments).envs(variables.iter().copied())).into()
 }
 
 /// Runs the tests of those modules whose tools are here; the step is skipped by name of what is missing.
@@ -38,23 +35,37 @@ pub(super) fn test_modules(arguments: &[&str], modules: &[&str], missing: &[Stri
     }
 }
 
-/// `deny.toml` by cargo-deny, for those who have it; the step `licences` does without.
+/// `deny.toml` by cargo-deny; the step `licences` does without.
 pub(super) fn deny() -> Outcome {
-    match find("cargo-deny") {
-        Some(_) => run(&["deny", "--offline", "check", "licenses", "bans", "sources"]),
-        None => Outcome::Skipped(NO_CARGO_DENY.into()),
-    }
+    run_deny(&["check", "licenses", "bans", "sources"])
 }
 
 /// Known vulnerabilities, from a database fetched before.
 pub(super) fn advisories() -> Outcome {
-    if find("cargo-deny").is_none() {
-        return Outcome::Skipped(NO_CARGO_DENY.into());
-    }
     if !advisory_database().is_some_and(|folder| folder.is_dir()) {
         return Outcome::Skipped("no advisory database here (`cargo deny fetch` gets it)".into());
     }
-    run(&["deny", "--offline", "check", "advisories"])
+    run_deny(&["check", "advisories"])
+}
+
+/// Runs cargo-deny, which is installed for the suite if it is missing and a registry can be reached.
+fn run_deny(arguments: &[&str]) -> Outcome {
+    if find("cargo-deny").is_none() && !Path::new(TOOLS).join("bin/cargo-deny").is_file() {
+        println!("missing: cargo-deny; installing it into {TOOLS}");
+        let mut install = programs::cargo();
+        install.args(["install", "cargo-deny", "--locked", "--quiet", "--root", TOOLS]);
+        if !programs::run_within(INSTALL, &mut install).is_ok_and(|status| status.success()) {
+            return Outcome::Skipped("cargo-deny is not installed, and cargo cannot install it".into());
+        }
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let with_tools = std::env::split_paths(&folders).chain([Path::new(TOOLS).join("bin")]);
+    match std::env::join_paths(with_tools) {
+        Ok(path) => {
+            programs::run(programs::cargo().args(["deny", "--offline"]).args(arguments).env("PATH", path)).into()
+        }
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
 }
 
 /// Where cargo-deny keeps it.

@@ -78,7 +78,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
 }
 
 /// The packages that make up a library, itself among them.
-fn packages_of(name: &str) -> Result<Vec<String>> {
+pub(crate) fn packages_of(name: &str) -> Result<Vec<String>> {
     let arguments = ["tree", "--package", name, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
     let text = output("cargo", &arguments)?;
     Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())

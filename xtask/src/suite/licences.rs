@@ -31,7 +31,7 @@ fn allowed(text: &str) -> Result<Vec<String>> {
 }
 
 /// For this platform only: what the builds before this step have fetched.
-fn metadata() -> Result<String> {
+pub(crate) fn metadata() -> Result<String> {
     let version = output("rustc", &["-vV"])?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV: expected `host:`")?;
     output("cargo", &["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host])

@@ -4,17 +4,19 @@
 
 mod browser;
 mod cargo;
+mod dist;
 mod formats;
-mod layers;
-mod licences;
+pub(crate) mod layers;
+pub(crate) mod licences;
 mod links;
 mod openmpi;
 mod packages;
 mod parquet;
-mod programs;
+pub(crate) mod programs;
 mod record;
 mod steps;
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -26,12 +28,19 @@ use steps::{STEPS, Step};
 
 /// What to run.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test --quick\n  cargo xtask test lint links")]
+#[command(after_help = "Examples:
+  cargo xtask test
+  cargo xtask test --quick
+  cargo xtask test --long
+  cargo xtask test lint links")]
 pub(crate) struct Options {
     /// Leave out the steps that need a release build of the command
     #[arg(long)]
     quick: bool,
-    /// List the steps and stop
+    /// Run the steps that take more than about a minute as well
+    #[arg(long, conflicts_with = "quick")]
+    long: bool,
+    /// List the steps, say which are long, and stop
     #[arg(long)]
     list: bool,
     /// Run only these steps
@@ -82,13 +91,16 @@ struct Finished {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let chosen = chosen(&options.only)?;
     if options.list {
-        chosen.iter().for_each(|step| println!("{:<14} {}", step.name, step.what));
+        for Step { name, what, is_long, .. } in chosen {
+            println!("{name:<14} {:<5} {what}", if *is_long { "long" } else { "" });
+        }
         return Ok(true);
     }
     std::env::set_current_dir(workspace_root()?)?;
-    let running: Vec<&str> = chosen.iter().filter(|step| !left_out(step, options)).map(|step| step.name).collect();
-    packages::provide(&running);
-    let finished: Vec<Finished> = chosen.into_iter().map(|step| run_step(step, options)).collect();
+    let running = chosen.iter().filter(|step| left_out(step, options).is_none());
+    packages::provide(&running.map(|step| step.name).collect::<Vec<_>>());
+    let mut finished: Vec<Finished> = chosen.into_iter().map(|step| run_step(step, options)).collect();
+    finished.sort_by_key(|step| Reverse(step.took));
     Ok(summarise(&finished))
 }
 
@@ -106,20 +118,25 @@ fn workspace_root() -> Result<PathBuf> {
     Ok(PathBuf::from(package).join(".."))
 }
 
-fn left_out(step: &Step, options: &Options) -> bool {
-    options.quick && step.needs_release
+/// Why a step is not run, if it is not.
+fn left_out(step: &Step, options: &Options) -> Option<&'static str> {
+    match options {
+        Options { quick: true, .. } if step.needs_release => Some("left out by --quick"),
+        Options { long: false, only, .. } if step.is_long && only.is_empty() => Some("only with --long"),
+        _ => None,
+    }
 }
 
 fn run_step(step: &'static Step, options: &Options) -> Finished {
     println!("\n== {}: {}", step.name, step.what);
     let start = Instant::now();
-    let outcome = if left_out(step, options) { Outcome::Skipped("left out by --quick".into()) } else { (step.run)() };
+    let outcome = left_out(step, options).map_or_else(step.run, |why| Outcome::Skipped(why.into()));
     let took = start.elapsed();
     println!("== {}: {outcome} ({:.1} s)", step.name, took.as_secs_f64());
     Finished { name: step.name, took, outcome }
 }
 
-/// Prints the table and the closing line; whether nothing failed.
+/// Prints the table, slowest first, and the closing line; whether nothing failed.
 fn summarise(finished: &[Finished]) -> bool {
     println!("\nSummary");
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
@@ -148,6 +165,16 @@ mod tests {
         };
         assert_eq!(names(&["links", "format"]), ["format", "links"]);
         assert_eq!(names(&[]).len(), STEPS.len());
+    }
+
+    #[test]
+    fn long_steps_run_when_they_are_asked_for() {
+        let is_run = |long, only: &[&str]| {
+            let only = only.iter().map(|name| (*name).to_owned()).collect();
+            let step = STEPS.iter().find(|step| step.name == "dist").unwrap();
+            left_out(step, &Options { quick: false, long, list: false, only }).is_none()
+        };
+        assert!(!is_run(false, &[]) && is_run(true, &[]) && is_run(false, &["dist"]));
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! Other programs: whether they are there, and running them with a time limit.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// The program's place, if it is on the search path.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 /// Whether this process may install packages and must not use a browser's sandbox.
-pub(super) fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     output("id", &["-u"]).is_ok_and(|text| text.trim() == "0")
 }
 
@@ -22,21 +23,42 @@ pub(super) fn is_root() -> bool {
 ///
 /// # Errors
 /// It cannot be run or fails; its last words are in the message.
-pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String> {
-    let result = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let result = result.with_context(|| format!("cannot run {program}"))?;
+pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[impl AsRef<OsStr>]) -> Result<String> {
+    let mut command = Command::new(program);
+    let result = command.args(arguments).stdin(Stdio::null()).output();
+    let result = result.with_context(|| format!("cannot run {}", words(&command)))?;
     if !result.status.success() {
-        let words = String::from_utf8_lossy(&result.stderr);
-        bail!("{program} {}: {}: {}", arguments.join(" "), result.status, words.trim());
+        let said = String::from_utf8_lossy(&result.stderr);
+        bail!("{}: {}: {}", words(&command), result.status, said.trim());
     }
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
+}
+
+/// Runs a program with its output shown.
+///
+/// # Errors
+/// It cannot be run or fails.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {}", words(command)))?;
+    ensure!(status.success(), "{}: {status}", words(command));
+    Ok(())
+}
+
+/// Cargo as it runs this, or that of the search path.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn words(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a program, ending it when `limit` is over.
 ///
 /// # Errors
 /// It cannot be run or does not end in time.
-pub(super) fn run_within(limit: Duration, command: &mut Command) -> Result<ExitStatus> {
+pub(crate) fn run_within(limit: Duration, command: &mut Command) -> Result<ExitStatus> {
     let name = Path::new(command.get_program()).display().to_string();
     let mut child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {name}"))?;
     let start = Instant::now();

@@ -1,10 +1,13 @@
 //! The steps of the suite, in the order in which they run: what is quick and often wrong comes first.
+//!
+//! A step is long if it takes more than about a minute on a machine of two processors. `lint` and `tests` are not counted
+//! among these: what takes them long is that they compile the workspace, which every change needs.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Outcome, browser, cargo, formats, layers, licences, links, openmpi, parquet, record};
+use super::{Outcome, browser, cargo, dist, formats, layers, licences, links, openmpi, parquet, record};
 use crate::golden;
 
 /// One step.
@@ -16,6 +19,8 @@ pub(super) struct Step {
     pub what: &'static str,
     /// Whether it needs a release build of the command.
     pub needs_release: bool,
+    /// Whether it takes more than about a minute and runs with `--long` only, or when it is named.
+    pub is_long: bool,
     /// Runs it.
     pub run: fn() -> Outcome,
 }
@@ -40,29 +45,38 @@ pub(super) const STEPS: &[Step] = &[
     step("documentation", "the documentation of the code builds without a warning", || {
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
-    step("record", "real MPI programs, recorded and replayed", record::check),
+    step("record", "real MPI programs, recorded and replayed", record::check).long(),
     step("formats", "traces of other tools, through those tools", formats::check),
     step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
     step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
-    step("deny", "cargo-deny: licences, bans, sources", cargo::deny),
-    step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories),
-    step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
-    Step {
-        name: "parquet",
-        what: "another program reads the table of messages as it stands in the CSV",
-        needs_release: true,
-        run: parquet::check,
-    },
-    Step {
-        name: "report-page",
-        what: "report pages in a browser: what they show, pointer, keys, search, contrast, names, no outside request",
-        needs_release: true,
-        run: browser::check,
-    },
+    step("deny", "cargo-deny: licences, bans, sources", cargo::deny).long(),
+    step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories).long(),
+    step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check)
+        .long(),
+    step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
+    step(
+        "report-page",
+        "report pages in a browser: what they show, pointer, keys, search, contrast, names, no outside request",
+        browser::check,
+    )
+    .on_release(),
+    step("dist", "the packages, installed and tried where there is nothing but the libraries they need", dist::check)
+        .on_release()
+        .long(),
 ];
 
 const fn step(name: &'static str, what: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, what, needs_release: false, run }
+    Step { name, what, needs_release: false, is_long: false, run }
+}
+
+impl Step {
+    const fn on_release(self) -> Step {
+        Step { needs_release: true, ..self }
+    }
+
+    const fn long(self) -> Step {
+        Step { is_long: true, ..self }
+    }
 }
 
 fn golden_cases() -> Result<()> {

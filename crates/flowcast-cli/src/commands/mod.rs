@@ -63,7 +63,7 @@ use clap::Parser;
 
 /// Measure, model, predict, place and schedule the communication of message-passing programs.
 #[derive(Debug, Parser)]
-#[command(name = "flowcast", version, arg_required_else_help = true)]
+#[command(name = "flowcast", version = env!("FLOWCAST_VERSION"), arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -47,7 +47,7 @@ pub(crate) struct Record {
     /// Ranks that wait sleep this long instead of yielding (see `flowcast validate app`)
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     idle_sleep: Option<Time>,
-    /// The library to load into the program, if it is not beside flowcast
+    /// The library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so", help_heading = "Where")]
     recorder: Option<PathBuf>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ impl Record {
         let recorder = recorder(self.recorder.as_deref())?;
         let folder = &prepare(folder)?;
         let loading = Loading {
-            recorder: &recorder,
+            recorder: &recorder.path,
             folder,
             buffer: self.buffer,
             budget: self.budget,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use super::Check;
 use super::machine::{Extent, Machine};
 use crate::mpi_launcher::{Asked, Launcher, asked};
-use crate::recording::find_recorder;
+use crate::recording::{Found, RECORDER, WHERE_EXPECTED, find_recorder};
 
 /// What a program's list of libraries says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,12 +164,9 @@ fn check_ranks(machine: &Machine, asked: &Asked) -> Check {
 fn check_recorder() -> Check {
     const NAME: &str = "recorder";
     match find_recorder(None) {
-        Some(path) => Check::good(NAME, path.display().to_string()),
-        None => Check::bad(
-            NAME,
-            "no libflowcast_record.so beside flowcast",
-            "`cargo build --release` makes both; or name it with --recorder or FLOWCAST_RECORDER",
-        ),
+        Some(Found::File(path)) => Check::good(NAME, path.display().to_string()),
+        Some(Found::Embedded) => Check::good(NAME, "in flowcast itself"),
+        None => Check::bad(NAME, format!("no {RECORDER}"), format!("expected it {WHERE_EXPECTED}")),
     }
 }
 

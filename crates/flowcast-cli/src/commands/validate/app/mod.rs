@@ -125,7 +125,7 @@ pub(crate) struct ValidateApp {
     /// Begin no run after this many seconds; what is finished is reported
     #[arg(long, value_name = "SECONDS", help_heading = "Run")]
     max_time: Option<f64>,
-    /// The library to load into the program, if it is not beside flowcast
+    /// The library to load into the program instead of flowcast's own
     #[arg(long, value_name = "FILE.so", help_heading = "Where")]
     recorder: Option<PathBuf>,
     #[command(flatten)]

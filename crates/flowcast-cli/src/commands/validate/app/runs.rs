@@ -125,9 +125,9 @@ impl Plan<'_> {
             }
             let recorded = measured.recordings.len();
             let line = if recorded < self.record_runs {
-                self.record(&place, &recorder, recorded + 1)?
+                self.record(&place, &recorder.path, recorded + 1)?
             } else {
-                self.time(&place, &recorder, measured.runs.len() + 1)?
+                self.time(&place, &recorder.path, measured.runs.len() + 1)?
             };
             journal.append(&line)?;
             measured.add(&path, line);

@@ -1,0 +1,102 @@
+//! Names the commit of an optimised build, and builds the recorder that goes into the command.
+//!
+//! The recorder is a library of its own, which nobody gets who installs the command alone. A second cargo builds it, in a
+//! target folder of its own, so that the two never wait for each other's lock. Builds for tests do without both: they
+//! find the recorder in their target folder, and a commit shall not rebuild them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+const RECORDER: &str = "libflowcast_record.so";
+
+/// What the recorder is made of.
+const SOURCES: [&str; 3] = ["flowcast-record", "flowcast-recording", "flowcast-units"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let is_optimised = variable("PROFILE") == "release";
+    name_version(is_optimised.then(commit).flatten());
+    let is_wanted = is_optimised && env::var_os("CARGO_FEATURE_EMBED_RECORDER").is_some();
+    embed(is_wanted.then(|| recorder(Path::new(".."))).flatten());
+}
+
+/// What `--version` prints.
+fn name_version(commit: Option<String>) {
+    let version = env::var("CARGO_PKG_VERSION").expect("cargo sets CARGO_PKG_VERSION");
+    let commit = commit.map_or(String::new(), |commit| format!(" ({commit})"));
+    println!("cargo::rustc-env=FLOWCAST_VERSION={version}{commit}");
+}
+
+/// Puts the recorder where `embedded.rs` includes it from; an empty file says that there is none.
+fn embed(recorder: Option<PathBuf>) {
+    let library = recorder.map_or(Vec::new(), |built| fs::read(built).expect("cargo has built it"));
+    fs::write(PathBuf::from(variable("OUT_DIR")).join(RECORDER), library).expect("the output folder can be written");
+}
+
+fn variable(name: &str) -> OsString {
+    env::var_os(name).unwrap_or_else(|| panic!("found no {name}, expected cargo to set it"))
+}
+
+/// The commit in 12 digits, if this is a checkout of Flowcast and git is installed.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8(output.stdout).ok())?
+    };
+    let said = git(&["rev-parse", "--show-prefix", "HEAD"])?;
+    // Sources that were unpacked inside of another repository are not of its commit.
+    let commit = said.strip_prefix("crates/flowcast-cli/\n")?.get(..12)?;
+    // Of these, the second changes with each commit.
+    for file in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--git-path", file])?;
+        if Path::new(path.trim_end()).exists() {
+            println!("cargo::rerun-if-changed={}", path.trim_end());
+        }
+    }
+    Some(commit.to_owned())
+}
+
+/// Builds the recorder; none if its sources are not beside this crate.
+fn recorder(crates: &Path) -> Option<PathBuf> {
+    if !crates.join(SOURCES[0]).is_dir() {
+        println!("cargo::warning=found no sources of the recorder: `flowcast record` will need --recorder");
+        return None;
+    }
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", crates.join(source).display());
+    }
+    let folder = PathBuf::from(variable("OUT_DIR")).join("recorder");
+    // What it needs is what this command needs too, and is here; unless the command is installed without the lock file.
+    let mut output = build(crates, &folder, true);
+    if !output.status.success() && !is_offline() {
+        output = build(crates, &folder, false);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "the recorder cannot be built (--no-default-features builds the command without it):\n{said}"
+    );
+    Some(folder.join(variable("TARGET")).join("release").join(RECORDER))
+}
+
+fn build(crates: &Path, folder: &Path, offline: bool) -> Output {
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo.args(["build", "--release", "--locked", "--lib", "--config", "profile.release.strip=true"]);
+    cargo.arg("--manifest-path").arg(crates.join(SOURCES[0]).join("Cargo.toml"));
+    cargo.arg("--target").arg(variable("TARGET")).arg("--target-dir").arg(folder);
+    cargo.args(offline.then_some("--offline"));
+    // A build folder that the user shares between projects is locked by the outer cargo; clippy is not asked twice.
+    cargo.env("CARGO_BUILD_BUILD_DIR", folder).env_remove("RUSTC_WORKSPACE_WRAPPER");
+    cargo.output().expect("the cargo that runs this can be run")
+}
+
+/// Whether the outer cargo was told to stay offline, by a variable or by its command line.
+fn is_offline() -> bool {
+    let parent = std::os::unix::process::parent_id();
+    let command = fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    let mut words = command.split(|byte| *byte == 0);
+    env::var("CARGO_NET_OFFLINE").is_ok_and(|value| value == "true")
+        || words.any(|word| matches!(word, b"--offline" | b"--frozen"))
+}

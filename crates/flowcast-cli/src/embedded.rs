@@ -1,0 +1,102 @@
+//! The recorder that is part of this program, for those who have installed the command alone.
+//!
+//! It is unpacked into the user's cache, where the next run finds it. The folder has to belong to the user and to nobody
+//! else, because what is in it is loaded into the user's programs; if it does not, the recorder is unpacked into a
+//! temporary folder for this run.
+
+use std::collections::hash_map::DefaultHasher;
+use std::env;
+use std::fs::{self, DirBuilder, Permissions};
+use std::hash::Hasher;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::{NamedTempFile, TempDir};
+
+/// The library as a file; empty in builds without it (`build.rs`).
+static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libflowcast_record.so"));
+
+/// Whether this program has a recorder in it.
+pub(crate) fn is_here() -> bool {
+    !LIBRARY.is_empty()
+}
+
+/// Unpacks the recorder; the folder, if there is one, has to live as long as the recorder is used.
+pub(crate) fn unpack() -> Result<(PathBuf, Option<TempDir>)> {
+    let cached = cache_folder().map(|folder| unpack_into(&folder, LIBRARY));
+    if let Some(Ok(path)) = cached {
+        return Ok((path, None));
+    }
+    let cannot = "cannot unpack the recorder: expected a temporary folder that can be written, or --recorder FILE.so";
+    let folder = tempfile::Builder::new().prefix("flowcast-").tempdir().context(cannot)?;
+    Ok((unpack_into(folder.path(), LIBRARY).context(cannot)?, Some(folder)))
+}
+
+/// As the XDG base directory specification has it: paths that are not absolute are ignored. The dynamic linker takes
+/// blanks and colons for the end of a path.
+fn cache_folder() -> Option<PathBuf> {
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    let is_one_word = !caches.to_str()?.contains([' ', ':']);
+    is_one_word.then(|| caches.join("flowcast"))
+}
+
+/// A library in a private folder under a name made from its content; written if it is not there as it should be.
+fn unpack_into(folder: &Path, library: &[u8]) -> Result<PathBuf> {
+    make_private(folder).with_context(|| format!("cannot use {}", folder.display()))?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(library);
+    let path = folder.join(format!("libflowcast_record-{:016x}.so", hasher.finish()));
+    let is_whole = || fs::read(&path).is_ok_and(|found| found == library);
+    if !is_whole() {
+        let mut file = NamedTempFile::new_in(folder)?;
+        file.write_all(library)?;
+        file.as_file().set_permissions(Permissions::from_mode(0o755))?;
+        file.persist(&path)?;
+        ensure!(is_whole(), "{} is not what was written", path.display());
+    }
+    Ok(path)
+}
+
+fn make_private(folder: &Path) -> Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = fs::symlink_metadata(folder)?;
+    ensure!(found.is_dir(), "found something else than a folder");
+    ensure!(found.uid() == rustix::process::geteuid().as_raw(), "found the folder of another user");
+    ensure!(found.mode() & 0o022 == 0, "found a folder that others may write");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_unpacked_once_and_again_if_it_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("a/flowcast");
+        let path = unpack_into(&cache, b"library").unwrap();
+        let first = fs::metadata(&path).unwrap();
+        assert_eq!(first.mode() & 0o777, 0o755);
+        assert_eq!(fs::metadata(unpack_into(&cache, b"library").unwrap()).unwrap().ino(), first.ino());
+        fs::write(&path, b"changed").unwrap();
+        assert_eq!(unpack_into(&cache, b"library").unwrap(), path);
+        assert_eq!(fs::read(&path).unwrap(), b"library");
+        assert_ne!(unpack_into(&cache, b"another").unwrap(), path);
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_change_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = folder.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+        assert!(format!("{:#}", unpack_into(&open, b"library").unwrap_err()).contains("others may write"));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        assert!(format!("{:#}", unpack_into(&link, b"library").unwrap_err()).contains("something else"));
+    }
+}
