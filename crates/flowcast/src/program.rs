@@ -241,7 +241,7 @@ impl<'a> PreparedProgram<'a> {
                  them)"
             ));
         }
-        let collectives = self.program.instances().len();
+        let collectives = self.program.collectives();
         if collectives > 0 && self.model.shares() {
             notes.push(format!(
                 "{collectives} collectives cost what a formula says and share nothing (--collectives openmpi or mpich: by \

@@ -13,9 +13,9 @@ use super::predict_applications;
 use super::predict_comparison;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
-use crate::files::{Output, beginning, declare, read_bytes};
+use crate::files::{Output, beginning, declare};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
-use crate::trace_args::first_file;
+use crate::trace_args::{first_file, read_pattern, trace_help};
 
 /// Predict how long communications, or a program's communication, take
 #[derive(Debug, Args)]
@@ -31,9 +31,7 @@ use crate::trace_args::first_file;
   flowcast predict racks.pattern --network ethernet-1g-10g --model closed-loop --set sharing.kappa=0.5 --json
   flowcast predict chain.pattern --network gige-lam --model packet --set sharing.congestion=cubic --set sharing.queue=100kB --seeds 21")]
 pub(crate) struct Predict {
-    /// Pattern of concurrent communications, or trace: Dimemas .dim, Paraver .prv, GOAL, SimGrid time-independent list, or
-    /// compiled .fct, plain, gzip or zstd; or the folder of a recording. Several traces run on the machine at once
-    #[arg(required = true)]
+    #[arg(required = true, help = input_help())]
     inputs: Vec<PathBuf>,
     /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas .cfg, or a pattern of names such as
     /// 'gige-*' or 'mine/*.toml'; several to compare them (repeatable)
@@ -153,7 +151,8 @@ impl Predict {
     }
 
     fn predict_pattern(&self, input: &Path, networks: &[Network], asked: &Asked) -> Result<()> {
-        let steps = Steps::read(&input.display().to_string(), &read_bytes(input)?)?;
+        let (name, content) = read_pattern(input)?;
+        let steps = Steps::read(&name, &content)?;
         if self.trace.is_given() {
             bail!(
                 "found a pattern, expected a trace for --mapping, --rendezvous-from, --collectives, --goal-params and files to write"
@@ -203,6 +202,13 @@ impl Predict {
         outputs.extend(plot.map(|path| Output { option: "--plot", path, endings: &["svg", "html"] }));
         declare(self.inputs.iter().map(PathBuf::as_path).chain(named), outputs)
     }
+}
+
+fn input_help() -> String {
+    format!(
+        "Pattern of concurrent communications, or a trace. {}. Several traces run on the machine at once",
+        trace_help()
+    )
 }
 
 /// By content; a garbled pattern by its ending, so that its first line is what the error is about.

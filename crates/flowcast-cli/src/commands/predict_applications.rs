@@ -16,12 +16,13 @@ use serde_json::json;
 use super::explain_trace;
 use super::predict::Asked;
 use super::predict_trace::{
-    TraceArgs, add_interval, add_model, margin, parse_mapping, print_assumptions, print_ranks, print_unused,
-    ranks_json, unused_json,
+    TraceArgs, add_interval, add_model, margin, parse_mapping, print_assumptions, print_counts, print_ranks,
+    print_unused, ranks_json, unused_json,
 };
 use crate::files::write_text;
 use crate::output::println_out;
 use crate::provenance;
+use crate::tables::Most;
 use crate::trace_args::print_notes;
 
 /// A program and its share of the result.
@@ -62,7 +63,7 @@ pub(super) fn run(inputs: &[PathBuf], network: &Network, asked: &Asked, args: &T
         println_out!("{document}");
     } else {
         println_out!("{model}");
-        print(&parts, network, &outcomes);
+        print(&parts, network, &outcomes, args.show_ranks);
         println_out!("{}", margin(Some(network), interval.as_ref()));
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
@@ -108,11 +109,11 @@ fn to_json(parts: &[Part], outcomes: &[Outcome], unused: &[Unused]) -> serde_jso
     })
 }
 
-fn print(parts: &[Part], network: &Network, outcomes: &[Outcome]) {
+fn print(parts: &[Part], network: &Network, outcomes: &[Outcome], show: Most) {
     println_out!("{} programs at once on {}", parts.len(), network.name);
     for (part, outcome) in parts.iter().zip(outcomes) {
         println_out!("{}: predicted time {}", part.path.display(), Rounded(outcome.makespan()));
-        println_out!("{} ranks, {} messages, {} bytes", outcome.ranks.len(), outcome.messages, outcome.bytes.0);
-        print_ranks(Some(&part.program), outcome);
+        print_counts(Some(&part.program), outcome);
+        print_ranks(Some(&part.program), outcome, show);
     }
 }

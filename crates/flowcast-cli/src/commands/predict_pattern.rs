@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use super::predict::Asked;
 use super::predict_trace::{add_interval, margin};
 use crate::files::write_text;
-use crate::tables::{cells, table};
+use crate::output::Grouped;
+use crate::tables::{Most, USUAL_ROWS, cells, table};
 
 /// Options for patterns.
 #[derive(Debug, Clone, Args)]
@@ -33,6 +34,9 @@ pub(super) struct PatternArgs {
     /// Patterns, model packet: so many runs with random starts and host times; medians, and where nine of ten lie
     #[arg(long, value_name = "N", help_heading = "Patterns", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub seeds: Option<u32>,
+    /// Patterns: flows of which the table has a row, or all
+    #[arg(long, value_name = "COUNT", help_heading = "Patterns", default_value = USUAL_ROWS)]
+    pub show_flows: Most,
 }
 
 impl PatternArgs {
@@ -69,7 +73,7 @@ pub(super) fn run(
         writeln!(out, "{document}")?;
         return Ok(());
     }
-    print_flows(&mut out, &predicted)?;
+    print_flows(&mut out, &predicted, args.show_flows)?;
     let in_steps = if predicted.len() > 1 { format!(" in {} steps", predicted.len()) } else { String::new() };
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
@@ -162,7 +166,7 @@ fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
     })
 }
 
-fn print_flows(out: &mut impl Write, predicted: &[PatternPrediction]) -> Result<()> {
+fn print_flows(out: &mut impl Write, predicted: &[PatternPrediction], show: Most) -> Result<()> {
     let mut columns = vec![">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"];
     let has_steps = predicted.len() > 1;
     if has_steps {
@@ -172,17 +176,19 @@ fn print_flows(out: &mut impl Write, predicted: &[PatternPrediction]) -> Result<
         columns.extend([">low", ">high"]);
     }
     let mut table = table(&columns);
-    for (number, step) in (1..).zip(predicted) {
-        for (index, flow) in step.prediction.flows.iter().enumerate() {
-            let mut row = if has_steps { Vec::from(cells![number]) } else { Vec::new() };
-            row.extend(flow_cells(flow));
-            if let Some(spread) = step.spreads.get(index) {
-                row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
-            }
-            table.add_row(row);
+    let flows: Vec<_> = (1..)
+        .zip(predicted)
+        .flat_map(|(number, step)| step.prediction.flows.iter().enumerate().map(move |flow| (number, step, flow)))
+        .collect();
+    for (number, step, (index, flow)) in show.of(&flows) {
+        let mut row = if has_steps { Vec::from(cells![number]) } else { Vec::new() };
+        row.extend(flow_cells(flow));
+        if let Some(spread) = step.spreads.get(*index) {
+            row.extend(cells![Rounded(spread.low.end), Rounded(spread.high.end)]);
         }
+        table.add_row(row);
     }
-    writeln!(out, "{table}")?;
+    writeln!(out, "{}", show.shown(&table, flows.len(), "--show-flows"))?;
     Ok(())
 }
 
@@ -243,6 +249,6 @@ fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()>
 fn flows_text(flows: usize) -> String {
     match flows {
         1 => "1 flow".into(),
-        _ => format!("{flows} flows"),
+        _ => format!("{} flows", Grouped(flows as u64)),
     }
 }

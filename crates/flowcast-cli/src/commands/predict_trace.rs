@@ -21,10 +21,10 @@ use super::predict::Asked;
 use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::files::{read_text, write_text};
 use crate::network_args::tell_rate_kind;
-use crate::output::println_out;
+use crate::output::{Counts, Grouped, println_out};
 use crate::provenance;
 use crate::replay_files::OutputArgs;
-use crate::tables::table;
+use crate::tables::{Most, USUAL_ROWS, table};
 use crate::trace_args::{open_trace, print_notes, refuse_cut, threads};
 
 /// Options that only a trace takes.
@@ -40,6 +40,9 @@ pub(super) struct TraceArgs {
     /// LogGOPS with LogGOPSim's rules: L,o,g,G,S in nanoseconds (S in bytes)
     #[arg(long, value_name = "L,o,g,G,S", help_heading = "Program")]
     pub goal_params: Option<String>,
+    /// Ranks of which the table has a row, the slowest first if not all have one; or all
+    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
+    pub show_ranks: Most,
     /// Write a self-contained page with timeline, messages and what limits the program
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
@@ -139,8 +142,8 @@ pub(super) fn run(input: &Path, network: Option<&Network>, asked: &Asked, args: 
         let time = interval.as_ref().map_or_else(|| Rounded(outcome.makespan()).to_string(), Interval::to_string);
         println_out!("predicted time{on}: {time}");
         println_out!("{}", margin(network, interval.as_ref()));
-        println_out!("{ranks} ranks, {} messages, {} bytes", outcome.messages, outcome.bytes.0);
-        print_ranks(program, &outcome);
+        print_counts(program, &outcome);
+        print_ranks(program, &outcome, args.show_ranks);
         print_unused(&unused);
         explanation.iter().for_each(explain_trace::print);
         print_assumptions(&notes);
@@ -241,21 +244,23 @@ pub(super) fn ranks_json(program: Option<&Program>, outcome: &Outcome) -> Vec<se
     ranks.collect()
 }
 
-/// More ranks than this are summed up: slowest, fastest and the middle.
-const ROWS: usize = 32;
+/// What was replayed.
+pub(super) fn print_counts(program: Option<&Program>, outcome: &Outcome) {
+    let collectives = program.map_or(0, Program::collectives);
+    let counts = Counts { ranks: outcome.ranks.len(), messages: outcome.messages, collectives };
+    println_out!("{counts}, {} bytes", Grouped(outcome.bytes.0));
+}
 
-/// The ranks, at most so many.
-pub(super) fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
+/// The ranks, at most so many, the slowest first where not all have a row.
+pub(super) fn print_ranks(program: Option<&Program>, outcome: &Outcome, show: Most) {
     let mut rows: Vec<usize> = (0..outcome.ranks.len()).collect();
-    if rows.len() > ROWS {
+    if show.of(&rows).len() < rows.len() {
         rows.sort_by_key(|rank| (std::cmp::Reverse(outcome.ranks[*rank].end), *rank));
-        println_out!("the {ROWS} slowest ranks (all of them with --json):");
-        rows.truncate(ROWS);
     }
     let threaded = program.filter(|program| program.has_threads());
     let first = if threaded.is_some() { ">task.thread" } else { ">rank" };
     let mut table = table(&[first, ">end", ">compute", ">blocked", ">overhead"]);
-    for rank in rows {
+    for rank in show.of(&rows).iter().copied() {
         let place = Rank(rank as u32);
         let name =
             threaded.map_or(place.to_string(), |program| format!("{}.{}", program.task(place), program.thread(place)));
@@ -263,5 +268,5 @@ pub(super) fn print_ranks(program: Option<&Program>, outcome: &Outcome) {
         let cells = [times.end, times.compute, times.blocked, times.overhead].map(|time| Rounded(time).to_string());
         table.add_row(std::iter::once(name).chain(cells));
     }
-    println_out!("{table}");
+    println_out!("{}", show.shown(&table, rows.len(), "--show-ranks"));
 }
