@@ -167,7 +167,7 @@ pub struct ModelError {
     pub mean_absolute: f64,
     /// The largest of them.
     pub worst: f64,
-    /// Where it is.
+    /// Point with the largest error.
     pub worst_point: PrttPoint,
 }
 

@@ -79,7 +79,7 @@ impl Traffic {
         }
     }
 
-    /// Changes them.
+    /// Changes the rates at the instant that [`Traffic::next_step`] gives.
     pub fn step(&mut self, fabric: &Fabric) {
         if let Traffic::QuasiDynamic(flows) = self {
             flows.step_on(fabric);

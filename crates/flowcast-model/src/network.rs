@@ -101,7 +101,7 @@ pub struct Network {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointToPoint {
-    /// The rule.
+    /// The formula for the time of a single message.
     pub rule: Rule,
     /// From this size on a sender waits for its receiver, whatever the trace says.
     pub rendezvous_from: Option<Bytes>,
@@ -304,7 +304,7 @@ pub struct Overheads {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadPiece {
-    /// First size.
+    /// Smallest size that the piece holds for.
     pub from: Bytes,
     /// Time of a message, 0 or more.
     pub fixed: Time,
@@ -355,12 +355,12 @@ impl Network {
         if overrides.is_empty() { Ok(self.clone()) } else { overrides::apply(self.to_table(), overrides) }
     }
 
-    /// The file's text.
+    /// The text of a network file; [`Network::from_toml`] reads it back.
     pub fn to_toml(&self) -> String {
         toml::to_string(&network_file::NetworkFile::from(self)).expect("a network has only tables, texts and numbers")
     }
 
-    /// The file's content.
+    /// The content of a network file as a table, in which overrides set fields.
     pub fn to_table(&self) -> toml::Table {
         network_file::table_of(&network_file::NetworkFile::from(self))
     }

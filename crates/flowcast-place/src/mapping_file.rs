@@ -74,7 +74,7 @@ pub enum MappingFormat {
 /// What a mapping file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingFile {
-    /// Where ranks run.
+    /// Which node each rank runs on.
     pub mapping: Mapping,
     /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
     pub hosts: Vec<String>,

@@ -85,14 +85,14 @@ pub enum Kind {
 /// What a frame carries of its message. The pieces of a message have sequence numbers in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// From zero on.
+    /// Place among the pieces, from 0.
     pub index: u8,
     /// How many there are, at most one for each rail.
     pub of: u8,
 }
 
 impl Piece {
-    /// All of it.
+    /// The only piece of a message that is not divided.
     pub const WHOLE: Piece = Piece { index: 0, of: 1 };
 
     fn read(index: u8, of: u8) -> Result<Piece, Fault> {

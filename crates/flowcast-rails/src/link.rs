@@ -356,7 +356,7 @@ impl Link {
         self.lose(rail, Fault::Withdrawn);
     }
 
-    /// What has happened.
+    /// Messages, pieces and rails counted since the session began.
     pub fn counts(&self) -> Counts {
         self.session.counts()
     }

@@ -23,9 +23,9 @@ pub(crate) struct Stand {
 
 /// A program that came to a stop.
 pub(crate) struct DeadlockReport<'a> {
-    /// The program.
+    /// The program that came to a stop.
     pub program: &'a Program,
-    /// By rank.
+    /// Where each rank stands, by rank.
     pub ranks: Vec<Stand>,
 }
 

@@ -30,7 +30,7 @@ pub enum Route {
 }
 
 impl WayNumbers {
-    /// Of a placement.
+    /// The numbers for the groups and sites of a placement.
     pub fn new(placement: &Placement) -> WayNumbers {
         WayNumbers { groups: placement.groups().len(), sites: placement.sites() }
     }

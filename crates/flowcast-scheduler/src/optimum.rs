@@ -25,7 +25,7 @@ pub enum Objective {
 /// The best schedule found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimum {
-    /// The schedule.
+    /// The best schedule known, optimal if that is `proven`.
     pub schedule: Schedule,
     /// Whether the search was complete: then no schedule is better.
     pub proven: bool,

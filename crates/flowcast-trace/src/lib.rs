@@ -45,7 +45,7 @@ pub use error::TraceError;
 pub use program::{Program, SharedBytes};
 pub use read::read;
 
-/// How to read.
+/// How a trace is read: on how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Threads that parse; the result does not depend on it.
@@ -97,7 +97,7 @@ impl<'a> TraceRef<'a> {
         }
     }
 
-    /// Number of ranks.
+    /// Number of ranks, without their progress streams.
     pub fn ranks(self) -> usize {
         match self {
             TraceRef::Program(program) => program.ranks(),
@@ -131,7 +131,7 @@ impl Trace {
         }
     }
 
-    /// Number of ranks.
+    /// Number of ranks, without their progress streams.
     pub fn ranks(&self) -> usize {
         match self {
             Trace::Program(program) => program.ranks(),

@@ -68,10 +68,10 @@ pub enum ConflictFitError {
     Stats(#[from] StatsError),
 }
 
-/// How to fit.
+/// How intervals are drawn, and what is known of the transport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFitOptions {
-    /// Bootstrap replicates.
+    /// Number of bootstrap replicates, 200 by default.
     pub replicates: usize,
     /// Confidence level of the intervals.
     pub level: f64,

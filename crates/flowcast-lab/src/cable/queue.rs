@@ -37,7 +37,7 @@ pub struct VirtualQueue {
 }
 
 impl VirtualQueue {
-    /// An empty queue.
+    /// An empty queue, free from virtual time 0 on.
     pub fn new(spec: DirectionSpec) -> VirtualQueue {
         VirtualQueue {
             spec,

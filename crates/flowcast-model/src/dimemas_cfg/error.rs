@@ -54,13 +54,13 @@ pub enum DimemasConfigError {
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Counted from 1.
+    /// Line in the file, counted from 1.
     pub line: usize,
-    /// The record's name.
+    /// Name of the record, without its quotes.
     pub record: String,
     /// The field's place in the record, counted from 1.
     pub number: usize,
-    /// The field's name.
+    /// What the field means, as Dimemas' documentation calls it.
     pub field: &'static str,
 }
 

@@ -38,7 +38,7 @@ impl Randomness {
         *self == Randomness::default()
     }
 
-    /// Whether anything varies.
+    /// Whether any of the distributions varies; the seed alone changes nothing.
     pub fn varies(&self) -> bool {
         *self != Randomness { seed: self.seed, ..Randomness::default() }
     }
@@ -47,7 +47,7 @@ impl Randomness {
 /// A distribution of values of some unit.
 #[derive(Debug)]
 pub struct Distribution<Q> {
-    /// Its shape.
+    /// Shape with its parameters, in the unit that `Q` stands for.
     pub shape: Shape,
     unit: PhantomData<Q>,
 }
@@ -75,12 +75,12 @@ pub enum Shape {
 }
 
 impl<Q> Distribution<Q> {
-    /// Of this shape.
+    /// A distribution of this shape, whose numbers are in the unit that `Q` stands for.
     pub const fn new(shape: Shape) -> Distribution<Q> {
         Distribution { shape, unit: PhantomData }
     }
 
-    /// Whether anything varies.
+    /// Whether a value is drawn at all; a spread of 0 counts as varying.
     pub fn varies(&self) -> bool {
         self.shape != Shape::None
     }
@@ -117,13 +117,13 @@ pub trait Quantity {
     fn show(value: f64) -> String;
 }
 
-/// Times.
+/// Unit of a [`Distribution`] of times: its numbers are nanoseconds.
 #[derive(Debug)]
 pub enum Latency {}
-/// Rates.
+/// Unit of a [`Distribution`] of rates: its numbers are bytes per second.
 #[derive(Debug)]
 pub enum Bandwidth {}
-/// Plain numbers.
+/// Unit of a [`Distribution`] of plain numbers, such as factors of computation.
 #[derive(Debug)]
 pub enum Ratio {}
 

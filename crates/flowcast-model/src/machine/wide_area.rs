@@ -118,7 +118,7 @@ impl WideArea {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// The two sites.
+    /// The sites that it joins, counted from 0, in either order.
     pub sites: [u32; 2],
     /// Bytes per second; 0 is infinite.
     pub bandwidth: Rate,
@@ -140,9 +140,9 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeCondition {
-    /// On which side.
+    /// On which side of `size` a message's size must lie.
     pub is: Comparison,
-    /// Of what.
+    /// The limit that a message's size is compared with.
     pub size: Bytes,
 }
 

@@ -38,7 +38,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// All models.
+    /// Every model once, in the order in which messages list them.
     pub const ALL: [Model; 9] = [
         Model::Independent,
         Model::Fair,

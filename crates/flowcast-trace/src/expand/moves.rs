@@ -38,7 +38,7 @@ pub enum Move {
 /// What a message holds and what its receiver does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which blocks.
+    /// Blocks of the operation's data that it holds.
     pub blocks: Blocks,
     /// What happens to them.
     pub effect: Effect,

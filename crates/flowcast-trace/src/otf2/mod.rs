@@ -69,24 +69,24 @@ pub enum Event {
 pub struct Peer {
     /// Its rank in the communicator.
     pub rank: u32,
-    /// The communicator.
+    /// Number of the communicator among the definitions.
     pub communicator: u32,
-    /// The tag.
+    /// Tag by which MPI matches messages.
     pub tag: u32,
 }
 
-/// A collective operation.
+/// A collective operation as one rank completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collective {
     /// The operation's number in OTF2.
     pub operation: u8,
-    /// The communicator.
+    /// Number of the communicator among the definitions.
     pub communicator: u32,
     /// The root's rank in it; larger numbers than ranks for none.
     pub root: u32,
-    /// Bytes sent.
+    /// Bytes that this rank sent.
     pub sent: u64,
-    /// Bytes received.
+    /// Bytes that this rank received.
     pub received: u64,
 }
 

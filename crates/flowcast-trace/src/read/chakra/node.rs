@@ -20,7 +20,7 @@ pub(super) enum Work {
 /// A node of a rank's graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Its number.
+    /// Number by which other nodes name it.
     pub id: u64,
     /// The nodes that come before it.
     pub after: Vec<u64>,
