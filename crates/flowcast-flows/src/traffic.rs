@@ -34,7 +34,7 @@ impl Rule {
 pub enum Traffic {
     /// Rates from event to event.
     Rates(Box<dyn RateModel>, Box<FlowsInFlight>),
-    /// Quasi-dynamic queues.
+    /// Queues whose delays approach their balance in time.
     QuasiDynamic(Box<QuasiDynamicFlows>),
 }
 

@@ -120,10 +120,10 @@ pub struct Rails(pub Vec<Rate>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplex {
-    /// Nothing.
+    /// Nothing: each direction has the interface's rate.
     #[default]
     Full,
-    /// The interface's rate.
+    /// The interface's rate: both directions together have it once.
     Half,
     /// A bus in the node, faster than the interface but not twice as fast.
     Bus,

@@ -20,7 +20,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 pub enum Repeats {
     /// Not at all: the phase does not happen.
     Null,
-    /// Once.
+    /// Once, however many processes there are.
     Constant,
     /// For each process but one.
     Linear,
@@ -31,15 +31,15 @@ pub enum Repeats {
 /// Which size a phase's message has, out of what a process sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseSize {
-    /// The smaller.
+    /// The smaller of what it sends and what it receives.
     Min,
-    /// The larger.
+    /// The larger of what it sends and what it receives.
     Max,
     /// Half the sum, rounded down.
     Mean,
-    /// Twice the larger.
+    /// Twice the larger of what it sends and what it receives.
     TwiceMax,
-    /// The sum.
+    /// What it sends and what it receives together.
     Sum,
     /// What it sends.
     Send,

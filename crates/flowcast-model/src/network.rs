@@ -30,7 +30,7 @@ pub enum NetworkError {
     /// The text of a file of an earlier schema is no TOML.
     #[error(transparent)]
     NotToml(#[from] Box<toml_edit::TomlError>),
-    /// Another schema.
+    /// A schema that this version does not read.
     #[error("schema: found `{0}`, expected `{SCHEMA}` or an earlier one")]
     Schema(String),
     /// A value that is out of range, two fields that exclude each other, or none of two of which one is needed.
@@ -178,15 +178,15 @@ pub enum LoneFlow {
 /// rate); a rate that is given alone stands for both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkRate<G = Rate> {
-    /// Of payload.
+    /// Goodput: bytes of payload in a second.
     Goodput(G),
-    /// Of frames.
+    /// Wire rate: bytes of frames in a second, headers included.
     Wire(Rate),
-    /// Both.
+    /// Goodput and wire rate, each given for itself.
     Both {
-        /// Of payload.
+        /// Bytes of payload in a second.
         goodput: G,
-        /// Of frames.
+        /// Bytes of frames in a second, headers included.
         wire: Rate,
     },
 }

@@ -51,11 +51,11 @@ pub enum PrttError {
     /// The other end asked for more than this one gives.
     #[error("the other end asked for {found} {what}, expected at most {most}")]
     Script {
-        /// Of what.
+        /// What the other end asked for too much of.
         what: &'static str,
         /// How much.
         found: u32,
-        /// The limit.
+        /// The most that this end gives.
         most: u32,
     },
     /// A plan that cannot be carried out.

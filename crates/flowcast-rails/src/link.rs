@@ -51,7 +51,7 @@ pub enum LinkError {
     /// Nothing came for as long as the caller would wait.
     #[error("nothing arrived for {0}")]
     Silent(Time),
-    /// The system refused.
+    /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
         /// What was tried.

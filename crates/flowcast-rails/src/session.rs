@@ -59,7 +59,7 @@ pub enum Refused {
     /// The receiver holds as many messages as it can; it grants more credit as it consumes them.
     #[error("no credit left: the receiver holds as many messages as it can")]
     NoCredit,
-    /// Too long.
+    /// The message is longer than [`SessionRule::longest`].
     #[error("found a message of {found} bytes, expected at most {most}")]
     TooLong {
         /// Its bytes.

@@ -73,9 +73,9 @@ pub struct Polls {
 /// One item of a rank's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// A call.
+    /// One call that did something.
     Call(Call),
-    /// Unsuccessful tests.
+    /// Tests and probes in a row that found nothing.
     Polls(Polls),
     /// Recording was off: nothing is known of so many ns.
     Off(u64),

@@ -9,7 +9,7 @@ use flowcast_units::{Bytes, Rank};
 /// Where a rank stands.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stand {
-    /// Its instruction.
+    /// Where its instruction begins among its words.
     pub at: usize,
     /// The slot of its next receive.
     pub next_slot: u32,

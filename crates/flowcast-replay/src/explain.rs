@@ -93,7 +93,7 @@ pub struct Site {
 pub enum Call {
     /// Type and value of the event that marks it.
     Event(i64, i64),
-    /// The operation.
+    /// The operation that the replay carried out.
     Function(Function),
     /// The name of a one-sided operation or one on files.
     Access(&'static str),

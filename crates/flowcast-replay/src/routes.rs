@@ -23,7 +23,7 @@ pub enum Route {
     Between,
     /// To the same node.
     Inside,
-    /// To another site.
+    /// To another site, with this number.
     ToSite(usize),
     /// To another site by a dedicated connection.
     By(usize),

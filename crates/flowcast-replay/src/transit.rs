@@ -107,7 +107,7 @@ pub enum Progress {
         /// Since when, in nanoseconds.
         since: f64,
     },
-    /// It has arrived.
+    /// Its last byte has arrived.
     Arrived(Delivery),
 }
 

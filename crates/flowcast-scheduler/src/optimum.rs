@@ -18,7 +18,7 @@ use flowcast_units::Time;
 pub enum Objective {
     /// The delivery of the last message.
     Makespan,
-    /// The mean delivery.
+    /// The mean delivery time of all messages.
     Mean,
 }
 

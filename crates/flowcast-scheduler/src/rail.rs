@@ -38,7 +38,7 @@ pub enum RailsError {
     /// Time ran backwards from one message to the next.
     #[error("message {index}: found an arrival before that of the message above it, expected order of arrival")]
     Order {
-        /// Counted from 0.
+        /// The message, counted from 0.
         index: usize,
     },
     /// A choice of a rail that is not there.

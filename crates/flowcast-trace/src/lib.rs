@@ -62,16 +62,16 @@ impl Default for ReadOptions {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Trace {
-    /// Sequences of instructions.
+    /// A program: a sequence of instructions for each rank.
     Program(Program),
-    /// Graphs of operations.
+    /// A GOAL schedule: a graph of operations for each rank.
     Schedule(schedule::Schedule),
 }
 
 /// Name and tables of a trace of either kind, without its instructions.
 #[derive(Debug, Clone, Copy)]
 pub enum TraceRef<'a> {
-    /// Sequences of instructions.
+    /// A program: a sequence of instructions for each rank.
     Program(&'a Program),
     /// Graphs of operations, which may have been given up meanwhile.
     Schedule {

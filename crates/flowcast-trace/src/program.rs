@@ -29,7 +29,7 @@ pub struct MessageClass {
     pub tag: i32,
     /// Communicator, by its number in the trace.
     pub communicator: i32,
-    /// Mode.
+    /// Whether the transfers wait for the receiver, and the sender for the transfers.
     pub mode: SendMode,
 }
 

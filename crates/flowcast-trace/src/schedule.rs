@@ -157,9 +157,9 @@ impl Schedule {
 /// Whether a dependent waits for the start or the end of another operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// `irequires`
+    /// `irequires`: on the start of the other operation.
     Start,
-    /// `requires`
+    /// `requires`: on the end of the other operation.
     End,
 }
 

@@ -60,7 +60,7 @@ pub enum ConflictFitError {
     /// Nothing says what a flow takes alone.
     #[error("found no conflict of kind `alone`, expected one: all others are held against it")]
     NotAlone,
-    /// Only flows alone.
+    /// There are only flows alone, which share nothing.
     #[error("found only flows alone, expected conflicts: more than two nodes are needed")]
     NoConflict,
     /// Numbers that cannot be summed up.

@@ -35,11 +35,11 @@ impl Extent {
 /// A quantity of an [`Extent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// `ranks`
+    /// `ranks`: the number of ranks.
     Ranks,
-    /// `bytes`
+    /// `bytes`: the size that [`Extent::bytes`] has.
     Bytes,
-    /// `total`
+    /// `total`: all blocks together, [`Extent::total`].
     Total,
     /// `each`: the bytes divided by the number of ranks.
     Each,

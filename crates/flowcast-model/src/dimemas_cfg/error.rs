@@ -21,7 +21,7 @@ pub enum DimemasConfigError {
     /// A line that is no record, or a record that is not complete.
     #[error("line {line}: found `{found}`, expected {expected}")]
     Line {
-        /// Counted from 1.
+        /// Line in the file, counted from 1.
         line: usize,
         /// What stands there.
         found: String,
@@ -36,17 +36,17 @@ pub enum DimemasConfigError {
     Open {
         /// Where it is named.
         place: Place,
-        /// Its name.
+        /// Name of the file, as the field has it.
         name: String,
-        /// Why not.
+        /// The system's reason why it cannot be read.
         source: io::Error,
     },
     /// Something wrong in a named file.
     #[error("{name}: {error}")]
     InFile {
-        /// Its name.
+        /// Name of the file that is named.
         name: String,
-        /// What is wrong.
+        /// What is wrong in that file, with its own lines.
         error: Box<DimemasConfigError>,
     },
 }

@@ -55,21 +55,21 @@ pub struct Distribution<Q> {
 /// A distribution, in nanoseconds, bytes per second or as a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Shape {
-    /// Nothing varies.
+    /// No distribution: nothing is added.
     #[default]
     None,
-    /// Bell-shaped.
+    /// A normal distribution (bell-shaped), of which negative values may be drawn too.
     Normal {
-        /// Mean.
+        /// Mean of the values.
         mean: f64,
-        /// Standard deviation.
+        /// Standard deviation of the values.
         deviation: f64,
     },
     /// All values between two are equally likely.
     Uniform {
-        /// Least.
+        /// Least value that is drawn.
         least: f64,
-        /// Most.
+        /// Greatest value that is drawn; not below `least`.
         most: f64,
     },
 }

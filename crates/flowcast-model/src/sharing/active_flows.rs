@@ -8,7 +8,7 @@ use super::fabric::{Fabric, LinkId, Path};
 /// Which flows the start or end of one flow can affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// No other flow.
+    /// No other flow: rates do not depend on each other.
     Itself,
     /// Flows over the same nodes, and those that these reach.
     Nodes,

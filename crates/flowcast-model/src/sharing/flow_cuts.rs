@@ -40,7 +40,7 @@ pub struct Cuts {
 pub enum Strictness {
     /// Refuse them: the paper does not define them.
     Strict,
-    /// Share alpha-fairly.
+    /// Let them share alpha-fairly, which the paper does not have.
     #[default]
     Extended,
 }

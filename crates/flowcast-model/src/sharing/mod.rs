@@ -99,7 +99,7 @@ pub enum SharingError {
     UnknownModel {
         /// The name asked for, and the one that may be meant.
         found: String,
-        /// All names.
+        /// Names of all models, with commas between.
         expected: String,
     },
     /// A parameter that the model needs is missing or out of range.
@@ -115,11 +115,11 @@ pub enum SharingError {
     /// Flow cuts know dual-processor nodes only (RR-5910 section 5.2), and the strict reading was asked for.
     #[error("node {node}: found {flows} flows {direction} at a time, expected at most 2 (flow-cuts with --strict)")]
     Crowded {
-        /// The node.
+        /// The node with more than two flows in one direction.
         node: Node,
         /// Flows in one direction.
         flows: u32,
-        /// `out` or `in`.
+        /// `out` of the node or `in`.
         direction: &'static str,
     },
     /// Messages that take longer than times are counted at packet level.
@@ -135,7 +135,7 @@ pub enum SharingError {
     /// More packets or connections than have numbers.
     #[error("packet: found {found} packets of a connection or connections, expected at most {most}")]
     TooManyPackets {
-        /// How many.
+        /// Number of packets or connections that were asked for.
         found: u64,
         /// What can be counted.
         most: u64,
@@ -164,7 +164,7 @@ pub enum SharingError {
     /// A node that the topology has no place for.
     #[error("node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins")]
     NoSuchNode {
-        /// The node.
+        /// The node, whose number is too large.
         node: Node,
         /// How many nodes there are.
         nodes: u64,

@@ -20,7 +20,7 @@ pub enum Congestion {
     /// Slow start up to `sharing.packet.window`, which nothing makes smaller.
     #[default]
     Fixed,
-    /// RFC 5681.
+    /// Reno: slow start and congestion avoidance as in RFC 5681.
     Reno,
     /// RFC 9438 with HyStart (Ha and Rhee 2011).
     Cubic,

@@ -63,7 +63,7 @@ impl Default for StoppingRule {
 /// What a stopping rule says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// Measure again.
+    /// Measure again: there are too few samples, or the interval is too wide.
     Continue,
     /// The interval is narrow enough.
     Precise(MeanInterval),

@@ -24,7 +24,7 @@ pub(super) struct Node {
     pub id: u64,
     /// The nodes that come before it.
     pub after: Vec<u64>,
-    /// What it does.
+    /// The computation, message or collective that it stands for.
     pub work: Work,
 }
 

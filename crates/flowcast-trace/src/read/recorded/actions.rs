@@ -119,7 +119,7 @@ pub(crate) struct RankActions {
 pub(crate) struct Context<'a> {
     /// The rank's communicators by their number among all.
     pub ids: &'a [u32],
-    /// Regions.
+    /// Regions of all ranks, by their number among all.
     pub regions: &'a Regions,
     /// Which time computations take.
     pub clock: Clock,
