@@ -162,7 +162,7 @@ pub struct Slowdown {
     pub flow: Flow,
     /// Measured duration over that of the flow alone: 1 is no slowdown.
     pub measured: Estimate<f64>,
-    /// The same as predicted by each model, in the order of [`ConflictFit::models`].
+    /// The same as predicted by each model, in the order of [`ConflictFit::models`]; NaN where a model predicts nothing.
     pub predicted: Vec<f64>,
 }
 

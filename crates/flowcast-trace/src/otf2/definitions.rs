@@ -89,7 +89,7 @@ impl Definitions {
         first.into_values().collect()
     }
 
-    /// The locations of all threads of processors.
+    /// The locations of all threads of processors, in ascending order.
     pub fn threads(&self) -> impl Iterator<Item = u64> + '_ {
         self.threads.keys().copied()
     }
