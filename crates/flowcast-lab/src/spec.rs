@@ -22,7 +22,7 @@ pub const SCHEMA: &str = "flowcast/lab/1";
 pub struct LabSpec {
     /// Schema of the file, always [`SCHEMA`].
     pub schema: String,
-    /// Short name.
+    /// Short name, by which the lab is called where no other is given.
     pub name: String,
     /// One line for people.
     #[serde(default)]

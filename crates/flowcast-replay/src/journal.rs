@@ -99,7 +99,7 @@ impl Keeps {
 pub struct Traffic {
     /// Number of messages, each counted once.
     pub messages: u64,
-    /// Sum of their sizes, held at 2^64 - 1 bytes.
+    /// Sum of their sizes; it does not go beyond 2^64 - 1 bytes.
     pub bytes: Bytes,
 }
 

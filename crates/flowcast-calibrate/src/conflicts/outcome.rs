@@ -156,7 +156,7 @@ pub struct Errors {
 pub struct Slowdown {
     /// Name of the conflict.
     pub conflict: String,
-    /// What kind of conflict it is, or a random pattern.
+    /// What kind of conflict it is: not a flow alone and not a random pattern.
     pub kind: Kind,
     /// The flow as the conflict has it.
     pub flow: Flow,

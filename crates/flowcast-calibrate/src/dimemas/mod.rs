@@ -87,13 +87,13 @@ pub struct DimemasFit {
 /// links, buses and rows that were found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DimemasIntervals {
-    /// Of `L`.
+    /// Interval of `L`, lower end first.
     pub latency: (Time, Time),
-    /// Of `BW`.
+    /// Interval of `BW`, lower end first.
     pub bandwidth: (Rate, Rate),
     /// How the two vary together; none where one of them does not vary.
     pub correlation: Option<f64>,
-    /// Their confidence level.
+    /// Confidence level of both intervals, above 0 and below 1.
     pub level: f64,
 }
 

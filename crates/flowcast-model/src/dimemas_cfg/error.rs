@@ -60,7 +60,7 @@ pub struct Place {
     pub record: String,
     /// The field's place in the record, counted from 1.
     pub number: usize,
-    /// What the field means, as Dimemas' documentation calls it.
+    /// What the field holds, such as `number of nodes`.
     pub field: &'static str,
 }
 

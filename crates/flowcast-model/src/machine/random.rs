@@ -123,7 +123,7 @@ pub enum Latency {}
 /// Unit of a [`Distribution`] of rates: its numbers are bytes per second.
 #[derive(Debug)]
 pub enum Bandwidth {}
-/// Unit of a [`Distribution`] of plain numbers, such as factors of computation.
+/// Unit of a [`Distribution`] of plain numbers, such as relative speeds.
 #[derive(Debug)]
 pub enum Ratio {}
 

@@ -12,7 +12,7 @@ pub(super) struct Entry<const W: usize> {
     pub rank: u32,
     /// Index of its call among those of the program.
     pub call: u32,
-    /// When it came.
+    /// When its start-up was over, on each network.
     pub came: Times<W>,
     /// When its own part of a root-synchronous operation is done.
     pub own_end: Times<W>,
