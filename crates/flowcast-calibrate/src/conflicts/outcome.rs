@@ -58,7 +58,7 @@ pub struct ConflictFit {
 /// The best model under the other assumption about the ports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OtherDuplex {
-    /// The assumption.
+    /// What the two directions of a port share under that assumption.
     pub duplex: Duplex,
     /// Name of the model.
     pub model: &'static str,
@@ -127,7 +127,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// `lower` or `upper`.
+    /// Name in files: `lower` or `upper`.
     pub const fn name(self) -> &'static str {
         match self {
             Bound::Lower => "lower",

@@ -376,7 +376,7 @@ impl Fabric {
         if self.is_shared(link) { link } else { LinkId(link.0 ^ 1) }
     }
 
-    /// What the link is: a direction of a node, of a rack or of a cable between switches.
+    /// What the link is: of a node, a bus, a rack or a cable between switches, one direction or both.
     pub fn link(&self, link: LinkId) -> Link {
         let (place, is_outward) = (link.index() / 2, link.0.is_multiple_of(2));
         if let Some(node) = self.nodes.get(place) {
