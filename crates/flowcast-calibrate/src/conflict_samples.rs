@@ -42,7 +42,7 @@ const COLUMNS: [&str; 11] = [
 /// A conflict that was carried several times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// What was carried.
+    /// The conflict with the flows that were carried.
     pub conflict: Conflict,
     /// Durations by flow, then by repetition; at least one each.
     pub durations: Vec<Vec<Time>>,
@@ -94,7 +94,7 @@ impl ConflictSamples {
         reader.finish(text.lines().count())
     }
 
-    /// The file's text.
+    /// The samples as a CSV file: their provenance, the names of the columns, a row for each flow of each repetition.
     pub fn to_csv(&self) -> String {
         let mut text = csv_header(&self.provenance);
         self.measured.iter().for_each(|measured| push_rows(&mut text, measured, &self.racks));

@@ -17,7 +17,7 @@ const FELT: f64 = 1e-5;
 /// Where a search ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lowest {
-    /// The parameters.
+    /// The parameters at the lowest point.
     pub at: Vec<f64>,
     /// Their sum of squared residuals.
     pub squares: f64,

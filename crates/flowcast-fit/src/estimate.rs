@@ -104,7 +104,7 @@ impl Design {
 pub(super) struct Estimate {
     /// `g` and `G`, unconstrained.
     pub free_line: Line,
-    /// `g` and `G`.
+    /// `g` and `G`, held at or above 0.
     pub line: Line,
     pub free_overhead: f64,
     pub overhead: f64,

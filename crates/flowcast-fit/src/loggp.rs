@@ -27,12 +27,12 @@ use flowcast_model::stats::resampling::{Resampler, percentile_interval};
 use flowcast_model::stats::sample::correlation;
 use flowcast_units::{Time, TimePerByte};
 
-/// How to fit.
+/// How parameters and intervals are estimated; by default from 500 bootstrap replicates at the level 0.95.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FitOptions {
     /// Which sizes g and G rest on.
     pub sizes: SizeChoice,
-    /// Which line.
+    /// Which line through the gaps of the sizes gives g and G.
     pub line: LineMethod,
     /// Number of bootstrap replicates.
     pub replicates: usize,
@@ -75,13 +75,13 @@ pub enum LineMethod {
 /// Lower and upper end for each parameter; the same twice where nothing says how samples differ, or at a bound ([`interval`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogGpIntervals {
-    /// Of `L`.
+    /// Interval of `L`, lower end first.
     pub latency: (Time, Time),
-    /// Of `o`.
+    /// Interval of `o`, lower end first.
     pub overhead: (Time, Time),
-    /// Of `g`.
+    /// Interval of `g`, lower end first.
     pub gap: (Time, Time),
-    /// Of `G`.
+    /// Interval of `G`, lower end first.
     pub gap_per_byte: (TimePerByte, TimePerByte),
     /// How `g` and `G` vary together: a line through the same points that is steeper starts lower. None where one of the
     /// two does not vary.
@@ -93,11 +93,11 @@ pub struct LogGpIntervals {
 /// Parameters with all that is known about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogGpFit {
-    /// The parameters.
+    /// The parameters, none below 0.
     pub parameters: LogGp,
-    /// Their bootstrap intervals.
+    /// Bootstrap intervals of the parameters at the level of the options.
     pub intervals: LogGpIntervals,
-    /// The options used.
+    /// The options that the fit was made with.
     pub options: FitOptions,
     /// Size from which the gap and not the overhead spaces messages, if not from the first byte on; it may lie between
     /// two sizes.
@@ -106,7 +106,7 @@ pub struct LogGpFit {
     pub points_used: usize,
     /// Points left of the knee.
     pub points_excluded: usize,
-    /// Number of samples.
+    /// Measured round trips of all points together.
     pub samples: usize,
     /// How well the parameters give back the medians.
     pub model_error: ModelError,

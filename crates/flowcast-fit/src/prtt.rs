@@ -23,7 +23,7 @@ pub struct PrttPoint {
 }
 
 impl PrttPoint {
-    /// `PRTT_{n,d}(s)`.
+    /// `PRTT_{n,d}(s)`; a single message has no delay, whatever is given.
     pub fn new(messages: u32, delay: Time, size: Bytes) -> PrttPoint {
         PrttPoint { messages, delay: if messages > 1 { delay } else { Time::ZERO }, size }
     }

@@ -72,7 +72,7 @@ impl PrttSamples {
         if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
     }
 
-    /// The file's text.
+    /// The samples as a CSV file: their provenance, the names of the columns, a row for each round trip.
     pub fn to_csv(&self) -> String {
         let mut text = csv_header(&self.provenance);
         for (point, times) in self.points() {
@@ -100,7 +100,7 @@ pub fn header(schema: &str, provenance: &BTreeMap<String, String>, columns: &str
     text + columns + "\n"
 }
 
-/// Appends one row.
+/// Appends the row of one round trip: times in microseconds, the size in bytes.
 pub fn push_row(text: &mut String, point: PrttPoint, time: Time) {
     let PrttPoint { messages, delay, size } = point;
     writeln!(text, "{messages},{},{},{}", delay.as_micros(), size.0, time.as_micros()).expect("text grows");

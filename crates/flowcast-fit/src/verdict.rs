@@ -52,9 +52,9 @@ pub enum FitError {
     /// The gap hides the overhead.
     #[error("o: found delays up to {delay} at {size}, where the gap is {gap}, expected a delay above the gap")]
     ShortDelay {
-        /// The longest delay.
+        /// The longest delay that was measured.
         delay: Time,
-        /// Its size.
+        /// Size of the messages with this delay.
         size: Bytes,
         /// The gap at this size.
         gap: Time,
@@ -69,7 +69,7 @@ pub enum FitError {
 pub enum FitWarning {
     /// A parameter came out negative and was held at 0.
     Negative {
-        /// Its symbol.
+        /// Symbol of the parameter, such as `L`.
         parameter: &'static str,
         /// The value as it came out.
         found: String,
@@ -90,7 +90,7 @@ pub enum FitWarning {
     /// Sends in a row follow each other faster than one overhead, which LogGP does not allow: the overhead, measured
     /// with pauses, holds for messages on their own.
     OverheadAboveSpacing {
-        /// The overhead.
+        /// The overhead of the fit.
         overhead: Time,
         /// The shortest time between two sends in a row.
         spacing: Time,
@@ -98,7 +98,7 @@ pub enum FitWarning {
     /// At no size are messages spaced by clearly more than the overhead, which therefore hides the gap: what was fitted
     /// as g and G is only a bound.
     GapHidden {
-        /// The overhead.
+        /// The overhead of the fit.
         overhead: Time,
         /// The longest time between two sends in a row.
         spacing: Time,
@@ -111,7 +111,7 @@ pub enum FitWarning {
     FewSamples(usize),
     /// Bootstrap replicates that gave no parameters and are left out of the intervals.
     FailedReplicates {
-        /// How many.
+        /// Number of replicates that gave none.
         failed: usize,
         /// Out of how many.
         of: usize,
@@ -167,7 +167,7 @@ pub struct ModelError {
     pub mean_absolute: f64,
     /// The largest of them.
     pub worst: f64,
-    /// Where it is.
+    /// Point with the largest error.
     pub worst_point: PrttPoint,
 }
 

@@ -29,19 +29,19 @@ pub enum PredictError {
     Sharing(#[from] SharingError),
 }
 
-/// How to predict.
+/// Which model predicts a pattern, and how strictly it keeps to its paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method {
-    /// The model.
+    /// The model by which concurrent flows share the links.
     pub model: Model,
     /// Whether flow cuts refuse what their paper does not define.
     pub strictness: Strictness,
 }
 
-/// One flow's prediction.
+/// When a flow of a pattern ends, and how long it would take alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowPrediction {
-    /// The flow.
+    /// The flow as the pattern has it.
     pub flow: Flow,
     /// When its last byte is there.
     pub end: Time,
@@ -58,7 +58,7 @@ impl FlowPrediction {
     }
 }
 
-/// A pattern's prediction.
+/// When each flow of a pattern ends, and the intervals that lead to that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// By flow, in the pattern's order.
@@ -105,7 +105,7 @@ impl Prediction {
         }
     }
 
-    /// The flow's intervals.
+    /// Intervals of the flow with this index in the pattern, in time order.
     pub fn intervals_of(&self, flow: usize) -> &[Interval] {
         &self.intervals.of_flow[flow]
     }

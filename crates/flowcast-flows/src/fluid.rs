@@ -17,7 +17,7 @@ use flowcast_units::Time;
 /// A flow's start and work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
-    /// When it starts.
+    /// Instant from which on its data flow.
     pub start: Time,
     /// How long its data would take at the share 1.
     pub work: Time,
@@ -69,7 +69,7 @@ pub fn simulate(
 pub struct Intervals {
     /// By flow, in time order.
     pub of_flow: Vec<Vec<Interval>>,
-    /// Steps seen.
+    /// Steps in which the simulation passed from one set of rates to the next.
     pub steps: usize,
     /// Most flows in flight at a time.
     pub most_active: usize,

@@ -38,7 +38,7 @@ impl Progress {
 /// A flow's new allocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// The flow.
+    /// Index of the flow whose allocation changes.
     pub flow: u32,
     /// Its share, and what limits it.
     pub allocation: Allocation,

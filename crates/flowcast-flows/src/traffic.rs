@@ -34,7 +34,7 @@ impl Rule {
 pub enum Traffic {
     /// Rates from event to event.
     Rates(Box<dyn RateModel>, Box<FlowsInFlight>),
-    /// Quasi-dynamic queues.
+    /// Queues whose delays approach their balance in time.
     QuasiDynamic(Box<QuasiDynamicFlows>),
 }
 
@@ -79,7 +79,7 @@ impl Traffic {
         }
     }
 
-    /// Changes them.
+    /// Changes the rates at the instant that [`Traffic::next_step`] gives.
     pub fn step(&mut self, fabric: &Fabric) {
         if let Traffic::QuasiDynamic(flows) = self {
             flows.step_on(fabric);

@@ -33,7 +33,7 @@ const NOTES: f64 = 32.0;
 /// What became of the flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// By flow.
+    /// Completion of each flow, in the order in which the flows were given.
     pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each flow, with the longest queue at its end.
     pub intervals: Vec<Vec<Interval>>,

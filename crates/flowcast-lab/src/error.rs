@@ -28,7 +28,7 @@ pub enum LabError {
     /// An override that does not fit.
     #[error("--set {key}={value}: {problem}")]
     Override {
-        /// The field.
+        /// Dotted name of the field.
         key: String,
         /// The value as given.
         value: String,
@@ -96,7 +96,7 @@ pub enum LabError {
         "machine too busy: {astray} of {sent} frames through {what} were lost without being asked for; free the machine, lower cable.rate, or go on with --no-self-test"
     )]
     FramesLost {
-        /// Which link emulator.
+        /// The link emulator that lost them.
         what: String,
         /// Frames whose fate was not the one of virtual time.
         astray: u32,

@@ -14,9 +14,9 @@ use crate::lab::Lab;
 /// One sender and one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// Where it starts.
+    /// The node that sends.
     pub from: Node,
-    /// Where it ends.
+    /// The node that receives.
     pub to: Node,
     /// The rail it uses.
     pub rail: usize,

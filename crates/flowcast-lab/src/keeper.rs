@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeeperId {
-    /// Process number.
+    /// Process number (PID) of the keeper.
     pub process: u32,
     /// Clock ticks from the system's start to the process's.
     pub started: u64,

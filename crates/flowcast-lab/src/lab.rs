@@ -82,7 +82,7 @@ impl Lab {
         registry::remove(&self.folder)
     }
 
-    /// What it is.
+    /// What the lab was built from.
     pub fn spec(&self) -> &LabSpec {
         &self.spec
     }

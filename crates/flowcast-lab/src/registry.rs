@@ -21,7 +21,7 @@ const SCHEMA: &str = "flowcast/lab-state/1";
 pub(crate) struct LabState {
     schema: String,
     pub name: String,
-    /// Who holds it.
+    /// The process that keeps the lab.
     pub keeper: KeeperId,
     pub spec: LabSpec,
 }

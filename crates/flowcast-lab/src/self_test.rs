@@ -44,7 +44,7 @@ const ATTEMPTS: usize = 5;
 /// One check: what came through, and what the wire rates allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// What was run.
+    /// What was run, in words for people.
     pub what: String,
     /// Goodput of the flow that is farthest from what was expected; the mean where directions share a bus.
     pub found: Rate,

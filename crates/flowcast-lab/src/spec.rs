@@ -20,24 +20,24 @@ pub const SCHEMA: &str = "flowcast/lab/1";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabSpec {
-    /// Always [`SCHEMA`].
+    /// Schema of the file, always [`SCHEMA`].
     pub schema: String,
-    /// Short name.
+    /// Short name, by which the lab is called where no other is given.
     pub name: String,
     /// One line for people.
     #[serde(default)]
     pub title: String,
-    /// Nodes and racks.
+    /// How many nodes and racks there are.
     pub cluster: ClusterSpec,
     /// The network interfaces of each node.
     pub nic: NicSpec,
     /// The links that join racks; without it they are not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backbone: Option<BackboneSpec>,
-    /// How TCP behaves.
+    /// How TCP behaves, on all nodes alike.
     #[serde(default)]
     pub tcp: TcpSpec,
-    /// Where frames wait.
+    /// How many bytes may wait in nodes and switch.
     #[serde(default)]
     pub queues: QueueSpec,
     /// Joins two nodes by a link emulator in user space, instead of token buckets and a switch.
@@ -45,11 +45,11 @@ pub struct LabSpec {
     pub cable: Option<CableSpec>,
 }
 
-/// Nodes and racks.
+/// How many nodes, ranks and racks there are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSpec {
-    /// Number of nodes.
+    /// Number of nodes, 1 to 500.
     pub nodes: u32,
     /// Processes that an MPI launcher puts on each.
     #[serde(default = "one")]
@@ -74,7 +74,7 @@ pub struct NicSpec {
     /// With `duplex = "bus"`: who goes first on the bus.
     #[serde(default)]
     pub bus_order: BusOrder,
-    /// Largest IP packet.
+    /// Largest IP packet, 576 B to 65 kB; 1500 B if absent.
     #[serde(default = "usual_mtu")]
     pub mtu: Bytes,
 }
@@ -88,13 +88,13 @@ pub struct BackboneSpec {
     pub bandwidth: Rate,
 }
 
-/// How TCP behaves.
+/// TCP's windows and congestion control, on all nodes alike.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSpec {
     /// Send and receive window.
     pub window: Window,
-    /// Congestion control.
+    /// TCP's congestion control, set on the routes of the lab.
     pub congestion_control: CongestionControl,
     /// Whether a connection starts slowly again after a pause.
     pub slow_start_after_idle: bool,
@@ -120,10 +120,10 @@ pub struct Rails(pub Vec<Rate>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplex {
-    /// Nothing.
+    /// Nothing: each direction has the interface's rate.
     #[default]
     Full,
-    /// The interface's rate.
+    /// The interface's rate: both directions together have it once.
     Half,
     /// A bus in the node, faster than the interface but not twice as fast.
     Bus,
@@ -150,7 +150,7 @@ pub enum BusOrder {
     Equal,
 }
 
-/// TCP's window.
+/// TCP's window in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Window {
     /// The system tunes it.
@@ -217,7 +217,7 @@ impl LabSpec {
         Ok(spec)
     }
 
-    /// The file's text.
+    /// The text of a lab's file, which reads back as the same lab.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a lab has only tables, texts and numbers")
     }

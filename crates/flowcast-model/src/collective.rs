@@ -20,7 +20,7 @@ use flowcast_units::{Bytes, CollectiveOp, Rate, Time};
 pub enum Repeats {
     /// Not at all: the phase does not happen.
     Null,
-    /// Once.
+    /// Once, however many processes there are.
     Constant,
     /// For each process but one.
     Linear,
@@ -31,15 +31,15 @@ pub enum Repeats {
 /// Which size a phase's message has, out of what a process sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseSize {
-    /// The smaller.
+    /// The smaller of what it sends and what it receives.
     Min,
-    /// The larger.
+    /// The larger of what it sends and what it receives.
     Max,
     /// Half the sum, rounded down.
     Mean,
-    /// Twice the larger.
+    /// Twice the larger of what it sends and what it receives.
     TwiceMax,
-    /// The sum.
+    /// What it sends and what it receives together.
     Sum,
     /// What it sends.
     Send,
@@ -65,9 +65,9 @@ impl PhaseSize {
 /// One phase of a collective operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// How often.
+    /// How many times the phase costs one message.
     pub repeats: Repeats,
-    /// How much.
+    /// Which of the call's sizes that message has.
     pub size: PhaseSize,
 }
 
@@ -100,9 +100,9 @@ pub struct PhaseMessage {
 /// Fan-in and fan-out of one operation, written `LOG 2MAX | LOG MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Towards the root.
+    /// Phase in which data go towards the root.
     pub fan_in: Phase,
-    /// Away from it.
+    /// Phase in which data go away from the root.
     pub fan_out: Phase,
 }
 
@@ -112,7 +112,7 @@ impl Row {
         Row { fan_in: Phase { repeats, size }, fan_out: Phase { repeats, size } }
     }
 
-    /// Both phases.
+    /// Time of fan-in and fan-out, one after the other, as of [`Phase::time`].
     pub fn time(&self, message: PhaseMessage, processes: u32, buses: u32) -> Time {
         self.fan_in.time(message, processes, buses) + self.fan_out.time(message, processes, buses)
     }
@@ -137,7 +137,7 @@ pub fn stage_messages(processes: u32) -> impl Iterator<Item = u32> {
 pub struct Collectives {
     /// For operations without a row of their own.
     pub default: Row,
-    /// Rows by operation.
+    /// Rows of single operations, in place of `default`.
     #[serde(default)]
     pub rows: BTreeMap<CollectiveOp, Row>,
     /// By which messages operations are carried out, for a replay that expands them.

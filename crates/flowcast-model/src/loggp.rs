@@ -6,7 +6,7 @@
 
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-/// The four parameters.
+/// The four parameters of LogGP, each 0 or more; by default all 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LogGp {
     /// `L`: from the sender's last instruction to the receiver's first.

@@ -35,12 +35,12 @@ pub struct Machine {
     /// The network between sites.
     #[serde(skip_serializing_if = "WideArea::is_default")]
     pub wide_area: WideArea,
-    /// Random perturbation.
+    /// Random variation of computation and of messages; by default nothing varies.
     #[serde(skip_serializing_if = "Randomness::is_default")]
     pub random: Randomness,
 }
 
-/// Where ranks run.
+/// The rule that gives each rank its node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
@@ -58,7 +58,7 @@ pub enum Mapping {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodeGroup {
-    /// How many nodes.
+    /// Nodes of the group, one behind the other in node order.
     pub count: u32,
     /// Processors in each; at 0 there are as many as the mapping places ranks on one of these nodes.
     pub cpus: u32,

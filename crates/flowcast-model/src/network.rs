@@ -30,7 +30,7 @@ pub enum NetworkError {
     /// The text of a file of an earlier schema is no TOML.
     #[error(transparent)]
     NotToml(#[from] Box<toml_edit::TomlError>),
-    /// Another schema.
+    /// A schema that this version does not read.
     #[error("schema: found `{0}`, expected `{SCHEMA}` or an earlier one")]
     Schema(String),
     /// A value that is out of range, two fields that exclude each other, or none of two of which one is needed.
@@ -101,7 +101,7 @@ pub struct Network {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointToPoint {
-    /// The rule.
+    /// The formula for the time of a single message.
     pub rule: Rule,
     /// From this size on a sender waits for its receiver, whatever the trace says.
     pub rendezvous_from: Option<Bytes>,
@@ -178,15 +178,15 @@ pub enum LoneFlow {
 /// rate); a rate that is given alone stands for both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkRate<G = Rate> {
-    /// Of payload.
+    /// Goodput: bytes of payload in a second.
     Goodput(G),
-    /// Of frames.
+    /// Wire rate: bytes of frames in a second, headers included.
     Wire(Rate),
-    /// Both.
+    /// Goodput and wire rate, each given for itself.
     Both {
-        /// Of payload.
+        /// Bytes of payload in a second.
         goodput: G,
-        /// Of frames.
+        /// Bytes of frames in a second, headers included.
         wire: Rate,
     },
 }
@@ -304,7 +304,7 @@ pub struct Overheads {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadPiece {
-    /// First size.
+    /// Smallest size that the piece holds for.
     pub from: Bytes,
     /// Time of a message, 0 or more.
     pub fixed: Time,
@@ -355,12 +355,12 @@ impl Network {
         if overrides.is_empty() { Ok(self.clone()) } else { overrides::apply(self.to_table(), overrides) }
     }
 
-    /// The file's text.
+    /// The text of a network file; [`Network::from_toml`] reads it back.
     pub fn to_toml(&self) -> String {
         toml::to_string(&network_file::NetworkFile::from(self)).expect("a network has only tables, texts and numbers")
     }
 
-    /// The file's content.
+    /// The content of a network file as a table, in which overrides set fields.
     pub fn to_table(&self) -> toml::Table {
         network_file::table_of(&network_file::NetworkFile::from(self))
     }

@@ -11,7 +11,7 @@ pub trait SingleMessage {
 /// `T(m) = L + m/bandwidth` (Hockney).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linear {
-    /// `L`.
+    /// `L`: time of a message of no bytes.
     pub latency: Time,
     /// Bytes per second; 0 is infinite.
     pub rate: Rate,
@@ -20,11 +20,11 @@ pub struct Linear {
 /// `T(m) = L + a*m` below the rendezvous threshold and `L + b*m` from it on; it may jump there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoPiece {
-    /// `L`.
+    /// `L`: time of a message of no bytes.
     pub latency: Time,
-    /// `a`.
+    /// `a`: time of each byte of a message below the threshold.
     pub below: TimePerByte,
-    /// `b`.
+    /// `b`: time of each byte of a message from the threshold on.
     pub from: TimePerByte,
     /// First size of the second piece.
     pub threshold: Bytes,

@@ -22,10 +22,10 @@ use crate::network::LinkRate;
 use crate::sharing::SharingError;
 use flowcast_units::Rate;
 
-/// Switches between nodes.
+/// Switches and cables between the nodes, and how messages are routed through them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// Switches and cables.
+    /// The switches and the cables between them.
     pub shape: Shape,
     /// Which cables a message takes.
     pub routing: Routing,

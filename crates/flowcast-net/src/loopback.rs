@@ -15,7 +15,7 @@ use crate::tcp::{Waiting, loopback_pair};
 /// Why loopback has no parameters.
 #[derive(Debug, Error)]
 pub enum LoopbackError {
-    /// Measuring failed.
+    /// The round trips could not be measured.
     #[error(transparent)]
     Measure(#[from] PrttError),
     /// The samples give no parameters.

@@ -51,11 +51,11 @@ pub enum PrttError {
     /// The other end asked for more than this one gives.
     #[error("the other end asked for {found} {what}, expected at most {most}")]
     Script {
-        /// Of what.
+        /// What the other end asked for too much of.
         what: &'static str,
         /// How much.
         found: u32,
-        /// The limit.
+        /// The most that this end gives.
         most: u32,
     },
     /// A plan that cannot be carried out.
@@ -132,7 +132,7 @@ pub struct Round<'a> {
     pub widest: Option<f64>,
 }
 
-/// Why measuring ended.
+/// What ended a measurement: precision, time or the observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// All medians are known well enough.
@@ -143,20 +143,20 @@ pub enum Stop {
     Asked,
 }
 
-/// What was measured.
+/// The round trips that were measured, and how well their medians are known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// All samples, previous ones included.
     pub samples: PrttSamples,
-    /// `d`.
+    /// `d`: computing between two sends of a round trip.
     pub delay: Time,
     /// Sizes of the plan that were left out because rounds of all would not have fitted into its time.
     pub sizes_left_out: usize,
-    /// Rounds done.
+    /// Rounds that were measured, warm-up excluded.
     pub rounds: u32,
-    /// Time taken.
+    /// Time that measuring took.
     pub elapsed: Time,
-    /// Why it ended.
+    /// What ended the measurement.
     pub stop: Stop,
     /// The widest interval of a median, half of it as a share of the median; infinite if a point has too few samples.
     pub widest: f64,

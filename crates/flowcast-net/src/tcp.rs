@@ -86,7 +86,7 @@ impl TcpTransport {
     }
 }
 
-/// Waits for connections.
+/// A listening TCP socket, which takes one connection at a time.
 #[derive(Debug)]
 pub struct TcpDoor {
     listener: TcpListener,

@@ -19,10 +19,10 @@ pub enum TransportError {
     Size {
         /// Bytes that came.
         found: usize,
-        /// Bytes agreed on.
+        /// Number of bytes that both ends agreed on.
         expected: usize,
     },
-    /// The system refused.
+    /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
         /// What was tried.

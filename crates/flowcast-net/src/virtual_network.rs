@@ -11,7 +11,7 @@ use flowcast_units::{Bytes, Time};
 
 use crate::transport::{Transport, TransportError};
 
-/// One end.
+/// One end of a connection over a LogGP network, with its own clock of virtual time.
 #[derive(Debug)]
 pub struct VirtualEnd {
     network: LogGp,

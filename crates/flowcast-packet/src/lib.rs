@@ -89,16 +89,16 @@ pub struct Wire {
 /// One message to be carried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Message {
-    /// When it starts.
+    /// Instant at which its sender starts it.
     pub start: Time,
-    /// Its size.
+    /// Payload; headers come on top.
     pub size: Bytes,
 }
 
 /// What became of the messages.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Carried {
-    /// By message.
+    /// Completion of each message, in the order in which the messages were given.
     pub completions: Vec<FlowCompletion>,
     /// Average shares over 1/32 of each message.
     pub intervals: Vec<Vec<Interval>>,

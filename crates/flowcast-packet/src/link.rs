@@ -12,7 +12,7 @@ use flowcast_units::{Bytes, Rate, Time};
 /// What a link is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkKind {
-    /// Wire rate.
+    /// Rate of frames on the wire, headers included.
     pub rate: Rate,
     /// Payload of a full packet.
     pub segment: Bytes,

@@ -83,7 +83,7 @@ impl Live {
         (next < Picos::NEVER).then(|| next.to_time())
     }
 
-    /// Lets it happen.
+    /// Carries out the next event, at the instant that [`Self::next_event`] gives.
     pub fn step(&mut self) {
         self.engine.step();
     }

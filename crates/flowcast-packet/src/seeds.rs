@@ -14,7 +14,7 @@ const NOISE: u64 = 0x6e6f_6973_6500_0000;
 /// Where one flow's end and duration lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Medians.
+    /// Medians of end and of duration over the runs.
     pub median: FlowCompletion,
     /// 5 % of the runs are below.
     pub low: FlowCompletion,

@@ -15,10 +15,10 @@ pub const MOST_MAPPINGS: u64 = 1_000_000;
 /// Times closer than this part of themselves are one entry of the histogram.
 const SAME: f64 = 1e-9;
 
-/// Equal nodes.
+/// Equal nodes, each with as many slots for ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slots {
-    /// How many nodes.
+    /// Number of nodes, some of which may stay empty.
     pub nodes: u32,
     /// Ranks that fit on each.
     pub per_node: u32,

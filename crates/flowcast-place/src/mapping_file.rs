@@ -30,9 +30,9 @@ pub enum MappingError {
     Line {
         /// The file's name.
         file: String,
-        /// Counted from 1.
+        /// Line in the file, counted from 1.
         line: usize,
-        /// What stands there.
+        /// The line without its comment.
         found: String,
         /// What should.
         expected: String,
@@ -63,9 +63,9 @@ pub enum MappingError {
 pub enum MappingFormat {
     /// One node number on a line.
     Nodes,
-    /// Open MPI's rankfile.
+    /// Open MPI's rankfile, a line for each rank.
     Rankfile,
-    /// MPICH's `host:n`.
+    /// MPICH's `host:n`: n ranks in a row on this host.
     HostCounts,
     /// Slurm's host file for arbitrary distribution.
     HostList,
@@ -74,7 +74,7 @@ pub enum MappingFormat {
 /// What a mapping file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappingFile {
-    /// Where ranks run.
+    /// Which node each rank runs on.
     pub mapping: Mapping,
     /// Names of the nodes, in node order; empty if the file has numbers only and the caller gave no names.
     pub hosts: Vec<String>,

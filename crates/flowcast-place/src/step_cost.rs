@@ -30,7 +30,7 @@ impl Mapping {
 /// What a message inside a node costs: `latency + size/rate`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InsideNode {
-    /// Its start-up.
+    /// Start-up of a message, whatever its size.
     pub latency: Time,
     /// Bytes per second; 0 is infinite.
     pub rate: Rate,
@@ -53,13 +53,13 @@ impl InsideNode {
 /// Steps between ranks (the flows' nodes are ranks) and what their messages cost.
 #[derive(Debug, Clone, Copy)]
 pub struct StepCost<'a> {
-    /// The communication.
+    /// Steps of communication, one after the other; their flows go between ranks.
     pub steps: &'a Steps,
-    /// Between nodes.
+    /// The network that messages between nodes share.
     pub network: &'a Network,
     /// The model of conflicts.
     pub method: Method,
-    /// Inside a node.
+    /// What a message between two ranks of one node costs.
     pub inside: InsideNode,
 }
 

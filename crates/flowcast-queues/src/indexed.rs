@@ -32,7 +32,7 @@ impl Entry {
 }
 
 impl IndexedHeap {
-    /// The first.
+    /// The earliest event and its member, of equal times the lowest member; none if no member has an event.
     pub fn first(&self) -> Option<(Time, u32)> {
         self.heap.first().map(|entry| (entry.time(), entry.member()))
     }
@@ -70,7 +70,7 @@ impl IndexedHeap {
         }
     }
 
-    /// Takes the first.
+    /// Takes out the earliest event; its member has none afterwards.
     pub fn pop(&mut self) -> Option<(Time, u32)> {
         let (time, member) = self.first()?;
         self.remove(member);

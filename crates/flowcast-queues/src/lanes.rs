@@ -16,7 +16,7 @@ pub struct Lane(u16);
 const DIRECT: u16 = u16::MAX;
 
 impl Lane {
-    /// No lane.
+    /// For an event with a delay of its own, which goes into the heap itself.
     pub const NONE: Lane = Lane(DIRECT);
 }
 

@@ -48,7 +48,7 @@ pub enum ExchangeError {
 /// How messages take their rails during a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Course {
-    /// Which scheduler.
+    /// The scheduler that picks the rail of each message.
     pub scheduler: SchedulerName,
     /// Whether its parameters follow the rails (earliest delivery only).
     pub adapts: bool,
@@ -61,9 +61,9 @@ pub struct Course {
 /// One size of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// N.
+    /// N: messages in each direction of a repetition.
     pub messages: u32,
-    /// Bytes of each.
+    /// Bytes of each message.
     pub size: Bytes,
     /// How often it is repeated.
     pub repetitions: u32,
@@ -72,7 +72,7 @@ pub struct Exchange {
 /// What the receiver of a stream of numbered messages found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// Messages received.
+    /// Messages that the receiver was handed.
     pub received: u64,
     /// Messages that came before one with a smaller number.
     pub out_of_order: u64,

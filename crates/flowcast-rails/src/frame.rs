@@ -28,15 +28,15 @@ pub enum Fault {
     /// A frame arrived otherwise than it was sent.
     #[error("a frame's checksum is {found:08x}, expected {expected:08x}")]
     Checksum {
-        /// Of the frame.
+        /// Checksum of the bytes that arrived.
         found: u32,
-        /// In the frame.
+        /// Checksum that the frame's header has.
         expected: u32,
     },
     /// A length that no message may have.
     #[error("a frame announces {found} bytes, expected at most {most}")]
     Length {
-        /// In the frame.
+        /// Length that the frame's header announces.
         found: usize,
         /// The longest message.
         most: usize,
@@ -50,7 +50,7 @@ pub enum Fault {
     /// A sequence number that was not granted.
     #[error("found the sequence number {found}, expected one below {limit}")]
     Sequence {
-        /// In the frame.
+        /// Sequence number in the frame's header.
         found: u64,
         /// The first that was not granted.
         limit: u64,
@@ -58,7 +58,7 @@ pub enum Fault {
     /// More messages acknowledged than were sent.
     #[error("found {found} messages acknowledged, expected at most {sent}")]
     Acknowledged {
-        /// In the frame.
+        /// Number acknowledged by the frame's header.
         found: u64,
         /// Sent on this connection.
         sent: u64,
@@ -74,25 +74,25 @@ pub enum Fault {
 /// What a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Carries a message.
+    /// It carries a message or a piece of one.
     Data = 1,
     /// Carries nothing but the acknowledgement and the credit of its header.
     Acknowledgement = 2,
-    /// Introduces a connection.
+    /// It introduces a new connection.
     Hello = 3,
 }
 
 /// What a frame carries of its message. The pieces of a message have sequence numbers in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// From zero on.
+    /// Place among the pieces, from 0.
     pub index: u8,
     /// How many there are, at most one for each rail.
     pub of: u8,
 }
 
 impl Piece {
-    /// All of it.
+    /// The only piece of a message that is not divided.
     pub const WHOLE: Piece = Piece { index: 0, of: 1 };
 
     fn read(index: u8, of: u8) -> Result<Piece, Fault> {

@@ -54,7 +54,7 @@ pub(crate) struct Lane {
     /// Messages sent and acknowledged on this connection.
     sent: u64,
     acknowledged: u64,
-    /// What arrives.
+    /// Cuts the bytes that arrive into frames.
     pub reader: FrameReader,
     /// Messages received on this connection, and when the last of them was.
     pub received: u64,

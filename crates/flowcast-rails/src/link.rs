@@ -51,7 +51,7 @@ pub enum LinkError {
     /// Nothing came for as long as the caller would wait.
     #[error("nothing arrived for {0}")]
     Silent(Time),
-    /// The system refused.
+    /// The operating system refused a call.
     #[error("cannot {doing}: {source}")]
     Io {
         /// What was tried.
@@ -356,7 +356,7 @@ impl Link {
         self.lose(rail, Fault::Withdrawn);
     }
 
-    /// What has happened.
+    /// Messages, pieces and rails counted since the session began.
     pub fn counts(&self) -> Counts {
         self.session.counts()
     }

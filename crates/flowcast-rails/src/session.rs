@@ -34,7 +34,7 @@ use crate::token::Token;
 pub struct SessionRule {
     /// Messages that a receiver holds, a multiple of 64; the same at both ends.
     pub window: u64,
-    /// The longest message.
+    /// Longest message, in bytes; a longer one is a fault.
     pub longest: usize,
     /// An acknowledgement waits no longer than this for a message that takes it along.
     pub acknowledge_within: Time,
@@ -59,7 +59,7 @@ pub enum Refused {
     /// The receiver holds as many messages as it can; it grants more credit as it consumes them.
     #[error("no credit left: the receiver holds as many messages as it can")]
     NoCredit,
-    /// Too long.
+    /// The message is longer than [`SessionRule::longest`].
     #[error("found a message of {found} bytes, expected at most {most}")]
     TooLong {
         /// Its bytes.
@@ -72,7 +72,7 @@ pub enum Refused {
 /// What has happened on a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Messages sent.
+    /// Messages sent, each counted once.
     pub sent: u64,
     /// Those of them that were divided.
     pub divided: u64,
@@ -84,7 +84,7 @@ pub struct Counts {
     pub repeated: u64,
     /// Acknowledgements that no message took along.
     pub bare_acknowledgements: u64,
-    /// Rails lost.
+    /// Rails lost since the session began.
     pub rails_lost: u64,
 }
 
@@ -232,7 +232,7 @@ impl Session {
         self.lanes[rail.index()].reader.space(64 * 1024)
     }
 
-    /// The next message.
+    /// Takes the next message that can be handed out, if there is one.
     pub fn receive(&mut self) -> Option<Vec<u8>> {
         self.inbound.consume()
     }
@@ -335,7 +335,7 @@ impl Session {
         Bytes(self.given[rail.index()])
     }
 
-    /// What has happened.
+    /// Messages, pieces and rails counted since the session began.
     pub fn counts(&self) -> Counts {
         self.counts
     }

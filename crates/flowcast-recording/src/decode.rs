@@ -26,9 +26,9 @@ impl Members {
 /// What a rank's file says about itself.
 #[derive(Debug, Clone, Default)]
 pub struct Header {
-    /// All lines.
+    /// All lines of the header, by key.
     pub fields: BTreeMap<String, String>,
-    /// The rank.
+    /// The rank in `MPI_COMM_WORLD`, from 0.
     pub rank: u32,
     /// Ranks of the world.
     pub ranks: u32,
@@ -38,7 +38,7 @@ pub struct Header {
     pub overhead: u64,
 }
 
-/// One call.
+/// One call of an MPI function, with the computation before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     /// The thread that called.
@@ -51,18 +51,18 @@ pub struct Call {
     pub burst: u64,
     /// Thread CPU time of that.
     pub cpu: u64,
-    /// Time in it.
+    /// From its begin to its return, in ns.
     pub time: u64,
 }
 
 /// Tests and probes that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polls {
-    /// The thread.
+    /// Thread that called them all.
     pub thread: u32,
     /// Function of the first of them.
     pub function: u32,
-    /// How many.
+    /// Polls in a row that this item stands for.
     pub count: u64,
     /// Computation between them, in ns.
     pub burst: u64,
@@ -73,9 +73,9 @@ pub struct Polls {
 /// One item of a rank's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// A call.
+    /// One call that did something.
     Call(Call),
-    /// Unsuccessful tests.
+    /// Tests and probes in a row that found nothing.
     Polls(Polls),
     /// Recording was off: nothing is known of so many ns.
     Off(u64),
@@ -84,19 +84,19 @@ pub enum Item {
 /// A rank's file, decoded.
 #[derive(Debug, Clone, Default)]
 pub struct RankFile {
-    /// The header.
+    /// What the file says about itself.
     pub header: Header,
     /// Names of functions, without `MPI_`.
     pub functions: Vec<String>,
     /// Words of each signature.
     pub signatures: Vec<Vec<i64>>,
-    /// Communicators.
+    /// The communicators, by their number at this rank.
     pub communicators: Vec<Members>,
     /// Communicator of each window.
     pub windows: Vec<u64>,
     /// Communicator of each file.
     pub files: Vec<u64>,
-    /// Names of regions.
+    /// Names of the program's regions, by number.
     pub names: Vec<String>,
     /// Calls in the order in which they ended.
     pub items: Vec<Item>,

@@ -8,7 +8,7 @@ pub enum RecordingError {
     /// One place holds something else than it must.
     #[error("{place}: found {found}, expected {expected}")]
     At {
-        /// `file:line`.
+        /// `file:line` of the recording.
         place: String,
         /// What stands there.
         found: String,

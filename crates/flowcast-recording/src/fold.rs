@@ -20,7 +20,7 @@ pub struct Entry {
 /// A run of calls: `period` calls that come `repeats` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Where it begins.
+    /// Index of its first call.
     pub start: usize,
     /// Calls in one repetition.
     pub period: usize,

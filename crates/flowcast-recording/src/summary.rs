@@ -16,7 +16,7 @@ pub struct Calls {
     pub unsuccessful: u64,
     /// Bytes that it sent.
     pub bytes: u64,
-    /// Nanoseconds in it.
+    /// Time in all these calls together, in ns.
     pub nanos: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct Summary {
     pub functions: BTreeMap<String, Calls>,
     /// Of these, the calls that a replay has no model for.
     pub not_modelled: u64,
-    /// Nanoseconds of computation.
+    /// Computation of all ranks together, in ns.
     pub burst: u64,
     /// Of these, with the processor.
     pub cpu: u64,
@@ -82,7 +82,7 @@ pub fn of(file: &RankFile) -> Summary {
 }
 
 impl Summary {
-    /// Adds another rank.
+    /// Adds the counts of another rank, or of several ranks.
     pub fn add(&mut self, other: &Summary) {
         for (name, calls) in &other.functions {
             let sum = self.functions.entry(name.clone()).or_default();
@@ -99,7 +99,7 @@ impl Summary {
         self.stopped += other.stopped;
     }
 
-    /// All calls.
+    /// Calls of all functions together.
     pub fn calls(&self) -> u64 {
         self.functions.values().map(|calls| calls.calls).sum()
     }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-/// The table.
+/// The text of `functions.txt`, one line for each function.
 pub const TEXT: &str = include_str!("functions.txt");
 
-/// One function.
+/// A function of MPI as the table describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name without `MPI_`.

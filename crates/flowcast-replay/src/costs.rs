@@ -37,7 +37,7 @@ pub struct ClassCost {
 /// What a message costs on one kind of way: from a node of some group to itself or to another node.
 #[derive(Debug, Clone)]
 pub struct PathCosts {
-    /// Sender's processor time.
+    /// Processor time of the sender, in nanoseconds as all times here.
     pub send_overhead: f64,
     /// Receiver's processor time before it takes the message.
     pub recv_before: f64,
@@ -47,7 +47,7 @@ pub struct PathCosts {
     pub latency: f64,
     /// The part of the rest between two starts that no bandwidth would shorten.
     pub gap: f64,
-    /// By message class.
+    /// Times of each message class, by class.
     pub classes: Vec<ClassCost>,
     /// By access of the program: what its data cost, without the target's processor.
     pub accesses: Vec<ClassCost>,
@@ -92,7 +92,7 @@ struct SiteShape {
 }
 
 impl Costs {
-    /// Computes all costs.
+    /// Computes all costs ahead of the replay of a program.
     pub fn new(program: &Program, network: &Network, placement: &Placement, rendezvous: Rendezvous) -> Costs {
         let groups = placement.groups().to_vec();
         let ranks = (0..program.streams() as u32).map(Rank);
@@ -196,7 +196,7 @@ impl Costs {
         at_least_a_nanosecond(between.max(inside).max(far).as_nanos())
     }
 
-    /// The file system.
+    /// The file system of the network that the costs are of.
     pub fn file_system(&self) -> &FileSystem {
         &self.network.file_system
     }
@@ -229,7 +229,7 @@ impl Costs {
         }
     }
 
-    /// The network.
+    /// The network that the costs are of.
     pub fn network(&self) -> &Network {
         &self.network
     }

@@ -50,7 +50,7 @@ pub struct Step {
     pub rank: Rank,
     /// Its beginning: the end of the step before.
     pub start: Time,
-    /// Its end.
+    /// Its end: the beginning of the step behind it.
     pub end: Time,
     /// What it is spent on.
     pub limit: Limit,
@@ -78,7 +78,7 @@ pub struct Counts {
     pub overheads: u64,
     /// Times that an interface rested.
     pub gaps: u64,
-    /// Collective operations.
+    /// Collective operations whose time is on it.
     pub collectives: u64,
 }
 

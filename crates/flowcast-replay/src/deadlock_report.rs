@@ -9,7 +9,7 @@ use flowcast_units::{Bytes, Rank};
 /// Where a rank stands.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stand {
-    /// Its instruction.
+    /// Where its instruction begins among its words.
     pub at: usize,
     /// The slot of its next receive.
     pub next_slot: u32,
@@ -23,9 +23,9 @@ pub(crate) struct Stand {
 
 /// A program that came to a stop.
 pub(crate) struct DeadlockReport<'a> {
-    /// The program.
+    /// The program that came to a stop.
     pub program: &'a Program,
-    /// By rank.
+    /// Where each rank stands, by rank.
     pub ranks: Vec<Stand>,
 }
 

@@ -18,7 +18,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// One more time.
+    /// Counts one more time, 0 or longer.
     pub fn add(&mut self, time: Time) {
         if self.counts.is_empty() {
             self.counts = vec![0; PER_DOUBLING * DOUBLINGS + 1];
@@ -34,7 +34,7 @@ impl Distribution {
         self.number
     }
 
-    /// Their sum.
+    /// Sum of all times; 0 if there are none.
     pub fn total(&self) -> Time {
         self.total
     }

@@ -54,7 +54,7 @@ named! {
     }
 }
 
-/// Times by cause.
+/// The time of each cause, 0 where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums([f64; Cost::ALL.len()]);
 
@@ -69,7 +69,7 @@ impl Sums {
         self.0[cost as usize] += nanos;
     }
 
-    /// All causes together.
+    /// Time of all causes together.
     pub fn total(&self) -> Time {
         Time::from_nanos(self.0.iter().sum())
     }
@@ -84,7 +84,7 @@ pub struct Site {
     pub caller: Option<i64>,
     /// The value of the last event that gives the caller's line.
     pub line: Option<i64>,
-    /// The call.
+    /// What was called at this place.
     pub call: Call,
 }
 
@@ -93,7 +93,7 @@ pub struct Site {
 pub enum Call {
     /// Type and value of the event that marks it.
     Event(i64, i64),
-    /// The operation.
+    /// The operation that the replay carried out.
     Function(Function),
     /// The name of a one-sided operation or one on files.
     Access(&'static str),
@@ -107,7 +107,7 @@ const CALLER_LINE: i64 = 80_000_001;
 /// What a replay's communication was spent on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// By rank.
+    /// Times by cause of each rank, by rank.
     pub ranks: Vec<Sums>,
     /// By place in the program, all ranks together; the most expensive first.
     pub sites: Vec<(Site, Sums)>,

@@ -47,9 +47,9 @@ pub struct Unused {
 /// A replay that has been done.
 #[derive(Debug, Clone, Copy)]
 pub struct Done<'a> {
-    /// The program.
+    /// The program that was replayed.
     pub program: &'a Program,
-    /// The network.
+    /// The network that it was replayed on.
     pub network: &'a Network,
     /// Where the ranks ran.
     pub placement: &'a Placement,
@@ -57,7 +57,7 @@ pub struct Done<'a> {
     pub rendezvous: Rendezvous,
     /// By which model messages shared the network, if they did.
     pub model: Option<Model>,
-    /// The result.
+    /// When the ranks ended in that replay.
     pub outcome: &'a Outcome,
 }
 

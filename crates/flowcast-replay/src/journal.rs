@@ -44,9 +44,9 @@ pub enum Function {
 /// A call from begin to end, in whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Call {
-    /// What was called.
+    /// Operation that the rank called.
     pub function: Function,
-    /// When.
+    /// When it was called, in whole nanoseconds.
     pub start: Time,
     /// When it returned; after the start.
     pub end: Time,
@@ -57,9 +57,9 @@ pub struct Call {
 pub struct Mark {
     /// When the program passed it, in whole nanoseconds.
     pub time: Time,
-    /// Its type.
+    /// Type of the event, as the trace numbers it.
     pub kind: i64,
-    /// Its value.
+    /// Value of the event, as the trace gives it.
     pub value: i64,
 }
 
@@ -97,9 +97,9 @@ impl Keeps {
 /// Messages and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// How many.
+    /// Number of messages, each counted once.
     pub messages: u64,
-    /// Their sizes.
+    /// Sum of their sizes; it does not go beyond 2^64 - 1 bytes.
     pub bytes: Bytes,
 }
 

@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 /// A peer and a tag, each of which may be any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// The other rank.
+    /// The rank at the other end; none is any rank.
     pub peer: Option<u32>,
-    /// The tag.
+    /// The tag; none is any tag.
     pub tag: Option<u32>,
 }
 

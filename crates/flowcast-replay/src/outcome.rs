@@ -41,14 +41,14 @@ impl RankOutcome {
     }
 }
 
-/// A replay's result.
+/// What a replay gives: the times of all ranks, and how much they sent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// By rank.
+    /// Times of each rank, by rank.
     pub ranks: Vec<RankOutcome>,
-    /// Point-to-point messages.
+    /// Number of point-to-point messages, those of expanded collectives included.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages together.
     pub bytes: Bytes,
     /// How often something had to wait for what the machine limits.
     pub waits: Waits,

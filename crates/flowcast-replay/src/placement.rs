@@ -8,7 +8,7 @@ use flowcast_units::{Node, Rank};
 /// More than any machine has; a larger number is a slip of the pen that would only exhaust the memory.
 const MAX_NODES: u64 = 1 << 24;
 
-/// Ranks on nodes.
+/// Which node each rank runs on, and what these nodes are like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
     node_of: Vec<Node>,
@@ -170,7 +170,7 @@ impl Placement {
         self.group_of[node.index()] as usize
     }
 
-    /// The groups.
+    /// The groups of equal nodes, by the index that [`Placement::group_index`] gives.
     pub fn groups(&self) -> &[NodeGroup] {
         &self.groups
     }

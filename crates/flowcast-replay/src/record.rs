@@ -47,10 +47,10 @@ pub trait Observer {
     fn ended(&mut self, _rank: u32, _time: f64) {}
 }
 
-/// A send.
+/// A send of one rank; its times are in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
-    /// Message class.
+    /// Index of its message class.
     pub class: u32,
     /// When the program called.
     pub call: f64,
@@ -104,7 +104,7 @@ pub struct Accessed {
 /// A collective as one rank sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered {
-    /// Which execution.
+    /// Index of the execution among all of the program.
     pub instance: u32,
     /// When the rank called.
     pub call: f64,
@@ -120,7 +120,7 @@ pub struct Gathered {
     pub end: f64,
 }
 
-/// Observes nothing.
+/// An observer that observes nothing, where the outcome is enough.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 

@@ -23,14 +23,14 @@ pub enum Route {
     Between,
     /// To the same node.
     Inside,
-    /// To another site.
+    /// To another site, with this number.
     ToSite(usize),
     /// To another site by a dedicated connection.
     By(usize),
 }
 
 impl WayNumbers {
-    /// Of a placement.
+    /// The numbers for the groups and sites of a placement.
     pub fn new(placement: &Placement) -> WayNumbers {
         WayNumbers { groups: placement.groups().len(), sites: placement.sites() }
     }

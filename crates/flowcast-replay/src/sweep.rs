@@ -1,6 +1,6 @@
 //! Many what-ifs of one program in one go: the same replay on networks that differ in their numbers.
 //!
-//! Without contention the order in which a [`Replay`](crate::walk::Replay) runs the ranks does not depend on times, so one walk over the
+//! Without contention the order in which a [`Replay`] runs the ranks does not depend on times, so one walk over the
 //! instructions serves many networks: every time becomes an array with one *lane* for each network. The arithmetic of
 //! each lane is that of a replay, operation for operation, so that the results are equal to the bit.
 //!

@@ -30,7 +30,7 @@ named! {
 /// An interval in which a rank does one thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
-    /// Its beginning.
+    /// When the rank begins with it.
     pub start: Time,
     /// Its end; never before the beginning.
     pub end: Time,
@@ -41,7 +41,7 @@ pub struct Segment {
 /// An interval of a rank's time with the reason for its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The interval.
+    /// What the rank does, from when to when.
     pub segment: Segment,
     /// Why it ended when it did.
     pub cause: Cause,
@@ -69,13 +69,13 @@ pub enum Cause {
 /// One message from send to receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MessageSpan {
-    /// Sender.
+    /// The rank that sends it.
     pub src: Rank,
-    /// Receiver.
+    /// The rank that receives it.
     pub dst: Rank,
-    /// Size.
+    /// Size of the message's data.
     pub size: Bytes,
-    /// MPI tag.
+    /// Tag of the message; -1 for one of a schedule without tags.
     pub tag: i32,
     /// When the sender called.
     pub sent: Time,
@@ -88,9 +88,9 @@ pub struct MessageSpan {
 /// The replay of all ranks: for each its segments in time order (gaps are idle), and the messages in no given order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
-    /// Segments by rank.
+    /// Segments of each rank in time order, by rank.
     pub ranks: Vec<Vec<Segment>>,
-    /// Messages.
+    /// The messages of all ranks, in no given order.
     pub messages: Vec<MessageSpan>,
 }
 

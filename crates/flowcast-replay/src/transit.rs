@@ -65,7 +65,7 @@ pub struct Departure {
     pub slot: u32,
     /// When its sender's processor was through with it.
     pub start: f64,
-    /// Its bytes.
+    /// Size of the data that it carries.
     pub size: Bytes,
     /// What it would cost alone.
     pub cost: ClassCost,
@@ -80,9 +80,9 @@ pub struct Departure {
 /// The request to send of a message whose data follow the CTS.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rts {
-    /// Who sends it.
+    /// The rank that sends the message.
     pub from: u32,
-    /// Who receives it.
+    /// The rank that receives the message.
     pub to: u32,
     /// The receive, if it is posted already.
     pub posted: Option<ReceivePosted>,
@@ -91,7 +91,7 @@ pub struct Rts {
 /// A receive that was posted, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReceivePosted {
-    /// When.
+    /// When it was posted.
     pub since: f64,
     /// When the rank had last polled: an RTS that arrived before gets its CTS at once.
     pub polled: f64,
@@ -107,16 +107,16 @@ pub enum Progress {
         /// Since when, in nanoseconds.
         since: f64,
     },
-    /// It has arrived.
+    /// Its last byte has arrived.
     Arrived(Delivery),
 }
 
 /// A message that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delivery {
-    /// Its slot.
+    /// Slot of the message, that of its [`Departure`].
     pub slot: u32,
-    /// When it left.
+    /// When it began to leave its sender, in nanoseconds as all times here.
     pub start: f64,
     /// When its last byte arrived.
     pub arrival: f64,

@@ -19,13 +19,13 @@ use flowcast_units::{Bytes, Time, TimePerByte};
 /// A rail and how well its parameters are known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownRail {
-    /// The parameters.
+    /// LogGP parameters as they were fitted.
     pub cost: LogGp,
     /// Standard errors of the parameters; zero for those that are known exactly.
     pub error: LogGp,
 }
 
-/// What is asked.
+/// A burst of messages, and from which gain on several rails are worth it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Messages that are sent at once.
@@ -38,10 +38,10 @@ pub struct Question {
     pub draws: usize,
 }
 
-/// The answer.
+/// Which rails a burst of messages should use, size by size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// For each size.
+    /// Advice for each size of the question, in its order.
     pub sizes: Vec<SizeAdvice>,
     /// From this size on the lower end of the gain's interval is worth while.
     pub together_from: Option<Bytes>,
@@ -52,7 +52,7 @@ pub struct Advice {
 /// What messages of one size should use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizeAdvice {
-    /// The size.
+    /// Size of each message of the burst.
     pub size: Bytes,
     /// The best rail alone.
     pub alone: RailId,

@@ -205,9 +205,9 @@ impl ClockArithmetic for Exact {
 /// How a value that falls between two steps is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// The step below.
+    /// As the largest step that is not above it.
     Down,
-    /// The nearer step.
+    /// As the step that is closest to it.
     Nearest,
 }
 

@@ -11,10 +11,10 @@ use super::schedule::simulate;
 use super::turns::Shares;
 use flowcast_model::loggp::LogGp;
 
-/// What is compared.
+/// Random sets of messages on which schedulers are compared with the optimum.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// How many sets.
+    /// Number of sets, all of which every scheduler serves.
     pub sets: usize,
     /// What each looks like.
     pub plan: SetPlan,
@@ -67,13 +67,13 @@ fn over(own: f64, best: &Optimum) -> f64 {
 }
 
 impl Ratios {
-    /// Sorts them.
+    /// Puts ratios of any order into ascending order.
     pub fn new(mut ratios: Vec<f64>) -> Ratios {
         ratios.sort_by(f64::total_cmp);
         Ratios(ratios)
     }
 
-    /// In ascending order.
+    /// The ratios in ascending order; 1 is a schedule as good as the best known.
     pub fn sorted(&self) -> &[f64] {
         &self.0
     }

@@ -17,7 +17,7 @@ pub type BoxedScheduler<M> = Box<dyn RailScheduler<M> + Send>;
 /// How the rail of a message is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discipline {
-    /// In turn (4.3.4.1).
+    /// Rails in turn, one message each (4.3.4.1).
     RoundRobin,
     /// In turn, in rows (4.3.4.2).
     WeightedRoundRobin,
@@ -25,15 +25,15 @@ pub enum Discipline {
     WeightedFairQueuing,
     /// By shares, in constant time (4.3.4.4).
     VirtualTimeRoundRobin,
-    /// 4.4.1.
+    /// 4.4.1: smallest virtual finish time (VFT), every message as long as a gap.
     Gap,
-    /// 4.4.2.
+    /// 4.4.2: smallest virtual finish time (VFT).
     Vft,
-    /// 4.4.3.
+    /// 4.4.3: smallest VFT that is not past.
     VftClock,
-    /// 4.4.4.
+    /// 4.4.4: earliest arrival of a message without length.
     Latency,
-    /// 4.4.5.
+    /// 4.4.5: as 4.4.4, but the processor prepares a message while the interface is busy.
     Overlap,
     /// 4.4.8: 4.4.4 in integers.
     FixedPoint,

@@ -22,7 +22,7 @@ use flowcast_units::Time;
 pub enum Arm {
     /// All rails, as the scheduler likes.
     Together,
-    /// One rail.
+    /// This rail alone, as long as it is usable.
     Alone(RailId),
 }
 

@@ -18,14 +18,14 @@ use flowcast_units::Time;
 pub enum Objective {
     /// The delivery of the last message.
     Makespan,
-    /// The mean delivery.
+    /// The mean delivery time of all messages.
     Mean,
 }
 
 /// The best schedule found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimum {
-    /// The schedule.
+    /// The best schedule known, optimal if that is `proven`.
     pub schedule: Schedule,
     /// Whether the search was complete: then no schedule is better.
     pub proven: bool,

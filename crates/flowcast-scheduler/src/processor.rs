@@ -34,7 +34,7 @@ impl SizedCost {
         SizedCost { cost: rail.cost, overhead_per_byte: rail.overhead_per_byte }
     }
 
-    /// `o + O(s-1)`.
+    /// `o(s) = o + O(s-1)`: processor time of a message of this size, on each side.
     pub fn overhead(&self, size: Bytes) -> Time {
         self.cost.overhead + self.overhead_per_byte.time_for(Bytes(size.0.saturating_sub(1)))
     }

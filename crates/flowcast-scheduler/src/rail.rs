@@ -38,7 +38,7 @@ pub enum RailsError {
     /// Time ran backwards from one message to the next.
     #[error("message {index}: found an arrival before that of the message above it, expected order of arrival")]
     Order {
-        /// Counted from 0.
+        /// The message, counted from 0.
         index: usize,
     },
     /// A choice of a rail that is not there.
@@ -64,7 +64,7 @@ pub enum RailsError {
 /// A network that messages can take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rail {
-    /// For people.
+    /// Name that tables and messages show.
     pub name: String,
     /// What a message costs on it.
     pub cost: LogGp,
@@ -113,7 +113,7 @@ pub(super) fn check_count(rails: usize) -> Result<(), RailsError> {
 pub struct RailId(pub u8);
 
 impl RailId {
-    /// As an index.
+    /// As an index into lists by rail.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -131,9 +131,9 @@ impl fmt::Display for RailId {
 pub struct RailSet(u16);
 
 impl RailSet {
-    /// Every rail.
+    /// Every rail that a set can hold, whether it exists or not.
     pub const ALL: RailSet = RailSet(u16::MAX);
-    /// No rail.
+    /// The empty set of rails.
     pub const NONE: RailSet = RailSet(0);
 
     /// The first `count` rails; `count` is at most [`MAX_RAILS`].
@@ -161,7 +161,7 @@ impl RailSet {
         RailSet(self.0 | 1 << rail.0)
     }
 
-    /// Without `rail`.
+    /// The set without `rail`; the same set if `rail` is not in it.
     #[inline]
     #[must_use]
     pub const fn without(self, rail: RailId) -> RailSet {
@@ -187,7 +187,7 @@ impl RailSet {
         self.0 == 0
     }
 
-    /// The lowest rail.
+    /// The rail with the lowest number; none in an empty set.
     #[inline]
     pub const fn lowest(self) -> Option<RailId> {
         if self.0 == 0 { None } else { Some(RailId(self.0.trailing_zeros() as u8)) }

@@ -11,7 +11,7 @@ use flowcast_units::{Bytes, Time};
 pub struct SetPlan {
     /// Messages of a set.
     pub messages: usize,
-    /// The longest message.
+    /// Largest size that may be drawn; 0 counts as 1 byte.
     pub largest: Bytes,
     /// Arrivals are spread evenly from 0 to here; 0 is a burst.
     pub window: Time,

@@ -44,7 +44,7 @@ impl Rule for Gap {
     }
 }
 
-/// 4.4.2: smallest VFT.
+/// 4.4.2: the rail with the smallest virtual finish time (VFT).
 #[derive(Debug, Clone, Copy)]
 pub struct Vft;
 

@@ -14,11 +14,11 @@ pub struct Entry<M: ClockArithmetic> {
     pub virtual_finish: M,
     /// `2o + L`, the one sum that most rules need (section 4.4.7).
     pub end_to_end: M,
-    /// `o`.
+    /// `o`: processor time of a message, on each side.
     pub overhead: M,
-    /// `g`.
+    /// `g`: shortest time between the starts of two messages.
     pub gap: M,
-    /// `G`.
+    /// `G`: what each byte after the first adds.
     pub per_byte: M::PerByte,
 }
 

@@ -11,43 +11,43 @@ pub enum Access {
     Transfer {
         /// Which way, or whether it is combined there.
         kind: TransferKind,
-        /// The window.
+        /// Window whose memory is accessed.
         window: i32,
-        /// Whose memory.
+        /// The rank whose memory is accessed.
         target: Rank,
-        /// How much.
+        /// Bytes that are transferred.
         size: Bytes,
     },
     /// The rank waits until its transfers to a target, or to all, are done.
     Flush {
-        /// The window.
+        /// Window whose transfers are meant.
         window: i32,
         /// The target; `None` is all.
         target: Option<Rank>,
     },
     /// The rank waits until it has a lock on a target's memory.
     Lock {
-        /// The window.
+        /// Window that the lock is of.
         window: i32,
-        /// Whose memory.
+        /// The rank whose memory is locked.
         target: Rank,
         /// Whether others may have it too.
         kind: LockKind,
     },
     /// The rank waits for its transfers to the target and gives the lock back.
     Unlock {
-        /// The window.
+        /// Window that the lock is of.
         window: i32,
-        /// Whose memory.
+        /// The rank whose memory is unlocked.
         target: Rank,
     },
     /// A request to the file system, which the rank waits for.
     File {
-        /// What is asked.
+        /// What the file system is asked for.
         kind: FileKind,
         /// The file.
         file: i32,
-        /// How much.
+        /// Bytes that are read or written.
         size: Bytes,
     },
 }
@@ -55,9 +55,9 @@ pub enum Access {
 /// What a transfer does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TransferKind {
-    /// To the target.
+    /// From the rank to the target.
     Put,
-    /// From the target.
+    /// From the target to the rank.
     Get,
     /// To the target, and combined with what is there.
     Accumulate,
@@ -68,7 +68,7 @@ pub enum TransferKind {
 pub enum LockKind {
     /// All that ask for a shared one.
     Shared,
-    /// Nobody else.
+    /// One rank alone: nobody else has a lock, not even a shared one.
     Exclusive,
 }
 

@@ -12,9 +12,9 @@ use flowcast_units::{Bytes, CollectiveOp, Rank, Time};
 /// A sequence of messages that MPI keeps in order: same peer, tag and communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Channel {
-    /// The other rank.
+    /// The rank at the other end.
     pub peer: Rank,
-    /// MPI tag.
+    /// Tag by which MPI matches messages.
     pub tag: i32,
     /// Communicator, by its number in the trace.
     pub communicator: i32,
@@ -55,11 +55,11 @@ impl Route {
 /// A collective call before communicators are known by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallRecord {
-    /// The operation.
+    /// Which collective operation is called.
     pub op: CollectiveOp,
     /// Communicator, by its number in the trace.
     pub communicator: i32,
-    /// Mode.
+    /// When the ranks of the call go on.
     pub mode: CollectiveMode,
     /// Whether this rank is the root.
     pub is_root: bool,
@@ -159,7 +159,7 @@ impl Pending {
 }
 
 impl RankBuilder {
-    /// Computation.
+    /// Appends computation of this time as a record of its own.
     #[inline]
     pub fn compute(&mut self, time: Time) {
         opcodes::push(&mut self.words, Op::Compute(time), Record::Begins);

@@ -39,9 +39,9 @@ pub enum TraceError {
     Part {
         /// Where it is named.
         place: String,
-        /// Its name.
+        /// Name of the file, as it is named there.
         file: String,
-        /// Why.
+        /// The system's reason why it cannot be read.
         error: std::io::Error,
     },
     /// Larger than the form can hold.

@@ -46,11 +46,11 @@ impl Workload {
 /// How large and how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
-    /// What.
+    /// The pattern of messages that each iteration has.
     pub workload: Workload,
     /// Ranks, at least 1.
     pub ranks: u32,
-    /// Iterations.
+    /// How often computation and messages are repeated; 0 gives empty ranks.
     pub iterations: u32,
     /// Bytes of each message.
     pub size: Bytes,

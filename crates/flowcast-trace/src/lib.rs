@@ -45,7 +45,7 @@ pub use error::TraceError;
 pub use program::{Program, SharedBytes};
 pub use read::read;
 
-/// How to read.
+/// How a trace is read: on how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Threads that parse; the result does not depend on it.
@@ -62,16 +62,16 @@ impl Default for ReadOptions {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Trace {
-    /// Sequences of instructions.
+    /// A program: a sequence of instructions for each rank.
     Program(Program),
-    /// Graphs of operations.
+    /// A GOAL schedule: a graph of operations for each rank.
     Schedule(schedule::Schedule),
 }
 
 /// Name and tables of a trace of either kind, without its instructions.
 #[derive(Debug, Clone, Copy)]
 pub enum TraceRef<'a> {
-    /// Sequences of instructions.
+    /// A program: a sequence of instructions for each rank.
     Program(&'a Program),
     /// Graphs of operations, which may have been given up meanwhile.
     Schedule {
@@ -97,7 +97,7 @@ impl<'a> TraceRef<'a> {
         }
     }
 
-    /// Number of ranks.
+    /// Number of ranks, without their progress streams.
     pub fn ranks(self) -> usize {
         match self {
             TraceRef::Program(program) => program.ranks(),
@@ -131,7 +131,7 @@ impl Trace {
         }
     }
 
-    /// Number of ranks.
+    /// Number of ranks, without their progress streams.
     pub fn ranks(&self) -> usize {
         match self {
             Trace::Program(program) => program.ranks(),

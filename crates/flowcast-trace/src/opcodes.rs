@@ -18,7 +18,7 @@ pub fn is_duration(nanos: f64) -> bool {
 const KIND_SHIFT: u32 = 28;
 const CONTINUES: u32 = 1 << 27;
 
-/// One decoded instruction.
+/// An instruction of a rank, decoded from its words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Op {
     /// A record without effect on time.

@@ -54,7 +54,7 @@ pub struct PackedNumbers {
 }
 
 impl PackedNumbers {
-    /// Appends a number.
+    /// Appends a number, in fewer bytes the closer it is to the one before.
     pub fn push(&mut self, number: u32) {
         let step = i64::from(number) - i64::from(self.last);
         // Small steps down are small numbers as well.
@@ -63,7 +63,7 @@ impl PackedNumbers {
         self.last = number;
     }
 
-    /// All of them.
+    /// The numbers in the order in which they were appended.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let mut last = 0;
         self.stream.values().map(move |value| {

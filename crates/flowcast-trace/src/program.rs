@@ -23,13 +23,13 @@ pub struct SendMode {
 /// What all sends of one kind have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageClass {
-    /// Size.
+    /// Size of each message, of its data alone.
     pub size: Bytes,
-    /// MPI tag.
+    /// Tag by which MPI matches messages.
     pub tag: i32,
     /// Communicator, by its number in the trace.
     pub communicator: i32,
-    /// Mode.
+    /// Whether the transfers wait for the receiver, and the sender for the transfers.
     pub mode: SendMode,
 }
 
@@ -47,11 +47,11 @@ pub enum CollectiveMode {
 /// A collective call as one rank makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectiveCall {
-    /// The operation.
+    /// Which collective operation is called.
     pub op: CollectiveOp,
     /// Index of the communicator.
     pub communicator: u32,
-    /// Mode.
+    /// When the ranks of the call go on.
     pub mode: CollectiveMode,
     /// Whether this rank is the root.
     pub is_root: bool,
@@ -68,7 +68,7 @@ pub struct CollectiveCall {
 pub struct Communicator {
     /// Its number in the trace.
     pub id: i32,
-    /// Its ranks.
+    /// Its ranks, by their number in the communicator.
     pub members: Vec<Rank>,
 }
 
@@ -107,7 +107,7 @@ impl StreamWords {
 pub struct IgnoredRecords {
     /// What they are, in the words of the trace's format.
     pub kind: String,
-    /// How many.
+    /// Number of records of this kind.
     pub count: u64,
 }
 
@@ -149,7 +149,7 @@ impl Program {
         self.library
     }
 
-    /// Number of ranks.
+    /// Number of ranks, without their progress streams.
     pub fn ranks(&self) -> usize {
         self.streams.len() - self.progress.len()
     }
@@ -207,17 +207,17 @@ impl Program {
         self.bytes
     }
 
-    /// Message classes.
+    /// The message classes, by the index that sends name.
     pub fn classes(&self) -> &[MessageClass] {
         &self.classes
     }
 
-    /// Collective calls.
+    /// The collective calls that differ, by the index that instructions name.
     pub fn calls(&self) -> &[CollectiveCall] {
         &self.calls
     }
 
-    /// Communicators.
+    /// The communicators, by the index that calls name.
     pub fn communicators(&self) -> &[Communicator] {
         &self.communicators
     }

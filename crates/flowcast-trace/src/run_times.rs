@@ -56,7 +56,7 @@ pub struct OpenRegions {
 }
 
 impl OpenRegions {
-    /// A region begins.
+    /// Begins a region, inside those that are open.
     pub fn begin(&mut self, name: &str, now: Time) {
         self.open.push((name.to_owned(), now));
     }

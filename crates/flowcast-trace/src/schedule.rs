@@ -32,7 +32,7 @@ pub enum Operation {
 /// One operation and where it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Node {
-    /// What it does.
+    /// A send, a receive or a computation.
     pub operation: Operation,
     /// Processor of the rank.
     pub cpu: u8,
@@ -49,7 +49,7 @@ pub struct Node {
 /// A rank's operations in text order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Graph {
-    /// The operations.
+    /// The operations, by the index that dependencies name.
     pub nodes: Vec<Node>,
     /// Those that wait for starts, then those that wait for ends.
     pub(super) dependents: Vec<u32>,
@@ -88,12 +88,12 @@ impl Graph {
     }
 }
 
-/// A whole program.
+/// A GOAL schedule: the operations of all ranks and what each waits for.
 #[derive(Clone, PartialEq, Default)]
 pub struct Schedule {
     /// Name of the file.
     pub name: String,
-    /// Graphs by rank.
+    /// Graph of each rank, by rank.
     pub graphs: Vec<Graph>,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Debug for Schedule {
 }
 
 impl Schedule {
-    /// Number of ranks.
+    /// Number of ranks, those without operations included.
     pub fn ranks(&self) -> usize {
         self.graphs.len()
     }
@@ -138,7 +138,7 @@ impl Schedule {
         std::iter::once(0).chain(ends).collect()
     }
 
-    /// Number of sends.
+    /// Number of sends, each of which is one message.
     pub fn messages(&self) -> u64 {
         self.nodes().filter(|node| matches!(node.operation, Operation::Send { .. })).count() as u64
     }
@@ -157,9 +157,9 @@ impl Schedule {
 /// Whether a dependent waits for the start or the end of another operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// `irequires`
+    /// `irequires`: on the start of the other operation.
     Start,
-    /// `requires`
+    /// `requires`: on the end of the other operation.
     End,
 }
 
@@ -170,7 +170,7 @@ pub struct Dependency {
     pub later: u32,
     /// The operation that it waits for.
     pub earlier: u32,
-    /// For what.
+    /// Whether it waits for the start or for the end of `earlier`.
     pub after: After,
 }
 

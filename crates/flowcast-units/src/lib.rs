@@ -44,7 +44,7 @@ pub struct UnitError {
 pub struct Time(f64);
 
 impl Time {
-    /// The beginning.
+    /// 0 ns: no time at all, or the instant at which a replay begins.
     pub const ZERO: Time = Time(0.0);
     /// The longest that a text may give: products with sizes and sums over a replay then stay finite.
     pub const LONGEST: Time = Time(1e27);
@@ -55,31 +55,31 @@ impl Time {
         Time(nanos)
     }
 
-    /// From microseconds.
+    /// From microseconds; `micros` must be a number.
     #[inline]
     pub fn from_micros(micros: f64) -> Time {
         Time(micros * 1e3)
     }
 
-    /// From seconds.
+    /// From seconds; `seconds` must be a number.
     #[inline]
     pub fn from_seconds(seconds: f64) -> Time {
         Time(seconds * 1e9)
     }
 
-    /// In nanoseconds.
+    /// The time in nanoseconds, as it is held.
     #[inline]
     pub const fn as_nanos(self) -> f64 {
         self.0
     }
 
-    /// In microseconds.
+    /// The time in microseconds, 1000 ns each.
     #[inline]
     pub fn as_micros(self) -> f64 {
         self.0 / 1e3
     }
 
-    /// In seconds.
+    /// The time in seconds, 10^9 ns each.
     #[inline]
     pub fn as_seconds(self) -> f64 {
         self.0 / 1e9

@@ -33,7 +33,7 @@ const PER_MESSAGE: Time = Time::from_nanos(1500.0);
 pub struct ModelChoice {
     /// The model, never [`Contention::Automatic`].
     pub contention: Contention,
-    /// Why this one.
+    /// Why this model, in words for people.
     pub reason: String,
     /// Whether no two messages met at an interface, so that a contention-free replay gave the model's result.
     pub is_uncontended: bool,

@@ -19,9 +19,9 @@ use crate::{Error, ModelChoice, Options};
 // There are few of them at a time, so the difference in size does not matter.
 #[allow(clippy::large_enum_variant)]
 pub enum Prepared<'a> {
-    /// A program.
+    /// A program: a sequence of instructions for each rank.
     Program(PreparedProgram<'a>),
-    /// A GOAL schedule.
+    /// A GOAL schedule: a graph of operations for each rank.
     Schedule(PreparedSchedule<'a>),
 }
 

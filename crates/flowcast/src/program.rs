@@ -120,7 +120,7 @@ impl<'a> PreparedProgram<'a> {
         }
     }
 
-    /// What is replayed.
+    /// The program that is replayed, its collectives expanded where messages were asked for.
     pub fn program(&self) -> &Program {
         &self.program
     }

@@ -34,7 +34,7 @@ impl Recorded {
         Ok(Recorded { program, regions: recorded_regions(files), mapping: mapping.or_else(|| hosts(files)) })
     }
 
-    /// The program.
+    /// The recorded program, its collectives as calls.
     pub fn program(&self) -> &Program {
         &self.program
     }

@@ -12,7 +12,7 @@ use flowcast_units::{Rate, Time};
 /// A fit to repetitions that were drawn again.
 pub(super) struct Replicate {
     pub links: Links,
-    /// By candidate.
+    /// Where the search of each candidate ended, by candidate.
     pub found: Vec<Lowest>,
     /// By conflict, then by flow.
     pub medians: Vec<Vec<Time>>,

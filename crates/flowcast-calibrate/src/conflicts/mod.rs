@@ -60,7 +60,7 @@ pub enum ConflictFitError {
     /// Nothing says what a flow takes alone.
     #[error("found no conflict of kind `alone`, expected one: all others are held against it")]
     NotAlone,
-    /// Only flows alone.
+    /// There are only flows alone, which share nothing.
     #[error("found only flows alone, expected conflicts: more than two nodes are needed")]
     NoConflict,
     /// Numbers that cannot be summed up.
@@ -68,10 +68,10 @@ pub enum ConflictFitError {
     Stats(#[from] StatsError),
 }
 
-/// How to fit.
+/// How intervals are drawn, and what is known of the transport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFitOptions {
-    /// Bootstrap replicates.
+    /// Number of bootstrap replicates, 200 by default.
     pub replicates: usize,
     /// Confidence level of the intervals.
     pub level: f64,

@@ -12,11 +12,11 @@ use flowcast_units::{Rate, Time};
 /// A number and where it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate<T> {
-    /// From all repetitions.
+    /// The estimate from all repetitions together.
     pub value: T,
     /// Lower end of the interval.
     pub low: T,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: T,
 }
 
@@ -28,7 +28,7 @@ impl<T: Copy + PartialEq> Estimate<T> {
     }
 }
 
-/// What conflicts say.
+/// What conflicts say about the network, and how well each model explains them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConflictFit {
     /// Start-up of a message.
@@ -58,7 +58,7 @@ pub struct ConflictFit {
 /// The best model under the other assumption about the ports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OtherDuplex {
-    /// The assumption.
+    /// What the two directions of a port share under that assumption.
     pub duplex: Duplex,
     /// Name of the model.
     pub model: &'static str,
@@ -66,7 +66,7 @@ pub struct OtherDuplex {
     pub mean_absolute: f64,
 }
 
-/// The backbone's limit.
+/// What the backbone carries, and from how many flows on it is the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BackboneFit {
     /// What all flows over it get together.
@@ -78,11 +78,11 @@ pub struct BackboneFit {
 /// What conflicts say about a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFit {
-    /// The model.
+    /// The model; where `is_settling` is set, the closed loop in its transient form.
     pub model: Model,
     /// Whether it is the closed loop followed while queues fill (`sharing.transient`).
     pub is_settling: bool,
-    /// Its parameters.
+    /// Its parameters as fitted, empty for a model without any.
     pub parameters: Vec<FittedParameter>,
     /// On the conflicts that it was fitted to.
     pub fitted: Errors,
@@ -107,7 +107,7 @@ impl ModelFit {
 /// A parameter of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FittedParameter {
-    /// Dotted name.
+    /// Dotted name of the field in the network file.
     pub field: &'static str,
     /// Where it lies; `low` and `high` are `value` if nothing was measured that it matters to.
     pub estimate: Estimate<f64>,
@@ -127,7 +127,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// `lower` or `upper`.
+    /// Name in files: `lower` or `upper`.
     pub const fn name(self) -> &'static str {
         match self {
             Bound::Lower => "lower",
@@ -145,7 +145,7 @@ pub struct Errors {
     pub worst: f64,
     /// The conflict and the flow that have it.
     pub worst_of: (String, u32),
-    /// Flows.
+    /// Number of flows that the errors are taken over.
     pub flows: usize,
     /// By the name of the conflict, the signed error of each flow.
     pub by_conflict: BTreeMap<String, Vec<f64>>,
@@ -156,13 +156,13 @@ pub struct Errors {
 pub struct Slowdown {
     /// Name of the conflict.
     pub conflict: String,
-    /// Its kind.
+    /// What kind of conflict it is: not a flow alone and not a random pattern.
     pub kind: Kind,
-    /// The flow.
+    /// The flow as the conflict has it.
     pub flow: Flow,
-    /// Measured.
+    /// Measured duration over that of the flow alone: 1 is no slowdown.
     pub measured: Estimate<f64>,
-    /// By model.
+    /// The same as predicted by each model, in the order of [`ConflictFit::models`]; NaN where a model predicts nothing.
     pub predicted: Vec<f64>,
 }
 

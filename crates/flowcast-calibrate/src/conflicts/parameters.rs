@@ -10,7 +10,7 @@ use super::outcome::Bound;
 /// A field of the network file that conflicts say something about.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameter {
-    /// Dotted name.
+    /// Dotted name of the field in the network file.
     pub field: &'static str,
     /// What it may be.
     pub range: (f64, f64),
@@ -78,11 +78,11 @@ impl Parameter {
 /// A model that is held against the conflicts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
-    /// The model.
+    /// The model whose parameters are fitted.
     pub model: Model,
     /// What it needs besides its parameters.
     pub needs: Needs,
-    /// What is fitted.
+    /// The parameters that the search varies.
     pub parameters: &'static [Parameter],
     /// Where searches begin, in the order of the parameters.
     pub starts: &'static [&'static [f64]],

@@ -21,7 +21,7 @@ pub(super) struct Fitter<'a> {
     pub transport: Option<&'a PacketParameters>,
     /// What the two directions of a port share, as the models assume it.
     pub duplex: Duplex,
-    /// The models.
+    /// The models that are held against the conflicts.
     pub candidates: Vec<Candidate>,
 }
 

@@ -43,13 +43,13 @@ pub enum Exercise {
 /// A region, and what it took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRegion {
-    /// Its name.
+    /// Name of the region in the program.
     pub name: String,
     /// What happens in it.
     pub exercise: Exercise,
     /// The size of a message; for collectives it stands in the exercise.
     pub size: Bytes,
-    /// Ranks.
+    /// Number of ranks that take part.
     pub ranks: u32,
     /// How long it takes once.
     pub once: Time,
@@ -64,18 +64,18 @@ pub struct Links {
     pub outgoing: u32,
 }
 
-/// What was found.
+/// Parameters of Dimemas' model of a network, and how well they explain the regions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DimemasFit {
-    /// `L`.
+    /// `L`: start-up of a message.
     pub latency: Time,
-    /// `BW`.
+    /// `BW`: rate of a message that has the links to itself.
     pub bandwidth: Rate,
-    /// Of each node.
+    /// Links of each node, which bound its concurrent messages.
     pub links: Links,
     /// Messages that may be in flight together; 0 is no limit.
     pub buses: u32,
-    /// By operation.
+    /// Fan-in and fan-out of each measured collective, by operation.
     pub rows: BTreeMap<CollectiveOp, Row>,
     /// The regions, each with what the parameters say.
     pub regions: Vec<(MeasuredRegion, Time)>,
@@ -87,13 +87,13 @@ pub struct DimemasFit {
 /// links, buses and rows that were found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DimemasIntervals {
-    /// Of `L`.
+    /// Interval of `L`, lower end first.
     pub latency: (Time, Time),
-    /// Of `BW`.
+    /// Interval of `BW`, lower end first.
     pub bandwidth: (Rate, Rate),
     /// How the two vary together; none where one of them does not vary.
     pub correlation: Option<f64>,
-    /// Their confidence level.
+    /// Confidence level of both intervals, above 0 and below 1.
     pub level: f64,
 }
 

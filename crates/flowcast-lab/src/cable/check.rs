@@ -47,7 +47,7 @@ pub struct Lateness {
 /// What one direction of a link emulator did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CableCheck {
-    /// The rail.
+    /// The rail that the link belongs to, from 0.
     pub rail: usize,
     /// Where the frames start.
     pub from: Node,
@@ -57,7 +57,7 @@ pub struct CableCheck {
     pub rate: Rate,
     /// The rate asked for.
     pub nominal: Rate,
-    /// Frames sent.
+    /// Frames sent in this direction.
     pub sent: u32,
     /// Frames that did not arrive.
     pub lost: u32,

@@ -12,7 +12,7 @@ use crate::nominal::FRAME_OVERHEAD;
 /// What becomes of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fate {
-    /// It arrives then.
+    /// It arrives at this instant of virtual time.
     Delivered(Time),
     /// It found the queue full and takes no time on the wire.
     Overflowed,
@@ -37,7 +37,7 @@ pub struct VirtualQueue {
 }
 
 impl VirtualQueue {
-    /// An empty queue.
+    /// An empty queue, free from virtual time 0 on.
     pub fn new(spec: DirectionSpec) -> VirtualQueue {
         VirtualQueue {
             spec,

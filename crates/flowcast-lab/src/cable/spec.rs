@@ -58,7 +58,7 @@ pub struct PerDirection<T>(pub [T; 2]);
 /// One direction of a link emulator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DirectionSpec {
-    /// Wire rate.
+    /// Rate of frames on the wire, headers included.
     pub rate: Rate,
     /// From departure to arrival.
     pub delay: Time,

@@ -65,7 +65,7 @@ pub struct PatternOptions {
     pub warm_ups: usize,
     /// When the others end.
     pub rule: StoppingRule,
-    /// Between two repetitions.
+    /// Pause between two repetitions, 20 ms by default.
     pub pause: Duration,
     /// A flow that makes no progress for so long is an error.
     pub patience: Duration,

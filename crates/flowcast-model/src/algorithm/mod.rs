@@ -79,7 +79,7 @@ impl Algorithm {
         (GatherThenBcast, "gather-then-bcast"),
     ];
 
-    /// Name in tables.
+    /// Name in tables and rules, such as `gather-then-bcast`; [`Algorithm::from_name`] reads it.
     pub const fn name(self) -> &'static str {
         Algorithm::NAMES[self as usize].1
     }
@@ -142,7 +142,7 @@ impl Algorithm {
 /// An algorithm with what it lets one choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Choice {
-    /// The algorithm.
+    /// The algorithm, which ignores options that it does not know.
     pub algorithm: Algorithm,
     /// Messages are cut into pieces of this size.
     pub segment: Option<Bytes>,
@@ -151,7 +151,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Without options.
+    /// The algorithm with its default segment and width.
     pub const fn plain(algorithm: Algorithm) -> Choice {
         Choice { algorithm, segment: None, width: None }
     }

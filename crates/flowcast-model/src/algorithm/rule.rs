@@ -35,11 +35,11 @@ impl Extent {
 /// A quantity of an [`Extent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// `ranks`
+    /// `ranks`: the number of ranks.
     Ranks,
-    /// `bytes`
+    /// `bytes`: the size that [`Extent::bytes`] has.
     Bytes,
-    /// `total`
+    /// `total`: all blocks together, [`Extent::total`].
     Total,
     /// `each`: the bytes divided by the number of ranks.
     Each,
@@ -62,7 +62,7 @@ pub enum Relation {
     Equal,
 }
 
-/// One condition.
+/// One condition of a rule, such as `bytes >= 12KiB` or `ranks power-of-two`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// A quantity compared with a number.
@@ -92,7 +92,7 @@ impl Condition {
 /// An algorithm and when it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// All must hold.
+    /// All of these must hold; a rule without conditions always applies.
     pub conditions: Vec<Condition>,
     /// What is used then.
     pub choice: Choice,

@@ -21,7 +21,7 @@ pub enum TableError {
         op: CollectiveOp,
         /// What is named.
         algorithm: &'static str,
-        /// What could be.
+        /// Names of the algorithms that carry the operation out.
         known: String,
     },
 }

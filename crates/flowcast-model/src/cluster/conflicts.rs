@@ -26,7 +26,7 @@ use flowcast_units::{Bytes, Node, Time};
 /// What a conflict is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// One flow.
+    /// One flow with all links to itself, which the others are held against.
     Alone,
     /// Several out of a node.
     Out,
@@ -40,7 +40,7 @@ pub enum Kind {
     Between,
     /// A chain of alternating outgo and income conflicts.
     ZigZag,
-    /// Between racks.
+    /// Flows between racks, which share the backbone.
     InterRack,
     /// Not a conflict: a random pattern for validation.
     Random,

@@ -7,9 +7,9 @@ use flowcast_units::{Bytes, Node, Time};
 pub struct Flow {
     /// Its number in results, counted from 1 in pattern files.
     pub id: u32,
-    /// Sender.
+    /// Node that sends; the flow takes its outgoing link.
     pub src: Node,
-    /// Receiver.
+    /// Node that receives; the flow takes its incoming link.
     pub dst: Node,
     /// Size; a flow of no bytes ends at once.
     pub size: Bytes,

@@ -18,9 +18,9 @@ use flowcast_units::{Bytes, Node, Time};
 pub struct PatternError {
     /// The file, as the caller calls it.
     pub name: String,
-    /// Counted from 1.
+    /// Line in the file, counted from 1.
     pub line: usize,
-    /// What stands there.
+    /// The text of the file that does not fit, or what is wrong with it.
     pub found: String,
     /// What would have been right.
     pub expected: String,

@@ -14,9 +14,9 @@ pub struct Rack(pub u32);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("node {node} stands already in rack {rack}")]
 pub struct PlacedTwice {
-    /// The node.
+    /// A node that was to be placed again.
     pub node: Node,
-    /// Where it stands.
+    /// Name of the rack in which it was placed first.
     pub rack: String,
 }
 
@@ -52,12 +52,12 @@ impl Racks {
         (node.0 <= last).then_some(rack)
     }
 
-    /// The rack's name.
+    /// The rack's name as the pattern file gives it; `?` for a rack of another placement.
     pub fn name(&self, rack: Rack) -> &str {
         self.names.get(rack.0 as usize).map_or("?", String::as_str)
     }
 
-    /// How many racks.
+    /// Number of racks with a name, 0 if no node was placed.
     pub fn count(&self) -> usize {
         self.names.len()
     }

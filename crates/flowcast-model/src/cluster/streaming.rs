@@ -6,10 +6,10 @@ use rand_pcg::Pcg64Mcg;
 use super::flow::Flow;
 use flowcast_units::{Bytes, Node, Rate, Time};
 
-/// What to draw.
+/// Random flows between random nodes that together load the interfaces to a given fraction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stream {
-    /// How many flows.
+    /// Number of flows; they have the ids 1 to this.
     pub flows: u32,
     /// Between how many nodes; at least 2.
     pub nodes: u32,

@@ -42,7 +42,7 @@ pub struct Cable {
 pub struct TreeError {
     /// Counted from 0, as the field of a file is.
     pub level: usize,
-    /// What stands there.
+    /// The value of the level that cannot be.
     pub found: String,
     /// What would be right.
     pub expected: &'static str,

@@ -17,9 +17,9 @@ pub struct TwoRackPlan {
     pub nodes: Vec<Node>,
     /// `d`: flows out of each node.
     pub flows_out: u32,
-    /// The smallest message.
+    /// Smallest message that may be drawn.
     pub smallest: Bytes,
-    /// The largest message.
+    /// Largest message that may be drawn, itself included; `smallest` where it is less.
     pub largest: Bytes,
 }
 

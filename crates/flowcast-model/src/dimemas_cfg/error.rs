@@ -21,7 +21,7 @@ pub enum DimemasConfigError {
     /// A line that is no record, or a record that is not complete.
     #[error("line {line}: found `{found}`, expected {expected}")]
     Line {
-        /// Counted from 1.
+        /// Line in the file, counted from 1.
         line: usize,
         /// What stands there.
         found: String,
@@ -36,17 +36,17 @@ pub enum DimemasConfigError {
     Open {
         /// Where it is named.
         place: Place,
-        /// Its name.
+        /// Name of the file, as the field has it.
         name: String,
-        /// Why not.
+        /// The system's reason why it cannot be read.
         source: io::Error,
     },
     /// Something wrong in a named file.
     #[error("{name}: {error}")]
     InFile {
-        /// Its name.
+        /// Name of the file that is named.
         name: String,
-        /// What is wrong.
+        /// What is wrong in that file, with its own lines.
         error: Box<DimemasConfigError>,
     },
 }
@@ -54,13 +54,13 @@ pub enum DimemasConfigError {
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Counted from 1.
+    /// Line in the file, counted from 1.
     pub line: usize,
-    /// The record's name.
+    /// Name of the record, without its quotes.
     pub record: String,
     /// The field's place in the record, counted from 1.
     pub number: usize,
-    /// The field's name.
+    /// What the field holds, such as `number of nodes`.
     pub field: &'static str,
 }
 

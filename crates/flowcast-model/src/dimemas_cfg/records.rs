@@ -12,7 +12,7 @@ pub(super) struct Records {
 
 /// A line without comments.
 pub(super) struct Line {
-    /// Counted from 1.
+    /// Line in the file, counted from 1.
     pub number: usize,
     /// Without white space at its ends.
     pub text: String,

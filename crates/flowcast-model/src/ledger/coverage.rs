@@ -7,11 +7,11 @@ use crate::stats::{StatsError, conformal};
 /// How many errors of an entry lie in the margins that other ones give.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coverage<'a> {
-    /// The entry.
+    /// The entry of the ledger whose errors are looked at.
     pub entry: &'a Accuracy,
-    /// Errors inside.
+    /// Errors that lie in the margins.
     pub inside: usize,
-    /// All of them.
+    /// Errors that were looked at, at least 1.
     pub all: usize,
     /// Between which shares the one of many further cases lies, at 95 % (Clopper and Pearson).
     pub interval: (f64, f64),

@@ -38,7 +38,7 @@ impl Randomness {
         *self == Randomness::default()
     }
 
-    /// Whether anything varies.
+    /// Whether any of the distributions varies; the seed alone changes nothing.
     pub fn varies(&self) -> bool {
         *self != Randomness { seed: self.seed, ..Randomness::default() }
     }
@@ -47,7 +47,7 @@ impl Randomness {
 /// A distribution of values of some unit.
 #[derive(Debug)]
 pub struct Distribution<Q> {
-    /// Its shape.
+    /// Shape with its parameters, in the unit that `Q` stands for.
     pub shape: Shape,
     unit: PhantomData<Q>,
 }
@@ -55,32 +55,32 @@ pub struct Distribution<Q> {
 /// A distribution, in nanoseconds, bytes per second or as a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Shape {
-    /// Nothing varies.
+    /// No distribution: nothing is added.
     #[default]
     None,
-    /// Bell-shaped.
+    /// A normal distribution (bell-shaped), of which negative values may be drawn too.
     Normal {
-        /// Mean.
+        /// Mean of the values.
         mean: f64,
-        /// Standard deviation.
+        /// Standard deviation of the values.
         deviation: f64,
     },
     /// All values between two are equally likely.
     Uniform {
-        /// Least.
+        /// Least value that is drawn.
         least: f64,
-        /// Most.
+        /// Greatest value that is drawn; not below `least`.
         most: f64,
     },
 }
 
 impl<Q> Distribution<Q> {
-    /// Of this shape.
+    /// A distribution of this shape, whose numbers are in the unit that `Q` stands for.
     pub const fn new(shape: Shape) -> Distribution<Q> {
         Distribution { shape, unit: PhantomData }
     }
 
-    /// Whether anything varies.
+    /// Whether a value is drawn at all; a spread of 0 counts as varying.
     pub fn varies(&self) -> bool {
         self.shape != Shape::None
     }
@@ -117,13 +117,13 @@ pub trait Quantity {
     fn show(value: f64) -> String;
 }
 
-/// Times.
+/// Unit of a [`Distribution`] of times: its numbers are nanoseconds.
 #[derive(Debug)]
 pub enum Latency {}
-/// Rates.
+/// Unit of a [`Distribution`] of rates: its numbers are bytes per second.
 #[derive(Debug)]
 pub enum Bandwidth {}
-/// Plain numbers.
+/// Unit of a [`Distribution`] of plain numbers, such as relative speeds.
 #[derive(Debug)]
 pub enum Ratio {}
 

@@ -8,7 +8,7 @@ use flowcast_units::Time;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
-    /// Who comes next.
+    /// Which waiting rank gets a free processor next; `fifo` by default.
     pub policy: Policy,
     /// Longest time on the processor before others get it, with `round-robin`.
     pub quantum: Time,

@@ -55,13 +55,13 @@ pub struct WideArea {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Traffic {
-    /// `e^(-5x)`.
+    /// `e^(-5x)` of the bandwidth is left at the share x of the greatest traffic.
     Exponential,
-    /// `log10(10 - 10x)`.
+    /// `log10(10 - 10x)` of the bandwidth is left at the share x of the greatest traffic.
     Logarithmic,
-    /// `1 - x`.
+    /// `1 - x` of the bandwidth is left at the share x of the greatest traffic.
     Linear,
-    /// Not at all.
+    /// Not at all: traffic takes no bandwidth away.
     #[default]
     Constant,
 }
@@ -118,7 +118,7 @@ impl WideArea {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// The two sites.
+    /// The sites that it joins, counted from 0, in either order.
     pub sites: [u32; 2],
     /// Bytes per second; 0 is infinite.
     pub bandwidth: Rate,
@@ -140,9 +140,9 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeCondition {
-    /// On which side.
+    /// On which side of `size` a message's size must lie.
     pub is: Comparison,
-    /// Of what.
+    /// The limit that a message's size is compared with.
     pub size: Bytes,
 }
 
@@ -150,11 +150,11 @@ pub struct SizeCondition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// Below the limit.
+    /// Sizes below the limit, without itself.
     Below,
-    /// At it.
+    /// The size that is the limit.
     Equal,
-    /// Above it.
+    /// Sizes above the limit, without itself.
     Above,
 }
 
@@ -162,9 +162,9 @@ pub enum Comparison {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Joined {
-    /// Both.
+    /// Both of them must hold.
     And,
-    /// Either.
+    /// Either of them is enough.
     Or,
 }
 

@@ -8,7 +8,7 @@ use super::fabric::{Fabric, LinkId, Path};
 /// Which flows the start or end of one flow can affect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// No other flow.
+    /// No other flow: rates do not depend on each other.
     Itself,
     /// Flows over the same nodes, and those that these reach.
     Nodes,
@@ -16,7 +16,7 @@ pub enum Reach {
     Queues,
 }
 
-/// The active flows.
+/// The active flows of each link, with the links whose flows have changed.
 #[derive(Debug, Clone, Default)]
 pub struct ActiveFlows {
     /// By link, in no order that matters.
@@ -69,7 +69,7 @@ impl ActiveFlows {
         self.count
     }
 
-    /// A flow starts.
+    /// Adds a flow that starts; the links of its path count as touched.
     pub fn insert(&mut self, flow: u32, path: &Path) {
         if self.seen_flows.len() <= flow as usize {
             self.seen_flows.resize(flow as usize + 1, 0);
@@ -81,7 +81,7 @@ impl ActiveFlows {
         self.touch(path);
     }
 
-    /// A flow ends.
+    /// Removes a flow that ends; the links of its path count as touched.
     pub fn remove(&mut self, flow: u32, path: &Path) {
         self.count -= 1;
         path.data().iter().for_each(|link| remove_from(&mut self.members[link.index()], flow));

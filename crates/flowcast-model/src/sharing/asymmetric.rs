@@ -32,14 +32,14 @@ pub struct Saturation {
 /// Both directions of a node and of the backbone count.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Asymmetric {
-    /// The backbone's part.
+    /// When the backbone limits flows between racks, and to how much.
     pub saturation: Saturation,
 }
 
 /// Only the flow's own direction counts ("pure fairness").
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DegreeFair {
-    /// The backbone's part.
+    /// When the backbone limits flows between racks, and to how much.
     pub saturation: Saturation,
 }
 

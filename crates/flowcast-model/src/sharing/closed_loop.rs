@@ -46,7 +46,7 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// With these parameters.
+    /// Solves closely, as patterns need it; [`ClosedLoop::for_program`] solves less closely.
     pub fn new(feedback: Feedback) -> ClosedLoop {
         ClosedLoop { feedback, patience: Patience::HIGH, delays: Vec::new(), kept: None, is_large: None }
     }

@@ -16,9 +16,9 @@ pub struct FlowCompletion {
 /// An interval in which a flow has one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Its beginning.
+    /// Instant from which on the flow has this rate.
     pub from: Time,
-    /// Its end.
+    /// Instant at which the rate changes or the flow's data end.
     pub to: Time,
     /// The flow's rate in units of a node's interface.
     pub share: Share,

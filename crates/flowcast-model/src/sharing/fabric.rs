@@ -29,7 +29,7 @@ use paths::{Buses, Climbing, Numbering, Ports, nodes_of, numbered};
 pub struct Share(pub f64);
 
 impl Share {
-    /// All of it.
+    /// 1: the whole interface of a node.
     pub const WHOLE: Share = Share(1.0);
 }
 
@@ -125,7 +125,7 @@ pub enum Limit {
 /// What a model allocates to a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Allocation {
-    /// The allocated fraction.
+    /// Fraction of a node's interface that the flow gets.
     pub share: Share,
     /// What keeps it from more.
     pub limit: Limit,
@@ -206,7 +206,7 @@ enum InnerName {
 /// All links and the paths of all flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fabric {
-    /// By flow.
+    /// Path of each flow, by the flow's index.
     pub paths: Vec<Path>,
     nodes: Vec<Node>,
     inner: Vec<Inner>,
@@ -376,7 +376,7 @@ impl Fabric {
         if self.is_shared(link) { link } else { LinkId(link.0 ^ 1) }
     }
 
-    /// The link's name.
+    /// What the link is: of a node, a bus, a rack or a cable between switches, one direction or both.
     pub fn link(&self, link: LinkId) -> Link {
         let (place, is_outward) = (link.index() / 2, link.0.is_multiple_of(2));
         if let Some(node) = self.nodes.get(place) {

@@ -40,12 +40,12 @@ pub struct Cuts {
 pub enum Strictness {
     /// Refuse them: the paper does not define them.
     Strict,
-    /// Share alpha-fairly.
+    /// Let them share alpha-fairly, which the paper does not have.
     #[default]
     Extended,
 }
 
-/// The model.
+/// The model of flow cuts, with the cuts of one kind of network.
 #[derive(Debug, Clone)]
 pub struct FlowCuts {
     cuts: Cuts,
@@ -55,7 +55,7 @@ pub struct FlowCuts {
 }
 
 impl FlowCuts {
-    /// With these cuts.
+    /// A model with these cuts; crowded zig-zags share max-min where the cuts give no alpha above 0 and up to 100.
     pub fn new(cuts: Cuts, strictness: Strictness) -> FlowCuts {
         let ratio = (1.0 + cuts.odd_inner) / (1.0 + cuts.odd_end);
         let alpha = std::f64::consts::LN_2 / ratio.ln();

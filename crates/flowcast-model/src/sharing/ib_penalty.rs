@@ -16,11 +16,11 @@ use super::{RateModel, SharingError, bus};
 /// The penalties and their published weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IbPenalty {
-    /// `beta_s`.
+    /// `beta_s`: weight of the flows that leave a node; 0.925 as published.
     pub out: f64,
-    /// `beta_e`.
+    /// `beta_e`: weight of the flows that enter a node; 0.965 as published.
     pub into: f64,
-    /// `gamma`.
+    /// `gamma`: factor of a sender whose receiver has more than two flows; 1.35 as published.
     pub crowded: f64,
 }
 

@@ -99,7 +99,7 @@ pub enum SharingError {
     UnknownModel {
         /// The name asked for, and the one that may be meant.
         found: String,
-        /// All names.
+        /// Names of all models, with commas between.
         expected: String,
     },
     /// A parameter that the model needs is missing or out of range.
@@ -115,11 +115,11 @@ pub enum SharingError {
     /// Flow cuts know dual-processor nodes only (RR-5910 section 5.2), and the strict reading was asked for.
     #[error("node {node}: found {flows} flows {direction} at a time, expected at most 2 (flow-cuts with --strict)")]
     Crowded {
-        /// The node.
+        /// The node with more than two flows in one direction.
         node: Node,
         /// Flows in one direction.
         flows: u32,
-        /// `out` or `in`.
+        /// `out` of the node or `in`.
         direction: &'static str,
     },
     /// Messages that take longer than times are counted at packet level.
@@ -135,7 +135,7 @@ pub enum SharingError {
     /// More packets or connections than have numbers.
     #[error("packet: found {found} packets of a connection or connections, expected at most {most}")]
     TooManyPackets {
-        /// How many.
+        /// Number of packets or connections that were asked for.
         found: u64,
         /// What can be counted.
         most: u64,
@@ -164,7 +164,7 @@ pub enum SharingError {
     /// A node that the topology has no place for.
     #[error("node {node}: found a flow from or to it, expected a node below {nodes}, as many as [topology] joins")]
     NoSuchNode {
-        /// The node.
+        /// The node, whose number is too large.
         node: Node,
         /// How many nodes there are.
         nodes: u64,
@@ -196,15 +196,15 @@ pub struct Sharing {
     /// Whether programs follow Dimemas' rules when no model is asked for, even where nothing is limited: `model = "limits"`,
     /// as in every network that comes from a `.cfg`.
     pub limits: bool,
-    /// Of `flow-cuts`.
+    /// Parameters of the model `flow-cuts`: table `[sharing.flow_cuts]` of the network file.
     pub flow_cuts: FlowCutParameters,
-    /// Of `closed-loop`.
+    /// Parameters of the model `closed-loop`: table `[sharing.closed_loop]` of the network file.
     pub closed_loop: LoopParameters,
-    /// Of `alpha-fair`.
+    /// Parameters of the model `alpha-fair`: table `[sharing.alpha_fair]` of the network file.
     pub alpha_fair: AlphaParameters,
     /// Of `asymmetric` and `degree-fair`.
     pub asymmetric: SaturationParameters,
-    /// Of `ib-penalty`.
+    /// Parameters of the model `ib-penalty`: table `[sharing.ib_penalty]` of the network file.
     pub ib_penalty: PenaltyParameters,
     /// Of `packet`; `closed-loop` takes `segment` and `window` where it is transient.
     pub packet: PacketParameters,
@@ -279,7 +279,7 @@ pub struct FlowCutParameters {
     pub start_end: Option<f64>,
 }
 
-/// `[sharing.closed_loop]`.
+/// `[sharing.closed_loop]`: parameters of the model `closed-loop`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoopParameters {
@@ -291,7 +291,7 @@ pub struct LoopParameters {
     pub transient: Option<bool>,
 }
 
-/// `[sharing.alpha_fair]`.
+/// `[sharing.alpha_fair]`: parameters of the model `alpha-fair`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AlphaParameters {
@@ -299,7 +299,7 @@ pub struct AlphaParameters {
     pub alpha: Option<f64>,
 }
 
-/// `[sharing.asymmetric]`.
+/// `[sharing.asymmetric]`: parameters of the models `asymmetric` and `degree-fair`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SaturationParameters {
@@ -309,7 +309,7 @@ pub struct SaturationParameters {
     pub backbone_share: Option<Rate>,
 }
 
-/// `[sharing.ib_penalty]`.
+/// `[sharing.ib_penalty]`: parameters of the model `ib-penalty`; absent ones are as published.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PenaltyParameters {

@@ -19,11 +19,11 @@ use flowcast_units::Rate;
 pub enum Model {
     /// Flows do not meet.
     Independent,
-    /// Max-min fairness.
+    /// Max-min fairness: a flow can get more only at the cost of one that has no more.
     Fair,
     /// Own direction's flows only (seed of the asymmetric model's comparison).
     DegreeFair,
-    /// Flow cuts (RR-5910).
+    /// Flow cuts (RR-5910, sections 5.1 to 5.3).
     FlowCuts,
     /// Hierarchical Ethernet with disturbed directions.
     Asymmetric,
@@ -33,12 +33,12 @@ pub enum Model {
     AlphaFair,
     /// The closed loop packet by packet; not a rate model.
     Packet,
-    /// InfiniBand penalties.
+    /// InfiniBand penalties (Vienne, Martinasso, Vincent and Méhaut, 2008).
     IbPenalty,
 }
 
 impl Model {
-    /// All models.
+    /// Every model once, in the order in which messages list them.
     pub const ALL: [Model; 9] = [
         Model::Independent,
         Model::Fair,

@@ -20,7 +20,7 @@ pub enum Congestion {
     /// Slow start up to `sharing.packet.window`, which nothing makes smaller.
     #[default]
     Fixed,
-    /// RFC 5681.
+    /// Reno: slow start and congestion avoidance as in RFC 5681.
     Reno,
     /// RFC 9438 with HyStart (Ha and Rhee 2011).
     Cubic,
@@ -42,7 +42,7 @@ pub enum Connections {
 /// A run of so many packets takes minutes.
 const MOST_PACKETS: u64 = 500_000_000;
 
-/// The transport's parameters.
+/// How the transport sends: congestion control, packet size, windows and buffers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
     /// How a sender finds its window.

@@ -53,7 +53,7 @@ struct Ends {
 }
 
 impl QuasiDynamicQueues {
-    /// Empty queues.
+    /// Queues of all links of the fabric, empty at first.
     pub fn new(fabric: &Fabric, feedback: Feedback) -> QuasiDynamicQueues {
         QuasiDynamicQueues {
             queues: Queues::new(fabric, feedback),

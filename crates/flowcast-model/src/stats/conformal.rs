@@ -20,7 +20,7 @@ use super::{StatsError, check, check_level};
 pub struct Margin {
     /// Lower end, `ln(measured / predicted)`.
     pub low: f64,
-    /// Upper end.
+    /// Upper end, `ln(measured / predicted)`.
     pub high: f64,
     /// With which probability; less than what was asked for where there are too few errors.
     pub level: f64,

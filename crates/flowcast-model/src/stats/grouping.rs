@@ -25,13 +25,13 @@ impl Default for GroupingRule {
 /// A group of values that lie close together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IntervalCluster {
-    /// Smallest value.
+    /// Smallest value of the group.
     pub min: f64,
-    /// Middle value.
+    /// Median of the group's values.
     pub median: f64,
-    /// Largest value.
+    /// Largest value of the group.
     pub max: f64,
-    /// Number of values.
+    /// Values in the group, at least 1.
     pub count: usize,
 }
 

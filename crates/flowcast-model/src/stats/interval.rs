@@ -12,7 +12,7 @@ use super::{StatsError, check, check_level};
 /// A mean and how far it may be off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanInterval {
-    /// Arithmetic mean.
+    /// Arithmetic mean of the sample, the middle of the interval.
     pub mean: f64,
     /// Standard deviation, n - 1 in the denominator.
     pub standard_deviation: f64,
@@ -63,7 +63,7 @@ impl Default for StoppingRule {
 /// What a stopping rule says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// Measure again.
+    /// Measure again: there are too few samples, or the interval is too wide.
     Continue,
     /// The interval is narrow enough.
     Precise(MeanInterval),
@@ -94,11 +94,11 @@ impl StoppingRule {
 /// A median and the order statistics around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianInterval {
-    /// The sample's median.
+    /// Median of the sample; the interval need not be symmetric about it.
     pub median: f64,
-    /// Lower end.
+    /// Lower end of the interval, a value of the sample.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval, a value of the sample.
     pub high: f64,
 }
 

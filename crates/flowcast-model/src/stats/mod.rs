@@ -32,7 +32,7 @@ pub enum StatsError {
     NotFinite {
         /// Place in the input, counted from 1.
         position: usize,
-        /// The value.
+        /// The value, infinite or not a number.
         found: f64,
     },
     /// Two lists that belong together differ in length.

@@ -6,9 +6,9 @@
 /// A value and its error (standard deviation), both in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Uncertain {
-    /// The value.
+    /// Best estimate of the quantity.
     pub value: f64,
-    /// Its error.
+    /// Standard deviation of the estimate, in the unit of `value`.
     pub error: f64,
 }
 

@@ -7,17 +7,17 @@
 use super::sample::median_in_place;
 use super::{StatsError, check, check_pairs};
 
-/// A straight line.
+/// The straight line `y = intercept + slope · x`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
     /// `y` at `x = 0`.
     pub intercept: f64,
-    /// Rise per `x`.
+    /// What `y` rises by where `x` rises by 1.
     pub slope: f64,
 }
 
 impl Line {
-    /// `y` at `x`.
+    /// The line's `y` at `x`, inside or outside of the fitted points.
     pub fn at(&self, x: f64) -> f64 {
         self.intercept + self.slope * x
     }

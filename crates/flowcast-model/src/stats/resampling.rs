@@ -16,7 +16,7 @@ use super::{StatsError, check, check_level};
 pub struct Resampler(Pcg64);
 
 impl Resampler {
-    /// Starts at `seed`.
+    /// A generator at its start; equal seeds draw equal samples on every machine.
     pub fn from_seed(seed: u64) -> Resampler {
         Resampler(Pcg64::seed_from_u64(seed))
     }

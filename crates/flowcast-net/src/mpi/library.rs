@@ -30,7 +30,7 @@ pub struct Mpi {
     ibcast: unsafe extern "C" fn(*mut c_void, c_int, usize, c_int, usize, *mut Request) -> c_int,
     test: unsafe extern "C" fn(*mut Request, *mut c_int, usize) -> c_int,
     finalize: unsafe extern "C" fn() -> c_int,
-    /// This process.
+    /// Rank of this process, from 0.
     pub rank: u32,
     /// How many there are.
     pub size: u32,

@@ -29,7 +29,7 @@ pub use orders::{Order, Reply, serve};
 /// What can go wrong in a rank.
 #[derive(Debug, Error)]
 pub enum MpiError {
-    /// No MPI library.
+    /// No MPI library of these names is found.
     #[error("found no MPI library, expected one of {0}; start this under mpirun")]
     NoLibrary(String),
     /// A library without a function that MPI 3 has.
@@ -40,7 +40,7 @@ pub enum MpiError {
     Refused {
         /// The function.
         function: &'static str,
-        /// What it returned.
+        /// Error code that it returned.
         code: i32,
     },
     /// MPI counts bytes with 31 bits.

@@ -57,11 +57,11 @@ impl Window {
 /// What an ACK told.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heard {
-    /// When it came.
+    /// Instant at which the ACK arrived.
     pub now: Picos,
     /// Packets that it said have come, and that were not known to have.
     pub packets: u32,
-    /// Packets found lost.
+    /// Packets that it showed to be lost.
     pub lost: u32,
     /// Round trip of the newest of them.
     pub round_trip: Option<Picos>,

@@ -29,7 +29,7 @@ use super::round_trip::RoundTrip;
 /// One sending of one packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transmission {
-    /// The packet's number.
+    /// Number of the packet among those of its sender.
     pub packet: u32,
     /// Packets delivered when it was sent.
     pub delivered: u32,

@@ -21,7 +21,7 @@ pub(super) enum Kind {
 /// What happens to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Event {
-    /// What.
+    /// Kind of event, which says what `index` counts.
     pub kind: Kind,
     /// To whom, as the kind says.
     pub index: u32,

@@ -56,7 +56,7 @@ impl Bus {
 pub(super) struct Message {
     /// The receiver's slot, or what the purpose says.
     pub slot: u32,
-    /// Sender.
+    /// Number of the rank that sends it.
     pub from: u32,
     /// Message class; for a collective: the buses that it holds so far.
     pub class: u32,
@@ -68,7 +68,7 @@ pub(super) struct Message {
     next: u32,
     /// The buses that it needs one of.
     pub bus: Bus,
-    /// What for.
+    /// What the message is for, which says how to read `slot`.
     pub purpose: Purpose,
     marks: u8,
 }

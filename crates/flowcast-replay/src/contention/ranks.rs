@@ -47,7 +47,7 @@ pub(super) enum Step {
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(128))]
 pub(super) struct RankState<'a> {
-    /// Its instructions.
+    /// The words of its instructions.
     pub words: &'a [u32],
     /// The instruction, and the one behind it.
     pub at: u32,

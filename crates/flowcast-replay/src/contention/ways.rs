@@ -7,9 +7,9 @@ use flowcast_queues::lanes::Lane;
 /// A delay that many events have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delay {
-    /// In nanoseconds.
+    /// Length of the delay, in nanoseconds.
     pub nanos: f64,
-    /// Its lane.
+    /// Lane of the events that come after this delay.
     pub lane: Lane,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Move {
 /// What a message costs on one kind of way.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
-    /// Sender's processor time.
+    /// Processor time of the sender.
     pub send: Delay,
     /// Receiver's processor time before it looks for the message.
     pub before: Delay,
@@ -54,7 +54,7 @@ pub(super) struct Way {
     pub after: Delay,
     /// Whether messages arrive later than they leave the links.
     pub has_latency: bool,
-    /// By message class.
+    /// What messages of each class cost, by class.
     pub moves: Vec<Move>,
 }
 

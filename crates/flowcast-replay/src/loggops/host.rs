@@ -32,7 +32,7 @@ impl Run {
 pub(super) struct Arrival {
     pub time: f64,
     pub created: u32,
-    /// The send.
+    /// Operation of the sender that sends it.
     pub node: u32,
     pub channel: u32,
     pub size: u32,

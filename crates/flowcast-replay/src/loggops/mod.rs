@@ -38,13 +38,13 @@ use ways::{Costs, Ways};
 /// The parameters of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loggops {
-    /// `L`
+    /// `L`: time in the network, whatever the size.
     pub latency: Time,
-    /// `o`
+    /// `o`: processor time of a message, on each side.
     pub overhead: Time,
-    /// `g`
+    /// `g`: shortest time between two messages at an interface.
     pub gap: Time,
-    /// `G`
+    /// `G`: what each byte after the first adds to the gap.
     pub gap_per_byte: TimePerByte,
     /// `S`: larger messages wait for their receiver.
     pub eager_up_to: Option<Bytes>,

@@ -24,9 +24,9 @@ enum Source<'a> {
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Receiver.
+    /// The rank that receives it.
     pub to: Rank,
-    /// Size.
+    /// Size of the message's data.
     pub size: Bytes,
     /// Tag; -1 if it has none.
     pub tag: i32,
@@ -75,7 +75,7 @@ impl<'a> Sends<'a> {
         self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones()
     }
 
-    /// Who sends it.
+    /// The rank that sends the message of this slot.
     pub fn sender(&self, slot: u32) -> Rank {
         Rank(self.bases.partition_point(|base| *base <= slot) as u32 - 1)
     }

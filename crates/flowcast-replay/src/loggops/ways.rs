@@ -22,7 +22,7 @@ use flowcast_units::{Bytes, Rank, Time, TimePerByte};
 /// Where the ranks of a schedule run, and how their messages share the network.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed<'a> {
-    /// Ranks on nodes.
+    /// Which node each rank runs on.
     pub placement: &'a Placement,
     /// The network that messages between nodes share, and by which model, if they do.
     pub sharing: Option<(&'a Network, Model)>,
@@ -46,7 +46,7 @@ pub struct Travel {
 /// The costs of all messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Costs<'a> {
-    /// The parameters.
+    /// LogGOPS parameters of messages between nodes.
     pub parameters: Loggops,
     /// Where ranks run, if that matters.
     pub placed: Option<Placed<'a>>,
@@ -86,7 +86,7 @@ enum Sharing {
 
 /// The costs, and the network where it is shared.
 pub struct Ways<'a> {
-    /// The costs.
+    /// What each message costs alone.
     pub costs: Costs<'a>,
     network: Option<Sharing>,
 }

@@ -8,11 +8,11 @@ use flowcast_trace::program::{CollectiveMode, Program};
 
 /// A rank's arrival at a collective.
 pub(super) struct Entry<const W: usize> {
-    /// The rank.
+    /// The rank that comes to it.
     pub rank: u32,
-    /// Its call.
+    /// Index of its call among those of the program.
     pub call: u32,
-    /// When it came.
+    /// When its start-up was over, on each network.
     pub came: Times<W>,
     /// When its own part of a root-synchronous operation is done.
     pub own_end: Times<W>,
@@ -58,7 +58,7 @@ const NOBODY: u32 = u32::MAX;
 /// All executions of collectives in a walk.
 pub(super) struct Collectives<'a, const W: usize> {
     program: &'a Program,
-    /// What they cost.
+    /// What they cost on each of the networks.
     pub costs: CollectiveCosts<'a, W>,
     progress: Vec<Progress>,
     next_waiting: Vec<u32>,

@@ -31,7 +31,7 @@ pub(crate) struct Lanes {
     pub exact: Vec<Vec<Interval>>,
     /// If there are too many.
     pub shares: Shares,
-    /// Intervals in all.
+    /// Number of intervals in all lanes.
     pub intervals: usize,
 }
 

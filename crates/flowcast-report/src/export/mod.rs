@@ -21,11 +21,11 @@ use flowcast_units::{Node, Rank, Time};
 /// A replay, to be written.
 #[derive(Clone, Copy)]
 pub struct Replayed<'a> {
-    /// What was replayed.
+    /// The program or schedule that was replayed.
     pub trace: TraceRef<'a>,
     /// Where its ranks ran.
     pub placement: &'a Placement,
-    /// When they ended.
+    /// When its ranks ended, and how much they sent.
     pub outcome: &'a Outcome,
     /// What they did meanwhile.
     pub journal: &'a Journal<'a>,

@@ -23,7 +23,7 @@ const LEAST_SHARE: f64 = 1e-4;
 /// A program that was run, recorded and predicted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AppValidation {
-    /// What was run.
+    /// Title of the page: what was run.
     pub title: String,
     /// Names of the predictors.
     pub predictors: Vec<String>,
@@ -53,9 +53,9 @@ pub enum Quantity {
 /// One measured quantity and its predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What kind.
+    /// Whether it is about the run, a region, a rank or a call.
     pub quantity: Quantity,
-    /// Which one.
+    /// Name of the region, rank or call.
     pub name: String,
     /// The median of the runs.
     pub measured: Time,
@@ -85,7 +85,7 @@ pub struct Fared {
 /// Errors of the regions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RegionErrors {
-    /// How many.
+    /// Number of regions that take long enough to have an error.
     pub count: usize,
     /// Mean of the absolute errors.
     #[serde(rename = "mean_absolute_error")]

@@ -25,11 +25,11 @@ pub use plot::error_bars;
 /// A pattern that was carried and predicted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Its name.
+    /// Name of the pattern in tables and results.
     pub name: String,
     /// Patterns of one configuration are averaged together.
     pub configuration: String,
-    /// The flows.
+    /// The flows of the pattern, as they were carried.
     pub flows: Vec<Flow>,
     /// Durations by flow, then by repetition.
     pub measured: Vec<Vec<Time>>,
@@ -42,11 +42,11 @@ pub struct Case {
 /// All patterns of a validation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Validation {
-    /// What was validated.
+    /// Title of the page: what was validated.
     pub title: String,
     /// Names of the models.
     pub models: Vec<String>,
-    /// The patterns.
+    /// The patterns, each predicted by all models.
     pub cases: Vec<Case>,
     /// Where the results come from.
     pub provenance: BTreeMap<String, String>,
@@ -85,9 +85,9 @@ pub struct ModelErrors {
 /// How many single repetitions of flows lie inside the intervals that were predicted for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coverage {
-    /// Those that do.
+    /// Repetitions that lie inside their flow's interval.
     pub inside: usize,
-    /// All.
+    /// Repetitions of all flows with an interval.
     pub repetitions: usize,
 }
 
@@ -119,9 +119,9 @@ fn signed_extremes<S: Serializer>((lowest, highest): &(f64, f64), serializer: S)
 /// The errors of one model on the patterns of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfigurationErrors {
-    /// Its name.
+    /// Name of the configuration, that of [`Case::configuration`].
     pub configuration: String,
-    /// Patterns.
+    /// Number of its patterns, at least 1.
     pub patterns: usize,
     /// Flows of all of them.
     pub flows: usize,
@@ -141,7 +141,7 @@ pub struct FlowError {
     pub case: String,
     /// Number of the flow.
     pub flow: u32,
-    /// The absolute error.
+    /// Absolute error, as a fraction of the measured duration.
     #[serde(rename = "absolute_error")]
     pub error: f64,
 }

@@ -14,7 +14,7 @@ table{border-collapse:collapse;margin:12px 0}th,td{padding:3px 12px;text-align:r
 th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}.key{display:inline-block;width:10px;\
 height:10px;border-radius:5px;margin-right:6px}.text{display:block;text-align:left;white-space:pre-wrap}";
 
-/// The page.
+/// The whole HTML page of a validation, with the errors of its models.
 pub fn html(validation: &Validation, errors: &[ModelErrors]) -> String {
     let flows: usize = validation.cases.iter().map(|case| case.flows.len()).sum();
     let patterns = validation.cases.len();

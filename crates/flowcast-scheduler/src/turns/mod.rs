@@ -68,7 +68,7 @@ impl Shares {
         self.of[rail.index()]
     }
 
-    /// Every rail.
+    /// Every rail that has a share.
     #[inline]
     pub fn all(&self) -> RailSet {
         RailSet::first(self.count)

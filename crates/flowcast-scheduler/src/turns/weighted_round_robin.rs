@@ -2,7 +2,7 @@
 
 use super::{RailId, RailSet, Shares, Turn};
 
-/// Rows of messages.
+/// Weighted round robin: each rail in turn takes as many messages in a row as its share says.
 #[derive(Debug, Clone, Copy)]
 pub struct WeightedRoundRobin {
     shares: Shares,

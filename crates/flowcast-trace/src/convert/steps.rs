@@ -38,11 +38,11 @@ pub(crate) struct Message {
     pub number: u32,
     /// The rank at the other end.
     pub peer: Rank,
-    /// Size.
+    /// Size of the message's data.
     pub size: Bytes,
-    /// Tag; see [`Tables::tag`].
+    /// Tag in the written file; see [`Tables::tag`].
     pub tag: u32,
-    /// Of the send.
+    /// Mode of the send, at the receiving end too.
     pub mode: SendMode,
 }
 

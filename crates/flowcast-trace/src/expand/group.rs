@@ -21,7 +21,7 @@ use flowcast_units::{Bytes, CollectiveOp};
 /// A part of an operation that one algorithm carries out.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// What is done.
+    /// Operation and algorithm of the stage, its ranks and root.
     pub task: Task,
     /// How the data is cut.
     pub layout: Layout,
@@ -30,13 +30,13 @@ pub struct Stage {
 /// How one execution is carried out.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The operation.
+    /// Which collective operation was called.
     pub op: CollectiveOp,
     /// Whether a member goes on while its messages move.
     pub is_non_blocking: bool,
     /// What the rules looked at.
     pub extent: Extent,
-    /// What they chose.
+    /// The algorithm that they chose, with segment and width.
     pub choice: Choice,
     /// The stages, one after the other; none if there is nothing to send.
     pub stages: Vec<Stage>,

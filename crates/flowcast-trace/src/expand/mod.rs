@@ -32,7 +32,7 @@ use progress::ProgressStreams;
 
 /// A program without the collectives that could be expanded.
 pub struct Expanded {
-    /// The program.
+    /// The program, with messages in place of the collectives that were expanded.
     pub program: Program,
     /// What was done, by operation, ranks and size.
     pub uses: Vec<Use>,
@@ -53,7 +53,7 @@ pub enum NonBlocking {
 /// An algorithm and how often it was used in one situation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// The operation.
+    /// Which collective operation was executed.
     pub op: CollectiveOp,
     /// Ranks, and the sizes that the rules looked at.
     pub extent: Extent,
@@ -61,13 +61,13 @@ pub struct Use {
     pub choice: Option<Choice>,
     /// The stages of an algorithm that is made of others.
     pub stages: Vec<(CollectiveOp, Choice)>,
-    /// Executions.
+    /// Executions in this situation, at least 1.
     pub count: u64,
     /// Those of them that are non-blocking.
     pub non_blocking: u64,
     /// Messages of all executions.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages together.
     pub bytes: Bytes,
 }
 

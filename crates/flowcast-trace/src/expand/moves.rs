@@ -7,28 +7,28 @@ pub enum Move {
     Send {
         /// Receiver.
         to: u32,
-        /// What it holds.
+        /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
     /// A blocking receive.
     Recv {
         /// Sender.
         from: u32,
-        /// What it holds.
+        /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
     /// A non-blocking send.
     Start {
         /// Receiver.
         to: u32,
-        /// What it holds.
+        /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
     /// A non-blocking receive.
     Post {
         /// Sender.
         from: u32,
-        /// What it holds.
+        /// The blocks that it holds, and what its receiver does with them.
         part: Part,
     },
     /// Waits for all non-blocking receives, then sends, since the last wait.
@@ -38,7 +38,7 @@ pub enum Move {
 /// What a message holds and what its receiver does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which blocks.
+    /// Blocks of the operation's data that it holds.
     pub blocks: Blocks,
     /// What happens to them.
     pub effect: Effect,
@@ -77,7 +77,7 @@ pub enum Blocks {
 /// What a receiver does with blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It keeps them.
+    /// It keeps them as they are.
     Place,
     /// It combines them with its own.
     Combine,

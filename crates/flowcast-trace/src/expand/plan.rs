@@ -10,7 +10,7 @@ use flowcast_units::CollectiveOp;
 pub struct Task {
     /// The operation. Variants with blocks of different sizes move as those with equal ones.
     pub op: CollectiveOp,
-    /// How.
+    /// The algorithm, with segment and width.
     pub choice: Choice,
     /// Ranks of the communicator.
     pub ranks: u32,

@@ -45,12 +45,12 @@ impl Definitions {
         self.ticks_per_second = ticks_per_second;
     }
 
-    /// A text.
+    /// Defines the text with this number, by which other definitions give names.
     pub fn string(&mut self, number: u32, text: &str) {
         self.strings.insert(number, text.to_owned());
     }
 
-    /// A region.
+    /// Defines a region, a function of MPI if `paradigm` says so; `name` is the number of a text.
     pub fn region(&mut self, number: u32, name: u32, paradigm: u8) {
         self.regions.insert(number, (name, paradigm == MPI));
     }
@@ -70,7 +70,7 @@ impl Definitions {
         self.communicators.insert(number, group);
     }
 
-    /// A location.
+    /// Defines a location; only threads of processors are kept.
     pub fn location(&mut self, number: u64, kind: u8, group: u32) {
         if kind == CPU_THREAD {
             self.threads.insert(number, group);
@@ -89,7 +89,7 @@ impl Definitions {
         first.into_values().collect()
     }
 
-    /// All threads' locations.
+    /// The locations of all threads of processors, in ascending order.
     pub fn threads(&self) -> impl Iterator<Item = u64> + '_ {
         self.threads.keys().copied()
     }

@@ -43,7 +43,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// No events yet.
+    /// Notes events of an archive with these definitions; there are none yet.
     pub fn new(definitions: &'a Definitions) -> Events<'a> {
         let locations = definitions.ranks();
         let count = locations.len() as u32;

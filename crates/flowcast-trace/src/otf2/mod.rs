@@ -17,37 +17,37 @@ pub use events::Events;
 /// An event of a location; ranks are those of the communicator, numbers those of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A region begins.
+    /// A region begins; the number is the region's.
     Enter(u32),
-    /// A region ends.
+    /// A region ends; the number is the region's.
     Leave(u32),
-    /// A blocking send.
+    /// A blocking send begins.
     Send {
-        /// Receiver, communicator, tag.
+        /// Receiver, communicator and tag of the message.
         to: Peer,
-        /// Bytes.
+        /// Size of the message in bytes.
         bytes: u64,
     },
-    /// A non-blocking send.
+    /// A non-blocking send begins.
     Isend {
-        /// Receiver, communicator, tag.
+        /// Receiver, communicator and tag of the message.
         to: Peer,
-        /// Bytes.
+        /// Size of the message in bytes.
         bytes: u64,
-        /// Its request.
+        /// Number of the request that it makes.
         request: u64,
     },
     /// A non-blocking send is complete.
     IsendComplete(u64),
     /// A non-blocking receive is posted.
     IrecvPosted(u64),
-    /// A blocking receive.
+    /// A blocking receive has its message.
     Recv(Peer),
     /// A non-blocking receive is complete.
     Irecv {
-        /// Sender, communicator, tag.
+        /// Sender, communicator and tag of the message.
         from: Peer,
-        /// Its request.
+        /// Number of the request that it completes.
         request: u64,
     },
     /// A request was cancelled.
@@ -69,24 +69,24 @@ pub enum Event {
 pub struct Peer {
     /// Its rank in the communicator.
     pub rank: u32,
-    /// The communicator.
+    /// Number of the communicator among the definitions.
     pub communicator: u32,
-    /// The tag.
+    /// Tag by which MPI matches messages.
     pub tag: u32,
 }
 
-/// A collective operation.
+/// A collective operation as one rank completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collective {
     /// The operation's number in OTF2.
     pub operation: u8,
-    /// The communicator.
+    /// Number of the communicator among the definitions.
     pub communicator: u32,
     /// The root's rank in it; larger numbers than ranks for none.
     pub root: u32,
-    /// Bytes sent.
+    /// Bytes that this rank sent.
     pub sent: u64,
-    /// Bytes received.
+    /// Bytes that this rank received.
     pub received: u64,
 }
 

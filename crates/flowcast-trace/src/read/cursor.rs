@@ -3,9 +3,9 @@
 /// Where reading stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    /// The whole text.
+    /// The whole text of the file.
     pub text: &'a [u8],
-    /// The next byte.
+    /// Index of the next byte.
     pub at: usize,
 }
 

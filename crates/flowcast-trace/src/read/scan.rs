@@ -11,9 +11,9 @@ use flowcast_units::Rank;
 /// A file's name and text while it is read.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
-    /// Name for messages.
+    /// Name of the file in error messages.
     pub name: &'a str,
-    /// The whole text.
+    /// The whole text of the file.
     pub text: &'a [u8],
 }
 

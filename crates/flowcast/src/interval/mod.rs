@@ -50,7 +50,7 @@ impl Default for IntervalOptions<'_> {
 /// Between which times what is measured lies. Shown, it is the sentence `397 ms (372 to 421, 90 %)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// What is predicted.
+    /// The predicted time, between `low` and `high`.
     pub predicted: Time,
     /// Lower end, at most the prediction.
     pub low: Time,

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Who a rank is.
 #[derive(Debug, Clone)]
 pub struct Introduction {
-    /// Counted from 0.
+    /// Number of the rank, counted from 0.
     pub rank: u32,
     /// How many there are.
     pub size: u32,

@@ -130,7 +130,7 @@ impl Numbering<'_> {
 /// Numbers the cables of a tree in the order in which flows use them.
 pub(super) struct Climbing<'a> {
     pub tree: &'a Tree,
-    /// By level.
+    /// Capacity of a cable of each level, the lowest level first.
     pub capacities: Vec<Share>,
     pub ports: Ports,
     pub cables: BTreeMap<Cable, u32>,

@@ -19,7 +19,7 @@ pub(crate) use communicators::Origin;
 /// A call; words are those of a recording's signature without the function, as far as they are known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TracedCall {
-    /// Name without `MPI_`.
+    /// Name of the function, without `MPI_`.
     pub function: &'static str,
     /// Words; the first is the communicator's number at this rank where the kind has one.
     pub words: Vec<i64>,
@@ -37,7 +37,7 @@ pub(crate) struct TracedCall {
     pub tests: Vec<u64>,
     /// A request that it gives up.
     pub frees: Option<u64>,
-    /// Its thread.
+    /// Number of the thread that called.
     pub thread: u32,
     /// When it began, in ns.
     pub begin: u64,
@@ -48,11 +48,11 @@ pub(crate) struct TracedCall {
 /// A completed request, and the source and tag that it matched where they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// The request.
+    /// The request that is completed.
     pub request: u64,
-    /// Source and tag.
+    /// Source and tag that it matched, where they are told.
     pub matched: Option<(i64, i64)>,
-    /// It was cancelled.
+    /// Whether it was cancelled instead.
     pub cancelled: bool,
 }
 

@@ -20,11 +20,11 @@ pub(super) enum Work {
 /// A node of a rank's graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Its number.
+    /// Number by which other nodes name it.
     pub id: u64,
     /// The nodes that come before it.
     pub after: Vec<u64>,
-    /// What it does.
+    /// The computation, message or collective that it stands for.
     pub work: Work,
 }
 

@@ -19,7 +19,7 @@ type Group = (usize, Option<Vec<u32>>);
 /// Notes one rank's calls.
 pub(super) struct Calls<'a> {
     functions: &'a BTreeMap<&'static str, Function>,
-    /// Sizes of datatypes.
+    /// Sizes of the rank's datatypes.
     pub types: Types,
     /// Communicators by their number in the trace.
     communicators: BTreeMap<i64, usize>,
@@ -30,7 +30,7 @@ pub(super) struct Calls<'a> {
     open: BTreeMap<u64, bool>,
     /// The rank and the number of ranks, once the program has asked.
     pub rank: Option<i64>,
-    /// See `rank`.
+    /// The number of ranks, once the program has asked for it.
     pub world_size: Option<i64>,
     /// Calls without an end.
     pub unfinished: u64,

@@ -11,11 +11,11 @@ const RETURNING: &[u8] = b" returning at walltime ";
 pub(super) struct Record<'a> {
     /// Where its first line begins.
     pub at: usize,
-    /// Name without `MPI_`.
+    /// Name of the function, without `MPI_`.
     pub name: &'a str,
     /// Names and values of arguments.
     pub arguments: Vec<(&'a str, &'a str)>,
-    /// Its thread.
+    /// Number of the thread that called.
     pub thread: u32,
     /// When it began, in ns.
     pub begin: u64,

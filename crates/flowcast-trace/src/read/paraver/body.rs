@@ -43,7 +43,7 @@ pub(super) struct Message {
 /// What one task does.
 #[derive(Default)]
 pub(super) struct Task {
-    /// Running states.
+    /// Intervals in which the task is running.
     pub bursts: Packed,
     /// Events by their number.
     pub events: Packed,

@@ -50,22 +50,22 @@ pub(crate) struct Takes {
 /// A send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Send {
-    /// Where to.
+    /// Receiver, tag and communicator of the message.
     pub channel: Channel,
-    /// How much.
+    /// Size of the message's data.
     pub size: Bytes,
     /// Whether it waits for the receiver whatever its size.
     pub synchronous: bool,
     /// Whether the rank goes on at once.
     pub non_blocking: bool,
-    /// Nobody receives it.
+    /// Whether nobody receives it, so that it is left out.
     pub dropped: bool,
 }
 
 /// A collective call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Collective {
-    /// The call.
+    /// The call as this rank makes it.
     pub record: CallRecord,
     /// Not all ranks came to it.
     pub dropped: bool,
@@ -96,20 +96,20 @@ pub(crate) struct Step {
     pub thread: u32,
     /// When it happens: the begin of its call, or the end.
     pub time: u64,
-    /// What.
+    /// What the rank does then.
     pub action: Action,
 }
 
 /// A rank's program before it is matched with the others.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RankActions {
-    /// In order.
+    /// What the rank does, in program order.
     pub steps: Vec<Step>,
-    /// All receives.
+    /// All receives, by the index that steps name.
     pub posts: Vec<Post>,
-    /// All sends.
+    /// All sends, by the index that steps name.
     pub sends: Vec<Send>,
-    /// All collective calls.
+    /// All collective calls, by the index that steps name.
     pub collectives: Vec<Collective>,
     /// Begin and end of each thread's calls; empty where there is one thread.
     pub calls: Vec<(u32, u64, u64)>,
@@ -119,7 +119,7 @@ pub(crate) struct RankActions {
 pub(crate) struct Context<'a> {
     /// The rank's communicators by their number among all.
     pub ids: &'a [u32],
-    /// Regions.
+    /// Regions of all ranks, by their number among all.
     pub regions: &'a Regions,
     /// Which time computations take.
     pub clock: Clock,
