@@ -26,7 +26,7 @@ impl Token {
         Token(bytes)
     }
 
-    /// As it travels.
+    /// The token as it travels, [`TOKEN`] bytes.
     pub const fn bytes(&self) -> &[u8; TOKEN] {
         &self.0
     }
