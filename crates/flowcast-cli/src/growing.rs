@@ -135,7 +135,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = partial(&folder.path().join("x.csv"));
         let resume = || GrowingFile::resume(&path, "rows", "head\n", |text| Ok(((), text.len())));
-        let first = GrowingFile::start(&path, "rows", "head\n").unwrap();
+        let mut first = GrowingFile::start(&path, "rows", "head\n").unwrap();
+        first.append("1\n").unwrap();
         assert!(resume().unwrap_err().to_string().contains("found another run that writes it"));
         drop(first);
         assert!(resume().is_ok());

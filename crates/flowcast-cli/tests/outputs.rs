@@ -94,7 +94,7 @@ fn manual_pages_are_written_with_the_names_of_their_commands() {
     let folder = tempfile::tempdir().unwrap();
     assert!(flowcast(folder.path(), "man pages").status.success());
     for name in ["flowcast.1", "flowcast-predict.1", "flowcast-rails-bench.1"] {
-        let page = fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
+        let page = fs::read_to_string(folder.path().join("pages/man1").join(name)).unwrap();
         assert!(page.contains(".TH "), "{name}");
     }
 }

@@ -1,6 +1,7 @@
 //! `flowcast sweep` on files: parts put together, runs that were killed, and rows that `predict` confirms.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -13,7 +14,7 @@ fn flowcast(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn sweep(folder: &Path, more: &[&str]) -> Output {
-    let mut arguments = vec!["sweep", LU, "--network", "gige-tcp"];
+    let mut arguments = vec!["sweep", LU, "--network", "gige-tcp", "--model", "independent"];
     arguments.extend(GRID);
     arguments.extend(more);
     flowcast(folder, &arguments)
@@ -63,7 +64,18 @@ fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
 fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowcast"));
-    command.current_dir(folder.path()).args(["sweep", LU, "--network", "gige-tcp", "--threads", "1", "-o", "lu.csv"]);
+    command.current_dir(folder.path()).args([
+        "sweep",
+        LU,
+        "--network",
+        "gige-tcp",
+        "--model",
+        "independent",
+        "--threads",
+        "1",
+        "-o",
+        "lu.csv",
+    ]);
     command.args(["--grid", "latency=1us..100us:100", "--grid", "overhead=1us..9us:100"]).stderr(Stdio::piped());
     let running = command.spawn().unwrap();
     let partial = folder.path().join("lu.csv.partial");
@@ -73,7 +85,7 @@ fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
     let output = running.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert_eq!(output.status.signal(), Some(2), "{told}");
     assert!(told.contains("interrupted; lu.csv.partial holds what is finished") && told.contains("--resume"), "{told}");
     assert!(partial.exists());
 }
@@ -120,7 +132,19 @@ fn every_row_is_what_predict_says_of_the_same_network() {
         let [_, latency, bandwidth, overhead, makespan, share] = row[..] else { panic!("{row:?}") };
         let set = [format!("nic.latency={latency}s"), format!("nic.bandwidth={bandwidth}B/s")];
         let overhead = format!("nic.overhead={overhead}s");
-        let more = ["--network", "gige-tcp", "--set", &set[0], "--set", &set[1], "--set", &overhead, "--json"];
+        let more = [
+            "--network",
+            "gige-tcp",
+            "--model",
+            "independent",
+            "--set",
+            &set[0],
+            "--set",
+            &set[1],
+            "--set",
+            &overhead,
+            "--json",
+        ];
         let output = flowcast(folder.path(), &[&["predict", LU][..], &more].concat());
         let predicted: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

@@ -10,7 +10,7 @@
 
 use super::contention;
 use super::costs::{Costs, Rendezvous};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::record::Unobserved;
 use super::routes::ways_of;
@@ -158,9 +158,15 @@ impl Same<'_> {
         let (mut observer, mut transit) = (Unobserved, Undisturbed);
         let ranks = walk.run(&mut observer, &mut transit)?;
         let ranks = &ranks[..program.ranks()];
+        let times = |lane: usize| {
+            ranks.iter().map(move |rank| {
+                let [end, compute] = [rank.time[lane], rank.compute[lane]].map(Time::from_nanos);
+                RankOutcome::new(end, compute, Time::ZERO)
+            })
+        };
         let of_lane = |lane: usize| SetOutcome {
-            ends: ranks.iter().map(|rank| Time::from_nanos(rank.time[lane])).collect(),
-            computes: ranks.iter().map(|rank| Time::from_nanos(rank.compute[lane])).collect(),
+            ends: times(lane).map(|rank| rank.end).collect(),
+            computes: times(lane).map(|rank| rank.compute).collect(),
         };
         Ok((0..networks.len()).map(of_lane).collect())
     }
