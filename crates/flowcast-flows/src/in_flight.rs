@@ -6,12 +6,12 @@
 
 use flowcast_model::sharing::active_flows::ActiveFlows;
 use flowcast_model::sharing::completion::FlowCompletion;
-use flowcast_model::sharing::fabric::{Allocation, Fabric, Limit, Share};
+use flowcast_model::sharing::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
 use flowcast_model::sharing::{Changes, RateModel, SharingError};
 use flowcast_queues::indexed::IndexedHeap;
 use flowcast_units::Time;
 
-const NOTHING_YET: Allocation = Allocation { share: Share(0.0), limit: Limit::Alone };
+const NOTHING_YET: Allocation = Allocation { share: AllocatedFraction(0.0), limit: Limit::Alone };
 
 #[derive(Debug, Clone, Copy)]
 struct Progress {

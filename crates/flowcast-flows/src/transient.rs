@@ -17,7 +17,7 @@
 
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{Fabric, Limit, LinkId, Path, Share};
+use flowcast_model::sharing::fabric::{AllocatedFraction, Fabric, Limit, LinkId, Path};
 use flowcast_model::sharing::protocol::Windows;
 use flowcast_units::{Bytes, Rate, Time};
 
@@ -225,7 +225,7 @@ impl Loop {
     /// Since the last one.
     fn interval(&self, queues: &Queues, to: f64, delivered: f64) -> Option<Interval> {
         let (from, before) = self.noted;
-        let share = Share((delivered - before) / ((to - from) * queues.rate));
+        let share = AllocatedFraction((delivered - before) / ((to - from) * queues.rate));
         (to > from).then(|| Interval { from: time(from), to: time(to), share, limit: self.limit(queues) })
     }
 

@@ -9,7 +9,7 @@ use super::Message;
 use super::frame::Place;
 use super::picos::Picos;
 use flowcast_model::sharing::completion::{FlowCompletion, Interval};
-use flowcast_model::sharing::fabric::{Limit, Share};
+use flowcast_model::sharing::fabric::{AllocatedFraction, Limit};
 use flowcast_units::{Bytes, Rate};
 
 /// A message's progress is noted so many times.
@@ -240,7 +240,7 @@ impl Stream {
                     part.intervals.push(Interval {
                         from: self.noted_at.to_time(),
                         to: now.to_time(),
-                        share: Share(rate / wire.as_bytes_per_second()),
+                        share: AllocatedFraction(rate / wire.as_bytes_per_second()),
                         limit: Limit::Queues,
                     });
                 }

@@ -14,7 +14,7 @@ use super::*;
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
 use flowcast_model::network::Duplex;
-use flowcast_model::sharing::fabric::{BusShare, Cabling, Share};
+use flowcast_model::sharing::fabric::{AllocatedFraction, BusShare, Cabling};
 use flowcast_model::sharing::protocol::Congestion;
 use flowcast_units::Node;
 
@@ -182,8 +182,8 @@ pub(super) fn patterns() -> impl Strategy<Value = (Vec<Message>, Fabric)> {
         racks.place(Node(0), Node(3), "A").unwrap();
         racks.place(Node(4), Node(7), "B").unwrap();
         let messages = flows.iter().map(|flow| Message { start: flow.start, size: flow.size }).collect();
-        let bus = bus.map(|capacity| BusShare { nodes: Some(3), capacity: Share(capacity) });
-        (messages, Fabric::cabled(&flows, &racks, Cabling { backbone: backbone.map(Share), duplex, bus }))
+        let bus = bus.map(|capacity| BusShare { nodes: Some(3), capacity: AllocatedFraction(capacity) });
+        (messages, Fabric::cabled(&flows, &racks, Cabling { backbone: backbone.map(AllocatedFraction), duplex, bus }))
     })
 }
 

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::record::Accessed;
+use super::observer::Accessed;
 use flowcast_model::file_system::FileSystem;
 use flowcast_trace::access::{Access, FileKind, LockKind};
 use flowcast_units::{Bytes, Rank, Time};

@@ -4,7 +4,7 @@
 //! needs (`Columns`); so a [`Journal`](crate::journal::Journal) of ten million messages stays small.
 
 use crate::loggops::sends::{Message, Sends};
-use crate::record::{Observer, Received, Sent};
+use crate::observer::{Observer, Received, Sent};
 use flowcast_trace::program::{MessageClass, Program};
 use flowcast_units::{Bytes, Rank};
 

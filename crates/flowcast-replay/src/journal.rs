@@ -9,7 +9,7 @@
 use super::call_tallies::{CallKind, CallTally, OpenCall, Tallies};
 use super::flights::{Columns, Flight, Flights, Source};
 use super::loggops::sends::{Message, Sends};
-use super::record::{Accessed, Gathered, Observer, Received, Sent};
+use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::timeline::{Activity, Cause, Interval, MessageSpan, Segment, Timeline, busiest, merged};
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::opcodes::Op;

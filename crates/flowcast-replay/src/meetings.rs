@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::SimulateError;
-use crate::record::{Observer, Sent};
+use crate::observer::{Observer, Sent};
 use crate::walk::Replay;
 use flowcast_units::{Node, Rank};
 

@@ -1,8 +1,8 @@
 //! How long the calls and regions of a replayed run take, in the terms in which a recorded run is measured.
 
 use super::journal::{Function, ops_of_instances};
+use super::observer::{Accessed, Gathered, Observer, Received, Sent};
 use super::outcome::Outcome;
-use super::record::{Accessed, Gathered, Observer, Received, Sent};
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::Program;
 use flowcast_trace::read::REGION;

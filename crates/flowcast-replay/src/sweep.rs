@@ -10,9 +10,9 @@
 
 use super::contention;
 use super::costs::{Costs, Rendezvous};
+use super::observer::Unobserved;
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
-use super::record::Unobserved;
 use super::routes::ways_of;
 use super::transit::Undisturbed;
 use super::walk::{LaneCosts, Replay, Walk, awaited_sends};

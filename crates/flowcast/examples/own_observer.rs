@@ -3,7 +3,7 @@
 //! `cargo run --release -p flowcast --example own_observer`
 
 use flowcast::model::builtin;
-use flowcast::replay::record::{Observer, Received};
+use flowcast::replay::observer::{Observer, Received};
 use flowcast::trace::Trace;
 use flowcast::{Options, PreparedProgram};
 

@@ -4,7 +4,7 @@ use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::racks::Racks;
 use flowcast::model::sharing::active_flows::ActiveFlows;
 use flowcast::model::sharing::closed_loop::{ClosedLoop, Feedback};
-use flowcast::model::sharing::fabric::{Fabric, LinkId, Share};
+use flowcast::model::sharing::fabric::{AllocatedFraction, Fabric, LinkId};
 use flowcast::model::sharing::fair::Fair;
 use flowcast::model::sharing::{RateModel, SharingError};
 use flowcast::units::{Bytes, Node, Time};
@@ -112,7 +112,7 @@ proptest! {
         pairs in pairs(20), alpha in 0.3..2.0f64, kappa in 0.0..1.0f64, backbone in 0.5..6.0f64, half in any::<bool>(),
     ) {
         let feedback = Feedback { alpha, kappa };
-        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
+        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(AllocatedFraction(backbone)));
         let mut model = ClosedLoop::new(feedback);
         let all: Vec<usize> = (0..pairs.len()).collect();
         check_conditions(&fabric, &all, feedback, &mut model, 1e-8);
@@ -124,14 +124,14 @@ proptest! {
     #[test]
     fn kappa_one_and_alpha_one_settle(pairs in pairs(24), backbone in 0.5..6.0f64) {
         let feedback = Feedback { alpha: 1.0, kappa: 1.0 };
-        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
+        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(AllocatedFraction(backbone)));
         let all: Vec<usize> = (0..pairs.len()).collect();
         check_conditions(&fabric, &all, feedback, &mut ClosedLoop::new(feedback), 1e-8);
     }
 
     #[test]
     fn a_large_alpha_comes_near_max_min(pairs in pairs(12)) {
-        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(2.0)));
+        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(AllocatedFraction(2.0)));
         let all: Vec<usize> = (0..pairs.len()).collect();
         let fair = Fair::default().shares(&fabric, &all).unwrap();
         let near = ClosedLoop::new(Feedback { alpha: 30.0, kappa: 0.0 }).shares(&fabric, &all);
@@ -167,7 +167,7 @@ proptest! {
         pairs in pairs(150), steps in proptest::collection::vec(0usize..150, 1..150),
         alpha in 0.5..2.0f64, kappa in prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64], backbone in 0.5..6.0f64,
     ) {
-        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(backbone)));
+        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(AllocatedFraction(backbone)));
         let mut model = ClosedLoop::for_program(Feedback { alpha, kappa });
         let mut active_flows = ActiveFlows::new(fabric.link_count());
         let mut rates = vec![None; pairs.len()];
@@ -214,7 +214,7 @@ fn at_a_large_alpha_nearly_all_patterns_settle() {
     let mut runner = TestRunner::deterministic();
     let settles = |_: &usize| {
         let pairs = pairs(12).new_tree(&mut runner).unwrap().current();
-        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(Share(2.0)));
+        let fabric = Fabric::new(&flows(&pairs), &racks(), Some(AllocatedFraction(2.0)));
         let all: Vec<usize> = (0..pairs.len()).collect();
         ClosedLoop::new(feedback).shares(&fabric, &all).is_ok()
     };

@@ -11,7 +11,7 @@ use flowcast::replay::journal::{Journal, Keeps};
 use flowcast::replay::loggops::sends::Sends;
 use flowcast::replay::loggops::ways::Costs;
 use flowcast::replay::loggops::{self, Form, Loggops, Prepared, explain::Explainer, plain, queues};
-use flowcast::replay::record::{Observer, Received, Sent};
+use flowcast::replay::observer::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
 use flowcast::trace::{ReadOptions, Trace, read, write};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use flowcast::model::network::Network;
-use flowcast::replay::record::Unobserved;
+use flowcast::replay::observer::Unobserved;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
 use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};

@@ -2,7 +2,7 @@
 
 use flowcast_model::cluster::flow::Flow;
 use flowcast_model::cluster::racks::Racks;
-use flowcast_model::sharing::fabric::{LinkId, Share};
+use flowcast_model::sharing::fabric::{AllocatedFraction, LinkId};
 use flowcast_units::Node;
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn fabric(pairs: &[(u32, u32)], backbone: Option<f64>) -> Fabric {
     let mut racks = Racks::default();
     racks.place(Node(0), Node(4), "A").unwrap();
     racks.place(Node(5), Node(9), "B").unwrap();
-    Fabric::new(&pairs.iter().map(flow).collect::<Vec<_>>(), &racks, backbone.map(Share))
+    Fabric::new(&pairs.iter().map(flow).collect::<Vec<_>>(), &racks, backbone.map(AllocatedFraction))
 }
 
 /// When the flows end.

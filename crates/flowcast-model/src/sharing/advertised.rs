@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::Changes;
 use super::active_flows::ActiveFlows;
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 use super::fair::max_min;
 
 /// Relative difference below which two rates are one.
@@ -143,12 +143,12 @@ impl Advertised {
         let path = &fabric.paths[flow as usize];
         let share = path.data().iter().map(|link| self.rates[link.index()]).fold(f64::INFINITY, f64::min);
         if share >= fabric.uncontended_share(path).0 {
-            return Allocation { share: Share(share), limit: Limit::Alone };
+            return Allocation { share: AllocatedFraction(share), limit: Limit::Alone };
         }
         // Of links that are as much of a limit the lowest number is named, as water-filling does.
         let is_limit = |link: &&LinkId| self.rates[link.index()] <= share * (1.0 + 1e-9);
         let link = path.data().iter().filter(is_limit).min().expect("the least is among them");
-        Allocation { share: Share(share), limit: Limit::Link(*link) }
+        Allocation { share: AllocatedFraction(share), limit: Limit::Link(*link) }
     }
 }
 

@@ -17,7 +17,7 @@
 //! decides. `backbone_share` caps a flow over a saturated backbone.
 
 use super::active_flows::ActiveFlows;
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 use super::{Changes, RateModel, SharingError};
 
 /// When the backbone limits a flow.
@@ -26,7 +26,7 @@ pub struct Saturation {
     /// From this many flows on; none: whenever it is slower than the interfaces.
     pub from: Option<u32>,
     /// What one flow gets at most once the backbone is saturated.
-    pub cap: Option<Share>,
+    pub cap: Option<AllocatedFraction>,
 }
 
 /// Both directions of a node and of the backbone count.
@@ -114,7 +114,7 @@ fn by_degree(
         let share = link_share(fabric, link, count(link), saturation);
         // Two levels that leave the same share up to rounding: the one nearer to the node is named.
         if share < best.share.0 * (1.0 - 1e-12) {
-            best = Allocation { share: Share(share), limit: Limit::Link(link) };
+            best = Allocation { share: AllocatedFraction(share), limit: Limit::Link(link) };
         }
     }
     best

@@ -1,6 +1,6 @@
 //! Media that groups of nodes share, for models whose rule for a flow looks at the nodes' own links only.
 
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 
 /// Where the shares of the flows over a bus add up to more than it carries, all of them get the same part less; a flow over
 /// two such buses that of the fuller one.
@@ -15,7 +15,7 @@ pub(super) fn fit_into_buses(fabric: &Fabric, active: &[usize], allocations: &mu
         let fullest = buses(*flow).min_by(|a, b| part(a).total_cmp(&part(b)));
         // Less than by rounding.
         if let Some(bus) = fullest.filter(|bus| part(bus) < 1.0 - 1e-12) {
-            let share = Share(allocation.share.0 * part(&bus));
+            let share = AllocatedFraction(allocation.share.0 * part(&bus));
             *allocation = Allocation { share, limit: Limit::Link(bus) };
         }
     }

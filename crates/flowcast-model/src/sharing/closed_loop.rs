@@ -13,7 +13,7 @@
 //! others depend on it. Data wait at the first of them, and that solution is taken.
 
 use super::active_flows::{ActiveFlows, Reach};
-use super::fabric::{Allocation, Fabric, Limit, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
 use super::relaxation::{Patience, Relaxation, Restless};
 use super::{Changes, RateModel, SharingError};
 
@@ -90,7 +90,7 @@ impl RateModel for ClosedLoop {
         let mut active_flows = ActiveFlows::new(fabric.link_count());
         active.iter().for_each(|flow| active_flows.insert(*flow as u32, &fabric.paths[*flow]));
         let changes = self.solve(fabric, &active_flows).map_err(|restless| unsettled(active.len(), restless))?;
-        let mut shares = vec![Allocation { share: Share::WHOLE, limit: Limit::Alone }; active.len()];
+        let mut shares = vec![Allocation { share: AllocatedFraction::WHOLE, limit: Limit::Alone }; active.len()];
         for (flow, allocation) in changes {
             let position = active.binary_search(&(flow as usize)).expect("only active flows have changed");
             shares[position] = allocation;

@@ -2,7 +2,7 @@
 
 use flowcast_units::Time;
 
-use super::fabric::{Limit, Share};
+use super::fabric::{AllocatedFraction, Limit};
 
 /// When a flow's last byte arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -21,7 +21,7 @@ pub struct Interval {
     /// Instant at which the rate changes or the flow's data end.
     pub to: Time,
     /// The flow's rate in units of a node's interface.
-    pub share: Share,
+    pub share: AllocatedFraction,
     /// What keeps it from more.
     pub limit: Limit,
 }

@@ -26,11 +26,11 @@ use paths::{Buses, Climbing, Numbering, Ports, nodes_of, numbered};
 
 /// The fraction of a node's interface that is allocated to a flow: 1 without others, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub struct Share(pub f64);
+pub struct AllocatedFraction(pub f64);
 
-impl Share {
+impl AllocatedFraction {
     /// 1: the whole interface of a node.
-    pub const WHOLE: Share = Share(1.0);
+    pub const WHOLE: AllocatedFraction = AllocatedFraction(1.0);
 }
 
 /// A link, by its index in the fabric.
@@ -126,7 +126,7 @@ pub enum Limit {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Allocation {
     /// Fraction of a node's interface that the flow gets.
-    pub share: Share,
+    pub share: AllocatedFraction,
     /// What keeps it from more.
     pub limit: Limit,
 }
@@ -191,7 +191,7 @@ fn in_order(links: &[LinkId]) -> impl Iterator<Item = LinkId> {
 #[derive(Debug, Clone, PartialEq)]
 struct Inner {
     name: InnerName,
-    capacity: Share,
+    capacity: AllocatedFraction,
     level: u8,
 }
 
@@ -218,7 +218,7 @@ pub struct Fabric {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cabling {
     /// Capacity of the link of each rack in each direction; none: the switch between the racks is no limit.
-    pub backbone: Option<Share>,
+    pub backbone: Option<AllocatedFraction>,
     /// What the two directions of a node's port share.
     pub duplex: Duplex,
     /// The media that groups of nodes share.
@@ -231,13 +231,13 @@ pub struct BusShare {
     /// Nodes of a group; none: all.
     pub nodes: Option<u32>,
     /// Of each medium, for both directions together.
-    pub capacity: Share,
+    pub capacity: AllocatedFraction,
 }
 
 impl Fabric {
     /// The fabric that these flows cross. Racks are joined by links of the capacity `backbone`; without one, or
     /// without racks, all nodes share a switch that is no limit.
-    pub fn new(flows: &[Flow], racks: &Racks, backbone: Option<Share>) -> Fabric {
+    pub fn new(flows: &[Flow], racks: &Racks, backbone: Option<AllocatedFraction>) -> Fabric {
         Fabric::cabled(flows, racks, Cabling { backbone, ..Cabling::default() })
     }
 
@@ -245,7 +245,7 @@ impl Fabric {
     pub fn cabled(flows: &[Flow], racks: &Racks, cabling: Cabling) -> Fabric {
         let nodes = nodes_of(flows);
         let first_level = if cabling.bus.is_some() { 2 } else { 1 };
-        let capacity = cabling.backbone.unwrap_or(Share(f64::INFINITY));
+        let capacity = cabling.backbone.unwrap_or(AllocatedFraction(f64::INFINITY));
         let rack =
             |rack| Inner { name: InnerName::Rack(racks.name(Rack(rack)).to_owned()), capacity, level: first_level };
         let mut inner: Vec<Inner> = (0..racks.count() as u32).map(rack).collect();
@@ -276,15 +276,20 @@ impl Fabric {
         let (tree, rates) = topology.tree()?;
         let nic = network.nic.rate().as_bytes_per_second();
         let capacity = |rate: Option<flowcast_units::Rate>| match rate {
-            None => Ok(Share::WHOLE),
-            Some(rate) if nic > 0.0 => Ok(Share(rate.as_bytes_per_second() / nic)),
+            None => Ok(AllocatedFraction::WHOLE),
+            Some(rate) if nic > 0.0 => Ok(AllocatedFraction(rate.as_bytes_per_second() / nic)),
             Some(_) => Err(super::model::infinite_interface()),
         };
         let capacities = rates.into_iter().map(capacity).collect::<Result<_, _>>()?;
         Fabric::in_tree(flows, &tree, capacities, duplex)
     }
 
-    fn in_tree(flows: &[Flow], tree: &Tree, capacities: Vec<Share>, duplex: Duplex) -> Result<Fabric, SharingError> {
+    fn in_tree(
+        flows: &[Flow],
+        tree: &Tree,
+        capacities: Vec<AllocatedFraction>,
+        duplex: Duplex,
+    ) -> Result<Fabric, SharingError> {
         let nodes = nodes_of(flows);
         let (last, places) = (nodes.last().copied(), tree.nodes().unwrap_or(u64::MAX));
         if let Some(node) = last.filter(|node| u64::from(node.0) >= places) {
@@ -319,19 +324,19 @@ impl Fabric {
     }
 
     /// What a link carries.
-    pub fn capacity(&self, link: LinkId) -> Share {
+    pub fn capacity(&self, link: LinkId) -> AllocatedFraction {
         match (link.index() / 2).checked_sub(self.nodes.len()) {
-            None => Share::WHOLE,
+            None => AllocatedFraction::WHOLE,
             Some(place) => self.inner[place].capacity,
         }
     }
 
     /// The uncontended rate of a flow: the capacity of the narrowest link on its path.
-    pub fn uncontended_share(&self, path: &Path) -> Share {
+    pub fn uncontended_share(&self, path: &Path) -> AllocatedFraction {
         path.data()[2..]
             .iter()
             .map(|link| self.capacity(*link))
-            .fold(Share::WHOLE, |least, share| if share < least { share } else { least })
+            .fold(AllocatedFraction::WHOLE, |least, share| if share < least { share } else { least })
     }
 
     /// Whether the link belongs to a node's interface, and not to a cable between switches or to a bus.
@@ -416,12 +421,12 @@ mod tests {
         let mut racks = Racks::default();
         racks.place(Node(0), Node(9), "A").unwrap();
         racks.place(Node(10), Node(19), "B").unwrap();
-        let fabric = Fabric::new(&[flow(3, 12), flow(12, 3), flow(3, 4)], &racks, Some(Share(10.0)));
+        let fabric = Fabric::new(&[flow(3, 12), flow(12, 3), flow(3, 4)], &racks, Some(AllocatedFraction(10.0)));
         assert_eq!(fabric.paths[0].acknowledgements(), fabric.paths[1].data());
         let names: Vec<String> = fabric.paths[0].data().iter().map(|link| fabric.link(*link).to_string()).collect();
         assert_eq!(names, ["out of node 3", "into node 12", "out of rack A", "into rack B"]);
         assert_eq!(fabric.paths[2].data().len(), 2);
-        assert_eq!(fabric.capacity(fabric.paths[0].data()[2]), Share(10.0));
+        assert_eq!(fabric.capacity(fabric.paths[0].data()[2]), AllocatedFraction(10.0));
         let plain = Fabric::new(&[flow(3, 12)], &racks, None);
         assert!(!plain.paths[0].is_between_racks());
     }
@@ -429,7 +434,8 @@ mod tests {
     fn a_message_through_a_tree_crosses_its_cables_from_the_source_to_the_destination() {
         let flow = |src, dst| Flow { id: 1, src: Node(src), dst: Node(dst), size: Bytes(1), start: Time::ZERO };
         let tree = Tree::fat(4, 1).unwrap();
-        let fabric = Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![Share(0.5); 3], Duplex::Full).unwrap();
+        let fabric =
+            Fabric::in_tree(&[flow(0, 13), flow(0, 1)], &tree, vec![AllocatedFraction(0.5); 3], Duplex::Full).unwrap();
         let names: Vec<String> = fabric.paths[0].data_in_order().map(|link| fabric.link(link).to_string()).collect();
         let expected = [
             "out of node 0",
@@ -442,9 +448,10 @@ mod tests {
         assert_eq!(names, expected);
         let places: Vec<u32> = fabric.paths[0].data_in_order().map(|link| fabric.place(link)).collect();
         assert_eq!(places, [0, 1, 2, 3, 4, 5]);
-        assert_eq!(fabric.uncontended_share(&fabric.paths[0]), Share(0.5));
-        assert_eq!(fabric.uncontended_share(&fabric.paths[1]), Share::WHOLE);
-        let outside = Fabric::in_tree(&[flow(0, 16)], &tree, vec![Share::WHOLE; 3], Duplex::Full).unwrap_err();
+        assert_eq!(fabric.uncontended_share(&fabric.paths[0]), AllocatedFraction(0.5));
+        assert_eq!(fabric.uncontended_share(&fabric.paths[1]), AllocatedFraction::WHOLE);
+        let outside =
+            Fabric::in_tree(&[flow(0, 16)], &tree, vec![AllocatedFraction::WHOLE; 3], Duplex::Full).unwrap_err();
         assert_eq!(outside, SharingError::NoSuchNode { node: Node(16), nodes: 16 });
     }
 }

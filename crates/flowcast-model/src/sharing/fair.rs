@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use super::active_flows::ActiveFlows;
 use super::advertised::Advertised;
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 use super::{Changes, RateModel, SharingError};
 
 /// Max-min fairness over all links. Water-filling for flows that are given at once, advertised rates for flows that come
@@ -100,7 +100,7 @@ impl<'a> Filling<'a> {
             first,
             is_fixed: vec![false; active.len()],
             heap: BinaryHeap::new(),
-            allocations: vec![Allocation { share: Share::WHOLE, limit: Limit::Alone }; active.len()],
+            allocations: vec![Allocation { share: AllocatedFraction::WHOLE, limit: Limit::Alone }; active.len()],
         };
         let used = (0..filling.unfixed.len() as u32).filter(|link| filling.unfixed[*link as usize] > 0);
         filling.heap = used.map(|link| Reverse(filling.level(LinkId(link)))).collect();
@@ -125,7 +125,7 @@ impl<'a> Filling<'a> {
         let path = &self.fabric.paths[self.active[position]];
         let is_alone = share >= self.fabric.uncontended_share(path).0;
         let limit = if is_alone { Limit::Alone } else { Limit::Link(link) };
-        self.allocations[position] = Allocation { share: Share(share), limit };
+        self.allocations[position] = Allocation { share: AllocatedFraction(share), limit };
         for crossed in path.data() {
             self.free[crossed.index()] -= share;
             self.unfixed[crossed.index()] -= 1;

@@ -17,7 +17,7 @@
 //! flows get the same part less.
 
 use super::closed_loop::{ClosedLoop, Feedback};
-use super::fabric::{Allocation, Fabric, Limit, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit};
 use super::{RateModel, SharingError, bus, fair};
 
 /// The cuts of Table 2.
@@ -154,12 +154,12 @@ impl<'a> ActivePattern<'a> {
             members[path.into().index()].push(position);
         }
         let counts = members.iter().map(|flows| flows.len() as u32).collect();
-        let allocations = vec![Allocation { share: Share::WHOLE, limit: Limit::Alone }; active.len()];
+        let allocations = vec![Allocation { share: AllocatedFraction::WHOLE, limit: Limit::Alone }; active.len()];
         ActivePattern { fabric, active, counts, members, allocations }
     }
 
     fn cut(&mut self, position: usize, cut: f64, limit: Limit) {
-        self.allocations[position] = Allocation { share: Share(1.0 / (1.0 + cut)), limit };
+        self.allocations[position] = Allocation { share: AllocatedFraction(1.0 / (1.0 + cut)), limit };
     }
 
     fn refuse_crowds(&self) -> Result<(), SharingError> {

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId};
 use super::{RateModel, SharingError, bus};
 
 /// The penalties and their published weights.
@@ -81,5 +81,5 @@ fn allocation(sender: f64, receiver: f64, fabric: &Fabric, flow: usize) -> Alloc
     let penalty = sender.max(receiver).max(1.0);
     let link = if sender >= receiver { path.out() } else { path.into() };
     let limit = if penalty > 1.0 { Limit::Link(link) } else { Limit::Alone };
-    Allocation { share: Share(fabric.uncontended_share(path).0 / penalty), limit }
+    Allocation { share: AllocatedFraction(fabric.uncontended_share(path).0 / penalty), limit }
 }

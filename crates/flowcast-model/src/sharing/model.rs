@@ -2,7 +2,7 @@
 
 use super::asymmetric::{Asymmetric, DegreeFair, Saturation};
 use super::closed_loop::{ClosedLoop, Feedback};
-use super::fabric::{BusShare, Share};
+use super::fabric::{AllocatedFraction, BusShare};
 use super::fair::Fair;
 use super::flow_cuts::{Cuts, FlowCuts, Strictness};
 use super::ib_penalty::IbPenalty;
@@ -176,13 +176,13 @@ pub fn finite_rate(network: &Network) -> Result<Rate, SharingError> {
 ///
 /// # Errors
 /// A network whose interface has no rate.
-pub fn backbone_share(network: &Network) -> Result<Option<Share>, SharingError> {
+pub fn backbone_share(network: &Network) -> Result<Option<AllocatedFraction>, SharingError> {
     let nic = network.nic.rate().as_bytes_per_second();
     let rate = network.backbone.map(|rate| rate.goodput().as_bytes_per_second()).filter(|rate| *rate > 0.0);
     if rate.is_some() && nic == 0.0 {
         return Err(parameter("nic.bandwidth", Some(nic), "a finite rate beside that of the backbone"));
     }
-    Ok(rate.map(|rate| Share(rate / nic)))
+    Ok(rate.map(|rate| AllocatedFraction(rate / nic)))
 }
 
 /// The media that groups of nodes share, in units of the interface's rate; none that are no limit.
@@ -193,7 +193,7 @@ pub(super) fn bus_share(network: &Network) -> Result<Option<BusShare>, SharingEr
     if rate > 0.0 && nic == 0.0 {
         return Err(parameter("nic.bandwidth", Some(nic), "a finite rate beside that of the bus"));
     }
-    Ok((rate > 0.0).then(|| BusShare { nodes: bus.nodes, capacity: Share(rate / nic) }))
+    Ok((rate > 0.0).then(|| BusShare { nodes: bus.nodes, capacity: AllocatedFraction(rate / nic) }))
 }
 
 /// Rates of links need an interface's rate to be held against.
@@ -252,7 +252,7 @@ fn saturation(network: &Network) -> Result<Saturation, SharingError> {
             "a rate above 0 beside that of the interface",
         ));
     }
-    Ok(Saturation { from: given.backbone_from, cap: cap.map(Share) })
+    Ok(Saturation { from: given.backbone_from, cap: cap.map(AllocatedFraction) })
 }
 
 fn ib_penalty(given: &PenaltyParameters) -> Result<IbPenalty, SharingError> {

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use super::Changes;
 use super::active_flows::ActiveFlows;
 use super::closed_loop::Feedback;
-use super::fabric::{Allocation, Fabric, Limit, LinkId, Path, Share};
+use super::fabric::{AllocatedFraction, Allocation, Fabric, Limit, LinkId, Path};
 use super::queues::Queues;
 
 /// How closely links are balanced.
@@ -359,7 +359,7 @@ impl Relaxation {
         if share >= alone.0 * (1.0 - tolerance.max(SAME)) {
             return Allocation { share: alone, limit: Limit::Alone };
         }
-        Allocation { share: Share(share), limit: self.limit(path) }
+        Allocation { share: AllocatedFraction(share), limit: self.limit(path) }
     }
 
     /// The longest queue on the way of the data or of their ACKs.

@@ -5,7 +5,7 @@
 //! requests to files, need none. The processor of the target takes no part, whoever has it.
 
 use super::super::accesses::{Done, Requests, Transfers};
-use super::super::record::{Accessed, Observer};
+use super::super::observer::{Accessed, Observer};
 use super::super::routes::{Route, WayNumbers, route};
 use super::super::transit::Transit;
 use super::engine::Engine;

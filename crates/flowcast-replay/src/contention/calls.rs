@@ -1,6 +1,6 @@
 //! Point-to-point calls, and what becomes of their messages.
 
-use super::super::record::{Observer, Received, Sent};
+use super::super::observer::{Observer, Received, Sent};
 use super::super::routes::Route;
 use super::super::transit::Transit;
 use super::engine::Engine;

@@ -1,6 +1,6 @@
 //! Collectives: who has come, who waits, and when the operation begins and ends.
 
-use super::super::record::{Gathered, Observer};
+use super::super::observer::{Gathered, Observer};
 use super::super::routes::route;
 use super::super::transit::Transit;
 use super::engine::Engine;

@@ -3,9 +3,9 @@
 use super::super::SimulateError;
 use super::super::costs::Costs;
 use super::super::deadlock_report::{DeadlockReport, Stand};
+use super::super::observer::Observer;
 use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
-use super::super::record::Observer;
 use super::super::routes::{Route, WayNumbers};
 use super::super::transit::Transit;
 use super::accesses::Accesses;

@@ -3,7 +3,7 @@
 //! With many ranks an event's rank, message, links and slot are far away, and waiting for them one after the other takes
 //! most of the time. The next events are known, so what they need is fetched while the one before is worked on.
 
-use super::super::record::Observer;
+use super::super::observer::Observer;
 use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};

@@ -29,9 +29,9 @@ mod ways;
 
 use super::SimulateError;
 use super::costs::Rendezvous;
+use super::observer::{Observer, Unobserved};
 use super::outcome::Outcome;
 use super::placement::Placement;
-use super::record::{Observer, Unobserved};
 use super::transit::{Transit, Undisturbed};
 use crate::walk::Replay;
 use engine::Engine;

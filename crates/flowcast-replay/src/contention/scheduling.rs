@@ -5,7 +5,7 @@
 //! it for a call goes on with the old one. Under preemptive priority a slice ends when a rank of a smaller number wants
 //! the processor.
 
-use super::super::record::Observer;
+use super::super::observer::Observer;
 use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};

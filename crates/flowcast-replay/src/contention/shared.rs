@@ -11,7 +11,7 @@
 //!
 //! What happens in the network up to the next event of the replay happens before it.
 
-use super::super::record::Observer;
+use super::super::observer::Observer;
 use super::super::routes::Route;
 use super::super::transit::{Delivery, Departure, Progress, ReceivePosted, Rts, Transit};
 use super::engine::Engine;

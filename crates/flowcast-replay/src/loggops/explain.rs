@@ -18,7 +18,7 @@ use super::ways::{Costs, Travel};
 use crate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::flights::{Columns, Flight, Flights, Source};
 use crate::journal::Function;
-use crate::record::{Observer, Received, Sent};
+use crate::observer::{Observer, Received, Sent};
 
 /// An observer that adds up what the communication of a schedule costs.
 pub struct Explainer<'a> {

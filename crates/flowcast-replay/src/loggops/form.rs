@@ -5,8 +5,8 @@ use super::sends::Sends;
 use super::ways::{Costs, Ways};
 use super::{plain, queues};
 use crate::SimulateError;
+use crate::observer::Observer;
 use crate::outcome::Outcome;
-use crate::record::Observer;
 use flowcast_trace::schedule::Schedule;
 
 /// A schedule in one of its two formats.

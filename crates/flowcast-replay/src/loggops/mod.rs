@@ -25,8 +25,8 @@ pub mod sends;
 pub mod ways;
 
 use super::SimulateError;
+use super::observer::Observer;
 use super::outcome::Outcome;
-use super::record::Observer;
 use flowcast_model::network::Network;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};

@@ -15,9 +15,9 @@
 use super::Loggops;
 use super::host::{Arrival, Host, Overflow, later, of_key};
 use super::prepared::{Kind, Op, Prepared};
+use crate::observer::{Observer, Received, Sent, Unobserved};
 use crate::outcome::{Outcome, RankOutcome, Waits};
 use crate::prefetch::prefetch_at;
-use crate::record::{Observer, Received, Sent, Unobserved};
 use flowcast_queues::ladder::Ladder;
 use flowcast_queues::tournament::Tournament;
 use flowcast_queues::{KeyQueue, NEVER};

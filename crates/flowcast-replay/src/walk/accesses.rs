@@ -16,7 +16,7 @@
 use super::{Engine, RankState, Step, route};
 use crate::accesses::{Done, Memory, Requests, Transfers};
 use crate::costs::{ClassCost, Costs, PathCosts};
-use crate::record::{Accessed, Observer};
+use crate::observer::{Accessed, Observer};
 use crate::routes::WayNumbers;
 use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};

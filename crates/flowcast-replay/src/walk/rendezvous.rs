@@ -7,7 +7,7 @@
 use super::lanes::{Times, later, plus};
 use super::slots::{Known, Slots};
 use super::{Engine, RankState, Step};
-use crate::record::{Observer, Sent};
+use crate::observer::{Observer, Sent};
 use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
 

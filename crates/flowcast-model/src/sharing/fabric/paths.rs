@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BusShare, Inner, InnerName, LinkId, MOST_HOPS, Path, Share};
+use super::{AllocatedFraction, BusShare, Inner, InnerName, LinkId, MOST_HOPS, Path};
 use crate::cluster::flow::Flow;
 use crate::cluster::racks::{Rack, Racks};
 use crate::cluster::tree::{Cable, Tree};
@@ -77,7 +77,7 @@ impl Buses {
 
     /// One for each group.
     pub(super) fn links(&self) -> impl Iterator<Item = Inner> {
-        let capacity = self.bus.map_or(Share(f64::INFINITY), |bus| bus.capacity);
+        let capacity = self.bus.map_or(AllocatedFraction(f64::INFINITY), |bus| bus.capacity);
         let link = move |(_, first, last): &(u32, Node, Node)| Inner {
             name: InnerName::Bus(*first, *last),
             capacity,
@@ -131,7 +131,7 @@ impl Numbering<'_> {
 pub(super) struct Climbing<'a> {
     pub tree: &'a Tree,
     /// Capacity of a cable of each level, the lowest level first.
-    pub capacities: Vec<Share>,
+    pub capacities: Vec<AllocatedFraction>,
     pub ports: Ports,
     pub cables: BTreeMap<Cable, u32>,
     pub inner: Vec<Inner>,
