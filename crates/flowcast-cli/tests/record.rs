@@ -269,7 +269,7 @@ fn recording_costs_little(mpi: Mpi) {
     for test in ["iprobe", "message"] {
         let line = text.lines().find(|line| line.starts_with(test)).unwrap();
         let cost: f64 = line.split(' ').next_back().unwrap().parse().unwrap();
-        // A debug build on a busy machine; docs/record.md has the figures of a release build.
+        // A debug build on a busy machine; docs/reference/record.md has the figures of a release build.
         assert!(cost < 5000.0, "{line}");
         println!("{line}");
     }

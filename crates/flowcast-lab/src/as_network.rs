@@ -18,7 +18,8 @@ pub(crate) const IN_FLIGHT: f64 = 1.25;
 pub(crate) const SYSTEM_BUFFER: u64 = 2;
 
 /// How much repetitions of the same flow alone differ in a lab: the pooled standard deviation of the logarithm over 56
-/// repetitions in eight measurements of conflicts, on a virtual machine with two cores. `docs/packet.md` has more.
+/// repetitions in eight measurements of conflicts, on a virtual machine with two cores.
+/// `docs/explanation/packet.md` has more.
 const NOISE: f64 = 0.015;
 
 /// The first rail of a lab as a network, with goodput and wire rates.

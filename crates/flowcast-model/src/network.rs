@@ -107,7 +107,7 @@ pub struct PointToPoint {
     pub rendezvous_from: Option<Bytes>,
 }
 
-/// The rules for a single message (`docs/models.md`).
+/// The rules for a single message (`docs/reference/models.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {

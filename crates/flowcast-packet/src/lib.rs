@@ -32,7 +32,7 @@
 //! | `jitter`, `seeds` | repetitions | Floyd and Jacobson 1992 |
 //! | `warm_up` | what connections keep from earlier repetitions | Linux |
 //!
-//! `docs/packet.md` has the rules in one place, and what is not modelled.
+//! `docs/explanation/packet.md` has the rules in one place, and what is not modelled.
 
 mod connection;
 mod control;

@@ -4,7 +4,7 @@
 //! [`Page::to_html`] turns plain results into a page that loads nothing from anywhere: styles, program and data stand
 //! in the one file. Equal input gives equal bytes; a date comes in through the provenance or not at all. Headline,
 //! table and bars are plain HTML and need no script; the script draws timelines and messages from a JSON block
-//! (`flowcast/report/2`, see `docs/report.md`).
+//! (`flowcast/report/2`, see `docs/reference/report.md`).
 //!
 //! ```
 //! use flowcast_replay::outcome::{Outcome, RankOutcome};

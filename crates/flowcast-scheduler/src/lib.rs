@@ -3,7 +3,7 @@
 //! A node that reaches another over several networks (rails) chooses one for each message. A [`RailScheduler`] keeps a
 //! virtual finish time (VFT) for each rail, the instant at which the rail will have sent everything given to it, and
 //! picks the rail with the smallest score, a rule over VFT and LogGP parameters (Lichei's thesis, chapter 4;
-//! `docs/rails.md` has the equations).
+//! `docs/reference/rails.md` has the equations).
 //!
 //! ```
 //! use flowcast_scheduler::clock::{ClockArithmetic, Ticks};

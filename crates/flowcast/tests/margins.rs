@@ -1,6 +1,6 @@
 //! Intervals of predictions: what they are made of, and whether they hold what was measured as often as they say.
 //!
-//! The measured patterns and runs are those of `tests/data/validation`. The tables of [validation](../../../docs/validation.md)
+//! The measured patterns and runs are those of `tests/data/validation`. The tables of [validation](../../../docs/reference/validate.md)
 //! are printed by `cargo test --release -p flowcast --test margins -- --ignored --nocapture`.
 
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@ broadcast.steps, a binomial broadcast among eight ranks:
   4 -> 5 10MB
   6 -> 7 10MB")]
 pub(crate) struct Place {
-    /// Flows between ranks, steps parted by lines that say `step` (docs/place.md); - for the standard input
+    /// Flows between ranks, steps parted by lines that say `step` (docs/reference/place.md); - for the standard input
     steps: PathBuf,
     #[command(flatten)]
     network: NetworkArgs,

@@ -2,7 +2,8 @@
 //!
 //! A `.cfg` says what a message costs (`T = L + S/BW`, Girona, Labarta and Badia, EuroPVM/MPI 2000), what limits
 //! messages (links of a node, buses of the network), what a collective operation costs and where ranks run. All of
-//! that has a place in the network file; `docs/dimemas-cfg.md` names it field by field. What has none yet is not
+//! that has a place in the network file; `docs/reference/dimemas-cfg.md` names it field by field.
+//! What has none yet is not
 //! dropped in silence: it comes back in [`DimemasConfig::not_modelled`].
 //!
 //! Files that a `.cfg` names are asked of the caller, because this library opens none.

@@ -4,7 +4,8 @@
 //! while it waits. A message between nodes needs an out link, an in link and a bus from the start to the end of its
 //! transfer (`links`); a collective needs all buses. Events of equal time happen in the order in which they were
 //! caused (`pending`), so every turn goes through the events even where it takes no time: that order decides who
-//! gets a link. The rules in full, and where they differ from the original tool's, are in `docs/dimemas.md`.
+//! gets a link. The rules in full, and where they differ from the original tool's,
+//! are in `docs/explanation/dimemas.md`.
 //!
 //! Where nothing is limited the result is that of the walk in [`crate::walk`], which needs no events. Messages that also share
 //! the network by a model depart into a [`Transit`](crate::transit) once they have their links and their bus (`shared`).
