@@ -8,6 +8,7 @@ use flowcast_model::network::Network;
 use flowcast_model::sharing::model::Model;
 use flowcast_model::sharing::protocol::SEGMENT;
 use flowcast_model::sharing::{LIMITS, PacketParameters};
+use flowcast_report::NetworkView;
 use flowcast_trace::Program;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Time};
@@ -135,6 +136,11 @@ impl ModelChoice {
     /// Whether messages share the network by it.
     pub(crate) fn shares(&self) -> bool {
         self.contention.model().is_some_and(|model| model != Model::Independent)
+    }
+
+    /// What a page shows of a replay, with the model among the parameters.
+    pub(crate) fn named_in(&self, view: NetworkView) -> NetworkView {
+        NetworkView { parameters: format!("{}; model {}", view.parameters, self.name()), ..view }
     }
 
     /// Its name, as `--model` takes it.

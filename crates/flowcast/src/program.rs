@@ -204,6 +204,7 @@ impl<'a> PreparedProgram<'a> {
         let unused = self.unused(&outcome, asked);
         let is_uncontended = matches!(engine, Engine::Free(_)) && self.model.shares();
         let model = ModelChoice { is_uncontended, ..self.model.clone() };
+        let view = view.map(|view| model.named_in(view));
         Ok(Prediction { model, outcome, view, explanation, unused, notes: self.notes() })
     }
 

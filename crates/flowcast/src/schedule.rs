@@ -152,6 +152,7 @@ impl<'a> PreparedSchedule<'a> {
             export(replayed)?;
         }
         let model = self.setting.model.clone();
+        let view = view.map(|view| model.named_in(view));
         Ok(Prediction { model, outcome, view, explanation, unused: self.setting.unused(), notes: Vec::new() })
     }
 

@@ -45,6 +45,7 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
     let places: Vec<Option<&Network>> =
         if networks.is_empty() { vec![None] } else { networks.iter().map(Some).collect() };
     let (mut rows, mut views, mut said) = (Vec::new(), Vec::new(), Vec::new());
+    let mut notes: Vec<String> = Vec::new();
     for network in places {
         for model in models {
             for (name, mapping) in &mappings {
@@ -55,7 +56,8 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
                 let prediction = prepared.predict(outputs, &asked.fields)?;
                 let interval = prepared.interval(&prediction.outcome, &asked.interval())?;
                 let row = row(network, name.clone(), &prediction, interval);
-                print_assumptions(&prediction.notes);
+                let new: Vec<String> = prediction.notes.iter().filter(|note| !notes.contains(*note)).cloned().collect();
+                notes.extend(new);
                 said.push(prediction.model);
                 views.extend(prediction.view.map(|view| flowcast::report::NetworkView {
                     name: label(&row, models.len() > 1, mappings.len() > 1),
@@ -72,6 +74,7 @@ pub(super) fn of_trace(input: &Path, networks: &[Network], asked: &Asked, args: 
         write_text(path, &page.to_html())?;
     }
     show(&rows, &said, asked.json);
+    print_assumptions(&notes);
     Ok(())
 }
 
