@@ -6,6 +6,8 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use flowcast::model::network::Network;
+use flowcast::model::sharing::model::Model;
+use flowcast::replay::Engine;
 use flowcast::replay::observer::Unobserved;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
@@ -150,7 +152,11 @@ fn replay_program(
     let Some(network) = network else {
         bail!("--goal-params: found a trace, expected a GOAL schedule (use --network)")
     };
-    let model = PreparedProgram::new(&program, network, options)?.model().name();
+    let prepared = PreparedProgram::new(&program, network, options)?;
+    let is_free = options.contention == Contention::Limits && matches!(prepared.engine()?, Engine::Free(_));
+    // Where nothing is limited, the contention-free walk runs.
+    let model = if is_free { Model::Independent.name() } else { prepared.model().name() };
+    drop(prepared);
     let seconds = timed(timing.runs, || {
         if timing.with_load
             && let Trace::Program(again) = open_trace(input)?
