@@ -207,8 +207,8 @@ impl List {
         let reason = if loggops { NONE } else { "the rule has none" };
         self.check("nic.overhead", nic.overhead > Time::ZERO, loggops && messages || collective, reason);
         self.check("nic.gap", nic.gap > Time::ZERO, loggops && messages, reason);
-        const NO_MODEL: &str = "no --model, so that messages do not share bandwidth";
-        let is_shared = done.model.is_some();
+        const NO_MODEL: &str = "messages do not share bandwidth under this model";
+        let is_shared = done.model.is_some_and(|model| model != Model::Independent);
         self.check("backbone", done.network.backbone.is_some(), is_shared, NO_MODEL);
         self.check("bus", done.network.bus.is_some(), is_shared, NO_MODEL);
         self.check("nic.duplex", nic.duplex != Duplex::Full, is_shared, NO_MODEL);
@@ -227,13 +227,14 @@ impl List {
     }
 
     fn machine(&mut self, done: &Done, uses: &Uses) {
-        const NEVER: &str = "never contended";
         const INSIDE: &str = "no message inside a node";
+        let independent = done.model == Some(Model::Independent);
+        let never = if independent { "the model independent knows no limits" } else { "never contended" };
         let waits = done.outcome.waits;
         let machine = &done.network.machine;
         let any = |set: fn(&NodeGroup) -> bool| machine.nodes.iter().any(set);
         let packets = done.model == Some(Model::Packet);
-        let between = if packets { "packets wait at interfaces and switches instead" } else { NEVER };
+        let between = if packets { "packets wait at interfaces and switches instead" } else { never };
         let all_rows =
             || std::iter::once(&done.network.collectives.default).chain(done.network.collectives.rows.values());
         let logarithmic = |row: &flowcast_model::collective::Row| {
@@ -246,12 +247,16 @@ impl List {
         self.check("machine.nodes.out_links", any(|group| group.out_links > 0), waits.links > 0, between);
         let fills = done.network.machine.mapping == Some(Mapping::Fill);
         let cpus = waits.processors > 0 || fills;
-        self.check("machine.nodes.cpus", any(|group| group.cpus > 1), cpus, "no rank waited for one");
+        let (set, reason) = match independent {
+            true => (any(|group| group.cpus > 0), never),
+            false => (any(|group| group.cpus > 1), "no rank waited for one"),
+        };
+        self.check("machine.nodes.cpus", set, cpus, reason);
         let inside = uses.inside.messages > 0 || uses.collectives > 0;
         self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
         let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);
         self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes > 0 || uses.collectives > 0, INSIDE);
-        let contended = if uses.inside.messages > 0 { NEVER } else { INSIDE };
+        let contended = if uses.inside.messages > 0 { never } else { INSIDE };
         let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;
         self.check("machine.nodes.intra_in_links", any(links), waits.intra_links > 0, contended);
         self.check("machine.nodes.intra_out_links", any(links), waits.intra_links > 0, contended);

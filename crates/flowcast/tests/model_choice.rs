@@ -73,6 +73,16 @@ fn messages_in_opposite_directions_meet_at_a_half_duplex_port_and_on_a_bus() {
 }
 
 #[test]
+fn limits_that_independent_messages_do_not_know_are_told() {
+    let network = network("gige-tcp", &[("machine.buses", "2")]);
+    let told = by(Contention::Shared(Model::Independent), &incast(3, 1000), &network).unused;
+    assert_eq!(
+        (told[0].parameter.as_str(), told[0].reason),
+        ("machine.buses", "the model independent knows no limits")
+    );
+}
+
+#[test]
 fn the_network_decides_by_what_it_says() {
     let trace = incast(3, 1000);
     let chosen = |name: &str, overrides: &[(&str, &str)]| by_default(&trace, &network(name, overrides)).model.name();
