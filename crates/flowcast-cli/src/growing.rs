@@ -81,9 +81,14 @@ impl GrowingFile {
         &self.path
     }
 
+    /// The name without `.partial`.
+    pub(crate) fn target(&self) -> PathBuf {
+        self.path.with_extension("")
+    }
+
     /// Writes the whole result to its place, the name without `.partial`, and removes this file.
     pub(crate) fn finish(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<()>) -> Result<()> {
-        write_whole(&self.path.with_extension(""), write)?;
+        write_whole(&self.target(), write)?;
         match self.state {
             State::Head(_) => Ok(()),
             State::Open(_) => {

@@ -190,3 +190,16 @@ fn other_numbers_of_the_same_network_are_no_part_of_the_run_to_go_on_with() {
     assert!(other.contains("found the sets of another sweep"), "{other}");
     assert_eq!(fs::read(folder.join("lu.csv.partial")).unwrap(), whole);
 }
+
+#[test]
+fn a_page_holds_the_lines_that_it_draws_and_is_not_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let csv = String::from_utf8(swept(folder, &[])).unwrap();
+    swept(folder, &["-o", "lu.html"]);
+    let page = fs::read_to_string(folder.join("lu.html")).unwrap();
+    assert_eq!(flowcast::report::sweep_page::csv_of(&page), Some(csv));
+    let again = sweep(folder, &["-o", "lu.html", "--resume"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("nothing to do"));
+    assert!(said(&sweep(folder, &["-o", "lu.html", "--json"])).contains("--json: found a page"));
+}

@@ -27,6 +27,7 @@ pub mod export;
 mod html;
 pub mod pattern_plot;
 pub mod sites;
+pub mod sweep_page;
 pub mod validation;
 
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::network::Network;
+use flowcast::report::sweep_page;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::Bytes;
 use flowcast::{Contention, Options, PreparedProgram};
@@ -33,6 +34,7 @@ use crate::trace_args::{open_trace, print_notes, program_help, threads};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
+  flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 -o lu.html
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
 pub(crate) struct Sweep {
@@ -67,7 +69,8 @@ pub(crate) struct Sweep {
     /// latency, bandwidth, overhead, gap
     #[arg(long, value_name = "KEY=VALUES", required_unless_present = "merge", conflicts_with = "merge")]
     grid: Vec<String>,
-    /// File to write; sets that are done are kept in FILE.partial until all are; standard output if absent
+    /// File to write, a page with curves and a heat map if it ends in .html; sets that are done are kept in FILE.partial
+    /// until all are; standard output if absent
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Go on with the sets of an interrupted run
@@ -144,6 +147,9 @@ impl Sweep {
         let expanded = expanded(program, &collectives, Some(&network))?;
         let program = expanded.as_ref().unwrap_or(program);
         let form = if self.json { Form::JsonLines } else { Form::Csv };
+        if self.json && self.output.as_deref().is_some_and(output::is_page) {
+            bail!("--json: found a page to write, expected a file of lines");
+        }
         let mut description = describe(input, &trace, program, &network, &grid);
         if let Some(table) = table {
             description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
@@ -196,7 +202,10 @@ impl Sweep {
 
 /// Whether an earlier run has done everything.
 fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
-    let part = read_own_text(target).and_then(|text| Part::read(&target.display().to_string(), &text));
+    let part = read_own_text(target).and_then(|text| {
+        let text = if output::is_page(target) { sweep_page::csv_of(&text).unwrap_or_default() } else { text };
+        Part::read(&target.display().to_string(), &text)
+    });
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
 }
 
@@ -249,7 +258,7 @@ fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {
     if let Some(missing) = (0..sets).find(|set| !rows.contains(*set)) {
         bail!("found {} of {sets} sets, expected all; the first that is missing is set {missing}", rows.len());
     }
-    write_whole(output, |out| output::write(out, &header, &rows))?;
+    write_whole(output, |out| output::write_as(output, out, &header, &rows))?;
     eprintln!("flowcast: {}: {sets} sets", output.display());
     Ok(())
 }

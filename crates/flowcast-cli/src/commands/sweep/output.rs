@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use flowcast::report::sweep_page;
 
 use super::rows::{Part, Rows};
 use crate::growing::{GrowingFile, partial};
@@ -65,8 +66,25 @@ impl Output {
         let Some(file) = &self.kept else {
             return write(&mut std::io::stdout().lock(), &self.header, &self.rows);
         };
-        file.finish(|out| write(out, &self.header, &self.rows))
+        file.finish(|out| write_as(&file.target(), out, &self.header, &self.rows))
     }
+}
+
+/// Whether a result is to be drawn.
+pub(super) fn is_page(target: &Path) -> bool {
+    target.extension().is_some_and(|ending| ending == "html")
+}
+
+/// Writes a header and rows, as a page if the target is one.
+pub(super) fn write_as(target: &Path, out: &mut impl Write, header: &str, rows: &Rows) -> Result<()> {
+    if !is_page(target) {
+        return write(out, header, rows);
+    }
+    let mut csv = Vec::new();
+    write(&mut csv, header, rows)?;
+    let csv = String::from_utf8(csv).expect("rows are text");
+    let named = target.file_stem().unwrap_or_default().to_string_lossy();
+    Ok(out.write_all(sweep_page::html(&format!("Sweep {named}"), &csv).as_bytes())?)
 }
 
 /// Writes a header and rows.

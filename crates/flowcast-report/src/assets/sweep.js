@@ -1,0 +1,101 @@
+// A sweep: the CSV in the page as curves over one field, one for each value of another, and as a heat map of both.
+
+const lines = document.getElementById("rows").textContent.replaceAll("&lt;", "<").trim().split("\n");
+const columns = lines[1].split(",");
+const rows = lines.slice(2).map((line) => line.split(",").map((cell) => (cell === "" || isNaN(cell) ? cell : Number(cell))));
+const fields = columns.slice(1, -2).map((name, index) => ({ name, column: index + 1, values: [...new Set(rows.map((row) => row[index + 1]))] }));
+const results = [
+  { name: "predicted time", column: columns.length - 2, show: seconds },
+  { name: "share of communication", column: columns.length - 1, show: (share) => `${(share * 100).toFixed(1)} %` },
+];
+const colours = ["#0b57a4", "#b45309", "#0f766e", "#7e22ce", "#be123c", "#4d7c0f", "#0369a1", "#a16207", "#334155", "#c026d3", "#15803d", "#9f1239"];
+
+function scaled(value, steps) {
+  if (value === 0) return `0 ${steps.at(-1)[1]}`;
+  const [size, unit] = steps.find(([size]) => Math.abs(value) >= size) ?? steps.at(-1);
+  return `${Number((value / size).toPrecision(4))} ${unit}`;
+}
+function seconds(value) {
+  return scaled(value, [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]);
+}
+function shown(field, value) {
+  if (typeof value !== "number") return value;
+  if (field.name.endsWith("_bytes_per_s")) return scaled(value, [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
+  return field.name.endsWith("_s") ? seconds(value) : String(value);
+}
+
+function chooser(label, options, chosen) {
+  const element = document.createElement("label");
+  const select = document.createElement("select");
+  options.forEach((text, index) => select.add(new Option(text, index, index === chosen, index === chosen)));
+  element.append(`${label} `, select);
+  document.getElementById("choose").append(element);
+  select.addEventListener("change", draw);
+  return select;
+}
+function tick(label) {
+  const element = document.createElement("label");
+  const box = Object.assign(document.createElement("input"), { type: "checkbox" });
+  element.append(box, ` ${label}`);
+  document.getElementById("choose").append(element);
+  box.addEventListener("change", draw);
+  return box;
+}
+
+const numeric = fields.filter((field) => field.values.every((value) => typeof value === "number"));
+const result = chooser("Show", results.map((one) => one.name), 0);
+const over = chooser("over", numeric.map((field) => field.name), 0);
+const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], fields.length > 1 ? 2 : 0);
+const [logX, logY] = [tick("logarithmic across"), tick("logarithmic up")];
+const fixed = fields.map((field) => chooser(field.name, field.values.map((value) => shown(field, value)), 0));
+
+function draw() {
+  const [what, across] = [results[result.value], numeric[over.value]];
+  const series = Number(apart.value) ? fields[apart.value - 1] : null;
+  fields.forEach((field, index) => (fixed[index].parentElement.hidden = field === across || field === series));
+  const held = rows.filter((row) => fields.every((field, index) => field === across || field === series || row[field.column] === field.values[fixed[index].value]));
+  const of = (x, value) => held.find((row) => row[across.column] === x && (series === null || series === across || row[series.column] === value))?.[what.column] ?? null;
+  const x = [...across.values].sort((one, other) => one - other);
+  const names = series && series !== across ? series.values : [null];
+  const table = names.map((value) => x.map((at) => of(at, value)));
+  const curves = document.getElementById("curves");
+  curves.replaceChildren();
+  const log = (box, values) => (box.checked && values.every((value) => value === null || value > 0) ? 3 : 1);
+  namedChart(curves, `${what.name} over ${across.name}`, {
+    height: 360,
+    scales: { x: { time: false, distr: log(logX, x) }, y: { distr: log(logY, table.flat()) } },
+    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map((at) => (at === null ? "" : shown(across, at))) }), chartAxis({ size: 84, values: (_, splits) => splits.map((value) => (value === null ? "" : what.show(value))) })],
+    series: [{ label: across.name, value: (_, at) => (at === null ? "–" : shown(across, at)) }, ...names.map((value, index) => ({
+      label: value === null ? what.name : shown(series, value), stroke: colours[index % colours.length], width: 1.6, points: { show: x.length < 40 },
+      value: (_, at) => (at === null ? "–" : what.show(at)),
+    }))],
+  }, [x, ...table]);
+  heat(what, across, series === across ? null : series, x, names, table);
+}
+
+function heat(what, across, series, x, names, table) {
+  const map = document.getElementById("heat");
+  map.replaceChildren();
+  if (!series) return;
+  const known = table.flat().filter((value) => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const head = map.createTHead().insertRow();
+  head.append(Object.assign(document.createElement("th"), { textContent: `${series.name} \\ ${across.name}`, scope: "col" }));
+  x.forEach((at) => head.append(Object.assign(document.createElement("th"), { textContent: shown(across, at), scope: "col" })));
+  const body = map.createTBody();
+  names.forEach((name, index) => {
+    const line = body.insertRow();
+    line.append(Object.assign(document.createElement("th"), { textContent: shown(series, name), scope: "row" }));
+    table[index].forEach((value, place) => {
+      const cell = line.insertCell();
+      if (value === null) return;
+      const part = high > low ? (value - low) / (high - low) : 0;
+      cell.textContent = what.show(value);
+      cell.title = `${across.name} ${shown(across, x[place])}, ${series.name} ${shown(series, name)}: ${what.show(value)}`;
+      cell.style.background = `hsl(${210 - 180 * part} 70% ${88 - 22 * part}%)`;
+    });
+  });
+}
+
+draw();
+addEventListener("resize", draw);

@@ -1,0 +1,49 @@
+//! A sweep as one HTML page that loads nothing from anywhere: curves over a field, and a heat map of two.
+//!
+//! The page holds the CSV of the sweep as it is and draws it in the browser, so that [`csv_of`] gives it back.
+
+use crate::charts;
+use crate::html::escape;
+
+const SCRIPT: &str = include_str!("assets/sweep.js");
+const STYLE: &str = "body{margin:24px auto;max-width:1100px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
+#choose{display:flex;flex-wrap:wrap;gap:8px 18px;margin:12px 0}#choose label[hidden]{display:none}.scroll{overflow-x:auto}\
+table{border-collapse:collapse;margin:18px 0;font-variant-numeric:tabular-nums}th,td{padding:3px 9px;text-align:right;\
+color:#111;white-space:nowrap}th{font-weight:600;font-size:13px;color:#444}";
+const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
+const END: &str = "</script>";
+
+/// The page of a sweep whose lines are `csv`: a comment, the columns (`set`, the fields, `makespan_s`,
+/// `communication_share`), then a line for each set.
+pub fn html(title: &str, csv: &str) -> String {
+    let title = escape(title);
+    [
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
+        "<meta name=\"viewport\" content=\"width=device-width\">\n",
+        &format!("<title>{title}</title>\n<style>{}{STYLE}</style>\n<h1>{title}</h1>\n", charts::style()),
+        "<div id=\"choose\"></div>\n<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"heat\"></table></div>\n",
+        &format!("{BEGIN}{}{END}\n", csv.replace('<', "&lt;")),
+        &format!("<script>{}\n{SCRIPT}{END}\n</html>\n", charts::script()),
+    ]
+    .concat()
+}
+
+/// The lines that a page was made of; none if it is no page of a sweep.
+pub fn csv_of(page: &str) -> Option<String> {
+    let (_, rest) = page.split_once(BEGIN)?;
+    Some(rest.split_once(END)?.0.replace("&lt;", "<"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_gives_back_its_lines() {
+        let csv = "# {\"trace\":\"</script>\"}\nset,nic.latency_s,makespan_s,communication_share\n0,1e-6,0.5,0.25\n";
+        let page = html("a < b", csv);
+        assert_eq!(csv_of(&page).as_deref(), Some(csv));
+        assert!(page.contains("<h1>a &lt; b</h1>") && !page.contains("http"), "{}", &page[..200]);
+        assert_eq!(csv_of("<html></html>"), None);
+    }
+}
