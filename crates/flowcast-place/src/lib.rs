@@ -14,7 +14,7 @@
 //! let network = builtin::network("gige-lam")?;
 //! let method = Method { model: Model::FlowCuts, strictness: Strictness::Extended };
 //! let cost = StepCost { steps: &steps, network: &network, method, inside: InsideNode::of(&network) };
-//! let ranking = search(&cost, Slots { nodes: 2, per_node: 2 })?;
+//! let ranking = search(&cost, Slots { nodes: 2, per_node: 2 }, &mut |_done, _all| {})?;
 //! // Of three mappings, the one that keeps both messages inside nodes is the fastest.
 //! assert_eq!((ranking.mappings, ranking.best.len()), (3, 1));
 //! assert_eq!(ranking.best[0].groups().len(), 2);
