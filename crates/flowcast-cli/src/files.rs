@@ -111,7 +111,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Without files.
+    /// A batch that would write nothing yet.
     pub(crate) fn new() -> Batch {
         Batch::default()
     }

@@ -9,9 +9,9 @@ pub enum CsvError {
     /// A line that does not fit.
     #[error("line {line}: found {found}, expected {expected}")]
     Line {
-        /// Counted from 1.
+        /// The line of the file, from 1 on; of a quoted row the first.
         line: usize,
-        /// What stands there.
+        /// What stands there, with the name of its column.
         found: String,
         /// What would have been right.
         expected: String,
@@ -21,7 +21,7 @@ pub enum CsvError {
     Missing {
         /// What the file lacks.
         missing: &'static str,
-        /// The columns.
+        /// All columns that a file of this kind has, with commas.
         expected: String,
     },
 }

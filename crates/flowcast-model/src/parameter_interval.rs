@@ -37,7 +37,7 @@ pub struct Interval {
 enum Follows {
     /// Times the same factor.
     Factor,
-    /// Divided by it.
+    /// Divided by the same factor, as a rate that is given as time per byte.
     Inverse,
     /// By as much more or less.
     Shift,

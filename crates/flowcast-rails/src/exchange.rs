@@ -28,7 +28,7 @@ pub enum ExchangeError {
     /// The link failed while numbered messages were counted.
     #[error("{source}: {arrived} of {messages} messages had arrived")]
     Interrupted {
-        /// Why.
+        /// What ended the link.
         source: LinkError,
         /// Messages that the other end had acknowledged, at least; at the receiving end those that came.
         arrived: u64,

@@ -83,7 +83,7 @@ pub enum Waiting {
 #[derive(Debug)]
 pub struct Door {
     listeners: Vec<TcpListener>,
-    /// The oldest first.
+    /// Connections that have not introduced themselves yet, the oldest first.
     arriving: VecDeque<Arriving>,
 }
 

@@ -19,7 +19,7 @@ pub enum TraceError {
     /// A packed or compiled file is damaged.
     #[error("{name}: {problem}")]
     Damaged {
-        /// The file.
+        /// The packed file.
         name: String,
         /// What does not fit.
         problem: String,
@@ -29,7 +29,7 @@ pub enum TraceError {
     TooLarge {
         /// The file.
         name: String,
-        /// Its size.
+        /// Its size, packed.
         packed: Bytes,
         /// The most that it is unpacked to.
         most: Bytes,

@@ -18,7 +18,7 @@ use crate::Contention;
 /// Packets are followed by default where that takes less than this.
 const PATIENCE: Time = Time::from_nanos(10e9);
 
-/// What following one packet and its acknowledgement costs: about four passages of links at 28 million a second.
+/// Time that following one packet and its acknowledgement takes: about four links crossed, at 28 million a second.
 const PER_PACKET: Time = Time::from_nanos(150.0);
 
 /// What a message costs beside its packets.
@@ -65,26 +65,21 @@ impl Load {
 
 impl ModelChoice {
     pub(crate) fn for_program(contention: Contention, program: &Program, network: &Network) -> ModelChoice {
-        if contention == Contention::Automatic
-            && let Some(choice) = ModelChoice::by_ledger(Load::of_program(program), network)
-        {
-            return choice;
-        }
+        let load = Load::of_program(program);
         match contention {
-            Contention::Automatic if network.sharing.limits => {
-                ModelChoice::new(Contention::Limits, "as the network prescribes Dimemas' rules")
-            }
-            Contention::Automatic if has_links_or_buses(network) => {
-                ModelChoice::new(Contention::Limits, "the network has links or buses")
-            }
-            Contention::Automatic => ModelChoice::sharing(Load::of_program(program), network),
+            Contention::Automatic => ModelChoice::by_ledger(load, network)
+                .or_else(|| ModelChoice::by_limits(network))
+                .unwrap_or_else(|| ModelChoice::sharing(load, network)),
             asked => ModelChoice::asked(asked),
         }
     }
 
     pub(crate) fn for_schedule(contention: Contention, schedule: &Schedule, network: &Network) -> ModelChoice {
+        let load = Load::of_schedule(schedule);
         match contention {
-            Contention::Automatic => ModelChoice::sharing(Load::of_schedule(schedule), network),
+            Contention::Automatic => ModelChoice::by_ledger(load, network)
+                .filter(|choice| choice.contention != Contention::Limits)
+                .unwrap_or_else(|| ModelChoice::sharing(load, network)),
             asked => ModelChoice::asked(asked),
         }
     }
@@ -102,6 +97,15 @@ impl ModelChoice {
         let error = best.mean? * 100.0;
         let reason = format!("the most accurate on this network, {error:.1} % off on {}", best.validated_on);
         (!takes_long).then(|| ModelChoice::new(contention, reason))
+    }
+
+    /// Dimemas' rules, where the network prescribes them or has something that they limit.
+    fn by_limits(network: &Network) -> Option<ModelChoice> {
+        let reason = match network.sharing.limits {
+            true => Some("as the network prescribes Dimemas' rules"),
+            false => has_links_or_buses(network).then_some("the network has links or buses"),
+        };
+        reason.map(|reason| ModelChoice::new(Contention::Limits, reason))
     }
 
     fn asked(contention: Contention) -> ModelChoice {

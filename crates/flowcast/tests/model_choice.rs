@@ -3,8 +3,11 @@
 
 mod random_programs;
 
+use std::collections::BTreeMap;
+
 use flowcast::model::builtin;
 use flowcast::model::dimemas_cfg::DimemasConfig;
+use flowcast::model::ledger::{Accuracy, Judged};
 use flowcast::model::machine::{Mapping, NodeGroup};
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
@@ -17,6 +20,8 @@ use flowcast::units::Time;
 use flowcast::{Contention, Options, Prediction, predict, read_text, sweep};
 use proptest::prelude::*;
 use random_programs::{any_numbers, any_records};
+
+const PAIR: &str = "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
 
 /// Ranks 1 to `senders` send `bytes` to rank 0, which receives in turn.
 fn incast(senders: u32, bytes: u64) -> Trace {
@@ -100,6 +105,23 @@ fn the_network_decides_by_what_it_says() {
 }
 
 #[test]
+fn what_is_known_to_be_the_most_accurate_comes_first_where_the_trace_can_follow_it() {
+    let mut network = network("gige-tcp", &[]);
+    let judged = |model: &str, error: f64| {
+        let errors = BTreeMap::from([("cg".to_owned(), vec![error])]);
+        Accuracy::of_errors(model, Judged::Programs, "NAS", errors).unwrap()
+    };
+    network.accuracy = vec![judged("asymmetric", 0.3), judged("alpha-fair/openmpi", 0.1)];
+    let program = incast(3, 1000);
+    let schedule = read_text("pair.goal", PAIR).unwrap();
+    assert_eq!(by_default(&program, &network).model.name(), "alpha-fair");
+    assert_eq!(by_default(&schedule, &network).model.name(), "alpha-fair");
+    network.accuracy.push(judged("limits/formula", 0.01));
+    assert_eq!(by_default(&program, &network).model.name(), "limits");
+    assert_eq!(by_default(&schedule, &network).model.name(), "fair");
+}
+
+#[test]
 fn a_dimemas_configuration_keeps_its_rules_even_where_nothing_is_limited() {
     let cfg = include_bytes!("../../../tests/data/dimemas-cfg/m_n4.cfg");
     let mut none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
@@ -111,8 +133,7 @@ fn a_dimemas_configuration_keeps_its_rules_even_where_nothing_is_limited() {
 
 #[test]
 fn schedules_with_parameters_of_their_own_follow_loggopsim_and_others_the_network() {
-    let goal = "num_ranks 2\nrank 0 {\nl1: send 100b to 1 tag 0\n}\nrank 1 {\nl1: recv 100b from 0 tag 0\n}\n";
-    let trace = read_text("pair.goal", goal).unwrap();
+    let trace = read_text("pair.goal", PAIR).unwrap();
     let network = network("gige-tcp", &[]);
     assert_eq!(by_default(&trace, &network).model.name(), "fair");
     assert_eq!(by(Contention::Loggops, &trace, &network).model.name(), "loggops");

@@ -17,7 +17,7 @@ pub(super) struct Assumption<'a> {
 }
 
 impl<'a> Assumption<'a> {
-    /// Fits all models.
+    /// Fits all models under full and under half duplex and keeps the better of the two for each.
     pub(super) fn new(fitter: Fitter<'a>, observed: &[Observed<'_>]) -> Result<Assumption<'a>, ConflictFitError> {
         let whole = Whole::of(&fitter, observed)?;
         let places = 0..fitter.candidates.len();

@@ -120,9 +120,9 @@ pub struct FittedParameter {
 /// One end of a parameter's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The least value.
+    /// The least value that the fit tries.
     Lower,
-    /// The greatest.
+    /// The greatest value that the fit tries.
     Upper,
 }
 

@@ -24,9 +24,9 @@ pub enum Warning {
     AtBound {
         /// Its dotted name.
         field: &'static str,
-        /// Where it stands.
+        /// The fitted value, in the unit of its field.
         value: f64,
-        /// Which end.
+        /// The end of its range at which it stands.
         bound: Bound,
     },
     /// Every conflict was carried once: nothing says how repetitions differ.

@@ -213,9 +213,9 @@ pub(super) fn timed<T>(runs: u32, mut run: impl FnMut() -> Result<T>) -> Result<
 
 /// What a run does `count` times.
 pub(super) struct Counted {
-    /// What it does.
+    /// What is counted, such as `messages`.
     pub name: &'static str,
-    /// How often.
+    /// How many of them a run handles.
     pub count: u64,
     /// The fields of the JSON beside the rates, `runs` among them.
     pub document: Value,

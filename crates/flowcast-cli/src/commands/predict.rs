@@ -139,6 +139,17 @@ impl Predict {
         predict_trace::run(input, networks.first(), &asked, &self.trace)
     }
 
+    /// Refuses files to write that are among those to read, or cannot be written.
+    fn declare(&self) -> Result<()> {
+        let named = self.network.iter().chain(&self.trace.mapping).map(Path::new);
+        let beside = self.trace.outputs.beside_paraver();
+        let mut outputs = self.trace.outputs.declared(&beside);
+        outputs.extend(self.trace.report.as_deref().map(|path| Output::new("--report", path)));
+        let plot = self.pattern.plot.as_deref();
+        outputs.extend(plot.map(|path| Output { option: "--plot", path, endings: &["svg", "html"] }));
+        declare(self.inputs.iter().map(PathBuf::as_path).chain(named), outputs)
+    }
+
     fn level(&self) -> Result<f64> {
         match self.level {
             level if level > 0.0 && level < 100.0 => Ok(level / 100.0),
@@ -188,19 +199,6 @@ fn one_network(networks: &[Network]) -> anyhow::Error {
     match networks.len() {
         0 => flowcast::Error::NoNetwork.into(),
         found => anyhow::anyhow!("--network: found {found} of them, expected one beside several traces"),
-    }
-}
-
-impl Predict {
-    /// Refuses files to write that are among those to read, or cannot be written.
-    fn declare(&self) -> Result<()> {
-        let named = self.network.iter().chain(&self.trace.mapping).map(Path::new);
-        let beside = self.trace.outputs.beside_paraver();
-        let mut outputs = self.trace.outputs.declared(&beside);
-        outputs.extend(self.trace.report.as_deref().map(|path| Output::new("--report", path)));
-        let plot = self.pattern.plot.as_deref();
-        outputs.extend(plot.map(|path| Output { option: "--plot", path, endings: &["svg", "html"] }));
-        declare(self.inputs.iter().map(PathBuf::as_path).chain(named), outputs)
     }
 }
 

@@ -80,7 +80,7 @@ impl Steps {
     /// Reads a pattern whose flows are parted by lines that say `step`.
     ///
     /// # Errors
-    /// As [`Pattern::read`].
+    /// As [`Pattern::read`], but for lines that say `step`.
     pub fn read(name: &str, text: &[u8]) -> Result<Steps, PatternError> {
         let mut reader = Reader::new(name);
         reader.read_lines(text)?;

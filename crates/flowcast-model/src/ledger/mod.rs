@@ -28,7 +28,7 @@ const SHARES: [&str; 3] = ["0.5", "0.9", "1"];
 pub enum Judged {
     /// Whole runs of programs.
     Programs,
-    /// Regions of programs.
+    /// Regions of programs, such as the sizes of a micro-benchmark.
     Regions,
     /// Patterns, from the first start to the last end.
     Patterns,

@@ -146,9 +146,9 @@ pub enum SharingError {
          without packets, such as fair"
     )]
     TooMuchWork {
-        /// How many.
+        /// Packets that the messages make.
         found: u64,
-        /// The limit.
+        /// The most that are followed (`sharing.packet.most_packets`).
         most: u64,
     },
     /// The topology makes no tree.

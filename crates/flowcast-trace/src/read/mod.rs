@@ -113,7 +113,7 @@ pub fn read(name: &str, bytes: SharedBytes, open: OpenPart<'_>, options: ReadOpt
 pub enum Holds {
     /// Programs, or graphs of operations.
     Any,
-    /// Programs alone.
+    /// Formats of programs, without those of GOAL schedules.
     Program,
 }
 
