@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Leave out the steps that need a release build of the command
     #[arg(long)]
     quick: bool,
-    /// Run the steps that take more than about a minute as well
+    /// Run the steps that install, fetch or compute for long as well
     #[arg(long, conflicts_with = "quick")]
     long: bool,
     /// List the steps, say which are long, and stop

@@ -19,7 +19,7 @@ pub(super) struct Step {
     pub what: &'static str,
     /// Whether it needs a release build of the command.
     pub needs_release: bool,
-    /// Whether it takes more than about a minute and runs with `--long` only, or when it is named.
+    /// Whether it installs, fetches or computes for long: it runs with `--long` only, or when it is named.
     pub is_long: bool,
     /// Runs it.
     pub run: fn() -> Outcome,
@@ -45,14 +45,27 @@ pub(super) const STEPS: &[Step] = &[
     step("documentation", "the documentation of the code builds without a warning", || {
         cargo::run_with(&["doc", "--workspace", "--no-deps", "--lib"], &[("RUSTDOCFLAGS", "-D warnings")])
     }),
-    step("record", "real MPI programs, recorded and replayed", record::check).long(),
+    step("record", "real MPI programs, recorded and replayed", record::check),
     step("formats", "traces of other tools, through those tools", formats::check),
+    step("margins", "nine of ten measured flows lie in intervals of 90 %, under every model", || {
+        cargo::run(&[
+            "test",
+            "--release",
+            "--package",
+            "flowcast",
+            "--test",
+            "margins",
+            "--",
+            "--ignored",
+            "--nocapture",
+        ])
+    })
+    .long(),
     step("golden", "values known from the papers and from other simulators", || golden_cases().into()),
     step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny).long(),
     step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories).long(),
-    step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check)
-        .long(),
+    step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
     step(
         "report-page",
