@@ -279,7 +279,8 @@ mod tests {
     use super::*;
 
     fn new(network: &Network, mappings: &[&str], texts: &[&str]) -> Result<Grid> {
-        let [mappings, texts] = [mappings, texts].map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+        let [mappings, texts] =
+            [mappings, texts].map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
         Grid::new(std::slice::from_ref(network), &mappings, &texts)
     }
 
@@ -328,7 +329,10 @@ mod tests {
         let grid = Grid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
         assert_eq!(grid.len(), 12);
         assert_eq!(grid.shown(7).collect::<Vec<_>>(), ["gige-lam", "fill", "0.000002"]);
-        assert_eq!((grid.network(&networks, 7).unwrap().name.as_str(), grid.mapping(7), grid.mapping(9)), ("gige-lam", 0, 1));
+        assert_eq!(
+            (grid.network(&networks, 7).unwrap().name.as_str(), grid.mapping(7), grid.mapping(9)),
+            ("gige-lam", 0, 1)
+        );
     }
 
     #[test]

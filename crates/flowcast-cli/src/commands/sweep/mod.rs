@@ -269,7 +269,9 @@ fn same_algorithms(program: &Program, networks: &[Network], options: &Options) -
     let first = tables().next().flatten();
     if let Some(at) = tables().position(|table| table != first) {
         let (one, other) = (&networks[0].name, &networks[at].name);
-        bail!("found networks that carry out collectives differently, {one} and {other}, expected one way (--collectives)");
+        bail!(
+            "found networks that carry out collectives differently, {one} and {other}, expected one way (--collectives)"
+        );
     }
     Ok(first)
 }

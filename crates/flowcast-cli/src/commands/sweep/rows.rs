@@ -40,7 +40,8 @@ pub(super) struct Found {
 /// The line of a set.
 pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String {
     let (makespan, share) = (found.outcome.makespan().as_seconds(), found.outcome.communication_share());
-    let ends = found.interval.as_ref().map(|known| known.as_ref().map(|one| [one.low, one.high].map(|end| end.as_seconds())));
+    let ends =
+        found.interval.as_ref().map(|known| known.as_ref().map(|one| [one.low, one.high].map(|end| end.as_seconds())));
     match form {
         Form::Csv => {
             let values: String = grid.shown(set).map(|value| format!("{value},")).collect();

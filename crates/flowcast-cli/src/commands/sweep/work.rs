@@ -6,8 +6,8 @@ use std::sync::mpsc;
 
 use anyhow::Result;
 use flowcast::model::network::Network;
-use flowcast::replay::sweep::WIDEST;
 use flowcast::replay::sweep::SetOutcome;
+use flowcast::replay::sweep::WIDEST;
 use flowcast::{IntervalOptions, Options, PreparedProgram};
 
 use super::grid::Grid;
