@@ -29,7 +29,7 @@ mod compile;
 pub(crate) mod completions;
 mod convert;
 mod demo;
-mod doctor;
+pub(crate) mod doctor;
 mod explain;
 mod explain_trace;
 mod fit;
