@@ -1,15 +1,12 @@
-// A sweep: the CSV in the page as curves over one field, one for each value of another, and as a heat map of both.
+// The CSV in the page as curves over one field, one for each value of another, and as a heat map of both.
 
 const lines = document.getElementById("rows").textContent.replaceAll("&lt;", "<").trim().split("\n");
 const columns = lines[1].split(",");
 const rows = lines.slice(2).map((line) => line.split(",").map((cell) => (cell === "" || isNaN(cell) ? cell : Number(cell))));
-const place = columns.indexOf("makespan_s");
+const results = JSON.parse(document.getElementById("results").textContent).map((one) => ({ ...one, column: columns.indexOf(one.column), show: (value) => shows[one.show](value) }));
+const place = results[0].column;
 const [low, high] = [columns.indexOf("low_s"), columns.indexOf("high_s")];
 const fields = columns.slice(1, place).map((name, index) => ({ name, column: index + 1, values: [...new Set(rows.map((row) => row[index + 1]))] }));
-const results = [
-  { name: "predicted time", column: place, show: seconds },
-  { name: "share of communication", column: place + 1, show: (share) => `${(share * 100).toFixed(1)} %` },
-];
 const colours = ["#0b57a4", "#b45309", "#0f766e", "#7e22ce", "#be123c", "#4d7c0f", "#0369a1", "#a16207", "#334155", "#c026d3", "#15803d", "#9f1239"];
 
 function scaled(value, steps) {
@@ -17,12 +14,19 @@ function scaled(value, steps) {
   const [size, unit] = steps.find(([size]) => Math.abs(value) >= size) ?? steps.at(-1);
   return `${Number((value / size).toPrecision(4))} ${unit}`;
 }
+const shows = {
+  seconds,
+  share: (share) => `${(share * 100).toFixed(1)} %`,
+  megabits: (rate) => scaled(rate, [[1e3, "Gbit/s"], [1, "Mbit/s"], [1e-3, "kbit/s"]]),
+  ratio: (ratio) => ratio.toFixed(3),
+};
 function seconds(value) {
   return scaled(value, [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]);
 }
 function shown(field, value) {
   if (typeof value !== "number") return value;
   if (field.name.endsWith("_bytes_per_s")) return scaled(value, [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
+  if (field.name.endsWith("_bytes")) return scaled(value, [[2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
   return field.name.endsWith("_s") ? seconds(value) : String(value);
 }
 
@@ -48,9 +52,12 @@ const isNumeric = (field) => field.values.every((value) => typeof value === "num
 // Of networks and mappings alone, points stand beside one another in the order given.
 const numeric = fields.some(isNumeric) ? fields.filter(isNumeric) : fields;
 const result = chooser("Show", results.map((one) => one.name), 0);
-const over = chooser("over", numeric.map((field) => field.name), 0);
-const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], fields.length > 1 ? 2 : 0);
+const begin = results[0].begin ?? { over: numeric[0]?.name, apart: fields[1]?.name };
+const at = (list, name) => list.findIndex((field) => field.name === name);
+const over = chooser("over", numeric.map((field) => field.name), Math.max(0, at(numeric, begin.over)));
+const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], at(fields, begin.apart) + 1);
 const [logX, logY] = [tick("logarithmic across"), tick("logarithmic up")];
+logX.checked = begin.log === true;
 const fixed = fields.map((field) => chooser(field.name, field.values.map((value) => shown(field, value)), 0));
 
 function draw() {
@@ -62,7 +69,7 @@ function draw() {
   const number = (cell) => (typeof cell === "number" ? cell : null);
   const isOrdered = isNumeric(across);
   const x = isOrdered ? [...across.values].sort((one, other) => one - other) : across.values;
-  const at = isOrdered ? x : x.map((_, index) => index);
+  const places = isOrdered ? x : x.map((_, index) => index);
   const named = (place) => (isOrdered ? shown(across, place) : (x[place] ?? ""));
   const names = series && series !== across ? series.values : [null];
   const column = (value, column) => x.map((at) => number(row(at, value)?.[column]));
@@ -84,7 +91,7 @@ function draw() {
       value: (_, at) => (at === null ? "–" : what.show(at)),
     }))],
     bands: ends.flatMap((_, index) => (index % 2 ? [{ series: [1 + names.length + index, names.length + index], fill: `${colours[(index >> 1) % colours.length]}22` }] : [])),
-  }, [at, ...table, ...ends]);
+  }, [places, ...table, ...ends]);
   heat(what, across, series === across ? null : series, x, names, table);
 }
 
