@@ -159,10 +159,7 @@ impl Same<'_> {
         let ranks = walk.run(&mut observer, &mut transit)?;
         let ranks = &ranks[..program.ranks()];
         let times = |lane: usize| {
-            ranks.iter().map(move |rank| {
-                let [end, compute] = [rank.time[lane], rank.compute[lane]].map(Time::from_nanos);
-                RankOutcome::new(end, compute, Time::ZERO)
-            })
+            ranks.iter().map(move |rank| RankOutcome::new(rank.time[lane], rank.compute[lane], Time::ZERO))
         };
         let of_lane = |lane: usize| SetOutcome {
             ends: times(lane).map(|rank| rank.end).collect(),

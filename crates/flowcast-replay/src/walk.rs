@@ -93,10 +93,7 @@ impl<'a> Replay<'a> {
         let ranks = walk.run(observer, transit)?;
         Ok(Outcome::of(
             self.program,
-            ranks.iter().map(|state| {
-                let [end, compute, overhead] = [state.time[0], state.compute[0], state.overhead].map(Time::from_nanos);
-                RankOutcome::new(end, compute, overhead)
-            }),
+            ranks.iter().map(|state| RankOutcome::new(state.time[0], state.compute[0], state.overhead)),
         ))
     }
 }
@@ -149,17 +146,17 @@ pub(super) struct RankState<'a, const W: usize> {
     /// When the sending interface may start the next message.
     interface_free: Times<W>,
     /// On the first network, when it last left a call in which it polled for messages.
-    polled: f64,
+    polled: Time,
     /// On the first network.
-    pub overhead: f64,
+    pub overhead: Time,
 }
 
 impl<'a, const W: usize> RankState<'a, W> {
-    fn new(program: &'a Program, rank: u32) -> RankState<'a, W> {
-        let first_slot = program.first_slot(Rank(rank));
-        let none = [0.0; W];
+    fn new(program: &'a Program, rank: Rank) -> RankState<'a, W> {
+        let first_slot = program.first_slot(rank);
+        let none = [Time::ZERO; W];
         RankState {
-            words: program.words(Rank(rank)),
+            words: program.words(rank),
             at: 0,
             first_slot,
             next_slot: first_slot,
@@ -168,14 +165,14 @@ impl<'a, const W: usize> RankState<'a, W> {
             time: none,
             compute: none,
             interface_free: none,
-            polled: 0.0,
-            overhead: 0.0,
+            polled: Time::ZERO,
+            overhead: Time::ZERO,
         }
     }
 
     /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
     #[inline(always)]
-    fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (f64, f64, f64) {
+    fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (Time, Time, Time) {
         let call = self.time[0];
         let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
         for lane in 0..W {
@@ -191,11 +188,11 @@ impl<'a, const W: usize> RankState<'a, W> {
     }
 
     #[inline(always)]
-    fn compute(&mut self, nanos: impl Fn(usize) -> f64) {
+    fn compute(&mut self, takes: impl Fn(usize) -> Time) {
         for lane in 0..W {
-            let nanos = nanos(lane);
-            self.time[lane] += nanos;
-            self.compute[lane] += nanos;
+            let takes = takes(lane);
+            self.time[lane] += takes;
+            self.compute[lane] += takes;
         }
     }
 }
@@ -222,7 +219,7 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS:
     transit: &'a mut T,
     /// The costs of the only way, if there is one only.
     path: &'a LanePath<W>,
-    ready: Vec<u32>,
+    ready: Vec<Rank>,
     /// When messages arrive.
     arrivals: Slots<W>,
     handshakes: Handshakes<'a, W>,
@@ -247,7 +244,7 @@ where
             observer,
             transit,
             path: &costs.paths[0],
-            ready: (0..ranks).rev().collect(),
+            ready: (0..ranks).map(Rank).rev().collect(),
             arrivals: Slots::new(slots),
             handshakes: match RENDEZVOUS {
                 true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
@@ -260,10 +257,10 @@ where
 
     fn run(mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let streams = self.program.streams() as u32;
-        let mut ranks: Vec<_> = (0..streams).map(|rank| RankState::new(self.program, rank)).collect();
+        let mut ranks: Vec<_> = (0..streams).map(|rank| RankState::new(self.program, Rank(rank))).collect();
         loop {
             while let Some(rank) = self.ready.pop() {
-                self.advance(rank, &mut ranks[rank as usize]);
+                self.advance(rank, &mut ranks[rank.index()]);
             }
             if T::SHARED
                 && let Some(progress) = self.transit.deliver(self.accesses.requests.first())?
@@ -283,7 +280,7 @@ where
     }
 
     /// Runs a rank until it waits or ends.
-    fn advance(&mut self, rank: u32, state: &mut RankState<'a, W>) {
+    fn advance(&mut self, rank: Rank, state: &mut RankState<'a, W>) {
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
@@ -297,7 +294,7 @@ where
 
     /// Follows the instructions of a rank until it waits or ends, or up to a rare one.
     #[inline(never)]
-    fn follow(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
+    fn follow(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
         if W > 1 {
             return self.follow_common(rank, state);
         }
@@ -311,10 +308,10 @@ where
     }
 
     #[inline(always)]
-    fn follow_common(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
+    fn follow_common(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {
             let step = match op {
-                Op::Compute(time) => self.compute(rank, state, time.as_nanos()),
+                Op::Compute(time) => self.compute(rank, state, time),
                 Op::Send { class, slot } => {
                     let path = self.path(slot);
                     let cost = &path.classes[class as usize];
@@ -353,7 +350,7 @@ where
 
     /// Follows the instructions that [`Engine::follow`] leaves out, of which mostly several come together.
     #[inline(never)]
-    fn follow_rare(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Step {
+    fn follow_rare(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {
             let step = match op {
                 Op::Send { class, slot } if RENDEZVOUS => {
@@ -372,7 +369,7 @@ where
                 Op::WaitSend(ago) if RENDEZVOUS => self.wait_send(rank, state, ago),
                 Op::Collective { call, instance } => self.collective(rank, state, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
-                Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time.as_nanos()),
+                Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time),
                 // The order in which accesses are served depends on times.
                 Op::Access(index) if W == 1 => self.access(rank, state, index),
                 Op::Access(_) => Step::GoOn,
@@ -387,24 +384,24 @@ where
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: u32, state: &mut RankState<'a, W>, nanos: f64) -> Step {
+    fn compute(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
         let start = state.time[0];
         match &self.costs.speeds {
-            None => state.compute(|_| nanos),
+            None => state.compute(|_| takes),
             Some(speeds) => {
-                let speeds = &speeds[rank as usize];
+                let speeds = &speeds[rank.index()];
                 // A division by 1 changes nothing, so that it needs no case of its own here.
-                state.compute(|lane| nanos / speeds[lane]);
+                state.compute(|lane| takes / speeds[lane]);
             }
         }
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
     }
 
-    fn compute_on_accelerator(&mut self, rank: u32, state: &mut RankState<'a, W>, nanos: f64) -> Step {
+    fn compute_on_accelerator(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
         let start = state.time[0];
         let networks = &self.costs.networks;
-        state.compute(|lane| nanos / networks[lane].accelerator_speeds[rank as usize]);
+        state.compute(|lane| takes / networks[lane].accelerator_speeds[rank.index()]);
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
     }
@@ -429,20 +426,24 @@ where
     #[inline(always)]
     fn send(
         &mut self,
-        rank: u32,
+        rank: Rank,
         state: &mut RankState<'a, W>,
         (class, slot): (u32, u32),
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
         let (call, start, end) = state.begin_send(&path.send_overhead, self.busy(cost));
         if T::SHARED && self.is_between_nodes(slot) {
-            self.observer.sent(rank, slot, Sent { class, call, start, processor: 0.0, end, arrival: f64::INFINITY });
+            self.observer.sent(
+                rank,
+                slot,
+                Sent { class, call, start, processor: Time::ZERO, end, arrival: Time::NEVER },
+            );
             self.transit.depart(self.departure(slot, class, end));
         } else {
             self.observer.sent(
                 rank,
                 slot,
-                Sent { class, call, start, processor: 0.0, end, arrival: end + cost.delay[0] },
+                Sent { class, call, start, processor: Time::ZERO, end, arrival: end + cost.delay[0] },
             );
             self.fill(slot, |lane| state.time[lane] + cost.delay[lane]);
         }
@@ -454,14 +455,14 @@ where
 
     /// Notes when the message of a slot arrives; whoever waits for it may go on.
     #[inline(always)]
-    fn fill(&mut self, slot: u32, arrival: impl Fn(usize) -> f64) {
+    fn fill(&mut self, slot: u32, arrival: impl Fn(usize) -> Time) {
         if let Some(rank) = self.arrivals.fill(slot, arrival) {
-            self.ready.push(rank);
+            self.ready.push(Rank(rank));
         }
     }
 
     /// A message that leaves its sender for the network that it shares.
-    fn departure(&self, slot: u32, class: u32, start: f64) -> Departure {
+    fn departure(&self, slot: u32, class: u32, start: Time) -> Departure {
         let path = &self.costs.networks[0].paths[self.way(slot)];
         Departure {
             slot,
@@ -476,10 +477,10 @@ where
 
     /// A receive that is posted, or a wait for it.
     #[inline(always)]
-    fn receive(&mut self, rank: u32, state: &mut RankState<'a, W>, slot: u32) -> Step {
+    fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: u32) -> Step {
         let path = self.path(slot);
         let Known::Time(known) = self.arrivals.look(slot) else {
-            self.arrivals.wait(slot, rank);
+            self.arrivals.wait(slot, rank.0);
             return Step::Wait;
         };
         let arrival = self.arrivals.take(slot, known);
@@ -490,7 +491,7 @@ where
             let before = state.time[lane] + path.recv_before[lane];
             state.time[lane] = later(arrival(lane), before) + path.recv_after[lane];
         }
-        self.observer.received(rank, slot, Received { call, processor: 0.0, before, taken, end: state.time[0] });
+        self.observer.received(rank, slot, Received { call, processor: Time::ZERO, before, taken, end: state.time[0] });
         state.overhead += path.recv_before[0] + path.recv_after[0];
         if RENDEZVOUS {
             state.polled = state.time[0];
@@ -515,10 +516,10 @@ where
         !MANY_WAYS || self.ways[slot as usize].is_multiple_of(2)
     }
 
-    fn collective(&mut self, rank: u32, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
+    fn collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
         let made = &self.program.calls()[call as usize];
         let startup = match made.mode {
-            CollectiveMode::Blocking => [0.0; W],
+            CollectiveMode::Blocking => [Time::ZERO; W],
             _ => self.collectives.costs.startup(made.communicator, rank).of_call,
         };
         let came = plus(&state.time, &startup);
@@ -549,22 +550,22 @@ where
     }
 
     /// When a rank's own data has reached the root of a root-synchronous collective.
-    fn own_end(&self, rank: u32, call: u32, came: &Times<W>) -> Times<W> {
+    fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
         let made = &self.program.calls()[call as usize];
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
             return *came;
         }
-        let root = made.root.unwrap_or(Rank(rank));
-        let nodes = (self.placement.node(Rank(rank)), self.placement.node(root));
+        let root = made.root.unwrap_or(rank);
+        let nodes = (self.placement.node(rank), self.placement.node(root));
         std::array::from_fn(|lane| {
             let costs = self.costs.networks[lane];
             let route = route(costs.network(), self.placement, nodes, (0, made.send));
-            let (bytes, flight) = costs.to_root(route, Rank(rank), made.send);
+            let (bytes, flight) = costs.to_root(route, rank, made.send);
             came[lane] + (bytes + flight)
         })
     }
 
-    fn wait_collective(&mut self, rank: u32, state: &mut RankState<'a, W>, instance: u32) -> Step {
+    fn wait_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32) -> Step {
         let communicator = self.program.instances()[instance as usize];
         let startup = self.collectives.costs.startup(communicator, rank).of_wait;
         let came = plus(&state.time, &startup);
@@ -579,19 +580,19 @@ where
         Step::GoOn
     }
 
-    fn leave_collective(&mut self, rank: u32, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
+    fn leave_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
         let Left { came, end, last: (last, last_rank) } = left;
         let call = state.time[0];
         state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
         let (came, end) = (came[0], state.time[0]);
-        self.observer.gathered(rank, Gathered { instance, call, processor: 0.0, came, last, last_rank, end });
+        self.observer.gathered(rank, Gathered { instance, call, processor: Time::ZERO, came, last, last_rank, end });
         state.polled = end;
     }
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState<'a, W>)| {
             let send = match opcodes::decode(state.words, state.at) {
-                Some((Op::WaitSend(ago), _)) => self.handshakes.send(rank as u32, ago),
+                Some((Op::WaitSend(ago), _)) => self.handshakes.send(Rank(rank as u32), ago),
                 _ => None,
             };
             let RankState { at, next_slot, entered, done, .. } = *state;
@@ -608,5 +609,5 @@ struct Left<const W: usize> {
     /// When the collective was done.
     end: Times<W>,
     /// Who decided that on the first network, by coming when.
-    last: (f64, u32),
+    last: (Time, Rank),
 }

@@ -139,31 +139,31 @@ proptest! {
 
 /// All that an observer is told, in order.
 #[derive(Debug, Default, PartialEq)]
-struct Notes(Vec<(&'static str, u32, u32, Vec<f64>)>);
+struct Notes(Vec<(&'static str, u32, u32, Vec<Time>)>);
 
 impl Observer for Notes {
-    fn computed(&mut self, rank: u32, start: f64, end: f64) {
-        self.0.push(("computed", rank, 0, vec![start, end]));
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.0.push(("computed", rank.0, 0, vec![start, end]));
     }
 
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        self.0.push(("sent", rank, slot, vec![sent.call, sent.start, sent.end, sent.arrival]));
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+        self.0.push(("sent", rank.0, slot, vec![sent.call, sent.start, sent.end, sent.arrival]));
     }
 
-    fn queued(&mut self, slot: u32, asked: f64) {
+    fn queued(&mut self, slot: u32, asked: Time) {
         self.0.push(("queued", 0, slot, vec![asked]));
     }
 
-    fn posted(&mut self, slot: u32, time: f64) {
+    fn posted(&mut self, slot: u32, time: Time) {
         self.0.push(("posted", 0, slot, vec![time]));
     }
 
-    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        self.0.push(("held", rank, slot, vec![start, end]));
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+        self.0.push(("held", rank.0, slot, vec![start, end]));
     }
 
-    fn received(&mut self, rank: u32, slot: u32, received: Received) {
-        self.0.push(("received", rank, slot, vec![received.call, received.taken, received.end]));
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+        self.0.push(("received", rank.0, slot, vec![received.call, received.taken, received.end]));
     }
 }
 

@@ -134,8 +134,7 @@ impl<'a> Ways<'a> {
     /// A flow begins at `start`.
     pub fn depart(&mut self, (slot, size): (u32, Bytes), start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
-        let cost = ClassCost { delay: (latency + bytes).as_nanos(), bytes: bytes.as_nanos(), ..ClassCost::default() };
-        let (start, latency) = (start.as_nanos(), latency.as_nanos());
+        let cost = ClassCost { delay: latency + bytes, bytes, ..ClassCost::default() };
         let departure = Departure { slot, start, size, cost, rts: None, latency, ends: None };
         match &mut self.network {
             Some(Sharing::Rates(shared)) => shared.depart(departure),
