@@ -34,7 +34,7 @@ pub struct ClassCost {
     pub rendezvous: bool,
 }
 
-/// What a message costs on one kind of way: from a node of some group to itself or to another node.
+/// What a message costs on one kind of route: from a node of some group to itself or to another node.
 #[derive(Debug, Clone)]
 pub struct PathCosts {
     /// Processor time of the sender.
@@ -56,7 +56,7 @@ pub struct PathCosts {
 /// Everything that the replay of a program on a network needs to know about time.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    /// By kind of way, as [`WayNumbers`](super::routes::WayNumbers) counts them.
+    /// By number of a route, as [`RouteNumbers`](super::routes::RouteNumbers) counts them.
     pub paths: Vec<PathCosts>,
     /// Divides a rank's computations.
     pub speeds: Vec<f64>,
@@ -100,7 +100,7 @@ impl Costs {
         let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
         Costs {
             is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
-            paths: ways(network, placement).map(|way| way.costs(program, rendezvous)).collect(),
+            paths: routes(network, placement).map(|route| route.costs(program, rendezvous)).collect(),
             speeds,
             accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
             communicators: shapes(program, placement),
@@ -217,12 +217,12 @@ impl Costs {
         (TimePerByte::from_rate(rate).time_for(size), in_flight(rate, flight))
     }
 
-    /// Bytes per second on a way; 0 is infinite.
-    pub fn rate(&self, way: usize, route: Route) -> Rate {
+    /// Bytes per second on a route; 0 is infinite.
+    pub fn rate(&self, number: usize, route: Route) -> Rate {
         let wide_area = &self.network.machine.wide_area;
         match route {
-            Route::Between => site_rate(&self.network, self.groups[way / 2].site),
-            Route::Inside => self.groups[way / 2].intra_bandwidth,
+            Route::Between => site_rate(&self.network, self.groups[number / 2].site),
+            Route::Inside => self.groups[number / 2].intra_bandwidth,
             Route::ToSite(_) => wide_area.bandwidth,
             Route::By(connection) => wide_area.connections[connection].bandwidth,
         }
@@ -243,17 +243,21 @@ fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
     program.communicators().iter().map(shape).collect()
 }
 
-/// All kinds of ways, in the order of their numbers.
-fn ways(network: &Network, placement: &Placement) -> impl Iterator<Item = Way> {
+/// All routes, in the order of their numbers.
+fn routes(network: &Network, placement: &Placement) -> impl Iterator<Item = RouteTimes> {
     let sites = placement.sites();
     let far = if sites > 1 { placement.groups().len() * sites } else { 0 };
     let connections = if sites > 1 { network.machine.wide_area.connections.len() } else { 0 };
-    let near = placement.groups().iter().flat_map(|group| [Way::between(network, group), Way::inside(network, group)]);
+    let near = placement
+        .groups()
+        .iter()
+        .flat_map(|group| [RouteTimes::between(network, group), RouteTimes::inside(network, group)]);
     let to_site = (0..far).flat_map(move |number| {
         let group = &placement.groups()[number / sites];
-        std::iter::repeat_with(move || Way::to_site(network, group, (number % sites) as u32)).take(2)
+        std::iter::repeat_with(move || RouteTimes::to_site(network, group, (number % sites) as u32)).take(2)
     });
-    let by = (0..connections).flat_map(move |number| std::iter::repeat_with(move || Way::by(network, number)).take(2));
+    let by = (0..connections)
+        .flat_map(move |number| std::iter::repeat_with(move || RouteTimes::by(network, number)).take(2));
     near.chain(to_site).chain(by)
 }
 
@@ -341,8 +345,8 @@ impl Rendezvous {
     }
 }
 
-/// One kind of way before it is multiplied out over the message classes.
-struct Way {
+/// One kind of route before it is multiplied out over the message classes.
+struct RouteTimes {
     send_overhead: Time,
     recv_before: Time,
     recv_after: Time,
@@ -352,10 +356,10 @@ struct Way {
     rule: Rule,
 }
 
-impl Way {
-    fn between(network: &Network, group: &NodeGroup) -> Way {
+impl RouteTimes {
+    fn between(network: &Network, group: &NodeGroup) -> RouteTimes {
         let nic = &network.nic;
-        Way::new(
+        RouteTimes::new(
             network.point_to_point.rule,
             group.latency.unwrap_or(nic.latency),
             site_per_byte(network, group.site),
@@ -364,29 +368,29 @@ impl Way {
     }
 
     /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
-    fn to_site(network: &Network, group: &NodeGroup, site: u32) -> Way {
+    fn to_site(network: &Network, group: &NodeGroup, site: u32) -> RouteTimes {
         let wide_area = &network.machine.wide_area;
         let flight = wide_area.flight_time(group.site, site);
-        Way::far(group.wide_area_latency, wide_area.bandwidth, flight)
+        RouteTimes::far(group.wide_area_latency, wide_area.bandwidth, flight)
     }
 
-    fn by(network: &Network, connection: usize) -> Way {
+    fn by(network: &Network, connection: usize) -> RouteTimes {
         let connection = &network.machine.wide_area.connections[connection];
-        Way::far(connection.latency, connection.bandwidth, connection.flight_time)
+        RouteTimes::far(connection.latency, connection.bandwidth, connection.flight_time)
     }
 
-    fn far(latency: Time, rate: Rate, flight: Time) -> Way {
+    fn far(latency: Time, rate: Rate, flight: Time) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(rate);
-        let near = Way::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
-        Way { latency: in_flight(rate, flight), ..near }
+        let near = RouteTimes::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
+        RouteTimes { latency: in_flight(rate, flight), ..near }
     }
 
-    fn inside(network: &Network, group: &NodeGroup) -> Way {
+    fn inside(network: &Network, group: &NodeGroup) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(group.intra_bandwidth);
-        Way::new(network.point_to_point.rule, group.intra_latency, per_byte, (Time::ZERO, Time::ZERO))
+        RouteTimes::new(network.point_to_point.rule, group.intra_latency, per_byte, (Time::ZERO, Time::ZERO))
     }
 
-    fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> Way {
+    fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> RouteTimes {
         let none = Time::ZERO;
         let (send_overhead, recv_before, recv_after, latency, gap) = match rule {
             Rule::Hockney => (none, none, none, latency, none),
@@ -396,7 +400,7 @@ impl Way {
             }
             Rule::Loggops => (overhead, none, overhead, latency, gap),
         };
-        Way { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
+        RouteTimes { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
     }
 
     fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {

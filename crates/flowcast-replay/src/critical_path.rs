@@ -12,8 +12,8 @@ mod sentences;
 use super::costs::PathCosts;
 use super::flights::Flight;
 use super::journal::Journal;
+use super::loggops::costs::{Costs, Travel};
 use super::loggops::sends::Sends;
-use super::loggops::ways::{Costs, Travel};
 use super::named::named;
 use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
@@ -111,7 +111,7 @@ impl Replay<'_> {
 
     /// What messages cost on the route that this one takes.
     pub(crate) fn path(&self, slot: u32) -> &PathCosts {
-        &self.costs.paths[self.ways.get(slot as usize).map_or(0, |way| usize::from(*way))]
+        &self.costs.paths[self.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))]
     }
 }
 

@@ -46,13 +46,13 @@ struct Meetings<'a> {
 
 impl Meetings<'_> {
     fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (Time, Time)) {
-        let Replay { program, placement, costs, ways } = self.replay;
+        let Replay { program, placement, costs, route_of } = self.replay;
         let ends = [placement.node(from), placement.node(program.receiver(slot))];
         if ends[0] == ends[1] {
             return;
         }
-        let way = ways.get(slot as usize).map_or(0, |way| usize::from(*way));
-        let busy = (left + costs.paths[way].latency, arrival);
+        let route = route_of.get(slot as usize).map_or(0, |route| usize::from(*route));
+        let busy = (left + costs.paths[route].latency, arrival);
         if busy.0 < busy.1 {
             self.met |= add(&mut self.sending, ends[0], busy) | add(&mut self.receiving, ends[1], busy);
         }

@@ -30,7 +30,7 @@ use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-/// The way of messages between nodes.
+/// How messages get from node to node.
 pub trait Transit {
     /// Whether messages disturb each other; otherwise nothing below is ever called.
     const SHARED: bool;

@@ -25,7 +25,7 @@ use super::observer::{Gathered, Observer, Received, Sent, Unobserved};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::prefetch::prefetch_at;
-use super::routes::{route, ways_of};
+use super::routes::{route, route_of_messages};
 use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
 use flowcast_model::network::Network;
 use flowcast_trace::opcodes::{self, Op};
@@ -37,15 +37,15 @@ pub struct Replay<'a> {
     pub(super) program: &'a Program,
     pub(super) placement: Placement,
     pub(super) costs: Costs,
-    /// The kind of way of each message; empty if all messages go the same kind of way.
-    pub(super) ways: Vec<u16>,
+    /// The number of each message's route; empty if all messages take the same.
+    pub(super) route_of: Vec<u16>,
 }
 
 impl<'a> Replay<'a> {
     /// Computes the costs of all messages.
     ///
     /// # Errors
-    /// [`SimulateError::Placement`] if the network has more kinds of nodes than ways can be numbered.
+    /// [`SimulateError::Placement`] if the network has more kinds of nodes than routes can be numbered.
     pub fn new(
         program: &'a Program,
         network: &Network,
@@ -53,8 +53,8 @@ impl<'a> Replay<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Replay<'a>, SimulateError> {
         let costs = Costs::new(program, network, &placement, rendezvous);
-        let ways = ways_of(program, network, &placement)?;
-        Ok(Replay { program, placement, costs, ways })
+        let route_of = route_of_messages(program, network, &placement)?;
+        Ok(Replay { program, placement, costs, route_of })
     }
 
     /// Runs to the end.
@@ -88,8 +88,13 @@ impl<'a> Replay<'a> {
         transit: &mut T,
     ) -> Result<Outcome, SimulateError> {
         let costs = LaneCosts::<1>::new(&[&self.costs]);
-        let walk =
-            Walk { program: self.program, placement: &self.placement, costs: &costs, ways: &self.ways, awaited: &[] };
+        let walk = Walk {
+            program: self.program,
+            placement: &self.placement,
+            costs: &costs,
+            route_of: &self.route_of,
+            awaited: &[],
+        };
         let ranks = walk.run(observer, transit)?;
         Ok(Outcome::of(
             self.program,
@@ -107,8 +112,8 @@ pub(super) struct Walk<'a, const W: usize> {
     pub program: &'a Program,
     pub placement: &'a Placement,
     pub costs: &'a LaneCosts<'a, W>,
-    /// The kind of way of each message; empty if all go the same kind of way.
-    pub ways: &'a [u16],
+    /// The number of each message's route; empty if all take the same.
+    pub route_of: &'a [u16],
     /// By slot: whether the sender ever asks when it may go on; empty if that is not known.
     pub awaited: &'a [bool],
 }
@@ -120,7 +125,7 @@ impl<'a, const W: usize> Walk<'a, W> {
         observer: &'a mut O,
         transit: &'a mut T,
     ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
-        match (self.costs.networks[0].has_rendezvous(), self.ways.is_empty()) {
+        match (self.costs.networks[0].has_rendezvous(), self.route_of.is_empty()) {
             (false, true) => Engine::<W, O, T, false, false>::new(self, observer, transit).run(),
             (false, false) => Engine::<W, O, T, false, true>::new(self, observer, transit).run(),
             (true, true) => Engine::<W, O, T, true, false>::new(self, observer, transit).run(),
@@ -210,14 +215,14 @@ enum Pause {
     Rare,
 }
 
-struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
+struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool> {
     program: &'a Program,
     placement: &'a Placement,
     costs: &'a LaneCosts<'a, W>,
-    ways: &'a [u16],
+    route_of: &'a [u16],
     observer: &'a mut O,
     transit: &'a mut T,
-    /// The costs of the only way, if there is one only.
+    /// The costs of the only route, if there is one only.
     path: &'a LanePath<W>,
     ready: Vec<Rank>,
     /// When messages arrive.
@@ -227,7 +232,8 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS:
     accesses: Accesses,
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 where
     O: Observer,
     T: Transit,
@@ -240,7 +246,7 @@ where
             program,
             placement: walk.placement,
             costs,
-            ways: walk.ways,
+            route_of: walk.route_of,
             observer,
             transit,
             path: &costs.paths[0],
@@ -406,15 +412,15 @@ where
         Step::GoOn
     }
 
-    /// The index of the costs of a message's way.
+    /// The number of a message's route.
     #[inline(always)]
-    fn way(&self, slot: u32) -> usize {
-        if MANY_WAYS { usize::from(self.ways[slot as usize]) } else { 0 }
+    fn route_number(&self, slot: u32) -> usize {
+        if MANY_ROUTES { usize::from(self.route_of[slot as usize]) } else { 0 }
     }
 
     #[inline(always)]
     fn path(&self, slot: u32) -> &'a LanePath<W> {
-        if MANY_WAYS { &self.costs.paths[self.way(slot)] } else { self.path }
+        if MANY_ROUTES { &self.costs.paths[self.route_number(slot)] } else { self.path }
     }
 
     /// How long the interface rests after a message, if that matters.
@@ -463,7 +469,7 @@ where
 
     /// A message that leaves its sender for the network that it shares.
     fn departure(&self, slot: u32, class: u32, start: Time) -> Departure {
-        let path = &self.costs.networks[0].paths[self.way(slot)];
+        let path = &self.costs.networks[0].paths[self.route_number(slot)];
         Departure {
             slot,
             start,
@@ -513,7 +519,7 @@ where
     /// Messages inside a node do not touch the network.
     #[inline(always)]
     fn is_between_nodes(&self, slot: u32) -> bool {
-        !MANY_WAYS || self.ways[slot as usize].is_multiple_of(2)
+        !MANY_ROUTES || self.route_of[slot as usize].is_multiple_of(2)
     }
 
     fn collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {

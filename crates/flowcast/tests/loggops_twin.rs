@@ -8,9 +8,9 @@ use std::cell::Cell;
 
 use flowcast::replay::explain::{Cost, Explanation};
 use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::loggops::costs::Costs;
 use flowcast::replay::loggops::sends::Sends;
-use flowcast::replay::loggops::ways::Costs;
-use flowcast::replay::loggops::{self, Form, Loggops, Prepared, explain::Explainer, plain, queues};
+use flowcast::replay::loggops::{self, Loggops, Prepared, explain::Explainer, plain, queues};
 use flowcast::replay::observer::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
@@ -195,9 +195,9 @@ fn compare_forms(
     costs: Costs<'_>,
     explanation: &Explanation,
 ) -> Result<(), TestCaseError> {
-    let form = Form::of(schedule.clone(), costs);
-    prop_assert!(matches!(form, Form::Prepared(_)));
-    let lean = form.sends();
+    let layout = loggops::Layout::of(schedule.clone(), costs);
+    prop_assert!(matches!(layout, loggops::Layout::Prepared(_)));
+    let lean = layout.sends();
     prop_assert_eq!((lean.ranks(), lean.count(), lean.cpus()), (sends.ranks(), sends.count(), sends.cpus()));
     let mut number = 0;
     for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
@@ -216,7 +216,7 @@ fn compare_forms(
     let mut explainer = Explainer::new(&lean, costs);
     let (mut journal, mut plain_journal) =
         (Journal::of_schedule(&lean, overhead, keeps), Journal::of_schedule(sends, overhead, keeps));
-    form.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
+    layout.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
     prop_assert_eq!(&explainer.finish(), explanation);
     let outcome = plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
     assert_times_add_up(&outcome, &plain_journal);

@@ -6,7 +6,7 @@
 
 use super::super::accesses::{Done, Memory, Requests, Transfers};
 use super::super::observer::{Accessed, Observer};
-use super::super::routes::{Route, WayNumbers, route};
+use super::super::routes::{Route, RouteNumbers, route};
 use super::super::transit::Transit;
 use super::engine::Engine;
 use super::events::{Event, Kind};
@@ -63,18 +63,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
     }
 
-    /// The way of data from a rank to a target, and its number.
-    fn way_to(&self, rank: Rank, target: Rank) -> (Route, usize) {
+    /// The route of data from a rank to a target, and its number.
+    fn route_to(&self, rank: Rank, target: Rank) -> (Route, usize) {
         let (from, to) = (self.processors.node(rank), self.processors.node(target));
         let route = route(self.costs.network(), self.placement, (from, to), (0, Bytes(0)));
-        (route, WayNumbers::new(self.placement).number(self.placement.group_index(from), route))
+        (route, RouteNumbers::new(self.placement).number(self.placement.group_index(from), route))
     }
 
     fn transfer_data(&mut self, rank: Rank, index: u32, kind: TransferKind, target: Rank) -> Step {
-        let (_, way) = self.way_to(rank, target);
-        let cost = self.costs.paths[way].accesses[index as usize];
+        let (_, route) = self.route_to(rank, target);
+        let cost = self.costs.paths[route].accesses[index as usize];
         if self.ranks[rank.index()].phase == Phase::Begin
-            && let Some(step) = self.begin_send(rank, self.ways[way].send, cost.busy)
+            && let Some(step) = self.begin_send(rank, self.route_costs[route].send, cost.busy)
         {
             return step;
         }
@@ -94,7 +94,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let (from, to) = if kind == TransferKind::Get { (target, rank) } else { (rank, target) };
         let mut message = Message::new(index, from, rank.0, Purpose::Transfer);
         let nodes = (self.processors.node(from), self.processors.node(to));
-        self.links.route(&mut message, to, nodes, self.way_to(from, to).0);
+        self.links.route(&mut message, to, nodes, self.route_to(from, to).0);
         let number = self.messages.add(message);
         self.messages.set_part(number, (cost.bytes, cost.delay - cost.bytes));
         self.accesses.set_handed(number, came);
@@ -165,8 +165,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A lock: the overhead of a send, and a latency for the request.
     fn lock(&mut self, rank: Rank, target: Rank) -> Step {
-        let (_, way) = self.way_to(rank, target);
-        let overhead = self.ways[way].send;
+        let (_, route) = self.route_to(rank, target);
+        let overhead = self.route_costs[route].send;
         if self.ranks[rank.index()].phase == Phase::Begin {
             self.begin_call(rank, overhead.time);
             if overhead.time > Time::ZERO {
@@ -175,7 +175,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         let now = self.pending.now();
         self.ranks[rank.index()].before = now;
-        let asked = now + self.costs.paths[way].latency;
+        let asked = now + self.costs.paths[route].latency;
         self.pending.at(asked, Event::turn(rank));
         Step::Asks(Phase::Asking)
     }
@@ -195,9 +195,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         while let Some(rank) = self.accesses.ready.pop() {
             let (_, access) = self.current_access(rank);
             let target = access.target().expect("only locks are granted");
-            let (_, way) = self.way_to(rank, target);
+            let (_, route) = self.route_to(rank, target);
             self.ranks[rank.index()].phase = Phase::Answered;
-            let answered = self.pending.now() + self.costs.paths[way].latency;
+            let answered = self.pending.now() + self.costs.paths[route].latency;
             self.pending.at(answered, Event::turn(rank));
         }
     }
@@ -223,7 +223,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let RankState { call, before: came, waited: processor, .. } = self.ranks[rank.index()];
         let (there, latency) = match access.target() {
             Some(target) => {
-                let path = &self.costs.paths[self.way_to(rank, target).1];
+                let path = &self.costs.paths[self.route_to(rank, target).1];
                 (path.latency, path.latency * 2.0)
             }
             None => (Time::ZERO, self.costs.file_system().latency),

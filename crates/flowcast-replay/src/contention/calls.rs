@@ -8,28 +8,28 @@ use super::events::{Event, Kind};
 use super::messages::{Mark, Message, Purpose};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
+use super::route_costs::{Delay, Move, RouteCosts};
 use super::slots::{Release, state};
-use super::ways::{Delay, Move, Way};
 use flowcast_queues::lanes::Lane;
 use flowcast_units::{Rank, Time};
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
-    fn way(&self, slot: u32) -> &Way {
-        &self.ways[self.way_number(slot)]
+    fn route_costs(&self, slot: u32) -> &RouteCosts {
+        &self.route_costs[self.route_number(slot)]
     }
 
     #[inline(always)]
-    pub(super) fn way_number(&self, slot: u32) -> usize {
-        if self.way_of.is_empty() { 0 } else { usize::from(self.way_of[slot as usize]) }
+    pub(super) fn route_number(&self, slot: u32) -> usize {
+        if self.route_of.is_empty() { 0 } else { usize::from(self.route_of[slot as usize]) }
     }
 
-    /// A start-up on the way of a slot.
+    /// A start-up on the route of a slot.
     #[inline(always)]
     fn start_up_on(&mut self, slot: u32, delay: Delay) -> Delay {
-        let way = self.way_number(slot);
+        let number = self.route_number(slot);
         match &mut self.perturbation {
-            Some(perturbation) => Delay::of(perturbation.start_up(delay.time, self.routes[way])),
+            Some(perturbation) => Delay::of(perturbation.start_up(delay.time, self.routes[number])),
             None => delay,
         }
     }
@@ -39,8 +39,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     pub(super) fn send(&mut self, rank: Rank, class: u32, slot: u32) -> Step {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
-            let way = self.way(slot);
-            let (overhead, busy) = (way.send, way.moves[class as usize].busy);
+            let costs = self.route_costs(slot);
+            let (overhead, busy) = (costs.send, costs.moves[class as usize].busy);
             let overhead = self.start_up_on(slot, overhead);
             if let Some(step) = self.begin_send(rank, overhead, busy) {
                 return step;
@@ -53,7 +53,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let state = self.slots.states[slot as usize];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
-        let route = if self.way_of.is_empty() { Route::Between } else { self.routes[self.way_number(slot)] };
+        let route = if self.route_of.is_empty() { Route::Between } else { self.routes[self.route_number(slot)] };
         self.links.route(&mut message, receiver, nodes, route);
         if T::HANDSHAKES && route == Route::Between && self.cost(&message).rendezvous {
             return self.send_rts(message, receiver);
@@ -128,7 +128,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     #[inline(always)]
     fn cost(&self, message: &Message) -> Move {
-        self.way(message.slot).moves[message.class as usize]
+        self.route_costs(message.slot).moves[message.class as usize]
     }
 
     /// Hands a message to the network.
@@ -190,15 +190,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         let Message { slot, class, .. } = self.messages[number];
         let moved = Event { kind: Kind::Moved, index: number };
-        let number_of_way = self.way_number(slot);
-        let way = &self.ways[number_of_way];
-        let cost = &way.moves[class as usize];
-        let arrival = if T::SHARED && self.routes[number_of_way] == Route::Between {
+        let route_number = self.route_number(slot);
+        let costs = &self.route_costs[route_number];
+        let cost = &costs.moves[class as usize];
+        let arrival = if T::SHARED && self.routes[route_number] == Route::Between {
             self.depart(number, None);
             Time::NEVER
         } else if self.perturbation.is_some() {
-            self.begin_perturbed_transfer(number, number_of_way)
-        } else if way.has_latency {
+            self.begin_perturbed_transfer(number, route_number)
+        } else if costs.has_latency {
             let arrival = now + cost.arrives.time;
             self.pending.at(now + cost.bytes, moved);
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
@@ -217,26 +217,27 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A transfer whose bandwidth varies; gives the time of its arrival.
     #[cold]
-    fn begin_perturbed_transfer(&mut self, number: u32, way: usize) -> Time {
+    fn begin_perturbed_transfer(&mut self, number: u32, route_number: usize) -> Time {
         let now = self.pending.now();
         let class = self.messages[number].class as usize;
         let size = self.program.classes()[class].size;
-        let cost = self.ways[way].moves[class];
+        let cost = self.route_costs[route_number].moves[class];
         let perturbation = self.perturbation.as_mut().expect("costs vary");
-        let factors = perturbation.transfer(now, way, self.routes[way], size);
+        let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
         let latency = cost.arrives.time - cost.bytes;
         let arrival = now + (cost.bytes * factors.until_there + latency);
         self.pending.at(now + cost.bytes * factors.on_links, Event { kind: Kind::Moved, index: number });
-        if self.arrives_later(way) {
+        if self.arrives_later(route_number) {
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
         }
         arrival
     }
 
-    /// Whether messages of a way arrive later than they leave the links.
+    /// Whether messages of a route arrive later than they leave the links.
     #[inline(always)]
-    fn arrives_later(&self, way: usize) -> bool {
-        self.ways[way].has_latency || self.perturbation.is_some() && matches!(self.routes[way], Route::ToSite(_))
+    fn arrives_later(&self, number: usize) -> bool {
+        self.route_costs[number].has_latency
+            || self.perturbation.is_some() && matches!(self.routes[number], Route::ToSite(_))
     }
 
     /// A message has left its links.
@@ -260,7 +261,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 self.release_sender(number);
             }
         }
-        if !self.arrives_later(self.way_number(message.slot)) {
+        if !self.arrives_later(self.route_number(message.slot)) {
             self.arrived(number);
         }
     }
@@ -292,7 +293,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
             self.enter_call(rank);
-            let before = self.way(slot).before;
+            let before = self.route_costs(slot).before;
             let before = self.start_up_on(slot, before);
             self.begin_call(rank, before.time);
             if before.time > Time::ZERO {
@@ -313,7 +314,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     fn take(&mut self, rank: Rank, slot: u32) -> Step {
         let now = self.pending.now();
-        let after = self.way(slot).after;
+        let after = self.route_costs(slot).after;
         let state = &mut self.ranks[rank.index()];
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState { call, before, waited: processor, .. } = *state;

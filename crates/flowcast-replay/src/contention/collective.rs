@@ -8,7 +8,7 @@ use super::events::{Event, Kind};
 use super::messages::{Message, NONE, Purpose};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
-use super::ways::Delay;
+use super::route_costs::Delay;
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
 

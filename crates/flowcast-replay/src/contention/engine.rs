@@ -6,7 +6,7 @@ use super::super::deadlock_report::{DeadlockReport, Stand};
 use super::super::observer::Observer;
 use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
-use super::super::routes::{Route, WayNumbers};
+use super::super::routes::{Route, RouteNumbers};
 use super::super::transit::Transit;
 use super::accesses::Accesses;
 use super::collective::CollectiveStates;
@@ -16,10 +16,10 @@ use super::messages::{Messages, Purpose};
 use super::perturbation::Perturbation;
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
+use super::route_costs::{Delay, RouteCosts, route_costs};
 use super::scheduling::{Scheduling, Slice, priorities};
 use super::shared::InTransit;
 use super::slots::Slots;
-use super::ways::{Delay, Way, ways};
 use crate::prefetch::MANY_RANKS;
 use crate::walk::Replay;
 use flowcast_trace::opcodes::{self, Op};
@@ -40,12 +40,12 @@ enum TurnEnd {
 pub(super) struct Engine<'a, O, T> {
     pub program: &'a Program,
     pub costs: &'a Costs,
-    pub way_of: &'a [u16],
+    pub route_of: &'a [u16],
     pub observer: &'a mut O,
     /// Carries the messages between nodes that have their links and buses, if they share the network.
     pub transit: &'a mut T,
     pub in_transit: InTransit,
-    pub ways: Vec<Way>,
+    pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<RankState<'a>>,
     pub slots: Slots,
     pub pending: Pending,
@@ -54,7 +54,7 @@ pub(super) struct Engine<'a, O, T> {
     pub messages: Messages,
     pub collectives: CollectiveStates,
     pub placement: &'a Placement,
-    /// By kind of way: where its messages go.
+    /// By number of a route: where its messages go.
     pub routes: Vec<Route>,
     /// Absent if turns are first come, first served.
     pub scheduling: Option<Box<Scheduling>>,
@@ -66,11 +66,11 @@ pub(super) struct Engine<'a, O, T> {
 
 impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O, transit: &'a mut T) -> Self {
-        let Replay { program, placement, costs, ways: way_of } = replay;
+        let Replay { program, placement, costs, route_of } = replay;
         let ranks = program.streams();
         let mut pending = Pending::default();
-        let numbers = WayNumbers::new(placement);
-        let routes: Vec<Route> = (0..costs.paths.len()).map(|way| numbers.route(way)).collect();
+        let numbers = RouteNumbers::new(placement);
+        let routes: Vec<Route> = (0..costs.paths.len()).map(|number| numbers.route(number)).collect();
         let network = costs.network();
         let scheduler = &network.machine.scheduler;
         let processors = Processors::new(placement, ranks, priorities(scheduler, ranks));
@@ -79,11 +79,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         Engine {
             program,
             costs,
-            way_of,
+            route_of,
             observer,
             transit,
             in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
-            ways: ways(costs, &mut pending),
+            route_costs: route_costs(costs, &mut pending),
             ranks: (0..ranks as u32)
                 .map(Rank)
                 .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))

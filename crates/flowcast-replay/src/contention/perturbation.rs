@@ -22,7 +22,7 @@ pub(super) struct Perturbation {
     numbers: Pcg64,
     random: Randomness,
     wide_area: WideArea,
-    /// Bytes per second on each way; 0 is infinite.
+    /// Bytes per second on each route; 0 is infinite.
     rates: Vec<f64>,
     /// Bytes per nanosecond, averaged, and bytes since the last period began.
     traffic: f64,
@@ -53,7 +53,7 @@ impl Perturbation {
             numbers: Pcg64::seed_from_u64(machine.random.seed),
             random: machine.random,
             wide_area: machine.wide_area.clone(),
-            rates: (0..routes.len()).map(|way| costs.rate(way, routes[way]).as_bytes_per_second()).collect(),
+            rates: (0..routes.len()).map(|number| costs.rate(number, routes[number]).as_bytes_per_second()).collect(),
             traffic: 0.0,
             recent: 0.0,
             next_period: PERIOD,
@@ -77,9 +77,9 @@ impl Perturbation {
         (time + Time::from_nanos(self.draw(shape))).max(Time::ZERO)
     }
 
-    /// What becomes of a transfer on this way.
-    pub(super) fn transfer(&mut self, now: Time, way: usize, route: Route, size: Bytes) -> Stretch {
-        let rate = self.rates[way];
+    /// What becomes of a transfer on this route.
+    pub(super) fn transfer(&mut self, now: Time, number: usize, route: Route, size: Bytes) -> Stretch {
+        let rate = self.rates[number];
         let shape = match route {
             Route::Between => self.random.bandwidth.shape,
             Route::Inside => self.random.intra_bandwidth.shape,

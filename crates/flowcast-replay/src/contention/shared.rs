@@ -78,12 +78,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A message departs that has all links that it needs.
     pub(super) fn depart(&mut self, number: u32, rts: Option<Rts>) {
         let (now, Message { slot, class, .. }) = (self.pending.now(), self.messages[number]);
-        let way = self.way_number(slot);
+        let route = self.route_number(slot);
         let size = self.program.classes()[class as usize].size;
-        let mut cost = self.costs.paths[way].classes[class as usize];
+        let mut cost = self.costs.paths[route].classes[class as usize];
         cost.delay = cost.bytes;
         if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::HANDSHAKES) {
-            cost.delay = cost.delay * perturbation.transfer(now, way, Route::Between, size).on_links;
+            cost.delay = cost.delay * perturbation.transfer(now, route, Route::Between, size).on_links;
         }
         self.in_transit.numbers[slot as usize] = number;
         self.transit.depart(Departure { slot, start: now, size, cost, rts, latency: Time::ZERO, ends: None });
@@ -109,8 +109,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return self.pass_on(number, if T::HANDSHAKES { Time::ZERO } else { flight });
         }
         let number = self.in_transit.numbers[slot as usize];
-        let way = self.way_number(slot);
-        let latency = if T::HANDSHAKES { Time::ZERO } else { self.costs.paths[way].latency };
+        let route = self.route_number(slot);
+        let latency = if T::HANDSHAKES { Time::ZERO } else { self.costs.paths[route].latency };
         if O::WATCHES {
             self.observer.moved(slot, start, arrival + latency);
             let asked = self.messages.asked(number);
@@ -167,7 +167,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver
     /// together.
     pub(super) fn post_to_transit(&mut self, rank: Rank, slot: u32, before: u8) -> bool {
-        if self.routes[self.way_number(slot)] != Route::Between {
+        if self.routes[self.route_number(slot)] != Route::Between {
             return false;
         }
         let posted = ReceivePosted { since: self.pending.now(), polled: self.in_transit.polled[rank.index()] };

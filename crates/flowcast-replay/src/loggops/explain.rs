@@ -13,8 +13,8 @@
 
 use std::cmp::Reverse;
 
+use super::costs::{Costs, Travel};
 use super::sends::Sends;
-use super::ways::{Costs, Travel};
 use crate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::flights::{Columns, Flight, Flights, Source};
 use crate::journal::Function;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::Loggops;
-use super::ways::{Costs, Travel, Ways};
+use super::costs::{Carrier, Costs, Travel};
 use crate::SimulateError;
 use crate::deadlock::{Wait, deadlock};
 use crate::matching::{MatchQueue, Pattern};
@@ -35,15 +35,15 @@ pub fn observed<O: Observer>(
     parameters: Loggops,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    on(schedule, Ways::alone(Costs { parameters, placed: None }), observer)
+    on(schedule, Carrier::alone(Costs { parameters, placed: None }), observer)
 }
 
-/// As [`observed`], for messages that go these ways.
+/// As [`observed`], for messages that this carries.
 ///
 /// # Errors
 /// As [`run`], and those of a sharing model.
-pub fn on<O: Observer>(schedule: &Schedule, ways: Ways<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(schedule, ways, observer);
+pub fn on<O: Observer>(schedule: &Schedule, carrier: Carrier<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+    let mut engine = Engine::new(schedule, carrier, observer);
     engine.run()?;
     engine.finish()
 }
@@ -119,7 +119,7 @@ struct Engine<'a, O> {
     /// The number of each rank's first operation, as observers count them.
     bases: Vec<u32>,
     parameters: Loggops,
-    ways: Ways<'a>,
+    carrier: Carrier<'a>,
     /// Messages that share the network, by slot.
     flows: HashMap<u32, Message>,
     hosts: Vec<Host>,
@@ -130,7 +130,7 @@ struct Engine<'a, O> {
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
-    fn new(schedule: &'a Schedule, ways: Ways<'a>, observer: &'a mut O) -> Engine<'a, O> {
+    fn new(schedule: &'a Schedule, carrier: Carrier<'a>, observer: &'a mut O) -> Engine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());
         let host = |graph: &flowcast_trace::schedule::Graph| Host {
             cpus: vec![Time::ZERO; cpus],
@@ -144,8 +144,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             schedule,
             observer,
             bases: schedule.bases(),
-            parameters: ways.costs.parameters,
-            ways,
+            parameters: carrier.costs.parameters,
+            carrier,
             flows: HashMap::new(),
             hosts,
             queue: BinaryHeap::new(),
@@ -163,7 +163,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             self.queue_free(rank);
         }
         loop {
-            if let Some(delivery) = self.ways.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
+            if let Some(delivery) = self.carrier.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
                 self.deliver(delivery);
                 continue;
             }
@@ -204,7 +204,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                 self.queue_free(rank);
             }
             Operation::Send { to, size, tag } => {
-                let travel = self.ways.costs.travel(rank, to, size);
+                let travel = self.carrier.costs.travel(rank, to, size);
                 let host = &self.hosts[rank.index()];
                 let interface = travel.interface.map_or(Time::ZERO, |_| host.sending[nic]);
                 let free = host.cpus[cpu].max(interface);
@@ -239,7 +239,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.mark_started(message.from, message.node);
         if shares {
             self.flows.insert(slot, message);
-            self.ways.depart((slot, message.size), now + overhead, travel);
+            self.carrier.depart((slot, message.size), now + overhead, travel);
         } else {
             // Bytes that the receiver's processor moves are still to come then.
             self.push(now + overhead + latency + (bytes - on_receiver), Event::Message(message));
@@ -274,7 +274,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn arrive(&mut self, entry: Entry, message: Message) {
         let overhead = self.parameters.overhead;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
-        let Travel { interface, on_receiver, .. } = self.ways.costs.travel(message.from, message.to, message.size);
+        let Travel { interface, on_receiver, .. } = self.carrier.costs.travel(message.from, message.to, message.size);
         let slot = self.slot(message);
         let host = &mut self.hosts[message.to.index()];
         let free = host.cpus[cpu].max(interface.map_or(Time::ZERO, |_| host.receiving[nic]));
@@ -354,7 +354,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             let cpu = host.cpus[usize::from(node.cpu)];
             let time = match node.operation {
                 Operation::Send { to, size, .. } => {
-                    let interface = self.ways.costs.travel(rank, to, size).interface;
+                    let interface = self.carrier.costs.travel(rank, to, size).interface;
                     cpu.max(interface.map_or(Time::ZERO, |_| host.sending[usize::from(node.nic)]))
                 }
                 _ => cpu,

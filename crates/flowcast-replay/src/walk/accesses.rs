@@ -17,7 +17,7 @@ use super::{Engine, RankState, Step, route};
 use crate::accesses::{Done, Memory, Requests, Transfers};
 use crate::costs::{ClassCost, Costs, PathCosts};
 use crate::observer::{Accessed, Observer};
-use crate::routes::WayNumbers;
+use crate::routes::RouteNumbers;
 use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};
@@ -48,7 +48,8 @@ impl Accesses {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 where
     O: Observer,
     T: Transit,
@@ -81,7 +82,7 @@ where
         let (from, to) = (self.placement.node(rank), self.placement.node(target));
         // One-sided communication has no tag by which a dedicated connection could be chosen, and no size yet.
         let route = route(self.network().network(), self.placement, (from, to), (0, Bytes(0)));
-        &self.network().paths[WayNumbers::new(self.placement).number(self.placement.group_index(from), route)]
+        &self.network().paths[RouteNumbers::new(self.placement).number(self.placement.group_index(from), route)]
     }
 
     fn transfer_data(

@@ -57,7 +57,7 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         let as_traced = costs.iter().all(|costs| costs.is_as_traced);
         let paths = costs.iter().flat_map(|costs| &costs.paths);
         LaneCosts {
-            paths: (0..first.paths.len()).map(|way| LanePath::new(|lane| &networks[lane].paths[way])).collect(),
+            paths: (0..first.paths.len()).map(|route| LanePath::new(|lane| &networks[lane].paths[route])).collect(),
             speeds: (!as_traced).then(|| (0..first.speeds.len()).map(speeds).collect()),
             has_busy_interfaces: paths
                 .flat_map(|path| path.classes.iter().chain(&path.accesses))

@@ -62,7 +62,8 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 where
     O: Observer,
     T: Transit,

@@ -44,9 +44,9 @@ pub(super) struct Move {
     pub rendezvous: bool,
 }
 
-/// What a message costs on one kind of way.
+/// What a message costs on one kind of route.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct RouteCosts {
     /// Processor time of the sender.
     pub send: Delay,
     /// Receiver's processor time before it looks for the message.
@@ -59,17 +59,17 @@ pub(super) struct Way {
     pub moves: Vec<Move>,
 }
 
-/// All ways, with lanes for their delays.
-pub(super) fn ways(costs: &Costs, pending: &mut Pending) -> Vec<Way> {
+/// The costs of all routes, with lanes for their delays.
+pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCosts> {
     let delays = |path: &PathCosts| {
         let own = [path.send_overhead, path.recv_before, path.recv_after];
         own.into_iter().chain(path.classes.iter().map(|class| class.delay)).collect::<Vec<Time>>()
     };
     pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
-    costs.paths.iter().map(|path| way(path, pending)).collect()
+    costs.paths.iter().map(|path| on_route(path, pending)).collect()
 }
 
-fn way(path: &PathCosts, pending: &Pending) -> Way {
+fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
     let delay = |time: Time| Delay { time, lane: pending.lane(time) };
     let moves = path.classes.iter().map(|class| Move {
         arrives: delay(class.delay),
@@ -78,7 +78,7 @@ fn way(path: &PathCosts, pending: &Pending) -> Way {
         held: class.held,
         rendezvous: class.rendezvous,
     });
-    Way {
+    RouteCosts {
         send: delay(path.send_overhead),
         before: delay(path.recv_before),
         after: delay(path.recv_after),
