@@ -1,16 +1,11 @@
 //! `--collectives`: whether collectives cost what a formula says or are carried out by messages, and by which.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use flowcast::Collectives;
-use flowcast::model::algorithm::AlgorithmTable;
-use flowcast::model::network::Network;
-use flowcast::trace::Program;
+use flowcast_files::read_collectives;
 
-use crate::files::read_text;
-use crate::trace_args::threads;
+use crate::trace_args::Maps;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
@@ -29,13 +24,6 @@ impl CollectivesArgs {
     }
 }
 
-/// The program with its collectives as messages; none where the formula holds.
-pub(crate) fn expanded(program: &Program, how: &Collectives, network: Option<&Network>) -> Result<Option<Program>> {
-    let Some(expanded) = how.expand(program, network, threads())? else { return Ok(None) };
-    note_formulas(expanded.kept);
-    Ok(Some(expanded.program))
-}
-
 /// Collectives that no algorithm carries out.
 pub(crate) fn note_formulas(kept: u64) {
     if kept > 0 {
@@ -45,18 +33,5 @@ pub(crate) fn note_formulas(kept: u64) {
 
 /// How collectives are carried out, by name.
 pub(crate) fn named(how: &str) -> Result<Collectives> {
-    Ok(match how {
-        "formula" => Collectives::Formula,
-        "openmpi" => Collectives::OpenMpi,
-        "mpich" => Collectives::Mpich,
-        "algorithm" => Collectives::OfNetwork,
-        other => Collectives::Table(read_table(other)?),
-    })
-}
-
-fn read_table(option: &str) -> Result<AlgorithmTable> {
-    let file = option.strip_prefix("algorithm:").with_context(|| {
-        format!("--collectives: found `{option}`, expected formula, openmpi, mpich, algorithm or algorithm:FILE")
-    })?;
-    AlgorithmTable::from_toml(&read_text(Path::new(file))?).with_context(|| file.to_owned())
+    read_collectives(how, &mut Maps::default())
 }

@@ -1,30 +1,24 @@
 //! `flowcast sweep`: many what-ifs of one trace, in parts if need be, and the parts put together.
 
-mod grid;
 mod output;
-mod rows;
-mod work;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::network::Network;
 use flowcast::report::sweep_page;
-use flowcast::trace::{Program, Trace, compiled};
+use flowcast::study::grid::Grid;
+use flowcast::study::rows::{self, Form, Part, Rows};
+use flowcast::study::{Names, Study, StudyError};
+use flowcast::trace::Trace;
 use flowcast::units::Bytes;
-use flowcast::{Contention, Options, PreparedProgram};
-use serde_json::{Value, json};
+use flowcast::{Contention, Options};
 
-use self::grid::Grid;
 use self::output::Output;
-use self::rows::{Form, Part, Rows};
-use self::work::Work;
 use super::predict_trace::parse_mapping;
-use crate::collectives::{CollectivesArgs, expanded};
+use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::files::{self, declare, read_own_text, read_text, write_whole};
 use crate::network_args::NetworkArgs;
 use crate::progress::Progress;
@@ -135,42 +129,29 @@ impl Sweep {
             contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
             mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
             rendezvous_from: self.rendezvous_from,
+            collectives: self.collectives.read()?,
+            threads: threads(),
             ..Options::default()
         };
         let trace = open_trace(input)?;
-        let Trace::Program(program) = &trace else {
-            bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
-        };
-        print_notes(program);
-        let collectives = self.collectives.read()?;
-        let table = collectives.table(program, Some(&network));
-        let expanded = expanded(program, &collectives, Some(&network))?;
-        let program = expanded.as_ref().unwrap_or(program);
+        match &trace {
+            Trace::Program(program) => print_notes(program),
+            Trace::Schedule(_) => return Err(StudyError::Schedule(input.display().to_string()).into()),
+        }
         let form = if self.json { Form::JsonLines } else { Form::Csv };
         if self.json && self.output.as_deref().is_some_and(output::is_page) {
             bail!("--json: found a page to write, expected a file of lines");
         }
-        let mut description = describe(input, &trace, program, &network, &grid);
-        if let Some(table) = table {
-            description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
-        }
-        let prepared = PreparedProgram::new(program, &network, &options)?;
-        description["model"] = prepared.model().name().into();
-        if let Some(mapping) = &self.mapping {
-            description["mapping"] = mapping.as_str().into();
-            description["mapping_fingerprint"] = fingerprint(format!("{:?}", options.mapping).as_bytes()).into();
-        }
-        if let Some(from) = self.rendezvous_from {
-            description["rendezvous_from"] = from.to_string().into();
-        }
-        eprintln!("flowcast: {}", prepared.model());
-        let header = rows::header(form, &description, &grid);
-        let work = Work { program, network: &network, grid: &grid, form, options: &options };
-        self.work(&work, header)
+        let file_name = input.file_name().map(|name| name.to_string_lossy());
+        let names = Names { trace: file_name.as_deref(), mapping: self.mapping.as_deref() };
+        let study = Study::new(&trace, network, grid, options, names)?;
+        note_formulas(study.collectives_by_formula());
+        eprintln!("flowcast: {}", study.model());
+        self.work(&study, form)
     }
 
-    fn work(&self, work: &Work<'_>, header: String) -> Result<()> {
-        let all = work.grid.len();
+    fn work(&self, study: &Study, form: Form) -> Result<()> {
+        let (all, header) = (study.grid().len(), study.header(form));
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
         if self.resume && self.output.as_deref().is_some_and(|path| is_done(path, &header, shard.clone())) {
             eprintln!("flowcast: nothing to do, all {} sets are there", shard.len());
@@ -185,13 +166,13 @@ impl Sweep {
         let progress = Progress::of("replaying", "sets", shard.len() as u64);
         progress.begin_at((shard.len() - sets.len()) as u64);
         let threads = self.threads.unwrap_or_else(threads).max(1);
-        work.run(&sets, threads, |lines| {
+        study.run((&sets, form), threads, |lines| {
             progress.add(lines.len() as u64);
             output.append(lines)
         })?;
         drop(progress);
         output.finish()?;
-        for field in output.rows().without_influence(work.form, work.grid) {
+        for field in output.rows().without_influence(form, study.grid()) {
             eprintln!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
         }
         let (done, of) = (sets.len(), shard.len());
@@ -204,35 +185,9 @@ impl Sweep {
 fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
     let part = read_own_text(target).and_then(|text| {
         let text = if output::is_page(target) { sweep_page::csv_of(&text).unwrap_or_default() } else { text };
-        Part::read(&target.display().to_string(), &text)
+        Ok(Part::read(&target.display().to_string(), &text)?)
     });
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
-}
-
-/// What was swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
-fn describe(input: &Path, trace: &Trace, program: &Program, network: &Network, grid: &Grid) -> Value {
-    // The first part of the compiled form has the checksum of all.
-    let trace_mark = fingerprint(&compiled::parts(trace)[0]);
-    // Where a value comes from changes no result.
-    let figures = Network { origins: BTreeMap::new(), ..network.clone() };
-    json!({
-        "schema": "flowcast/sweep/1",
-        "flowcast": env!("CARGO_PKG_VERSION"),
-        "trace": input.file_name().map(|name| name.to_string_lossy()),
-        "trace_fingerprint": trace_mark,
-        "ranks": program.ranks(),
-        "messages": program.messages(),
-        "network": network.name,
-        "network_fingerprint": fingerprint(figures.to_toml().as_bytes()),
-        "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
-        "sets": grid.len(),
-    })
-}
-
-/// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.
-fn fingerprint(bytes: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {

@@ -4,32 +4,29 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use anyhow::Result;
-use flowcast::model::network::Network;
-use flowcast::replay::sweep::WIDEST;
-use flowcast::trace::Program;
-use flowcast::{Options, sweep};
+use flowcast_replay::sweep::WIDEST;
 
-use super::grid::Grid;
 use super::rows::{Form, row};
+use super::{Study, StudyError};
+use crate::sweep;
 
 /// Lanes of a walk fill up in steps of this many sets.
 const STEP: usize = 8;
 
-/// A sweep to do.
-pub(super) struct Work<'a> {
-    pub program: &'a Program,
-    pub network: &'a Network,
-    pub grid: &'a Grid,
-    pub form: Form,
-    pub options: &'a Options,
-}
+/// Lines with the numbers of their sets.
+pub type Lines = Vec<(usize, String)>;
 
-type Lines = Vec<(usize, String)>;
-
-impl Work<'_> {
+impl Study {
     /// Replays these sets; `done` gets the lines of several at a time, in the order in which they are finished.
-    pub(super) fn run(&self, sets: &[usize], threads: usize, mut done: impl FnMut(Lines) -> Result<()>) -> Result<()> {
+    ///
+    /// # Errors
+    /// A set without a prediction; those of `done`.
+    pub fn run<E: From<StudyError>>(
+        &self,
+        (sets, form): (&[usize], Form),
+        threads: usize,
+        mut done: impl FnMut(Lines) -> Result<(), E>,
+    ) -> Result<(), E> {
         let share = sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, 2 * WIDEST);
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
         let next = AtomicUsize::new(0);
@@ -39,7 +36,7 @@ impl Work<'_> {
                 let (sender, next, portions) = (sender.clone(), &next, &portions);
                 scope.spawn(move || {
                     while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if self.send(portion, &sender).is_break() {
+                        if self.send((portion, form), &sender).is_break() {
                             break;
                         }
                     }
@@ -51,16 +48,20 @@ impl Work<'_> {
         })
     }
 
-    fn send(&self, portion: &[usize], sender: &mpsc::Sender<Result<Lines>>) -> ControlFlow<()> {
-        let lines = self.lines(portion);
+    fn send(&self, portion: (&[usize], Form), sender: &mpsc::Sender<Result<Lines, StudyError>>) -> ControlFlow<()> {
+        let lines = self.lines(portion.0, portion.1);
         let failed = lines.is_err();
         if sender.send(lines).is_err() || failed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn lines(&self, sets: &[usize]) -> Result<Lines> {
-        let networks = sets.iter().map(|set| self.grid.network(self.network, *set)).collect::<Result<Vec<_>>>()?;
-        let outcomes = sweep(self.program, &networks, self.options)?;
-        let line = |(set, outcome): (&usize, _)| (*set, row(self.form, self.grid, *set, outcome));
+    /// The lines of these sets, on this thread.
+    ///
+    /// # Errors
+    /// A set without a prediction.
+    pub fn lines(&self, sets: &[usize], form: Form) -> Result<Lines, StudyError> {
+        let networks = sets.iter().map(|set| self.grid.network(&self.network, *set)).collect::<Result<Vec<_>, _>>()?;
+        let outcomes = sweep(&self.program, &networks, &self.options)?;
+        let line = |(set, outcome): (&usize, _)| (*set, row(form, &self.grid, *set, outcome));
         Ok(sets.iter().zip(&outcomes).map(line).collect())
     }
 }

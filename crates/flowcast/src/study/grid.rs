@@ -1,17 +1,55 @@
-//! `--grid`: the values of a field, and all combinations of several fields in a fixed order.
+//! The values of a field, and all combinations of several fields in a fixed order.
 
-use anyhow::{Context, Result, bail};
-use flowcast::model::network::Network;
-use flowcast::units::{Bytes, Rate, Time, TimePerByte};
-
-use crate::network_args::full_name;
+use flowcast_model::network::{Network, NetworkError};
+use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+use thiserror::Error;
 
 /// More combinations than this are a slip of the pen.
 const MOST_SETS: usize = 10_000_000;
 
+/// The fields of the interface, which are set most, have short names.
+pub const SHORT_NAMES: [&str; 5] = ["latency", "bandwidth", "overhead", "gap", "gap_per_byte"];
+
+/// The field's name in network files.
+pub fn full_name(key: &str) -> String {
+    if SHORT_NAMES.contains(&key) { format!("nic.{key}") } else { key.to_owned() }
+}
+
+/// Why there is no grid.
+#[derive(Debug, Error)]
+pub enum GridError {
+    /// A text that is no field with values, or fields that do not go together.
+    #[error("--grid{}{grid}: found {found}, expected {expected}", if grid.is_empty() { "" } else { " " })]
+    Wrong {
+        /// The text, empty if all of them are meant.
+        grid: String,
+        /// What was found.
+        found: String,
+        /// What is possible.
+        expected: String,
+    },
+    /// A value that the network does not take.
+    #[error("--grid {grid}: {source}")]
+    Network {
+        /// The text of the field and its values.
+        grid: String,
+        /// What the network says.
+        source: NetworkError,
+    },
+}
+
+impl GridError {
+    fn of(grid: &str, found: impl Into<String>, expected: impl Into<String>) -> GridError {
+        GridError::Wrong { grid: grid.to_owned(), found: found.into(), expected: expected.into() }
+    }
+}
+
+/// What was found and what was expected.
+type Fault = (String, String);
+
 /// One field of the network and the values that it takes.
 #[derive(Debug, Clone)]
-pub(super) struct Axis {
+pub struct Axis {
     /// The text as given, the field's name in full.
     pub text: String,
     /// The field, as `--set` names it.
@@ -42,30 +80,32 @@ enum Kind {
 
 impl Axis {
     /// `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
-    pub(super) fn parse(text: &str) -> Result<Axis> {
+    fn parse(text: &str) -> Result<Axis, GridError> {
         let Some((key, values)) = text.split_once('=') else {
-            bail!("--grid: found `{text}`, expected KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3");
+            let expected = "KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3";
+            return Err(GridError::of("", format!("`{text}`"), expected));
         };
         let key = full_name(key.trim());
         let (kind, found) = match values.split_once("..") {
             Some((from, rest)) => range(from, rest),
             None => list(values),
         }
-        .with_context(|| format!("--grid {text}"))?;
+        .map_err(|(found, expected)| GridError::of(text, found, expected))?;
         let column = format!("{key}{}", kind.suffix());
         Ok(Axis { text: format!("{key}={}", values.trim()), key, column, values: found })
     }
 
     /// How many values.
-    pub(super) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "a field has a value at least")]
+    pub fn len(&self) -> usize {
         self.values.len()
     }
 }
 
-fn list(values: &str) -> Result<(Kind, Vec<Value>)> {
+fn list(values: &str) -> Result<(Kind, Vec<Value>), Fault> {
     let texts: Vec<&str> = values.split(',').map(str::trim).collect();
     if texts.iter().any(|text| text.is_empty() || text.contains('"')) {
-        bail!("found an empty or quoted value, expected values separated by commas, such as 1us,5us");
+        return Err(fault("an empty or quoted value", "values separated by commas, such as 1us,5us"));
     }
     let read: Vec<(Kind, f64)> = texts.iter().map(|text| quantity(text)).collect();
     let kind = read[0].0;
@@ -76,27 +116,28 @@ fn list(values: &str) -> Result<(Kind, Vec<Value>)> {
     Ok((kind, read.iter().map(|(_, value)| kind.value(*value)).collect()))
 }
 
-fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>)> {
-    let expected = "expected FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
+fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>), Fault> {
+    let expected = "FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
     let parts: Vec<&str> = rest.split(':').map(str::trim).collect();
     let (to, count, log) = match parts[..] {
         [to, count] => (to, count, false),
         [to, count, "log"] => (to, count, true),
-        _ => bail!("found `{from}..{rest}`, {expected}"),
+        _ => return Err(fault(format!("`{from}..{rest}`"), expected)),
     };
     let ((kind, from), (other, to)) = (quantity(from.trim()), quantity(to));
     if kind == Kind::Text || kind != other {
-        bail!("found `{rest}`, expected two quantities of the same kind, each with its unit, such as 1us..100us:20");
+        let expected = "two quantities of the same kind, each with its unit, such as 1us..100us:20";
+        return Err(fault(format!("`{rest}`"), expected));
     }
     let count = match count.parse::<usize>() {
         Ok(count) if (2..=MOST_SETS).contains(&count) => count,
-        _ => bail!("found the count `{count}`, expected a whole number from 2 to {MOST_SETS}"),
+        _ => return Err(fault(format!("the count `{count}`"), format!("a whole number from 2 to {MOST_SETS}"))),
     };
     if from >= to {
-        bail!("found an empty range, expected FROM below TO");
+        return Err(fault("an empty range", "FROM below TO"));
     }
     if log && from <= 0.0 {
-        bail!("found a range from 0, expected FROM above 0 for steps of equal ratio (log)");
+        return Err(fault("a range from 0", "FROM above 0 for steps of equal ratio (log)"));
     }
     let point = |index: usize| match index as f64 / (count - 1) as f64 {
         0.0 => from,
@@ -105,6 +146,10 @@ fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>)> {
         part => six_digits(from + (to - from) * part),
     };
     Ok((kind, (0..count).map(|index| kind.value(point(index))).collect()))
+}
+
+fn fault(found: impl Into<String>, expected: impl Into<String>) -> Fault {
+    (found.into(), expected.into())
 }
 
 /// Points between the ends of a range need not be longer than anybody can read.
@@ -155,41 +200,45 @@ impl Kind {
 
 /// All combinations: the last field changes from one set to the next.
 #[derive(Debug, Clone)]
-pub(super) struct Grid {
+pub struct Grid {
     axes: Vec<Axis>,
     sets: usize,
 }
 
 impl Grid {
-    /// Of the `--grid` texts; every value is tried on the network.
-    pub(super) fn parse(texts: &[String], network: &Network) -> Result<Grid> {
-        let axes: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
+    /// Of texts `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`; every value is tried on the network.
+    ///
+    /// # Errors
+    /// A text that is none of these, a value that the network does not take, a field twice, or too many combinations.
+    pub fn parse(texts: &[String], network: &Network) -> Result<Grid, GridError> {
+        let axes: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
         refuse_twins(&axes)?;
         for (axis, text) in axes.iter().zip(texts) {
             for value in &axis.values {
                 let tried = network.with_overrides(&[(axis.key.clone(), value.set.clone())]);
-                tried.with_context(|| format!("--grid {text}"))?;
+                tried.map_err(|source| GridError::Network { grid: text.clone(), source })?;
             }
         }
         let product = axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
         match product.filter(|sets| *sets <= MOST_SETS) {
             Some(sets) => Ok(Grid { axes, sets }),
-            None => bail!("--grid: found more than {MOST_SETS} combinations, expected fewer"),
+            None => Err(GridError::of("", format!("more than {MOST_SETS} combinations"), "fewer")),
         }
     }
 
     /// How many combinations.
-    pub(super) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "there is a set at least")]
+    pub fn len(&self) -> usize {
         self.sets
     }
 
     /// The fields.
-    pub(super) fn axes(&self) -> &[Axis] {
+    pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
     /// Which value of each field a set has.
-    pub(super) fn positions(&self, set: usize) -> Vec<usize> {
+    pub fn positions(&self, set: usize) -> Vec<usize> {
         let mut rest = set;
         let mut positions: Vec<usize> = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -201,29 +250,32 @@ impl Grid {
     }
 
     /// The values of a set as results show them.
-    pub(super) fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
+    pub fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
         let positions = self.positions(set);
         self.axes.iter().zip(positions).map(|(axis, at)| axis.values[at].shown.as_str())
     }
 
     /// The network of a set.
-    pub(super) fn network(&self, network: &Network, set: usize) -> Result<Network> {
+    ///
+    /// # Errors
+    /// The values of several fields together make no network.
+    pub fn network(&self, network: &Network, set: usize) -> Result<Network, NetworkError> {
         let positions = self.positions(set);
         let pairs = self.axes.iter().zip(positions);
         let overrides: Vec<_> = pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone())).collect();
-        Ok(network.with_overrides(&overrides)?)
+        network.with_overrides(&overrides)
     }
 }
 
 /// A field twice, or two fields of which one replaces the other.
-fn refuse_twins(axes: &[Axis]) -> Result<()> {
+fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
     let field = |axis: &Axis| match axis.key.as_str() {
         "nic.gap_per_byte" => "nic.bandwidth".to_owned(),
         key => key.to_owned(),
     };
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index].iter().any(|before| field(before) == field(axis)) {
-            bail!("--grid {}: found the field twice, expected it once", axis.text);
+            return Err(GridError::of(&axis.text, "the field twice", "it once"));
         }
     }
     Ok(())
@@ -238,7 +290,7 @@ mod tests {
     }
 
     fn error(text: &str) -> String {
-        format!("{:#}", Axis::parse(text).unwrap_err())
+        Axis::parse(text).unwrap_err().to_string()
     }
 
     #[test]
@@ -262,7 +314,7 @@ mod tests {
 
     #[test]
     fn values_reach_the_network_as_given() {
-        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let network = flowcast_model::builtin::network("gige-tcp").unwrap();
         let grid = Grid::parse(&["latency=6.2us,4.7us".into(), "gap=1ns..3ns:3".into()], &network).unwrap();
         assert_eq!(grid.len(), 6);
         assert_eq!(grid.positions(4), [1, 1]);
@@ -280,10 +332,10 @@ mod tests {
         assert!(error("latency=0us..5us:3:log").contains("expected FROM above 0"));
         assert!(error("latency=1us..5us").contains("expected FROM..TO:COUNT"));
         assert!(error("latency=").contains("found an empty or quoted value"));
-        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let network = flowcast_model::builtin::network("gige-tcp").unwrap();
         let refused = |texts: &[&str]| {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-            format!("{:#}", Grid::parse(&texts, &network).unwrap_err())
+            Grid::parse(&texts, &network).unwrap_err().to_string()
         };
         assert!(refused(&["latency=1..5:2"]).contains("--grid latency=1..5:2"));
         assert!(refused(&["nic.colour=1us..5us:2"]).contains("nic.colour"));
