@@ -1,13 +1,11 @@
 //! `--collectives`: whether collectives cost what a formula says or are carried out by messages, and by which.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use flowcast::Collectives;
-use flowcast::model::algorithm::AlgorithmTable;
+use flowcast_files::read_collectives;
 
-use crate::files::read_text;
+use crate::trace_args::Maps;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
@@ -35,18 +33,5 @@ pub(crate) fn note_formulas(kept: u64) {
 
 /// How collectives are carried out, by name.
 pub(crate) fn named(how: &str) -> Result<Collectives> {
-    Ok(match how {
-        "formula" => Collectives::Formula,
-        "openmpi" => Collectives::OpenMpi,
-        "mpich" => Collectives::Mpich,
-        "algorithm" => Collectives::OfNetwork,
-        other => Collectives::Table(read_table(other)?),
-    })
-}
-
-fn read_table(option: &str) -> Result<AlgorithmTable> {
-    let file = option.strip_prefix("algorithm:").with_context(|| {
-        format!("--collectives: found `{option}`, expected formula, openmpi, mpich, algorithm or algorithm:FILE")
-    })?;
-    AlgorithmTable::from_toml(&read_text(Path::new(file))?).with_context(|| file.to_owned())
+    read_collectives(how, &mut Maps::default())
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Effects, Style};
+pub(crate) use flowcast_files::EnvironmentLacks;
+use flowcast_files::text_of;
 use thiserror::Error;
 
 /// The command did its work and found something that a script should stop at. Exit code 1.
@@ -11,25 +13,8 @@ use thiserror::Error;
 #[error("{0}")]
 pub(crate) struct Finding(pub String);
 
-/// Something outside the input is missing: a port, a right, a program. Exit code 3.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(crate) struct EnvironmentLacks(pub String);
-
 /// As the errors of the command line, which clap prints; none where the standard error is no terminal.
 const RED: Style = AnsiColor::Red.on_default().effects(Effects::BOLD);
-
-/// An error with its causes. A cause that the text before it ends with already, as that of an error that shows its
-/// source, is not repeated.
-fn text_of(error: &anyhow::Error) -> String {
-    error.chain().map(|cause| cause.to_string().trim_end().to_owned()).fold(String::new(), |text, cause| {
-        match text.is_empty() {
-            true => cause,
-            false if text.ends_with(&cause) => text,
-            false => format!("{text}: {cause}"),
-        }
-    })
-}
 
 /// Room on a disk is the environment's, whatever was to be written.
 fn is_full_disk(cause: &(dyn std::error::Error + 'static)) -> bool {
@@ -49,22 +34,5 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         ExitCode::from(3)
     } else {
         ExitCode::from(2)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use anyhow::Context;
-
-    use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let cause = || anyhow::Error::new(io::Error::other("found 3, expected 4\n"));
-        let twice = cause().context("line 2: found 3, expected 4");
-        assert_eq!(text_of(&twice), "line 2: found 3, expected 4");
-        assert_eq!(text_of(&cause().context("a.toml")), "a.toml: found 3, expected 4");
-        let wrong = flowcast::model::network::Network::from_toml("schema = 7\n", &[]).context("a.toml").unwrap_err();
-        assert_eq!(text_of(&wrong).matches("invalid type").count(), 1, "{}", text_of(&wrong));
     }
 }

@@ -11,7 +11,7 @@ mod place;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -43,14 +43,6 @@ fn was_read(path: &Path) -> bool {
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     note_read(path);
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-/// What a file begins with, as much as shows its format.
-pub(crate) fn beginning(path: &Path) -> io::Result<Vec<u8>> {
-    const ENOUGH: u64 = 1 << 16;
-    let mut beginning = Vec::new();
-    File::open(path)?.take(ENOUGH).read_to_end(&mut beginning)?;
-    Ok(beginning)
 }
 
 /// Reads a text file.

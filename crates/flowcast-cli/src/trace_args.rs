@@ -9,53 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 use flowcast::trace::read::Holds;
-use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, TraceError, compiled};
-use flowcast::units::Bytes;
-use flowcast_otf2::Otf2Error;
+use flowcast::trace::{self, Program, SharedBytes, Trace};
+use flowcast_files::Reader;
+pub(crate) use flowcast_files::{threads, whole_recording as refuse_cut};
 use memmap2::Mmap;
 
-use crate::exit::EnvironmentLacks;
 use crate::files::read_bytes;
 use crate::input_maps::{self, release};
 use crate::progress::Progress;
-use crate::rank_files;
 
 /// Reads a trace of any known format; `-` is the standard input.
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
-    let (given, path) = (path, &first_file(path)?);
+    let (name, path) = named(path)?;
     let mut maps = Maps::default();
-    let bytes = maps.map(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let is_named = given != Path::new(STANDARD_INPUT);
-    let name = if is_named { path.display().to_string() } else { INPUT_NAME.to_owned() };
-    let options = ReadOptions { threads: threads() };
     let _progress = Progress::without_end(format!("reading {name}"));
-    if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
-        return open_otf2(path, options);
-    }
-    if compiled::is_schedule((*bytes).as_ref()) {
-        // Not by way of the map, whose pages count as this process's own while they are read.
-        let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        return Ok(Trace::Schedule(compiled::read_schedule(&name, &mut file)?));
-    }
-    let plain = unpacked(&name, bytes)?;
-    let trace = if trace::read::is_part((*plain).as_ref()) {
-        let mut open = |file: PathBuf| -> Result<(String, SharedBytes)> {
-            let bytes = maps.map(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let name = file.display().to_string();
-            let plain = unpacked(&name, bytes)?;
-            Ok((name, plain))
-        };
-        let parts = rank_files::of_all_ranks(path)?.into_iter().map(&mut open).collect::<Result<Vec<_>>>()?;
-        trace::read::read_parts(&name, parts, options)?
-    } else {
-        let mut open_part = |name: &str| {
-            let bytes = maps.map(&beside(path, name))?;
-            unpacked(name, bytes).map_err(io::Error::other)
-        };
-        trace::read(&name, plain, &mut open_part, options)?
-    };
+    let trace = flowcast_files::open_trace(&path, &name, &mut maps)?;
     maps.finish();
     input_maps::verify()?;
     Ok(trace)
@@ -76,29 +46,10 @@ fn help(holds: Holds) -> String {
     format!("Trace: {formats}, or an OTF2 archive; plain, gzip or zstd; a folder with one; - for the standard input")
 }
 
-/// Raises, or lowers, what a packed file is unpacked to.
-const MOST_UNPACKED: &str = "FLOWCAST_MAX_UNPACKED";
-
-/// The content of a packed file.
-fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
-    let usual = trace::read::usual_limit(Bytes((*bytes).as_ref().len() as u64));
-    let given = std::env::var(MOST_UNPACKED).ok();
-    let most = given.map(|text| Bytes::parse(&text).with_context(|| format!("{MOST_UNPACKED}={text}"))).transpose()?;
-    trace::read::unpacked_within(name, bytes, most.unwrap_or(usual)).map_err(|error| match error {
-        TraceError::TooLarge { .. } => anyhow!("{error}; if it is meant, raise the limit: {MOST_UNPACKED}=8GB"),
-        other => other.into(),
-    })
-}
-
-/// As many threads as there are processors.
-pub(crate) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Memory maps of texts, of which what was read is given back every so often: a trace of several gigabytes does not have to
 /// fit into memory. Where a message names a line, it is read again.
 #[derive(Default)]
-struct Maps {
+pub(crate) struct Maps {
     maps: Arc<Mutex<Vec<Arc<Mmap>>>>,
     releasing: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -106,8 +57,8 @@ struct Maps {
 /// How often. What is still needed then is mapped again at little cost.
 const EVERY: Duration = Duration::from_millis(50);
 
-impl Maps {
-    fn map(&mut self, path: &Path) -> io::Result<SharedBytes> {
+impl Reader for Maps {
+    fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes> {
         let Some(map) = input_maps::map(path)? else { return Ok(Arc::new(std::fs::read(path)?)) };
         lock(&self.maps).push(map.clone());
         if self.releasing.is_none() {
@@ -122,7 +73,9 @@ impl Maps {
         }
         Ok(map)
     }
+}
 
+impl Maps {
     /// Gives back all of it.
     fn finish(mut self) {
         self.stop();
@@ -148,15 +101,6 @@ fn lock(maps: &Mutex<Vec<Arc<Mmap>>>) -> MutexGuard<'_, Vec<Arc<Mmap>>> {
     maps.lock().expect("nobody panics while he has it")
 }
 
-fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
-    flowcast_otf2::read(path, options).map(Trace::Program).map_err(|error| match error {
-        Otf2Error::NoLibrary | Otf2Error::OldLibrary(_) => {
-            EnvironmentLacks(format!("{}: {error}", path.display())).into()
-        }
-        other => other.into(),
-    })
-}
-
 /// The file to begin with: one of the files of a folder stands for all.
 pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
     if path == Path::new(STANDARD_INPUT) {
@@ -165,7 +109,7 @@ pub(crate) fn first_file(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    rank_files::first_of_folder(path)
+    flowcast_files::first_of_folder(path)
 }
 
 /// The name for messages and the content of a pattern; `-` is the standard input.
@@ -173,6 +117,13 @@ pub(crate) fn read_pattern(path: &Path) -> Result<(String, Vec<u8>)> {
     let is_named = path != Path::new(STANDARD_INPUT);
     let name = if is_named { path.display().to_string() } else { INPUT_NAME.to_owned() };
     Ok((name, read_bytes(&first_file(path)?)?))
+}
+
+/// The name for messages, and the file to begin with.
+fn named(path: &Path) -> Result<(String, PathBuf)> {
+    let first = first_file(path)?;
+    let is_named = path != Path::new(STANDARD_INPUT);
+    Ok((if is_named { first.display().to_string() } else { INPUT_NAME.to_owned() }, first))
 }
 
 /// The standard input in messages.
@@ -192,26 +143,6 @@ fn standard_input() -> Result<PathBuf> {
     }
     let descriptor = spooled.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     Ok(PathBuf::from(format!("/dev/fd/{descriptor}")))
-}
-
-/// A file that another names: relative to that one's folder, or to one above it, where the tool was started that wrote
-/// the name; else to the current folder.
-pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
-    let above = path.ancestors().skip(1).map(|folder| folder.join(name));
-    above.into_iter().find(|near| near.exists()).unwrap_or_else(|| PathBuf::from(name))
-}
-
-/// Refuses a recording of which a part is missing.
-pub(crate) fn refuse_cut(program: &Program) -> Result<()> {
-    match program.ignored().iter().find(|ignored| ignored.kind == trace::read::CUT) {
-        Some(cut) => bail!(
-            "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
-             machine failed (--incomplete predicts what there is)",
-            cut.count,
-            program.ranks()
-        ),
-        None => Ok(()),
-    }
 }
 
 /// What the trace has that the replay does not model: said, never silent.

@@ -27,6 +27,7 @@
 //! inputs give equal results, on any number of threads.
 
 mod choice;
+mod conversion;
 mod error;
 mod interval;
 mod options;
@@ -35,6 +36,7 @@ mod prepared;
 mod program;
 mod recorded;
 mod schedule;
+pub mod study;
 mod sweep;
 
 use std::sync::Arc;
@@ -44,6 +46,7 @@ use flowcast_fit::samples::PrttSamples;
 use flowcast_fit::verdict::FitError;
 
 pub use choice::ModelChoice;
+pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
 pub use flowcast_calibrate as calibrate;
 pub use flowcast_fit as fit;

@@ -69,12 +69,22 @@ impl<'a> PreparedProgram<'a> {
             collectives_by_formula = expanded.kept;
             program = Cow::Owned(expanded.program);
         }
-        let placement = Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?;
+        PreparedProgram::placed(program, network, options, (collectives, collectives_by_formula))
+    }
+
+    /// Places the ranks of a program whose collectives are as they will be, with the ledger's name for that and how many keep
+    /// their formula.
+    pub(crate) fn placed(
+        program: Cow<'a, Program>,
+        network: &'a Network,
+        options: &Options,
+        (collectives, collectives_by_formula): (&'static str, u64),
+    ) -> Result<PreparedProgram<'a>, Error> {
         Ok(PreparedProgram {
+            placement: Placement::of_program(&network.machine, options.mapping.as_ref(), &program)?,
             model: model_for(options.contention, &program, network)?,
             program,
             network,
-            placement,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
             collectives,
             collectives_by_formula,
@@ -111,19 +121,9 @@ impl<'a> PreparedProgram<'a> {
 
     /// The same program on another network; `options` give contention, mapping and rendezvous, collectives stay as they are
     /// carried out here.
-    ///
-    /// # Errors
-    /// As [`PreparedProgram::new`].
-    pub fn moved<'b>(&'b self, network: &'b Network, options: &Options) -> Result<PreparedProgram<'b>, Error> {
-        let program = self.program();
-        Ok(PreparedProgram {
-            placement: Placement::of_program(&network.machine, options.mapping.as_ref(), program)?,
-            model: model_for(options.contention, program, network)?,
-            program: Cow::Borrowed(program),
-            network,
-            rendezvous: Rendezvous::of(network, options.rendezvous_from),
-            ..*self
-        })
+    pub(crate) fn moved<'b>(&'b self, network: &'b Network, options: &Options) -> Result<PreparedProgram<'b>, Error> {
+        let collectives = (self.collectives, self.collectives_by_formula);
+        PreparedProgram::placed(Cow::Borrowed(self.program()), network, options, collectives)
     }
 
     /// The same program on a network with other numbers, whose machine has the same nodes.

@@ -34,7 +34,7 @@ impl PreparedProgram<'_> {
     ///
     /// # Errors
     /// As [`sweep()`].
-    pub fn sweep(&self, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
+    pub(crate) fn sweep(&self, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
         let choice = |network| ModelChoice::for_program(options.contention, self.program(), network).contention;
         let choices: Vec<Contention> = networks.iter().map(choice).collect();
         let walks = |choice: &Contention| matches!(choice, Contention::Limits | Contention::Shared(Model::Independent));

@@ -13,6 +13,7 @@ mod openmpi;
 mod packages;
 mod parquet;
 pub(crate) mod programs;
+mod python;
 mod record;
 mod steps;
 

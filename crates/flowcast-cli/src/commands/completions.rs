@@ -16,7 +16,7 @@ use flowcast::model::{builtin, field_names};
 
 use super::Cli;
 use crate::files::Batch;
-use crate::network_args::SHORT_NAMES;
+use flowcast::study::grid::SHORT_NAMES;
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]

@@ -1,17 +1,16 @@
 //! `flowcast convert`: any trace in the form of another tool.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use flowcast::model::algorithm::{AlgorithmTable, Base};
 use flowcast::model::network::Network;
-use flowcast::trace::convert::{self, Dialect, Losses, Tables};
-use flowcast::trace::expand::{NonBlocking, expand};
+use flowcast::trace::convert::{self, Losses, Tables};
 use flowcast::trace::program::IgnoredRecords;
-use flowcast::trace::{Program, ReadOptions, Trace};
-use flowcast::{Options, Outputs, Prepared, PreparedProgram};
+use flowcast::trace::{Program, Trace};
+use flowcast::{Conversion, ConversionError, Options, Outputs, Prepared, PreparedProgram, TraceForm};
 use serde_json::json;
 
 use crate::collectives::CollectivesArgs;
@@ -67,36 +66,41 @@ impl Convert {
     /// Writes the trace.
     pub(crate) fn run(self) -> Result<()> {
         self.declare()?;
-        let program = match (open_trace(&self.input)?, self.to) {
-            (Trace::Program(program), _) => program,
-            (Trace::Schedule(schedule), Form::Goal) => {
-                self.written(|out| convert::schedule(&schedule, out).map(|()| Losses::default()))?;
-                return self.report(Counts::of(&Trace::Schedule(schedule)), &[], &Losses::default());
+        let conversion = self.conversion()?;
+        let program = match open_trace(&self.input)? {
+            Trace::Program(program) => program,
+            Trace::Schedule(_) if !matches!(self.to, Form::Goal | Form::GoalBin) => {
+                return Err(ConversionError::Schedule.into());
             }
-            (Trace::Schedule(schedule), Form::GoalBin) => {
-                let losses = self.written(|out| convert::goal_binary(&schedule, out))?;
-                return self.report(Counts::of(&Trace::Schedule(schedule)), &[], &losses);
-            }
-            (Trace::Schedule(_), _) => {
-                bail!(
-                    "found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal or goal-bin"
-                )
+            schedule => {
+                let losses = self.written(|out| Ok(conversion.write(&schedule, out)?))?;
+                return self.report(Counts::of(&schedule), &[], &losses);
             }
         };
         print_notes(&program);
         let ignored = program.ignored().to_vec();
-        let (program, lost) = self.prepared(program)?;
+        let network = self.network()?;
+        let (program, lost) = conversion.prepared(Cow::Owned(program), network.as_ref(), threads())?;
         let losses = match self.to {
-            Form::Dim => {
-                let dialect = if self.strict { Dialect::Dimemas } else { Dialect::Own };
-                self.written(|out| convert::dim(&program, dialect, out))?
-            }
-            Form::Goal => self.written(|out| convert::goal(&program, out))?,
-            Form::GoalBin => self.write_goal_binary(&program)?,
             Form::Ti => self.write_ti(&program)?,
-            Form::Prv => self.write_prv(&program)?,
+            Form::Prv => self.write_prv(&program, network.as_ref())?,
+            Form::Dim | Form::Goal | Form::GoalBin => {
+                self.written(|out| Ok(conversion.write_prepared(&program, out)?))?
+            }
         };
         self.report(Counts::of_program(&program), &ignored, &lost.and(losses))
+    }
+
+    fn conversion(&self) -> Result<Conversion> {
+        let form = match self.to {
+            Form::Dim => TraceForm::Dim,
+            Form::Prv => TraceForm::Paraver,
+            Form::Goal => TraceForm::Goal,
+            Form::GoalBin => TraceForm::GoalBinary,
+            Form::Ti => TraceForm::TimeIndependent,
+        };
+        let collectives = self.collectives.collectives.as_ref().map(|_| self.collectives.read()).transpose()?;
+        Ok(Conversion { form, strict: self.strict, collectives })
     }
 
     fn declare(&self) -> Result<()> {
@@ -116,36 +120,12 @@ impl Convert {
         OutputArgs { paraver: Some(self.output.clone()), ..OutputArgs::default() }
     }
 
-    /// The program with its collectives as the form needs them, and what that lost.
-    fn prepared(&self, program: Program) -> Result<(Program, Losses)> {
-        let needs_messages = match self.to {
-            Form::Goal | Form::GoalBin => true,
-            Form::Ti => self.collectives.collectives.is_some() || convert::needs_messages(&program),
-            Form::Dim | Form::Prv => self.collectives.collectives.is_some(),
-        };
-        let network = self.network()?;
-        let blocking = if self.to == Form::Ti { convert::with_blocking_collectives(&program) } else { None };
-        let (program, losses) = blocking.unwrap_or((program, Losses::default()));
-        if !needs_messages {
-            return Ok((program, losses));
-        }
-        let table = self.collectives.read()?.table(&program, network.as_ref());
-        let table = match (table, self.to) {
-            (Some(table), _) => table,
-            (None, Form::Dim | Form::Prv) => return Ok((program, losses)),
-            (None, _) => AlgorithmTable::of(Base::OpenMpi),
-        };
-        // A .dim has no other words for what runs beside a rank.
-        let immediate = if self.to == Form::Dim { NonBlocking::Kept } else { NonBlocking::Expanded };
-        Ok((expand(&program, &table, immediate, ReadOptions { threads: threads() })?.program, losses))
-    }
-
     fn network(&self) -> Result<Option<Network>> {
         let overrides = parse_overrides(&self.overrides)?;
         Ok(self.network.as_deref().map(|name| load(name, &overrides)).transpose()?.map(LoadedNetwork::announced))
     }
 
-    fn written(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<Losses>) -> Result<Losses> {
+    fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<Losses>) -> Result<Losses> {
         let mut losses = Losses::default();
         let progress = Progress::writing(&self.output);
         write_whole(&self.output, |out| {
@@ -153,11 +133,6 @@ impl Convert {
             Ok(())
         })?;
         Ok(losses)
-    }
-
-    fn write_goal_binary(&self, program: &Program) -> Result<Losses> {
-        let (schedule, losses) = convert::as_schedule(program);
-        Ok(losses.and(self.written(|out| convert::goal_binary(&schedule, out))?))
     }
 
     fn write_ti(&self, program: &Program) -> Result<Losses> {
@@ -171,11 +146,11 @@ impl Convert {
         Ok(losses)
     }
 
-    fn write_prv(&self, program: &Program) -> Result<Losses> {
-        let Some(network) = self.network()? else {
+    fn write_prv(&self, program: &Program, network: Option<&Network>) -> Result<Losses> {
+        let Some(network) = network else {
             bail!("--to prv: found no network, expected --network NET (a Paraver trace says when things happen)");
         };
-        let prepared = Prepared::Program(PreparedProgram::new(program, &network, &Options::default())?);
+        let prepared = Prepared::Program(PreparedProgram::new(program, network, &Options::default())?);
         let files = self.as_paraver();
         let outputs = Outputs { journal: Some(files.keeps()), ..Outputs::default() };
         prepared.predict_and_export(outputs, &[], |replayed| files.write(replayed))?;

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::model::cluster::pattern::Steps;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::{Contention, IntervalOptions, PatternOptions};
+use flowcast_files::{Holding, is_pattern};
 
 use super::predict_applications;
 use super::predict_comparison;
 use super::predict_pattern::{self, PatternArgs};
 use super::predict_trace::{self, TraceArgs};
-use crate::files::{Output, beginning, declare};
+use crate::files::{Output, declare};
 use crate::network_args::{LoadedNetwork, load_all, parse_overrides, tell_rate_kind};
 use crate::trace_args::{first_file, read_pattern, trace_help};
 
@@ -126,7 +127,7 @@ impl Predict {
             return predict_applications::run(&self.inputs, network, &asked, &self.trace);
         }
         let input = &self.inputs[0];
-        if is_pattern(input)? {
+        if is_pattern(&first_file(input)?)? == Holding::Pattern {
             return self.predict_pattern(input, &networks, &asked);
         }
         if self.pattern.is_given() {
@@ -208,11 +209,4 @@ fn input_help() -> String {
         "Pattern of concurrent communications, or a trace. {}. Several traces run on the machine at once",
         trace_help()
     )
-}
-
-/// By content; a garbled pattern by its ending, so that its first line is what the error is about.
-fn is_pattern(path: &Path) -> Result<bool> {
-    let path = &first_file(path)?;
-    let beginning = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Pattern::is_pattern(&beginning) || path.extension().is_some_and(|ending| ending == "pattern"))
 }

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Network;
-use flowcast::place::mapping_file;
 use flowcast::replay::influence::Unused;
 use flowcast::replay::loggops::Loggops;
 use flowcast::replay::outcome::Outcome;
@@ -14,18 +13,19 @@ use flowcast::report::Page;
 use flowcast::trace::{Program, Trace};
 use flowcast::units::{Bytes, Rank, Rounded, Time, TimePerByte};
 use flowcast::{Contention, Error, Interval, ModelChoice, Options, Outputs, Prediction, Prepared, no_margin};
+use flowcast_files::read_mapping;
 use serde_json::json;
 
 use super::explain_trace;
 use super::predict::Asked;
 use crate::collectives::{CollectivesArgs, note_formulas};
-use crate::files::{read_text, write_text};
+use crate::files::write_text;
 use crate::network_args::tell_rate_kind;
 use crate::output::{Counts, Grouped, println_out};
 use crate::provenance;
 use crate::replay_files::OutputArgs;
 use crate::tables::{Most, USUAL_ROWS, table};
-use crate::trace_args::{open_trace, print_notes, refuse_cut, threads};
+use crate::trace_args::{Maps, open_trace, print_notes, refuse_cut, threads};
 
 /// Options that only a trace takes.
 #[derive(Debug, Clone, Args)]
@@ -213,15 +213,7 @@ pub(super) fn read_goal_params(text: &str) -> Result<Loggops> {
 }
 
 pub(super) fn parse_mapping(text: &str) -> Result<Mapping> {
-    match mapping_file::rule(text) {
-        Some(rule) => Ok(rule),
-        None => {
-            let file = read_text(Path::new(text)).with_context(|| {
-                format!("--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file")
-            })?;
-            Ok(mapping_file::read(text, &file, &[])?.mapping)
-        }
-    }
+    read_mapping(text, &mut Maps::default())
 }
 
 /// By rank; the threads of a task are ranks, and say so.

@@ -1,29 +1,23 @@
 //! `flowcast sweep`: many what-ifs of one trace, in parts if need be, and the parts put together.
 
-mod grid;
 mod output;
-mod rows;
-mod work;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use flowcast::model::algorithm::AlgorithmTable;
 use flowcast::model::network::Network;
 use flowcast::report::sweep_page;
-use flowcast::trace::{Program, Trace, compiled};
+use flowcast::study::grid::Grid;
+use flowcast::study::rows::{self, Form, Part, Rows};
+use flowcast::study::{Names, Study, StudyError};
+use flowcast::trace::Trace;
 use flowcast::units::Bytes;
-use flowcast::{Contention, ModelChoice, Options, PreparedProgram, no_margin};
-use serde_json::{Value, json};
+use flowcast::{Contention, Options, no_margin};
 
-use self::grid::Grid;
 use self::output::Output;
-use self::rows::{Form, Part, Rows};
-use self::work::Work;
 use super::predict::probability;
 use super::predict_trace::parse_mapping;
 use crate::collectives::{CollectivesArgs, note_formulas};
@@ -139,32 +133,16 @@ impl Sweep {
         if self.json && self.output.as_deref().is_some_and(output::is_page) {
             bail!("--json: found a page to write, expected a file of lines");
         }
-        let networks: Vec<Network> = load_all(&self.network, &parse_overrides(&self.overrides)?)?
-            .into_iter()
-            .map(LoadedNetwork::announced)
-            .collect();
-        let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
-        let trace = open_trace(input)?;
-        let Trace::Program(program) = &trace else {
-            bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
-        };
-        print_notes(program);
-        let options = self.options()?;
-        let table = same_algorithms(program, &networks, &options[0])?;
-        let prepared = PreparedProgram::new(program, &networks[0], &options[0])?;
-        note_formulas(prepared.collectives_by_formula());
-        let choices = self.choices(&prepared, &networks, &options)?;
-        let mut description = describe(input, &trace, prepared.program(), &networks, &grid);
-        description["model"] = one_or_all(choices.iter().map(|choice| choice.name()));
-        self.describe_options(&mut description, &options, table);
-        let form = if self.json { Form::JsonLines } else { Form::Csv };
-        let header = rows::header(form, &description, &grid, self.level.is_some());
-        let (prepared, networks, options) = (&prepared, &networks[..], &options[..]);
-        self.work(&Work { prepared, networks, options, grid: &grid, form, level: self.level }, header)
+        let study = self.study(input)?;
+        note_formulas(study.collectives_by_formula());
+        self.say(&study);
+        self.work(&study, if self.json { Form::JsonLines } else { Form::Csv })
     }
 
-    /// One for each mapping.
-    fn options(&self) -> Result<Vec<Options>> {
+    fn study(&self, input: &Path) -> Result<Study> {
+        let networks = load_all(&self.network, &parse_overrides(&self.overrides)?)?;
+        let networks: Vec<Network> = networks.into_iter().map(LoadedNetwork::announced).collect();
+        let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
         let options = Options {
             contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
             rendezvous_from: self.rendezvous_from,
@@ -172,23 +150,29 @@ impl Sweep {
             threads: threads(),
             ..Options::default()
         };
-        if self.mapping.is_empty() {
-            return Ok(vec![options]);
-        }
         let placed = |text: &String| Ok(Options { mapping: Some(parse_mapping(text)?), ..options.clone() });
-        self.mapping.iter().map(placed).collect()
+        let mut all = self.mapping.iter().map(placed).collect::<Result<Vec<_>>>()?;
+        if all.is_empty() {
+            all.push(options);
+        }
+        let trace = open_trace(input)?;
+        match &trace {
+            Trace::Program(program) => print_notes(program),
+            Trace::Schedule(_) => return Err(StudyError::Schedule(input.display().to_string()).into()),
+        }
+        let file_name = input.file_name().map(|name| name.to_string_lossy());
+        let names = Names { trace: file_name.as_deref(), mappings: &self.mapping };
+        let study = Study::new(&trace, networks, grid, all, names)?;
+        Ok(match self.level {
+            Some(level) => study.with_intervals(level),
+            None => study,
+        })
     }
 
-    /// The model on each network; each is said once, and where no margin is known.
-    fn choices(
-        &self,
-        prepared: &PreparedProgram<'_>,
-        networks: &[Network],
-        options: &[Options],
-    ) -> Result<Vec<ModelChoice>> {
+    /// Says each model once, and where no margin is known.
+    fn say(&self, study: &Study) {
         let mut said = Vec::new();
-        let choice = |network| {
-            let choice = prepared.moved(network, &options[0])?.model().clone();
+        for (choice, network) in study.models().iter().zip(study.networks()) {
             let lacks = self.level.is_some() && network.intervals.is_empty() && network.ledger().is_empty();
             let lacks = lacks.then(|| format!("note: {}: {}", network.name, no_margin(network)));
             for line in std::iter::once(choice.to_string()).chain(lacks) {
@@ -197,31 +181,11 @@ impl Sweep {
                     said.push(line);
                 }
             }
-            Ok(choice)
-        };
-        networks.iter().map(choice).collect()
-    }
-
-    /// What sets this sweep apart from others of the same trace, networks and grid.
-    fn describe_options(&self, description: &mut Value, options: &[Options], table: Option<AlgorithmTable>) {
-        if let Some(table) = table {
-            description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
-        }
-        if !self.mapping.is_empty() {
-            let mark = |options: &Options| fingerprint(format!("{:?}", options.mapping).as_bytes());
-            description["mapping"] = one_or_all(self.mapping.iter().map(String::as_str));
-            description["mapping_fingerprint"] = one_or_all(options.iter().map(mark));
-        }
-        if let Some(from) = self.rendezvous_from {
-            description["rendezvous_from"] = from.to_string().into();
-        }
-        if let Some(level) = self.level {
-            description["interval_level"] = level.into();
         }
     }
 
-    fn work(&self, work: &Work<'_>, header: String) -> Result<()> {
-        let all = work.grid.len();
+    fn work(&self, study: &Study, form: Form) -> Result<()> {
+        let (all, header) = (study.grid().len(), study.header(form));
         let shard = self.shard.map_or(0..all, |shard| shard.sets(all));
         if self.resume && self.output.as_deref().is_some_and(|path| is_done(path, &header, shard.clone())) {
             eprintln!("flowcast: nothing to do, all {} sets are there", shard.len());
@@ -236,13 +200,13 @@ impl Sweep {
         let progress = Progress::of("replaying", "sets", shard.len() as u64);
         progress.begin_at((shard.len() - sets.len()) as u64);
         let threads = self.threads.unwrap_or_else(threads).max(1);
-        work.run(&sets, threads, |lines| {
+        study.run((&sets, form), threads, |lines| {
             progress.add(lines.len() as u64);
             output.append(lines)
         })?;
         drop(progress);
         output.finish()?;
-        for field in output.rows().without_influence(work.form, work.grid) {
+        for field in output.rows().without_influence(form, study.grid()) {
             eprintln!("flowcast: note: {field} had no influence: the predicted time is the same for all its values");
         }
         let (done, of) = (sets.len(), shard.len());
@@ -255,61 +219,9 @@ impl Sweep {
 fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
     let part = read_own_text(target).and_then(|text| {
         let text = if output::is_page(target) { sweep_page::csv_of(&text).unwrap_or_default() } else { text };
-        Part::read(&target.display().to_string(), &text)
+        Ok(Part::read(&target.display().to_string(), &text)?)
     });
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
-}
-
-/// The algorithms that carry out the collectives; none where the formula holds.
-///
-/// # Errors
-/// The networks name different ones.
-fn same_algorithms(program: &Program, networks: &[Network], options: &Options) -> Result<Option<AlgorithmTable>> {
-    let tables = || networks.iter().map(|network| options.collectives.table(program, Some(network)));
-    let first = tables().next().flatten();
-    if let Some(at) = tables().position(|table| table != first) {
-        let (one, other) = (&networks[0].name, &networks[at].name);
-        bail!(
-            "found networks that carry out collectives differently, {one} and {other}, expected one way (--collectives)"
-        );
-    }
-    Ok(first)
-}
-
-/// One value as itself, several as a list.
-fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -> Value {
-    let mut values: Vec<T> = values.into_iter().collect();
-    values.dedup();
-    if values.len() == 1 { values.swap_remove(0).into() } else { values.into() }
-}
-
-/// What was swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
-fn describe(input: &Path, trace: &Trace, program: &Program, networks: &[Network], grid: &Grid) -> Value {
-    // The first part of the compiled form has the checksum of all.
-    let trace_mark = fingerprint(&compiled::parts(trace)[0]);
-    // Where a value comes from changes no result.
-    let mark = |network: &Network| {
-        let figures = Network { origins: BTreeMap::new(), ..network.clone() };
-        fingerprint(figures.to_toml().as_bytes())
-    };
-    json!({
-        "schema": "flowcast/sweep/1",
-        "flowcast": env!("CARGO_PKG_VERSION"),
-        "trace": input.file_name().map(|name| name.to_string_lossy()),
-        "trace_fingerprint": trace_mark,
-        "ranks": program.ranks(),
-        "messages": program.messages(),
-        "network": one_or_all(networks.iter().map(|network| network.name.as_str())),
-        "network_fingerprint": one_or_all(networks.iter().map(mark)),
-        "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
-        "sets": grid.len(),
-    })
-}
-
-/// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.
-fn fingerprint(bytes: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 fn merge(parts: &[PathBuf], output: &Path) -> Result<()> {

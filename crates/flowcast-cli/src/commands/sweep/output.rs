@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use flowcast::report::sweep_page;
+use flowcast::study::rows::{Part, Rows};
 
-use super::rows::{Part, Rows};
 use crate::growing::{GrowingFile, partial};
 
 /// The rows of this run, and the file that keeps them meanwhile.
@@ -58,7 +58,7 @@ impl Output {
         if let Some(file) = &mut self.kept {
             file.append(&rows.iter().map(|(_, line)| line.as_str()).collect::<String>())?;
         }
-        rows.into_iter().try_for_each(|(set, line)| self.rows.insert(set, line))
+        Ok(rows.into_iter().try_for_each(|(set, line)| self.rows.insert(set, line))?)
     }
 
     /// Writes all rows in the order of the sets, and removes the partial file.

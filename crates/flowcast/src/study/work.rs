@@ -4,35 +4,30 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use anyhow::Result;
-use flowcast::model::network::Network;
-use flowcast::replay::sweep::SetOutcome;
-use flowcast::replay::sweep::WIDEST;
-use flowcast::{IntervalOptions, Options, PreparedProgram};
+use flowcast_model::network::Network;
+use flowcast_replay::sweep::{SetOutcome, WIDEST};
 
-use super::grid::Grid;
 use super::rows::{Form, Found, row};
+use super::{Study, StudyError};
+use crate::{Error, IntervalOptions, Options};
 
 /// Lanes of a walk fill up in steps of this many sets.
 const STEP: usize = 8;
 
-/// A sweep to do.
-pub(super) struct Work<'a> {
-    pub prepared: &'a PreparedProgram<'a>,
-    pub networks: &'a [Network],
-    /// One for each mapping.
-    pub options: &'a [Options],
-    pub grid: &'a Grid,
-    pub form: Form,
-    /// Probability with which intervals hold what is measured, if they are asked for.
-    pub level: Option<f64>,
-}
+/// Lines with the numbers of their sets.
+pub type Lines = Vec<(usize, String)>;
 
-type Lines = Vec<(usize, String)>;
-
-impl Work<'_> {
+impl Study {
     /// Replays these sets; `done` gets the lines of several at a time, in the order in which they are finished.
-    pub(super) fn run(&self, sets: &[usize], threads: usize, mut done: impl FnMut(Lines) -> Result<()>) -> Result<()> {
+    ///
+    /// # Errors
+    /// A set without a prediction; those of `done`.
+    pub fn run<E: From<StudyError>>(
+        &self,
+        (sets, form): (&[usize], Form),
+        threads: usize,
+        mut done: impl FnMut(Lines) -> Result<(), E>,
+    ) -> Result<(), E> {
         let share = sets.len().div_ceil(threads).next_multiple_of(STEP).clamp(STEP, 2 * WIDEST);
         let portions: Vec<&[usize]> = sets.chunks(share).collect();
         let next = AtomicUsize::new(0);
@@ -42,7 +37,7 @@ impl Work<'_> {
                 let (sender, next, portions) = (sender.clone(), &next, &portions);
                 scope.spawn(move || {
                     while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if self.send(portion, &sender).is_break() {
+                        if self.send((portion, form), &sender).is_break() {
                             break;
                         }
                     }
@@ -54,30 +49,35 @@ impl Work<'_> {
         })
     }
 
-    fn send(&self, portion: &[usize], sender: &mpsc::Sender<Result<Lines>>) -> ControlFlow<()> {
-        let lines = self.lines(portion);
+    fn send(&self, portion: (&[usize], Form), sender: &mpsc::Sender<Result<Lines, StudyError>>) -> ControlFlow<()> {
+        let lines = self.lines(portion.0, portion.1);
         let failed = lines.is_err();
         if sender.send(lines).is_err() || failed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn lines(&self, sets: &[usize]) -> Result<Lines> {
-        let mut lines = Vec::new();
+    /// The lines of these sets, on this thread.
+    ///
+    /// # Errors
+    /// A set without a prediction.
+    pub fn lines(&self, sets: &[usize], form: Form) -> Result<Lines, StudyError> {
+        let mut lines = Lines::new();
         for sets in sets.chunk_by(|one, next| self.grid.mapping(*one) == self.grid.mapping(*next)) {
-            let networks = sets.iter().map(|set| self.grid.network(self.networks, *set)).collect::<Result<Vec<_>>>()?;
+            let networks = sets.iter().map(|set| self.grid.network(&self.networks, *set));
+            let networks = networks.collect::<Result<Vec<_>, _>>()?;
             let found = self.found(&networks, &self.options[self.grid.mapping(sets[0])])?;
-            lines.extend(sets.iter().zip(&found).map(|(set, found)| (*set, row(self.form, self.grid, *set, found))));
+            lines.extend(sets.iter().zip(&found).map(|(set, found)| (*set, row(form, &self.grid, *set, found))));
         }
         Ok(lines)
     }
 
-    fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<Found>> {
+    fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<Found>, Error> {
         let Some(level) = self.level else {
-            let outcomes = self.prepared.sweep(networks, options)?;
+            let outcomes = self.prepared(&networks[0], options)?.sweep(networks, options)?;
             return Ok(outcomes.into_iter().map(|outcome| Found { outcome, interval: None }).collect());
         };
         let asked = IntervalOptions { level, ..IntervalOptions::default() };
         let one = |network| {
-            let prepared = self.prepared.moved(network, options)?;
+            let prepared = self.prepared(network, options)?;
             let outcome = prepared.engine()?.run()?;
             let interval = Some(prepared.interval(&outcome, &asked)?);
             Ok(Found { outcome: SetOutcome::from(&outcome), interval })

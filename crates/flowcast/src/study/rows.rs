@@ -2,17 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
-use flowcast::Interval;
-use flowcast::replay::sweep::SetOutcome;
+use flowcast_replay::sweep::SetOutcome;
 use serde_json::Value;
+use thiserror::Error;
 
 use super::grid::Grid;
+use crate::Interval;
+
+/// Why lines are no rows of a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{place}found {found}, expected {expected}")]
+pub struct RowsError {
+    /// File and line with a colon behind them, empty if there are none.
+    place: String,
+    found: String,
+    expected: &'static str,
+}
 
 /// How the lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
+    /// Comma-separated values under a line with the names of the columns.
     Csv,
+    /// A JSON object for each set.
     JsonLines,
 }
 
@@ -40,8 +52,8 @@ pub(super) struct Found {
 /// The line of a set.
 pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String {
     let (makespan, share) = (found.outcome.makespan().as_seconds(), found.outcome.communication_share());
-    let ends =
-        found.interval.as_ref().map(|known| known.as_ref().map(|one| [one.low, one.high].map(|end| end.as_seconds())));
+    let ends = |known: &Option<Interval>| known.as_ref().map(|one| [one.low, one.high].map(|end| end.as_seconds()));
+    let ends = found.interval.as_ref().map(ends);
     match form {
         Form::Csv => {
             let values: String = grid.shown(set).map(|value| format!("{value},")).collect();
@@ -71,41 +83,46 @@ pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String 
 
 /// The rows of a sweep, or of a part of it, by set.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Rows(BTreeMap<usize, String>);
+pub struct Rows(BTreeMap<usize, String>);
 
 impl Rows {
     /// Adds the row of a set. The same set may come twice only with the same result.
-    pub(super) fn insert(&mut self, set: usize, line: String) -> Result<()> {
+    ///
+    /// # Errors
+    /// It is there with another result.
+    pub fn insert(&mut self, set: usize, line: String) -> Result<(), RowsError> {
         match self.0.insert(set, line) {
             Some(before) if before != self.0[&set] => {
-                bail!("found two different results for set {set}, expected one")
+                let found = format!("two different results for set {set}");
+                Err(RowsError { place: String::new(), found, expected: "one" })
             }
             _ => Ok(()),
         }
     }
 
     /// Whether the set is there.
-    pub(super) fn contains(&self, set: usize) -> bool {
+    pub fn contains(&self, set: usize) -> bool {
         self.0.contains_key(&set)
     }
 
     /// How many sets are there.
-    pub(super) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The lines with the number of their set.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub fn numbered(&self) -> impl Iterator<Item = (usize, &str)> {
         self.0.iter().map(|(set, line)| (*set, line.as_str()))
     }
 
     /// The lines in the order of the sets.
-    pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
     /// The fields that made no difference to any makespan, if all sets are there.
-    pub(super) fn without_influence<'a>(&self, form: Form, grid: &'a Grid) -> Vec<&'a str> {
+    pub fn without_influence<'a>(&self, form: Form, grid: &'a Grid) -> Vec<&'a str> {
         if self.len() < grid.len() {
             return Vec::new();
         }
@@ -134,7 +151,7 @@ fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
 
 /// A file of results: whole, or as far as an interrupted run came.
 #[derive(Debug)]
-pub(super) struct Part {
+pub struct Part {
     /// The lines before the rows.
     pub header: String,
     /// The rows.
@@ -145,19 +162,25 @@ pub(super) struct Part {
 
 impl Part {
     /// Reads a part; half a line at the end is left out.
-    pub(super) fn read(name: &str, text: &str) -> Result<Part> {
+    ///
+    /// # Errors
+    /// The file does not say what was swept, or has a line that is no row.
+    pub fn read(name: &str, text: &str) -> Result<Part, RowsError> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let form = if text.starts_with('#') { Form::Csv } else { Form::JsonLines };
         let above = if form == Form::Csv { 2 } else { 1 };
         let mut lines = text[..whole].split_inclusive('\n');
         let header: String = lines.by_ref().take(above).collect();
         if whole > 0 && sets_of(&header).is_none() {
-            bail!("{name}:1: found no description of a sweep (flowcast/sweep/1), expected one");
+            let found = "no description of a sweep (flowcast/sweep/1)".to_owned();
+            return Err(RowsError { place: format!("{name}:1: "), found, expected: "one" });
         }
         let mut rows = Rows::default();
         for (index, line) in lines.enumerate() {
             let Some(set) = set_of(form, line) else {
-                bail!("{name}:{}: found a line that is no row, expected the number of a set first", above + index + 1);
+                let place = format!("{name}:{}: ", above + index + 1);
+                let found = "a line that is no row".to_owned();
+                return Err(RowsError { place, found, expected: "the number of a set first" });
             };
             rows.insert(set, line.to_owned())?;
         }
@@ -166,7 +189,7 @@ impl Part {
 }
 
 /// How many sets the sweep of a header has.
-pub(super) fn sets_of(header: &str) -> Option<usize> {
+pub fn sets_of(header: &str) -> Option<usize> {
     let first = header.lines().next()?;
     let description: Value = serde_json::from_str(first.trim_start_matches("# ")).ok()?;
     (description["schema"] == "flowcast/sweep/1").then_some(())?;

@@ -1,17 +1,59 @@
-//! What a sweep varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
+//! What a study varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
 
-use anyhow::{Context, Result, bail};
-use flowcast::model::network::Network;
-use flowcast::units::{Bytes, Rate, Time, TimePerByte};
-
-use crate::network_args::full_name;
+use flowcast_model::network::{Network, NetworkError};
+use flowcast_units::{Bytes, Rate, Time, TimePerByte};
+use thiserror::Error;
 
 /// More combinations than this are a slip of the pen.
 const MOST_SETS: usize = 10_000_000;
 
+/// The fields of the interface, which are set most, have short names.
+pub const SHORT_NAMES: [&str; 5] = ["latency", "bandwidth", "overhead", "gap", "gap_per_byte"];
+
+/// The field's name in network files.
+pub fn full_name(key: &str) -> String {
+    if SHORT_NAMES.contains(&key) { format!("nic.{key}") } else { key.to_owned() }
+}
+
+/// Why there is no grid.
+#[derive(Debug, Error)]
+pub enum GridError {
+    /// A text that is no field with values, names that are no columns, or what does not go together.
+    #[error("{option}: found {found}, expected {expected}")]
+    Wrong {
+        /// The option and its text, such as `--grid latency=5us..1us:2`; the option alone if all its texts are meant.
+        option: String,
+        /// What was found.
+        found: String,
+        /// What is possible.
+        expected: String,
+    },
+    /// A value that the network does not take.
+    #[error("--grid {grid}: {source}")]
+    Network {
+        /// The text of the field and its values.
+        grid: String,
+        /// What the network says.
+        source: NetworkError,
+    },
+}
+
+impl GridError {
+    fn of(grid: &str, found: impl Into<String>, expected: impl Into<String>) -> GridError {
+        GridError::Wrong {
+            option: format!("--grid {grid}").trim_end().to_owned(),
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+}
+
+/// What was found and what was expected.
+type Fault = (String, String);
+
 /// What is varied, and the values that it takes.
 #[derive(Debug, Clone)]
-pub(super) struct Axis {
+pub struct Axis {
     /// The text as given, the field's name in full.
     pub text: String,
     /// The field, as `--set` names it; `network` or `mapping`.
@@ -50,32 +92,38 @@ enum Kind {
 
 impl Axis {
     /// `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`.
-    pub(super) fn parse(text: &str) -> Result<Axis> {
+    fn parse(text: &str) -> Result<Axis, GridError> {
         let Some((key, values)) = text.split_once('=') else {
-            bail!("--grid: found `{text}`, expected KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3");
+            let expected = "KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3";
+            return Err(GridError::of("", format!("`{text}`"), expected));
         };
         let key = full_name(key.trim());
         let (kind, found) = match values.split_once("..") {
             Some((from, rest)) => range(from, rest),
             None => list(values),
         }
-        .with_context(|| format!("--grid {text}"))?;
+        .map_err(|(found, expected)| GridError::of(text, found, expected))?;
         let column = format!("{key}{}", kind.suffix());
         Ok(Axis { text: format!("{key}={}", values.trim()), key, column, varies: Varies::Field, values: found })
     }
 
     /// Networks or mappings by name; none if there is only one.
-    fn named(varies: Varies, names: &[&str]) -> Result<Option<Axis>> {
+    fn named(varies: Varies, names: &[&str]) -> Result<Option<Axis>, GridError> {
         if names.len() < 2 {
             return Ok(None);
         }
         let key = if varies == Varies::Network { "network" } else { "mapping" };
+        let wrong = |name: &str, found: &str, expected: &str| GridError::Wrong {
+            option: format!("--{key} {name}"),
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+        };
         for (index, name) in names.iter().enumerate() {
             if name.contains([',', '"', '\n']) {
-                bail!("--{key} {name}: found a comma or a quote in a name, expected one that a column of CSV can hold");
+                return Err(wrong(name, "a comma or a quote in a name", "one that a column of CSV can hold"));
             }
             if names[..index].contains(name) {
-                bail!("--{key} {name}: found the name twice, expected it once");
+                return Err(wrong(name, "the name twice", "it once"));
             }
         }
         let value = |name: &&str| Value { shown: (*name).to_owned(), set: String::new() };
@@ -85,15 +133,16 @@ impl Axis {
     }
 
     /// How many values.
-    pub(super) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "a field has a value at least")]
+    pub fn len(&self) -> usize {
         self.values.len()
     }
 }
 
-fn list(values: &str) -> Result<(Kind, Vec<Value>)> {
+fn list(values: &str) -> Result<(Kind, Vec<Value>), Fault> {
     let texts: Vec<&str> = values.split(',').map(str::trim).collect();
     if texts.iter().any(|text| text.is_empty() || text.contains('"')) {
-        bail!("found an empty or quoted value, expected values separated by commas, such as 1us,5us");
+        return Err(fault("an empty or quoted value", "values separated by commas, such as 1us,5us"));
     }
     let read: Vec<(Kind, f64)> = texts.iter().map(|text| quantity(text)).collect();
     let kind = read[0].0;
@@ -104,27 +153,28 @@ fn list(values: &str) -> Result<(Kind, Vec<Value>)> {
     Ok((kind, read.iter().map(|(_, value)| kind.value(*value)).collect()))
 }
 
-fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>)> {
-    let expected = "expected FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
+fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>), Fault> {
+    let expected = "FROM..TO:COUNT or FROM..TO:COUNT:log, such as 1us..100us:20";
     let parts: Vec<&str> = rest.split(':').map(str::trim).collect();
     let (to, count, log) = match parts[..] {
         [to, count] => (to, count, false),
         [to, count, "log"] => (to, count, true),
-        _ => bail!("found `{from}..{rest}`, {expected}"),
+        _ => return Err(fault(format!("`{from}..{rest}`"), expected)),
     };
     let ((kind, from), (other, to)) = (quantity(from.trim()), quantity(to));
     if kind == Kind::Text || kind != other {
-        bail!("found `{rest}`, expected two quantities of the same kind, each with its unit, such as 1us..100us:20");
+        let expected = "two quantities of the same kind, each with its unit, such as 1us..100us:20";
+        return Err(fault(format!("`{rest}`"), expected));
     }
     let count = match count.parse::<usize>() {
         Ok(count) if (2..=MOST_SETS).contains(&count) => count,
-        _ => bail!("found the count `{count}`, expected a whole number from 2 to {MOST_SETS}"),
+        _ => return Err(fault(format!("the count `{count}`"), format!("a whole number from 2 to {MOST_SETS}"))),
     };
     if from >= to {
-        bail!("found an empty range, expected FROM below TO");
+        return Err(fault("an empty range", "FROM below TO"));
     }
     if log && from <= 0.0 {
-        bail!("found a range from 0, expected FROM above 0 for steps of equal ratio (log)");
+        return Err(fault("a range from 0", "FROM above 0 for steps of equal ratio (log)"));
     }
     let point = |index: usize| match index as f64 / (count - 1) as f64 {
         0.0 => from,
@@ -133,6 +183,10 @@ fn range(from: &str, rest: &str) -> Result<(Kind, Vec<Value>)> {
         part => six_digits(from + (to - from) * part),
     };
     Ok((kind, (0..count).map(|index| kind.value(point(index))).collect()))
+}
+
+fn fault(found: impl Into<String>, expected: impl Into<String>) -> Fault {
+    (found.into(), expected.into())
 }
 
 /// Points between the ends of a range need not be longer than anybody can read.
@@ -183,20 +237,25 @@ impl Kind {
 
 /// All combinations: the last field changes from one set to the next.
 #[derive(Debug, Clone)]
-pub(super) struct Grid {
+pub struct Grid {
     axes: Vec<Axis>,
     sets: usize,
 }
 
 impl Grid {
-    /// Networks, then mappings, then the `--grid` texts; every value is tried on every network.
-    pub(super) fn new(networks: &[Network], mappings: &[String], texts: &[String]) -> Result<Grid> {
-        let fields: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
+    /// Of networks, then mappings by name, then texts `KEY=FROM..TO:COUNT[:log]` or `KEY=v1,v2,v3`; every value is tried on
+    /// every network. A single network or mapping is no axis.
+    ///
+    /// # Errors
+    /// A text that is none of these, a value that a network does not take, a name or a field twice, too many combinations,
+    /// or nothing to vary.
+    pub fn new(networks: &[Network], mappings: &[String], texts: &[String]) -> Result<Grid, GridError> {
+        let fields: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
         refuse_twins(&fields)?;
         for (axis, text) in fields.iter().zip(texts) {
             for (value, network) in axis.values.iter().flat_map(|value| networks.iter().map(move |one| (value, one))) {
                 let tried = network.with_overrides(&[(axis.key.clone(), value.set.clone())]);
-                tried.with_context(|| format!("--grid {text}"))?;
+                tried.map_err(|source| GridError::Network { grid: text.clone(), source })?;
             }
         }
         let networks: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
@@ -204,27 +263,28 @@ impl Grid {
         let named = [Axis::named(Varies::Network, &networks)?, Axis::named(Varies::Mapping, &mappings)?];
         let axes: Vec<Axis> = named.into_iter().flatten().chain(fields).collect();
         if axes.is_empty() {
-            bail!("found nothing to vary, expected --grid KEY=VALUES, or several of --network or --mapping");
+            return Err(GridError::of("", "nothing to vary", "KEY=VALUES, or several of --network or --mapping"));
         }
         let product = axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
         match product.filter(|sets| *sets <= MOST_SETS) {
             Some(sets) => Ok(Grid { axes, sets }),
-            None => bail!("--grid: found more than {MOST_SETS} combinations, expected fewer"),
+            None => Err(GridError::of("", format!("more than {MOST_SETS} combinations"), "fewer")),
         }
     }
 
     /// How many combinations.
-    pub(super) fn len(&self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "there is a set at least")]
+    pub fn len(&self) -> usize {
         self.sets
     }
 
     /// The fields.
-    pub(super) fn axes(&self) -> &[Axis] {
+    pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
     /// Which value of each field a set has.
-    pub(super) fn positions(&self, set: usize) -> Vec<usize> {
+    pub fn positions(&self, set: usize) -> Vec<usize> {
         let mut rest = set;
         let mut positions: Vec<usize> = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -236,21 +296,24 @@ impl Grid {
     }
 
     /// The values of a set as results show them.
-    pub(super) fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
+    pub fn shown(&self, set: usize) -> impl Iterator<Item = &str> {
         let positions = self.positions(set);
         self.axes.iter().zip(positions).map(|(axis, at)| axis.values[at].shown.as_str())
     }
 
     /// The network of a set, one of `networks` with the set's values in it.
-    pub(super) fn network(&self, networks: &[Network], set: usize) -> Result<Network> {
+    ///
+    /// # Errors
+    /// The values of several fields together make no network.
+    pub fn network(&self, networks: &[Network], set: usize) -> Result<Network, NetworkError> {
         let positions = self.positions(set);
         let pairs = self.axes.iter().zip(positions).filter(|(axis, _)| axis.varies == Varies::Field);
         let overrides: Vec<_> = pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone())).collect();
-        Ok(networks[self.index(Varies::Network, set)].with_overrides(&overrides)?)
+        networks[self.index(Varies::Network, set)].with_overrides(&overrides)
     }
 
     /// Which of the mappings a set has.
-    pub(super) fn mapping(&self, set: usize) -> usize {
+    pub fn mapping(&self, set: usize) -> usize {
         self.index(Varies::Mapping, set)
     }
 
@@ -261,14 +324,14 @@ impl Grid {
 }
 
 /// A field twice, or two fields of which one replaces the other.
-fn refuse_twins(axes: &[Axis]) -> Result<()> {
+fn refuse_twins(axes: &[Axis]) -> Result<(), GridError> {
     let field = |axis: &Axis| match axis.key.as_str() {
         "nic.gap_per_byte" => "nic.bandwidth".to_owned(),
         key => key.to_owned(),
     };
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index].iter().any(|before| field(before) == field(axis)) {
-            bail!("--grid {}: found the field twice, expected it once", axis.text);
+            return Err(GridError::of(&axis.text, "the field twice", "it once"));
         }
     }
     Ok(())
@@ -278,7 +341,7 @@ fn refuse_twins(axes: &[Axis]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn new(network: &Network, mappings: &[&str], texts: &[&str]) -> Result<Grid> {
+    fn new(network: &Network, mappings: &[&str], texts: &[&str]) -> Result<Grid, GridError> {
         let [mappings, texts] =
             [mappings, texts].map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
         Grid::new(std::slice::from_ref(network), &mappings, &texts)
@@ -289,7 +352,7 @@ mod tests {
     }
 
     fn error(text: &str) -> String {
-        format!("{:#}", Axis::parse(text).unwrap_err())
+        Axis::parse(text).unwrap_err().to_string()
     }
 
     #[test]
@@ -313,7 +376,7 @@ mod tests {
 
     #[test]
     fn values_reach_the_network_as_given() {
-        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+        let network = flowcast_model::builtin::network("gige-tcp").unwrap();
         let grid = new(&network, &[], &["latency=6.2us,4.7us", "gap=1ns..3ns:3"]).unwrap();
         assert_eq!(grid.len(), 6);
         assert_eq!(grid.positions(4), [1, 1]);
@@ -324,15 +387,13 @@ mod tests {
 
     #[test]
     fn networks_and_mappings_change_slower_than_fields() {
-        let networks = ["gige-tcp", "gige-lam"].map(|name| flowcast::model::builtin::network(name).unwrap());
+        let networks = ["gige-tcp", "gige-lam"].map(|name| flowcast_model::builtin::network(name).unwrap());
         let mappings = ["fill", "round-robin"].map(str::to_owned);
         let grid = Grid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
         assert_eq!(grid.len(), 12);
         assert_eq!(grid.shown(7).collect::<Vec<_>>(), ["gige-lam", "fill", "0.000002"]);
-        assert_eq!(
-            (grid.network(&networks, 7).unwrap().name.as_str(), grid.mapping(7), grid.mapping(9)),
-            ("gige-lam", 0, 1)
-        );
+        let network = grid.network(&networks, 7).unwrap();
+        assert_eq!((network.name.as_str(), grid.mapping(7), grid.mapping(9)), ("gige-lam", 0, 1));
     }
 
     #[test]
@@ -344,14 +405,14 @@ mod tests {
         assert!(error("latency=0us..5us:3:log").contains("expected FROM above 0"));
         assert!(error("latency=1us..5us").contains("expected FROM..TO:COUNT"));
         assert!(error("latency=").contains("found an empty or quoted value"));
-        let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-        let refused = |texts: &[&str]| format!("{:#}", new(&network, &[], texts).unwrap_err());
+        let network = flowcast_model::builtin::network("gige-tcp").unwrap();
+        let refused = |texts: &[&str]| new(&network, &[], texts).unwrap_err().to_string();
         assert!(refused(&["latency=1..5:2"]).contains("--grid latency=1..5:2"));
         assert!(refused(&["nic.colour=1us..5us:2"]).contains("nic.colour"));
         assert!(refused(&["latency=1us,2us", "nic.latency=3us"]).contains("found the field twice"));
         assert!(refused(&["bandwidth=1MB/s", "gap_per_byte=1ns/B"]).contains("found the field twice"));
         assert!(refused(&[]).contains("found nothing to vary"));
-        let mappings = |names: &[&str]| format!("{:#}", new(&network, names, &[]).unwrap_err());
+        let mappings = |names: &[&str]| new(&network, names, &[]).unwrap_err().to_string();
         assert!(mappings(&["fill", "fill"]).contains("--mapping fill: found the name twice"));
         assert!(mappings(&["fill", "a,b"]).contains("--mapping a,b: found a comma"));
     }

@@ -1,0 +1,55 @@
+//! Mappings and tables of collectives by name.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flowcast::Collectives;
+use flowcast::model::algorithm::AlgorithmTable;
+use flowcast::model::machine::Mapping;
+use flowcast::place::mapping_file;
+
+use crate::Reader;
+
+/// A mapping by name: `fill`, `round-robin`, `N-per-node`, or a file.
+///
+/// # Errors
+/// There is no such file, or it is no mapping.
+pub fn read_mapping(text: &str, reader: &mut dyn Reader) -> Result<Mapping> {
+    match mapping_file::rule(text) {
+        Some(rule) => Ok(rule),
+        None => {
+            let file = read_text(Path::new(text), reader).with_context(|| {
+                format!("--mapping: found `{text}`, expected fill, round-robin, N-per-node or a file")
+            })?;
+            Ok(mapping_file::read(text, &file, &[])?.mapping)
+        }
+    }
+}
+
+/// How collectives are carried out, by name: `formula`, `openmpi`, `mpich`, `algorithm`, or `algorithm:FILE`.
+///
+/// # Errors
+/// No such name; the file cannot be read, or is no table of algorithms.
+pub fn read_collectives(how: &str, reader: &mut dyn Reader) -> Result<Collectives> {
+    Ok(match how {
+        "formula" => Collectives::Formula,
+        "openmpi" => Collectives::OpenMpi,
+        "mpich" => Collectives::Mpich,
+        "algorithm" => Collectives::OfNetwork,
+        other => Collectives::Table(read_table(other, reader)?),
+    })
+}
+
+fn read_table(option: &str, reader: &mut dyn Reader) -> Result<AlgorithmTable> {
+    let file = option.strip_prefix("algorithm:").with_context(|| {
+        format!("--collectives: found `{option}`, expected formula, openmpi, mpich, algorithm or algorithm:FILE")
+    })?;
+    AlgorithmTable::from_toml(&read_text(Path::new(file), reader)?).with_context(|| file.to_owned())
+}
+
+fn read_text(path: &Path, reader: &mut dyn Reader) -> Result<String> {
+    let bytes = reader.bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::str::from_utf8((*bytes).as_ref()).ok();
+    let text = text.with_context(|| format!("{}: found bytes that are not UTF-8, expected text", path.display()))?;
+    Ok(text.to_owned())
+}

@@ -1,0 +1,129 @@
+//! Opens traces: one file, packed or not, a folder, or the files of all ranks by the name of one of them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use flowcast::model::cluster::pattern::Pattern;
+use flowcast::trace::{self, Program, ReadOptions, SharedBytes, Trace, TraceError, compiled};
+use flowcast::units::Bytes;
+use flowcast_otf2::Otf2Error;
+
+use crate::{EnvironmentLacks, Reader, rank_files};
+
+/// What an input holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// Concurrent communications.
+    Pattern,
+    /// A program's trace or schedule.
+    Trace,
+}
+
+/// Reads a trace of any known format; `name` is what messages call it, and a folder is one by its first file
+/// ([`first_of_folder`](crate::first_of_folder)). FLOWCAST_MAX_UNPACKED limits what a packed file is unpacked to.
+///
+/// # Errors
+/// It cannot be read or is damaged; [`EnvironmentLacks`] if the library is missing that reads it.
+pub fn open_trace(path: &Path, name: &str, reader: &mut dyn Reader) -> Result<Trace> {
+    let options = ReadOptions { threads: threads() };
+    let bytes = reader.bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if (*bytes).as_ref().starts_with(flowcast_otf2::MAGIC) {
+        return open_otf2(path, options);
+    }
+    if compiled::is_schedule((*bytes).as_ref()) {
+        // Not by way of a map, whose pages count as this process's own while they are read.
+        let mut file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        return Ok(Trace::Schedule(compiled::read_schedule(name, &mut file)?));
+    }
+    let plain = unpacked(name, bytes)?;
+    if trace::read::is_part((*plain).as_ref()) {
+        let mut part = |file: PathBuf| -> Result<(String, SharedBytes)> {
+            let bytes = reader.bytes(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let name = file.display().to_string();
+            let plain = unpacked(&name, bytes)?;
+            Ok((name, plain))
+        };
+        let parts = rank_files::of_all_ranks(path)?.into_iter().map(&mut part).collect::<Result<Vec<_>>>()?;
+        return Ok(trace::read::read_parts(name, parts, options)?);
+    }
+    let mut open_part = |part: &str| {
+        let bytes = reader.bytes(&beside(path, part))?;
+        unpacked(part, bytes).map_err(io::Error::other)
+    };
+    Ok(trace::read(name, plain, &mut open_part, options)?)
+}
+
+/// Whether an input is a pattern: by content; a garbled pattern by its ending, so that its first line is what the error is
+/// about.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_pattern(path: &Path) -> Result<Holding> {
+    let start = beginning(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_one = Pattern::is_pattern(&start) || path.extension().is_some_and(|ending| ending == "pattern");
+    Ok(if is_one { Holding::Pattern } else { Holding::Trace })
+}
+
+/// Refuses a recording of which a part is missing.
+///
+/// # Errors
+/// Not all ranks were recorded to their end.
+pub fn whole_recording(program: &Program) -> Result<()> {
+    match program.ignored().iter().find(|ignored| ignored.kind == trace::read::CUT) {
+        Some(cut) => bail!(
+            "found {} of {} ranks that were not recorded to their end, expected whole ones: the program, its disk or its \
+             machine failed (--incomplete predicts what there is)",
+            cut.count,
+            program.ranks()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// As many threads as there are processors.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What a file begins with, as much as shows its format.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    const ENOUGH: u64 = 1 << 16;
+    let mut beginning = Vec::new();
+    File::open(path)?.take(ENOUGH).read_to_end(&mut beginning)?;
+    Ok(beginning)
+}
+
+/// Raises, or lowers, what a packed file is unpacked to.
+const MOST_UNPACKED: &str = "FLOWCAST_MAX_UNPACKED";
+
+/// The content of a packed file.
+fn unpacked(name: &str, bytes: SharedBytes) -> Result<SharedBytes> {
+    let usual = trace::read::usual_limit(Bytes((*bytes).as_ref().len() as u64));
+    let given = std::env::var(MOST_UNPACKED).ok();
+    let most = given.map(|text| Bytes::parse(&text).with_context(|| format!("{MOST_UNPACKED}={text}"))).transpose()?;
+    trace::read::unpacked_within(name, bytes, most.unwrap_or(usual)).map_err(|error| match error {
+        TraceError::TooLarge { .. } => anyhow!("{error}; if it is meant, raise the limit: {MOST_UNPACKED}=8GB"),
+        other => other.into(),
+    })
+}
+
+fn open_otf2(path: &Path, options: ReadOptions) -> Result<Trace> {
+    flowcast_otf2::read(path, options).map(Trace::Program).map_err(|error| match error {
+        Otf2Error::NoLibrary | Otf2Error::OldLibrary(_) => {
+            EnvironmentLacks(format!("{}: {error}", path.display())).into()
+        }
+        other => other.into(),
+    })
+}
+
+/// A file that another names: relative to that one's folder, or to one above it, where the tool was started that wrote
+/// the name; else to the current folder.
+pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
+    let above = path.ancestors().skip(1).map(|folder| folder.join(name));
+    above.into_iter().find(|near| near.exists()).unwrap_or_else(|| PathBuf::from(name))
+}

@@ -1,0 +1,47 @@
+//! The native part of the Python package `flowcast`: it calls the front door and hands its results to Python.
+//!
+//! What is pleasant to use stands in `python/flowcast`; this module has what must be fast or has to be the same as in the
+//! command. Work is done without Python's lock, on a thread of its own, so that an interrupt ends the wait at once
+//! ([`work`]). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks ([`errors`]).
+
+mod arrow;
+mod errors;
+mod fit;
+mod networks;
+mod options;
+mod place;
+mod predict;
+mod rails;
+mod study;
+mod table;
+mod traces;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The native part of flowcast.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::fit::fit_round_trips;
+    #[pymodule_export]
+    use super::networks::{Network, built_in_networks};
+    #[pymodule_export]
+    use super::options::Options;
+    #[pymodule_export]
+    use super::place::place;
+    #[pymodule_export]
+    use super::predict::{PatternPrediction, Prediction, is_pattern, predict, predict_pattern};
+    #[pymodule_export]
+    use super::rails::simulate_rails;
+    #[pymodule_export]
+    use super::study::Study;
+    #[pymodule_export]
+    use super::table::{Column, Table};
+    #[pymodule_export]
+    use super::traces::Trace;
+
+    /// The version of flowcast.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,138 @@
+//! Networks.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use flowcast::model::builtin;
+use flowcast::study::grid::full_name;
+use flowcast_files::{Whole, load_network};
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::table::rebuilder;
+
+/// A network with its machine and the parameters of its models.
+#[pyclass(frozen, module = "flowcast", from_py_object)]
+#[derive(Debug, Clone)]
+pub(crate) struct Network {
+    pub network: Arc<flowcast::model::network::Network>,
+    /// What is set in a file and not modelled.
+    #[pyo3(get)]
+    warnings: Vec<String>,
+}
+
+/// The value of a field: text with its unit, or a number in base units.
+#[derive(Debug, Clone, FromPyObject)]
+pub(crate) enum Value {
+    Text(String),
+    Number(f64),
+}
+
+#[pymethods]
+impl Network {
+    /// A built-in network, a network file or a Dimemas configuration.
+    #[staticmethod]
+    fn load(py: Python<'_>, name: &str) -> PyResult<Network> {
+        let loaded = load_network(name, &[], &mut Whole).map_err(|error| raised(py, &error))?;
+        Ok(Network { network: Arc::new(loaded.network), warnings: loaded.warnings })
+    }
+
+    /// The network of a file's text.
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, text: &str) -> PyResult<Network> {
+        let read = flowcast::model::network::Network::from_toml(text, &[]).context("network");
+        let network = read.map_err(|error| raised(py, &error))?;
+        Ok(Network::of(Arc::new(network)))
+    }
+
+    /// The network of the fields of a file as JSON.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Network> {
+        let read = || {
+            let table: toml::Table = serde_json::from_str(text)?;
+            Ok(flowcast::model::network::Network::from_toml(&toml::to_string(&table)?, &[])?)
+        };
+        let network = read().map_err(|error: anyhow::Error| raised(py, &error.context("network")))?;
+        Ok(Network::of(Arc::new(network)))
+    }
+
+    /// The text of the network's file.
+    fn to_toml(&self) -> String {
+        self.network.to_toml()
+    }
+
+    /// The fields of the network's file as JSON.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.network.to_table())
+            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// The network with other values of some fields.
+    fn replaced(&self, py: Python<'_>, values: Vec<(String, Value)>) -> PyResult<Network> {
+        let overrides: Vec<(String, String)> =
+            values.iter().map(|(key, value)| (full_name(key), self.text_of(key, value))).collect();
+        let network = self.network.with_overrides(&overrides).map_err(|error| raised(py, &error.into()))?;
+        Ok(Network { network: Arc::new(network), warnings: self.warnings.clone() })
+    }
+
+    /// The values of a field as texts with their unit.
+    pub(crate) fn texts_of(&self, key: &str, values: Vec<Value>) -> Vec<String> {
+        values.iter().map(|value| self.text_of(key, value)).collect()
+    }
+
+    /// Short name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.network.name
+    }
+
+    /// One line for people.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.network.title
+    }
+
+    /// Where the numbers come from.
+    #[getter]
+    fn source(&self) -> &str {
+        &self.network.source
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((rebuilder(slf.py(), "network")?, (slf.get().to_toml(),)))
+    }
+
+    fn __eq__(&self, other: &Network) -> bool {
+        self.network == other.network
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Network {}: {}>", self.network.name, self.network.title)
+    }
+}
+
+impl Network {
+    /// Without warnings.
+    pub(crate) fn of(network: Arc<flowcast::model::network::Network>) -> Network {
+        Network { network, warnings: Vec::new() }
+    }
+
+    /// A number takes the base unit of its field: the first with which the network takes it.
+    fn text_of(&self, key: &str, value: &Value) -> String {
+        const UNITS: [&str; 5] = ["", "s", "B/s", "s/B", "B"];
+        let number = match value {
+            Value::Text(text) => return text.clone(),
+            Value::Number(number) => number,
+        };
+        let key = full_name(key);
+        let with = |unit: &&str| format!("{number}{unit}");
+        let is_taken = |text: &String| self.network.with_overrides(&[(key.clone(), text.clone())]).is_ok();
+        UNITS.iter().map(with).find(is_taken).unwrap_or_else(|| number.to_string())
+    }
+}
+
+/// The names of the built-in networks.
+#[pyfunction]
+pub(crate) fn built_in_networks() -> Vec<&'static str> {
+    builtin::NETWORKS.iter().map(|(name, _)| *name).collect()
+}

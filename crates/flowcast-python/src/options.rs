@@ -1,0 +1,83 @@
+//! How a trace is predicted, as Python says it.
+
+use anyhow::{Context, Result, ensure};
+use flowcast::model::machine::Mapping;
+use flowcast::replay::loggops::Loggops;
+use flowcast::units::{Bytes, Time, TimePerByte};
+use flowcast::{Collectives, Contention};
+use flowcast_files::{Whole, read_collectives, read_mapping, threads};
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+
+/// How a trace is predicted.
+#[pyclass(frozen, module = "flowcast._native", from_py_object)]
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    pub options: flowcast::Options,
+    /// The mapping, as it was given.
+    pub mapping: Option<String>,
+}
+
+/// Where ranks run: a name, or the node of each rank.
+#[derive(FromPyObject)]
+enum Where {
+    Name(String),
+    Nodes(Vec<u32>),
+}
+
+#[pymethods]
+impl Options {
+    #[new]
+    #[pyo3(signature = (model=None, mapping=None, rendezvous_from=None, collectives=None, goal_params=None))]
+    fn new(
+        py: Python<'_>,
+        model: Option<&str>,
+        mapping: Option<Where>,
+        rendezvous_from: Option<&str>,
+        collectives: Option<&str>,
+        goal_params: Option<[f64; 5]>,
+    ) -> PyResult<Options> {
+        let read = || {
+            let contention = match model {
+                None => Contention::Automatic,
+                Some(name) => Contention::named(name).with_context(|| format!("--model {name}"))?,
+            };
+            let rendezvous_from = rendezvous_from
+                .map(|text| Bytes::parse(text).with_context(|| format!("--rendezvous-from {text}")))
+                .transpose()?;
+            let collectives =
+                collectives.map_or(Ok(Collectives::Automatic), |name| read_collectives(name, &mut Whole))?;
+            let (mapping, name) = named(mapping)?;
+            let loggops = goal_params.map(loggops).transpose()?;
+            let options =
+                flowcast::Options { contention, mapping, rendezvous_from, collectives, loggops, threads: threads() };
+            Ok(Options { options, mapping: name })
+        };
+        read().map_err(|error| raised(py, &error))
+    }
+}
+
+fn named(mapping: Option<Where>) -> Result<(Option<Mapping>, Option<String>)> {
+    Ok(match mapping {
+        None => (None, None),
+        Some(Where::Name(name)) => (Some(read_mapping(&name, &mut Whole)?), Some(name)),
+        Some(Where::Nodes(nodes)) => (Some(Mapping::List(nodes)), Some("nodes".to_owned())),
+    })
+}
+
+/// LogGOPSim's parameters: L, o, g, G in nanoseconds, S in bytes.
+fn loggops([latency, overhead, gap, per_byte, eager]: [f64; 5]) -> Result<Loggops> {
+    let all = [latency, overhead, gap, per_byte, eager];
+    ensure!(
+        all.iter().all(|value| *value >= 0.0 && value.is_finite()),
+        "--goal-params: found {all:?}, expected five numbers of at least 0: L,o,g,G,S"
+    );
+    Ok(Loggops {
+        latency: Time::from_nanos(latency),
+        overhead: Time::from_nanos(overhead),
+        gap: Time::from_nanos(gap),
+        gap_per_byte: TimePerByte::from_nanos(per_byte),
+        eager_up_to: Some(Bytes(eager as u64)),
+    })
+}

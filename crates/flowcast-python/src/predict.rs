@@ -1,0 +1,370 @@
+//! Predictions of traces and patterns.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use flowcast::model::cluster::pattern::{Pattern, Steps};
+use flowcast::report::Page;
+use flowcast::report::export::{Replayed, tables};
+use flowcast::{
+    Interval, IntervalOptions, Outputs, PatternOptions, Prepared, pattern_intervals, predict_steps,
+    replay::journal::Keeps,
+};
+use flowcast_files::Holding;
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::networks::Network;
+use crate::options::Options;
+use crate::table::{Columns, Table, Values, escaped};
+use crate::traces::Trace;
+use crate::work::beside;
+
+/// How long a trace takes, and where the time goes.
+#[pyclass(frozen, module = "flowcast")]
+pub(crate) struct Prediction {
+    asked: Asked,
+    prediction: flowcast::Prediction,
+    interval: Option<Interval>,
+}
+
+/// What was predicted, to replay it for more.
+#[derive(Clone)]
+struct Asked {
+    trace: Trace,
+    network: Option<Network>,
+    options: flowcast::Options,
+}
+
+impl Asked {
+    fn replayed<T>(&self, work: impl FnOnce(&Prepared<'_>) -> Result<T>) -> Result<T> {
+        let network = self.network.as_ref().map(|network| &*network.network);
+        work(&Prepared::new(&self.trace.trace, network, &self.options)?)
+    }
+
+    /// A table that is written as text in a replay of its own.
+    fn table(
+        &self,
+        write: impl FnOnce(Replayed<'_>, &tables::Provenance, &mut dyn std::io::Write) -> std::io::Result<()>,
+    ) -> Result<Table> {
+        self.replayed(|prepared| {
+            let mut text = Vec::new();
+            let outputs = Outputs { journal: Some(Keeps::default()), ..Outputs::default() };
+            prepared.predict_and_export(outputs, &[], |replayed| {
+                anyhow::Ok(write(replayed, &BTreeMap::new(), &mut text)?)
+            })?;
+            Ok(Table::of_csv(std::str::from_utf8(&text)?))
+        })
+    }
+
+    fn page(&self) -> Result<String> {
+        self.replayed(|prepared| {
+            let outputs = Outputs { view: true, ..Outputs::default() };
+            let prediction = prepared.predict(outputs, &[])?;
+            let network =
+                self.network.as_ref().map_or(String::new(), |network| format!(" on {}", network.network.name));
+            let page = Page {
+                title: self.trace.trace.name().to_owned(),
+                subtitle: format!(
+                    "{} ranks, {} messages{network}",
+                    prediction.outcome.ranks.len(),
+                    prediction.outcome.messages
+                ),
+                networks: prediction.view.into_iter().collect(),
+                provenance: BTreeMap::from([("flowcast".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
+            };
+            Ok(page.to_html())
+        })
+    }
+}
+
+/// Predicts a trace; `asked` are the fields of the network that the caller set.
+#[pyfunction]
+pub(crate) fn predict(
+    py: Python<'_>,
+    trace: Trace,
+    network: Option<Network>,
+    options: Options,
+    level: f64,
+    judged: Option<String>,
+    asked: Vec<String>,
+) -> PyResult<Prediction> {
+    let of = Asked { trace, network, options: options.options };
+    beside(py, move || {
+        let (prediction, interval) = of.replayed(|prepared| {
+            let prediction = prepared.predict(Outputs::default(), &asked)?;
+            let options = IntervalOptions { level, judged: judged.as_deref(), ..IntervalOptions::default() };
+            let interval = prepared.interval(&prediction.outcome, &options)?;
+            Ok((prediction, interval))
+        })?;
+        Ok(Prediction { asked: of, prediction, interval })
+    })
+}
+
+#[pymethods]
+impl Prediction {
+    /// When the last rank ends, in seconds.
+    #[getter]
+    fn makespan_s(&self) -> f64 {
+        self.prediction.outcome.makespan().as_seconds()
+    }
+
+    /// Number of messages.
+    #[getter]
+    fn messages(&self) -> u64 {
+        self.prediction.outcome.messages
+    }
+
+    /// Sum of the sizes of the messages.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.prediction.outcome.bytes.0
+    }
+
+    /// The network's name; none where parameters took its place.
+    #[getter]
+    fn network(&self) -> Option<&str> {
+        self.asked.network.as_ref().map(|network| network.network.name.as_str())
+    }
+
+    /// The model's name.
+    #[getter]
+    fn model(&self) -> &'static str {
+        self.prediction.model.name()
+    }
+
+    /// Why this model.
+    #[getter]
+    fn model_reason(&self) -> &str {
+        &self.prediction.model.reason
+    }
+
+    /// What the model leaves out.
+    #[getter]
+    fn leaves_out(&self) -> String {
+        self.prediction.model.leaves_out().to_string()
+    }
+
+    /// Whether no two messages met.
+    #[getter]
+    fn uncontended(&self) -> bool {
+        self.prediction.model.is_uncontended
+    }
+
+    /// What was assumed.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.prediction.notes.clone()
+    }
+
+    /// The fields of the network without influence, with why.
+    #[getter]
+    fn no_influence(&self) -> Vec<(String, String)> {
+        self.prediction.unused.iter().map(|one| (one.parameter.to_string(), one.reason.to_string())).collect()
+    }
+
+    /// The ends of the interval, in seconds; none where none is known.
+    #[getter]
+    fn interval_s(&self) -> Option<(f64, f64)> {
+        ends(self.interval.as_ref())
+    }
+
+    /// The probability with which the interval holds what is measured.
+    #[getter]
+    fn interval_level(&self) -> Option<f64> {
+        self.interval.as_ref().map(|interval| interval.level)
+    }
+
+    /// What the interval takes into account.
+    #[getter]
+    fn interval_covers(&self) -> Option<&str> {
+        self.interval.as_ref().map(|interval| interval.covers.as_str())
+    }
+
+    /// The predicted time with its interval, as people read it.
+    #[getter]
+    fn text(&self) -> String {
+        match &self.interval {
+            Some(interval) => interval.to_string(),
+            None => flowcast::units::Rounded(self.prediction.outcome.makespan()).to_string(),
+        }
+    }
+
+    /// The ranks: when each ends, and where its time goes.
+    #[getter]
+    fn ranks(&self) -> Table {
+        let ranks = &self.prediction.outcome.ranks;
+        let seconds = |of: fn(&flowcast::replay::outcome::RankOutcome) -> flowcast::units::Time| {
+            Values::Floats(ranks.iter().map(|rank| of(rank).as_seconds()).collect())
+        };
+        let columns = Columns::default()
+            .with("rank", Values::Integers((0..ranks.len() as i64).collect()))
+            .with("end_s", seconds(|rank| rank.end))
+            .with("compute_s", seconds(|rank| rank.compute))
+            .with("blocked_s", seconds(|rank| rank.blocked))
+            .with("overhead_s", seconds(|rank| rank.overhead));
+        Table::of(columns)
+    }
+
+    /// The messages: ends, sizes, and when each was sent, arrived and was received.
+    fn message_table(&self, py: Python<'_>) -> PyResult<Table> {
+        let asked = self.asked.clone();
+        beside(py, move || asked.table(tables::messages))
+    }
+
+    /// The ranks with all that the command's table of ranks has.
+    fn rank_table(&self, py: Python<'_>) -> PyResult<Table> {
+        let asked = self.asked.clone();
+        beside(py, move || asked.table(tables::ranks))
+    }
+
+    /// The pairs of ranks that exchange messages.
+    fn pair_table(&self, py: Python<'_>) -> PyResult<Table> {
+        let asked = self.asked.clone();
+        beside(py, move || asked.table(tables::pairs))
+    }
+
+    /// The report page.
+    fn to_html(&self, py: Python<'_>) -> PyResult<String> {
+        let asked = self.asked.clone();
+        beside(py, move || asked.page())
+    }
+
+    /// Shows the report page: in a notebook inside it, else in a browser.
+    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("flowcast._show")?.call_method1("show_page", (self.to_html(py)?,))
+    }
+
+    /// The predicted time, the model, and the ranks, for notebooks.
+    fn _repr_html_(&self) -> String {
+        let on = self.network().map_or(String::new(), |network| format!(" on {network}"));
+        let first = escaped(&format!("{}{on}: {}", self.asked.trace.trace.name(), self.text()));
+        let model = escaped(&self.prediction.model.to_string());
+        format!("<p><b>{first}</b><br>{model}</p>{}", self.ranks()._repr_html_())
+    }
+
+    fn __repr__(&self) -> String {
+        let on = self.network().map_or(String::new(), |network| format!(" on {network}"));
+        format!("<Prediction of {}{on}: {} ({})>", self.asked.trace.trace.name(), self.text(), self.model())
+    }
+}
+
+fn ends(interval: Option<&Interval>) -> Option<(f64, f64)> {
+    interval.map(|interval| (interval.low.as_seconds(), interval.high.as_seconds()))
+}
+
+/// Whether a file holds a pattern of concurrent communications.
+#[pyfunction]
+pub(crate) fn is_pattern(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+    let holding = flowcast_files::is_pattern(&path).map_err(|error| raised(py, &error))?;
+    Ok(holding == Holding::Pattern)
+}
+
+/// When each flow of a pattern ends.
+#[pyclass(frozen, module = "flowcast")]
+pub(crate) struct PatternPrediction {
+    name: String,
+    network: Network,
+    steps: Vec<flowcast::PatternPrediction>,
+    interval: Option<Interval>,
+}
+
+/// Predicts a pattern of concurrent communications.
+#[pyfunction]
+pub(crate) fn predict_pattern(
+    py: Python<'_>,
+    name: String,
+    content: Vec<u8>,
+    network: Network,
+    options: Options,
+    level: f64,
+) -> PyResult<PatternPrediction> {
+    beside(py, move || {
+        let steps = Steps::read(&name, &content)?;
+        let model = match options.options.contention {
+            flowcast::Contention::Automatic => None,
+            asked => Some(asked.model().context("--model: found a pattern, expected a trace")?),
+        };
+        let options = PatternOptions { model, ..PatternOptions::default() };
+        let predicted = predict_steps(&steps, &network.network, &options)?;
+        let interval = match (&steps.steps[..], &predicted[..]) {
+            ([flows], [one]) => {
+                let pattern = Pattern { flows: flows.clone(), racks: steps.racks.clone() };
+                let asked = IntervalOptions { level, ..IntervalOptions::default() };
+                pattern_intervals(&pattern, &network.network, (&options, one), &asked)?
+            }
+            _ => None,
+        };
+        let interval = interval.map(|intervals| intervals.makespan);
+        Ok(PatternPrediction { name, network, steps: predicted, interval })
+    })
+}
+
+#[pymethods]
+impl PatternPrediction {
+    /// When the last flow ends, in seconds.
+    #[getter]
+    fn makespan_s(&self) -> f64 {
+        self.last().prediction.makespan().as_seconds()
+    }
+
+    /// The network's name.
+    #[getter]
+    fn network(&self) -> &str {
+        &self.network.network.name
+    }
+
+    /// The model's name.
+    #[getter]
+    fn model(&self) -> &'static str {
+        self.last().model.name()
+    }
+
+    /// The ends of the interval, in seconds; none where none is known.
+    #[getter]
+    fn interval_s(&self) -> Option<(f64, f64)> {
+        ends(self.interval.as_ref())
+    }
+
+    /// The probability with which the interval holds what is measured.
+    #[getter]
+    fn interval_level(&self) -> Option<f64> {
+        self.interval.as_ref().map(|interval| interval.level)
+    }
+
+    /// The flows in the order of the pattern.
+    #[getter]
+    fn flows(&self) -> Table {
+        let flows: Vec<_> = (1i64..)
+            .zip(&self.steps)
+            .flat_map(|(step, predicted)| predicted.prediction.flows.iter().map(move |flow| (step, flow)))
+            .collect();
+        type Flow = flowcast::flows::concurrent::FlowPrediction;
+        let whole = |of: fn(&Flow) -> i64| Values::Integers(flows.iter().map(|(_, flow)| of(flow)).collect());
+        let real = |of: fn(&Flow) -> f64| Values::Floats(flows.iter().map(|(_, flow)| of(flow)).collect());
+        let columns = Columns::default()
+            .with("step", Values::Integers(flows.iter().map(|(step, _)| *step).collect()))
+            .with("id", whole(|flow| flow.flow.id as i64))
+            .with("src", whole(|flow| i64::from(flow.flow.src.0)))
+            .with("dst", whole(|flow| i64::from(flow.flow.dst.0)))
+            .with("bytes", whole(|flow| flow.flow.size.0 as i64))
+            .with("start_s", real(|flow| flow.flow.start.as_seconds()))
+            .with("end_s", real(|flow| flow.end.as_seconds()))
+            .with("duration_s", real(|flow| flow.duration.as_seconds()))
+            .with("alone_s", real(|flow| flow.alone.as_seconds()))
+            .with("slowdown", real(Flow::slowdown));
+        Table::of(columns)
+    }
+
+    fn __repr__(&self) -> String {
+        let time = flowcast::units::Rounded(self.last().prediction.makespan());
+        format!("<PatternPrediction of {} on {}: {time} ({})>", self.name, self.network.network.name, self.model())
+    }
+}
+
+impl PatternPrediction {
+    fn last(&self) -> &flowcast::PatternPrediction {
+        self.steps.last().expect("a pattern has a step")
+    }
+}

@@ -1,0 +1,92 @@
+//! Sweeps, whole or in parts.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use flowcast::study::grid::{Grid, full_name};
+use flowcast::study::rows::Form;
+use flowcast::study::{Lines, Names};
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+use crate::networks::{Network, Value};
+use crate::options::Options;
+use crate::table::Table;
+use crate::traces::Trace;
+use crate::work::beside;
+
+/// One trace on all networks of a grid.
+#[pyclass(frozen, module = "flowcast._native")]
+pub(crate) struct Study {
+    study: Arc<flowcast::study::Study>,
+}
+
+/// The values of a field: a list of them, or a text as the command takes it.
+#[derive(FromPyObject)]
+enum Values {
+    Text(String),
+    List(Vec<Value>),
+}
+
+#[pymethods]
+impl Study {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        trace: Trace,
+        network: Network,
+        grid: Vec<(String, Values)>,
+        options: Options,
+    ) -> PyResult<Study> {
+        let text = |(key, values): (String, Values)| {
+            let values = match values {
+                Values::Text(text) => text,
+                Values::List(list) => network.texts_of(&key, list).join(","),
+            };
+            format!("{}={values}", full_name(&key))
+        };
+        let texts: Vec<String> = grid.into_iter().map(text).collect();
+        let network = network.network.as_ref().clone();
+        let grid = Grid::new(std::slice::from_ref(&network), &[], &texts).context("grid");
+        let grid = grid.map_err(|error| raised(py, &error))?;
+        let study = beside(py, move || {
+            let names = Names { trace: Some(&trace.file_name), mappings: options.mapping.as_slice() };
+            Ok(flowcast::study::Study::new(&trace.trace, vec![network], grid, vec![options.options], names)?)
+        })?;
+        Ok(Study { study: Arc::new(study) })
+    }
+
+    /// Number of combinations of values.
+    #[getter]
+    fn sets(&self) -> usize {
+        self.study.grid().len()
+    }
+
+    /// The name of the model on the network as it is.
+    #[getter]
+    fn model(&self) -> &'static str {
+        self.study.models()[0].name()
+    }
+
+    /// The lines of the sets from one to before another, joined: on so many threads, or on one for each processor.
+    #[pyo3(signature = (start, end, threads=None))]
+    fn lines(&self, py: Python<'_>, start: usize, end: usize, threads: Option<usize>) -> PyResult<String> {
+        let study = self.study.clone();
+        let threads = threads.unwrap_or_else(flowcast_files::threads).max(1);
+        beside(py, move || {
+            let sets: Vec<usize> = (start..end.min(study.grid().len())).collect();
+            let mut all: Lines = Vec::with_capacity(sets.len());
+            study.run((&sets, Form::Csv), threads, |lines| {
+                all.extend(lines);
+                anyhow::Ok(())
+            })?;
+            all.sort_by_key(|(set, _)| *set);
+            Ok(all.into_iter().map(|(_, line)| line).collect())
+        })
+    }
+
+    /// The table of lines that [`Study::lines`] gave.
+    fn table(&self, lines: &str) -> Table {
+        Table::of_csv(&format!("{}{lines}", self.study.header(Form::Csv)))
+    }
+}

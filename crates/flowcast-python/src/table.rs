@@ -1,0 +1,340 @@
+//! Tables whose columns Python reads without copying: by Arrow's stream, or one column by NumPy's array interface.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::arrow;
+
+/// The values of a column.
+#[derive(Debug)]
+pub(crate) enum Values {
+    Integers(Vec<i64>),
+    Floats(Vec<f64>),
+    Texts(Texts),
+}
+
+/// Texts one behind the other, with where each begins and the last ends.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    pub offsets: Vec<i32>,
+    pub bytes: Vec<u8>,
+}
+
+/// The columns of a table, of equal length.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    pub names: Vec<String>,
+    pub values: Vec<Values>,
+    pub rows: usize,
+}
+
+impl Columns {
+    /// With one column more.
+    pub(crate) fn with(mut self, name: &str, values: Values) -> Columns {
+        self.rows = values.len();
+        self.names.push(name.to_owned());
+        self.values.push(values);
+        self
+    }
+
+    /// Of CSV without quotes: a line of names, and a line for each row. Times, rates and shares are floating-point numbers
+    /// whatever their values, other columns are what their values are.
+    pub(crate) fn of_csv(text: &str) -> Columns {
+        let mut lines = text.lines().skip_while(|line| line.starts_with('#'));
+        let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+        let mut columns = Columns { rows: rows.len(), ..Columns::default() };
+        for (at, name) in names.into_iter().enumerate() {
+            let cells: Vec<&str> = rows.iter().map(|row| row.get(at).copied().unwrap_or_default()).collect();
+            columns.names.push(name.to_owned());
+            columns.values.push(Values::of(name, &cells));
+        }
+        columns
+    }
+}
+
+impl Values {
+    fn of(name: &str, cells: &[&str]) -> Values {
+        let is_measured = ["_s", "_share", "_per_byte"].iter().any(|ending| name.ends_with(ending));
+        let integers = || cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<i64>>>();
+        let floats = || cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>();
+        if let Some(values) = integers().filter(|_| !is_measured) {
+            return Values::Integers(values);
+        }
+        floats().map_or_else(|| Values::texts(cells.iter().copied()), Values::Floats)
+    }
+
+    /// Of texts.
+    pub(crate) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
+        let mut all = Texts { offsets: vec![0], bytes: Vec::new() };
+        for text in texts {
+            all.bytes.extend(text.as_bytes());
+            all.offsets.push(all.bytes.len() as i32);
+        }
+        Values::Texts(all)
+    }
+
+    /// Number of values.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Values::Integers(values) => values.len(),
+            Values::Floats(values) => values.len(),
+            Values::Texts(texts) => texts.offsets.len() - 1,
+        }
+    }
+
+    fn push_to(&self, text: &mut String, row: usize) {
+        let written = match self {
+            Values::Integers(values) => write!(text, "{}", values[row]),
+            Values::Floats(values) => write!(text, "{}", values[row]),
+            Values::Texts(texts) => write!(text, "{}", texts.at(row)),
+        };
+        written.expect("a text takes everything");
+    }
+
+    fn get<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Values::Integers(values) => values[row].into_pyobject(py)?.into_any(),
+            Values::Floats(values) => values[row].into_pyobject(py)?.into_any(),
+            Values::Texts(texts) => texts.at(row).into_pyobject(py)?.into_any(),
+        })
+    }
+}
+
+impl Texts {
+    fn at(&self, row: usize) -> &str {
+        let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
+        std::str::from_utf8(&self.bytes[range]).expect("whole texts were put there")
+    }
+}
+
+/// A table: columns of equal length, with their names.
+#[pyclass(frozen, module = "flowcast")]
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub columns: Arc<Columns>,
+    /// What stands above the line of names in a CSV file.
+    pub head: String,
+}
+
+impl Table {
+    /// Without lines above the names.
+    pub(crate) fn of(columns: Columns) -> Table {
+        Table { columns: Arc::new(columns), head: String::new() }
+    }
+
+    /// Of the text of a CSV file.
+    pub(crate) fn of_csv(text: &str) -> Table {
+        let head = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        Table { columns: Arc::new(Columns::of_csv(text)), head }
+    }
+}
+
+/// The values of a new column.
+#[derive(FromPyObject)]
+enum Given {
+    Integers(Vec<i64>),
+    Floats(Vec<f64>),
+    Texts(Vec<String>),
+}
+
+impl From<Given> for Values {
+    fn from(given: Given) -> Values {
+        match given {
+            Given::Integers(values) => Values::Integers(values),
+            Given::Floats(values) => Values::Floats(values),
+            Given::Texts(texts) => Values::texts(texts.iter().map(String::as_str)),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Of a dictionary of lists.
+    #[new]
+    fn new(columns: &Bound<'_, PyDict>) -> PyResult<Table> {
+        let mut all = Columns::default();
+        for (name, values) in columns.iter() {
+            let values = Values::from(values.extract::<Given>()?);
+            if !all.names.is_empty() && values.len() != all.rows {
+                let found = values.len();
+                return Err(PyValueError::new_err(format!("{name}: found {found} values, expected {}", all.rows)));
+            }
+            all = all.with(&name.extract::<String>()?, values);
+        }
+        Ok(Table::of(all))
+    }
+
+    /// The text of a CSV file as a table.
+    #[staticmethod]
+    fn from_csv(text: &str) -> Table {
+        Table::of_csv(text)
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.columns.names.clone()
+    }
+
+    fn __len__(&self) -> usize {
+        self.columns.rows
+    }
+
+    fn __getitem__(&self, name: &str) -> PyResult<Column> {
+        match self.columns.names.iter().position(|known| known == name) {
+            Some(index) => Ok(Column { columns: self.columns.clone(), index }),
+            None => Err(PyKeyError::new_err(format!(
+                "found no column `{name}`, expected one of {}",
+                self.columns.names.join(", ")
+            ))),
+        }
+    }
+
+    /// The rows from one on, so many, as CSV with what stands above them.
+    #[pyo3(signature = (start=0, count=None))]
+    fn to_csv(&self, start: usize, count: Option<usize>) -> String {
+        let mut text = format!("{}{}\n", self.head, self.columns.names.join(","));
+        let end = count.map_or(self.columns.rows, |count| self.columns.rows.min(start.saturating_add(count)));
+        for row in start..end {
+            for (at, values) in self.columns.values.iter().enumerate() {
+                text.push_str(if at > 0 { "," } else { "" });
+                values.push_to(&mut text, row);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The columns by name as lists.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for (index, name) in self.columns.names.iter().enumerate() {
+            all.set_item(name, Column { columns: self.columns.clone(), index }.to_list(py)?)?;
+        }
+        Ok(all)
+    }
+
+    /// The table as an Arrow stream of one batch, whose buffers are those of the table.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The protocol lets a producer that cannot cast give its own types.
+        let _ = requested_schema;
+        arrow::stream(py, self.columns.clone())
+    }
+
+    /// The table's type as an Arrow schema.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema(py, &self.columns)
+    }
+
+    /// The first rows, for notebooks.
+    pub(crate) fn _repr_html_(&self) -> String {
+        const SHOWN: usize = 10;
+        let cell = |kind: &str, text: &str| format!("<{kind}>{}</{kind}>", escaped(text));
+        let names: String = self.columns.names.iter().map(|name| cell("th", name)).collect();
+        let row = |row: usize| {
+            let values = self.columns.values.iter().map(|values| {
+                let mut text = String::new();
+                values.push_to(&mut text, row);
+                cell("td", &text)
+            });
+            format!("<tr>{}</tr>", values.collect::<String>())
+        };
+        let rows: String = (0..self.columns.rows.min(SHOWN)).map(row).collect();
+        let count = self.columns.rows;
+        format!("<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{count} rows</p>")
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((rebuilder(slf.py(), "table")?, (slf.get().to_csv(0, None),)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Table: {} rows, columns {}>", self.columns.rows, self.columns.names.join(", "))
+    }
+}
+
+/// A text inside HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// The function that builds anew what was pickled.
+pub(crate) fn rebuilder<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("flowcast._rebuild")?.getattr(name)
+}
+
+/// One column of a table.
+#[pyclass(frozen, module = "flowcast")]
+#[derive(Debug)]
+pub(crate) struct Column {
+    columns: Arc<Columns>,
+    index: usize,
+}
+
+impl Column {
+    fn values(&self) -> &Values {
+        &self.columns.values[self.index]
+    }
+}
+
+#[pymethods]
+impl Column {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.columns.names[self.index]
+    }
+
+    fn __len__(&self) -> usize {
+        self.columns.rows
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, row: isize) -> PyResult<Bound<'py, PyAny>> {
+        let rows = self.columns.rows;
+        let at = if row < 0 { rows.checked_sub(row.unsigned_abs()) } else { Some(row.unsigned_abs()) };
+        match at.filter(|at| *at < rows) {
+            Some(at) => self.values().get(py, at),
+            None => Err(PyIndexError::new_err(format!("found row {row}, expected one of {rows}"))),
+        }
+    }
+
+    /// The values as a list.
+    fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        match self.values() {
+            Values::Integers(values) => PyList::new(py, values),
+            Values::Floats(values) => PyList::new(py, values),
+            Values::Texts(texts) => PyList::new(py, (0..self.columns.rows).map(|row| texts.at(row))),
+        }
+    }
+
+    /// Where the numbers are, for NumPy, which keeps this column as long as an array needs it.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (kind, place) = match self.values() {
+            Values::Integers(values) => ("i8", values.as_ptr().addr()),
+            Values::Floats(values) => ("f8", values.as_ptr().addr()),
+            Values::Texts(_) => return Err(PyAttributeError::new_err("a column of texts is no array of numbers")),
+        };
+        let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", (self.columns.rows,))?;
+        interface.set_item("typestr", format!("{order}{kind}"))?;
+        interface.set_item("data", (place, true))?;
+        Ok(interface)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Column {}: {} values>", self.name(), self.columns.rows)
+    }
+}

@@ -1,0 +1,136 @@
+//! Traces.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use flowcast::trace::compiled;
+use flowcast_files::{Whole, first_of_folder, open_trace, whole_recording};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::table::rebuilder;
+use crate::work::beside;
+
+/// Kinds of what is left out, with how often.
+type Counts = Vec<(String, u64)>;
+
+/// A program's trace, or a GOAL schedule.
+#[pyclass(frozen, module = "flowcast", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Trace {
+    pub trace: Arc<flowcast::trace::Trace>,
+    /// The file's name without folders, as results call the trace.
+    pub file_name: String,
+}
+
+#[pymethods]
+impl Trace {
+    /// Reads a trace of any known format, or a folder with one.
+    #[staticmethod]
+    #[pyo3(signature = (path, incomplete=false))]
+    fn open(py: Python<'_>, path: PathBuf, incomplete: bool) -> PyResult<Trace> {
+        beside(py, move || {
+            let first = if path.is_dir() { first_of_folder(&path)? } else { path.clone() };
+            let trace = open_trace(&first, &first.display().to_string(), &mut Whole)?;
+            if let (flowcast::trace::Trace::Program(program), false) = (&trace, incomplete) {
+                whole_recording(program)?;
+            }
+            Ok(Trace { trace: Arc::new(trace), file_name: name_of(&path) })
+        })
+    }
+
+    /// Reads the bytes of a trace that is one file, compiled or text.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, name: String, content: Vec<u8>) -> PyResult<Trace> {
+        beside(py, move || {
+            let trace = flowcast::read_text(&name, content)?;
+            Ok(Trace { trace: Arc::new(trace), file_name: name })
+        })
+    }
+
+    /// The trace's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.trace.name()
+    }
+
+    /// The file's name without folders.
+    #[getter]
+    fn file_name(&self) -> &str {
+        &self.file_name
+    }
+
+    /// Number of ranks.
+    #[getter]
+    fn ranks(&self) -> usize {
+        self.trace.ranks()
+    }
+
+    /// Number of point-to-point messages.
+    #[getter]
+    fn messages(&self) -> u64 {
+        self.trace.messages()
+    }
+
+    /// Number of collectives that are no messages.
+    #[getter]
+    fn collectives(&self) -> u64 {
+        self.trace.collectives()
+    }
+
+    /// What the trace has that the replay does not model, with how often.
+    #[getter]
+    fn ignored(&self) -> Counts {
+        let flowcast::trace::Trace::Program(program) = &*self.trace else { return Vec::new() };
+        program.ignored().iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect()
+    }
+
+    /// The compiled form.
+    fn compiled<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let trace = self.trace.clone();
+        let bytes = beside(py, move || compiled_bytes(&trace))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The trace in the form of another tool (`dim`, `goal` or `goal-bin`), and what that lost, with how often.
+    #[pyo3(signature = (to, collectives=None, strict=false))]
+    fn converted<'py>(
+        &self,
+        py: Python<'py>,
+        to: String,
+        collectives: Option<String>,
+        strict: bool,
+    ) -> PyResult<(Bound<'py, PyBytes>, Counts)> {
+        let trace = self.trace.clone();
+        let (bytes, losses) = beside(py, move || {
+            let collectives =
+                collectives.map(|name| flowcast_files::read_collectives(&name, &mut Whole)).transpose()?;
+            let conversion = flowcast::Conversion { form: to.parse()?, strict, collectives };
+            let mut bytes = Vec::new();
+            let losses = conversion.write(&trace, &mut bytes)?;
+            Ok((bytes, losses.kinds().map(|(kind, count)| (kind.to_owned(), count)).collect()))
+        })?;
+        Ok((PyBytes::new(py, &bytes), losses))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let content = slf.get().compiled(py)?;
+        Ok((rebuilder(py, "trace")?, (slf.get().file_name.clone(), content).into_pyobject(py)?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Trace {}: {} ranks, {} messages>", self.trace.name(), self.trace.ranks(), self.trace.messages())
+    }
+}
+
+fn compiled_bytes(trace: &flowcast::trace::Trace) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    compiled::write(trace, &mut bytes).context("cannot write to memory")?;
+    Ok(bytes)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

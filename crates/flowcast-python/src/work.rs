@@ -1,0 +1,39 @@
+//! Work beside Python: without its lock, and given up when an interrupt comes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+
+/// How often Python is asked whether a signal has come.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Does work on another thread while this one waits without the lock. After an interrupt the exception is raised at once;
+/// the thread comes to its end by itself, and its result is dropped.
+pub(crate) fn beside<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, mut receiver) = channel();
+    thread::spawn(move || {
+        // Nobody waits any more after an interrupt.
+        let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+    });
+    loop {
+        let waited;
+        (waited, receiver) = py.detach(move || (receiver.recv_timeout(EVERY), receiver));
+        match waited {
+            Ok(Ok(result)) => return result.map_err(|error| raised(py, &error)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("flowcast failed: please report what is printed above"));
+            }
+        }
+    }
+}

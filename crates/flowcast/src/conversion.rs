@@ -1,0 +1,148 @@
+//! Traces in the forms of other tools, each in one file.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use flowcast_model::algorithm::{AlgorithmTable, Base};
+use flowcast_model::network::Network;
+use flowcast_trace::convert::{self, Dialect, Losses};
+use flowcast_trace::expand::{NonBlocking, expand};
+use flowcast_trace::{Program, ReadOptions, Trace, TraceError};
+use thiserror::Error;
+
+use crate::Collectives;
+
+/// A form that a trace can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceForm {
+    /// Dimemas' text.
+    Dim,
+    /// LogGOPSim's text.
+    Goal,
+    /// LogGOPSim's binary form.
+    GoalBinary,
+    /// SimGrid's time-independent actions, a file for each rank.
+    TimeIndependent,
+    /// Paraver's trace of a replay.
+    Paraver,
+}
+
+/// How a trace is written for another tool.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    /// The form.
+    pub form: TraceForm,
+    /// Dimemas' own words only, without those that Flowcast adds.
+    pub strict: bool,
+    /// Collectives become messages, carried out so; without it they stay collectives where the form has them.
+    pub collectives: Option<Collectives>,
+}
+
+/// Why a trace is not written.
+#[derive(Debug, Error)]
+pub enum ConversionError {
+    /// No form has this name, or it is not in one file.
+    #[error("found the form `{0}`, expected dim, goal or goal-bin")]
+    Form(String),
+    /// Schedules have no sequence of calls.
+    #[error("found a GOAL schedule, which is a graph and no sequence of calls, expected --to goal or goal-bin")]
+    Schedule,
+    /// The collectives become more messages than a program can hold.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The writer's own error.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+impl FromStr for TraceForm {
+    type Err = ConversionError;
+
+    /// The forms that are one file.
+    fn from_str(name: &str) -> Result<TraceForm, ConversionError> {
+        match name {
+            "dim" => Ok(TraceForm::Dim),
+            "goal" => Ok(TraceForm::Goal),
+            "goal-bin" => Ok(TraceForm::GoalBinary),
+            other => Err(ConversionError::Form(other.to_owned())),
+        }
+    }
+}
+
+impl Conversion {
+    /// Writes a trace as one file; what the form cannot say is counted. The forms of several files are none of it.
+    ///
+    /// # Errors
+    /// [`ConversionError`].
+    pub fn write(&self, trace: &Trace, out: &mut dyn Write) -> Result<Losses, ConversionError> {
+        match (trace, self.form) {
+            (Trace::Program(program), _) => {
+                let (program, lost) = self.prepared(Cow::Borrowed(program), None, 1)?;
+                Ok(lost.and(self.write_prepared(&program, out)?))
+            }
+            (Trace::Schedule(schedule), TraceForm::Goal) => {
+                convert::schedule(schedule, out)?;
+                Ok(Losses::default())
+            }
+            (Trace::Schedule(schedule), TraceForm::GoalBinary) => Ok(convert::goal_binary(schedule, out)?),
+            (Trace::Schedule(_), _) => Err(ConversionError::Schedule),
+        }
+    }
+
+    /// Writes a program that [`Conversion::prepared`] gave.
+    ///
+    /// # Errors
+    /// [`ConversionError::Write`], [`ConversionError::Form`].
+    pub fn write_prepared(&self, program: &Program, out: &mut dyn Write) -> Result<Losses, ConversionError> {
+        match self.form {
+            TraceForm::Dim => {
+                let dialect = if self.strict { Dialect::Dimemas } else { Dialect::Own };
+                Ok(convert::dim(program, dialect, out)?)
+            }
+            TraceForm::Goal => Ok(convert::goal(program, out)?),
+            TraceForm::GoalBinary => {
+                let (schedule, losses) = convert::as_schedule(program);
+                Ok(losses.and(convert::goal_binary(&schedule, out)?))
+            }
+            TraceForm::TimeIndependent => Err(ConversionError::Form("ti".to_owned())),
+            TraceForm::Paraver => Err(ConversionError::Form("prv".to_owned())),
+        }
+    }
+
+    /// The program with its collectives as the form needs them, and what that lost.
+    ///
+    /// # Errors
+    /// [`ConversionError::Trace`].
+    pub fn prepared<'a>(
+        &self,
+        program: Cow<'a, Program>,
+        network: Option<&Network>,
+        threads: usize,
+    ) -> Result<(Cow<'a, Program>, Losses), ConversionError> {
+        let needs_messages = match self.form {
+            TraceForm::Goal | TraceForm::GoalBinary => true,
+            TraceForm::TimeIndependent => self.collectives.is_some() || convert::needs_messages(&program),
+            TraceForm::Dim | TraceForm::Paraver => self.collectives.is_some(),
+        };
+        let is_ti = self.form == TraceForm::TimeIndependent;
+        let blocking = if is_ti { convert::with_blocking_collectives(&program) } else { None };
+        let (program, losses) = match blocking {
+            Some((program, losses)) => (Cow::Owned(program), losses),
+            None => (program, Losses::default()),
+        };
+        if !needs_messages {
+            return Ok((program, losses));
+        }
+        let how = self.collectives.as_ref().unwrap_or(&Collectives::Automatic);
+        let table = match (how.table(&program, network), self.form) {
+            (Some(table), _) => table,
+            (None, TraceForm::Dim | TraceForm::Paraver) => return Ok((program, losses)),
+            (None, _) => AlgorithmTable::of(Base::OpenMpi),
+        };
+        // A .dim has no other words for what runs beside a rank.
+        let immediate = if self.form == TraceForm::Dim { NonBlocking::Kept } else { NonBlocking::Expanded };
+        let expanded = expand(&program, &table, immediate, ReadOptions { threads })?.program;
+        Ok((Cow::Owned(expanded), losses))
+    }
+}

@@ -1,0 +1,201 @@
+//! A study: one program on all combinations of networks, mappings and the values of some fields.
+//!
+//! The results are lines, equal for every number of threads, of parts and of machines that compute them; the header says
+//! which study it is, so that parts of two are not taken for one.
+
+pub mod grid;
+pub mod rows;
+mod work;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use flowcast_model::algorithm::AlgorithmTable;
+use flowcast_model::network::{Network, NetworkError};
+use flowcast_trace::{Program, Trace, compiled};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use self::grid::{Grid, GridError};
+use self::rows::{Form, header};
+use crate::{Error, ModelChoice, Options, PreparedProgram};
+
+pub use work::Lines;
+
+/// Why a study has no result.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// The fields and their values make no grid.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// A combination of values makes no network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// There is no prediction.
+    #[error(transparent)]
+    Prediction(#[from] Error),
+    /// One program with its messages serves all networks.
+    #[error(
+        "found networks that carry out collectives differently, {0} and {1}, expected one way for all (--collectives)"
+    )]
+    Algorithms(String, String),
+    /// A schedule has no what-ifs.
+    #[error("{0}: found a GOAL schedule, expected a trace (of a schedule: predict)")]
+    Schedule(String),
+}
+
+/// One program on all networks of a grid.
+#[derive(Debug, Clone)]
+pub struct Study {
+    program: Program,
+    networks: Vec<Network>,
+    grid: Grid,
+    /// One for each mapping.
+    options: Vec<Options>,
+    level: Option<f64>,
+    choices: Vec<ModelChoice>,
+    /// How collectives are carried out, as ledgers call it, and how many keep their formula.
+    collectives: (&'static str, u64),
+    description: Value,
+}
+
+/// What a study is called where its results say what they are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Names<'a> {
+    /// The trace's file, without folders.
+    pub trace: Option<&'a str>,
+    /// The mappings, as they were given.
+    pub mappings: &'a [String],
+}
+
+impl Study {
+    /// Carries out the collectives, and looks at the values. The trace keeps its own form for the description. `options`
+    /// are one for each mapping, or one; they differ in nothing else.
+    ///
+    /// # Errors
+    /// [`StudyError::Schedule`], [`StudyError::Algorithms`]; those of the preparation of a program.
+    pub fn new(
+        trace: &Trace,
+        networks: Vec<Network>,
+        grid: Grid,
+        options: Vec<Options>,
+        names: Names<'_>,
+    ) -> Result<Study, StudyError> {
+        let Trace::Program(program) = trace else { return Err(StudyError::Schedule(trace.name().to_owned())) };
+        let mut description = describe(trace, &networks, &grid, names);
+        let (network, first) = (&networks[0], &options[0]);
+        if let Some(table) = same_algorithms(program, &networks, first)? {
+            description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
+        }
+        let name = first.collectives.name(program, network);
+        let expanded = first.collectives.expand(program, Some(network), first.threads).map_err(Error::from)?;
+        let collectives = (name, expanded.as_ref().map_or(0, |expanded| expanded.kept));
+        let program = expanded.map_or_else(|| program.clone(), |expanded| expanded.program);
+        description["ranks"] = program.ranks().into();
+        description["messages"] = program.messages().into();
+        if !names.mappings.is_empty() {
+            let mark = |options: &Options| fingerprint(format!("{:?}", options.mapping).as_bytes());
+            description["mapping"] = one_or_all(names.mappings.iter().map(String::as_str));
+            description["mapping_fingerprint"] = one_or_all(options.iter().map(mark));
+        }
+        if let Some(from) = first.rendezvous_from {
+            description["rendezvous_from"] = from.to_string().into();
+        }
+        let mut study =
+            Study { program, networks, grid, options, level: None, choices: Vec::new(), collectives, description };
+        let choice = |network| Ok(study.prepared(network, &study.options[0])?.model().clone());
+        study.choices = study.networks.iter().map(choice).collect::<Result<_, Error>>()?;
+        study.description["model"] = one_or_all(study.choices.iter().map(ModelChoice::name));
+        Ok(study)
+    }
+
+    /// With the interval of each set that holds what is measured with this probability, above 0 and below 1.
+    #[must_use]
+    pub fn with_intervals(mut self, level: f64) -> Study {
+        self.description["interval_level"] = level.into();
+        Study { level: Some(level), ..self }
+    }
+
+    /// The program on a network, its collectives as they are carried out in all sets.
+    fn prepared<'a>(&'a self, network: &'a Network, options: &Options) -> Result<PreparedProgram<'a>, Error> {
+        PreparedProgram::placed(Cow::Borrowed(&self.program), network, options, self.collectives)
+    }
+
+    /// The fields and their values.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// What is replayed.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// The networks, without a value of the grid.
+    pub fn networks(&self) -> &[Network] {
+        &self.networks
+    }
+
+    /// The model on each of the networks.
+    pub fn models(&self) -> &[ModelChoice] {
+        &self.choices
+    }
+
+    /// Collectives that keep their formula although messages were asked for: their communicator names a rank twice.
+    pub fn collectives_by_formula(&self) -> u64 {
+        self.collectives.1
+    }
+
+    /// The lines before the rows: equal for all parts of this study and for no other study.
+    pub fn header(&self, form: Form) -> String {
+        header(form, &self.description, &self.grid, self.level.is_some())
+    }
+}
+
+/// The algorithms that carry out the collectives; none where the formula holds.
+fn same_algorithms(
+    program: &Program,
+    networks: &[Network],
+    options: &Options,
+) -> Result<Option<AlgorithmTable>, StudyError> {
+    let tables = || networks.iter().map(|network| options.collectives.table(program, Some(network)));
+    let first = tables().next().flatten();
+    match tables().position(|table| table != first) {
+        None => Ok(first),
+        Some(at) => Err(StudyError::Algorithms(networks[0].name.clone(), networks[at].name.clone())),
+    }
+}
+
+/// One value as itself, several as a list.
+fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -> Value {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.dedup();
+    if values.len() == 1 { values.swap_remove(0).into() } else { values.into() }
+}
+
+/// What is swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
+fn describe(trace: &Trace, networks: &[Network], grid: &Grid, names: Names<'_>) -> Value {
+    // The first part of the compiled form has the checksum of all.
+    let trace_mark = fingerprint(&compiled::parts(trace)[0]);
+    // Where a value comes from changes no result.
+    let mark = |network: &Network| {
+        let figures = Network { origins: BTreeMap::new(), ..network.clone() };
+        fingerprint(figures.to_toml().as_bytes())
+    };
+    json!({
+        "schema": "flowcast/sweep/1",
+        "flowcast": env!("CARGO_PKG_VERSION"),
+        "trace": names.trace,
+        "trace_fingerprint": trace_mark,
+        "network": one_or_all(networks.iter().map(|network| network.name.as_str())),
+        "network_fingerprint": one_or_all(networks.iter().map(mark)),
+        "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
+        "sets": grid.len(),
+    })
+}
+
+/// FNV-1a, 64 bits: tells sweeps apart that were meant to be one.
+fn fingerprint(bytes: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
+}

@@ -1,0 +1,181 @@
+"""Work on any ``concurrent.futures.Executor``: results in order, and what a lost worker had is done again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from flowcast._errors import FlowcastWarning, InputError, MissingError
+from flowcast._native import Trace
+from flowcast._worker import Shipment, TraceMissing
+
+T = TypeVar("T")
+
+#: How often a task, or a pool, may fail before its error is raised.
+ATTEMPTS = 3
+
+
+class Shipping:
+    """A trace for workers: a compiled file for those that see it, and its bytes for the others.
+
+    Parameters
+    ----------
+    trace : Trace
+    folder : str or None
+        A folder that workers see, of this machine's temporary ones if None.
+    """
+
+    def __init__(self, trace: Trace, folder: str | os.PathLike[str] | None = None) -> None:
+        self.content = trace.compiled()
+        self._folder = tempfile.mkdtemp(prefix="flowcast-", dir=folder)
+        digest = hashlib.sha256(self.content).hexdigest()
+        path = Path(self._folder) / f"{digest[:16]}.fct"
+        path.write_bytes(self.content)
+        self.shipment = Shipment(str(path.absolute()), digest, trace.file_name)
+
+    def __enter__(self) -> Shipping:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def in_order(
+    executor: Executor,
+    call: Callable[..., T],
+    tasks: Sequence[tuple[Any, ...]],
+    content: bytes,
+) -> Iterator[T]:
+    """The results of ``call(None, *task)`` in the order of the tasks, each as soon as those before it are there.
+
+    A worker that lacks the trace gets ``call(content, *task)``. A task that fails is done again, also on a new pool where
+    a killed worker has broken the old one; a wrong input is raised at once.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor
+    call : callable
+        A function that workers can import.
+    tasks : sequence of tuple
+    content : bytes
+        The compiled trace.
+    """
+    run = _Run(executor, call, tasks, content)
+    try:
+        yield from run.results()
+    finally:
+        run.end()
+
+
+class _Run:
+    """One run of tasks, with what is under way."""
+
+    def __init__(
+        self, executor: Executor, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], content: bytes
+    ) -> None:
+        self.executor, self.call, self.tasks, self.content = executor, call, tasks, content
+        self.own: Executor | None = None
+        self.replaced = 0
+        self.failed = [0] * len(tasks)
+        self.needs_content = [False] * len(tasks)
+        self.todo = deque(range(len(tasks)))
+        self.waiting: dict[Future[Any], int] = {}
+        self.done: dict[int, Any] = {}
+
+    def results(self) -> Iterator[Any]:
+        for index in range(len(self.tasks)):
+            while index not in self.done:
+                self.submit()
+                finished, _ = wait(self.waiting, return_when=FIRST_COMPLETED)
+                broken = [self.collect(future) for future in finished]
+                if any(broken):
+                    self.replace()
+            yield self.done.pop(index)
+
+    def submit(self) -> None:
+        while self.todo:
+            index = self.todo[0]
+            content = self.content if self.needs_content[index] else None
+            try:
+                future = self.executor.submit(self.call, content, *self.tasks[index])
+            except BrokenExecutor:
+                if self.waiting:
+                    return
+                self.replace()
+                continue
+            self.todo.popleft()
+            self.waiting[future] = index
+
+    def collect(self, future: Future[Any]) -> bool:
+        """Takes what a task gave; whether it says that the executor is broken."""
+        index = self.waiting.pop(future)
+        try:
+            self.done[index] = future.result()
+            return False
+        except (InputError, MissingError):
+            raise
+        except TraceMissing:
+            if self.needs_content[index]:
+                raise
+            self.needs_content[index] = True
+            self.todo.append(index)
+            return False
+        except Exception as error:
+            self.todo.append(index)
+            if isinstance(error, BrokenExecutor):
+                return True
+            self.failed[index] += 1
+            if self.failed[index] >= ATTEMPTS:
+                raise
+            return False
+
+    def replace(self) -> None:
+        """Goes on with a pool of the same kind; where none can be made, in this process."""
+        self.replaced += 1
+        for future in list(self.waiting):
+            if future.done():
+                self.collect(future)
+            else:
+                future.cancel()
+                self.todo.append(self.waiting.pop(future))
+        if self.own is not None:
+            self.own.shutdown(wait=False, cancel_futures=True)
+        workers = max_workers(self.executor)
+        is_pool = isinstance(self.executor, ProcessPoolExecutor) and self.replaced < ATTEMPTS
+        context = getattr(self.executor, "_mp_context", None)
+        self.own = ProcessPoolExecutor(workers, mp_context=context) if is_pool else ThreadPoolExecutor(1)
+        where = "on new processes" if is_pool else "in this process"
+        message = f"a worker was lost; {len(self.todo)} parts are done again or go on {where}"
+        warnings.warn(message, FlowcastWarning, stacklevel=6)
+        self.executor = self.own
+
+    def end(self) -> None:
+        for future in self.waiting:
+            future.cancel()
+        if self.own is not None:
+            self.own.shutdown(wait=False, cancel_futures=True)
+
+
+def max_workers(executor: Executor) -> int:
+    """How many tasks an executor does at once, as far as it says so."""
+    count = getattr(executor, "_max_workers", None)
+    return count if isinstance(count, int) and count > 0 else os.cpu_count() or 1

@@ -1,0 +1,53 @@
+"""The exceptions of the package."""
+
+from __future__ import annotations
+
+import re
+
+_PARTS = re.compile(
+    r"^(?:(?P<where>.*?):? )?(?:found|invalid (?:type|value):) (?P<found>.*?), expected (?P<expected>.*)$", re.DOTALL
+)
+
+
+class InputError(ValueError):
+    """A trace, a network, an option or a value is wrong.
+
+    The message is that of the command: it names the place, what was found and what was expected.
+
+    Attributes
+    ----------
+    where : str or None
+        File with line, or the option or field; None if the message names none.
+    found : str or None
+        What was found.
+    expected : str or None
+        What would be right.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> try:
+    ...     flowcast.sweep("examples/ring.dim", grid={"latency": "5us..1us:3"})
+    ... except flowcast.InputError as error:
+    ...     print(error.where, "|", error.found, "|", error.expected)
+    grid: --grid nic.latency=5us..1us:3 | an empty range | FROM below TO
+    """
+
+    where: str | None
+    found: str | None
+    expected: str | None
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        parts = _PARTS.match(message)
+        self.where = parts["where"] if parts else None
+        self.found = parts["found"] if parts else None
+        self.expected = parts["expected"] if parts else None
+
+
+class MissingError(OSError):
+    """The machine lacks something that is needed, such as the library that reads OTF2 archives."""
+
+
+class FlowcastWarning(UserWarning):
+    """Something is left out of a prediction, or was done in another way than was asked for."""

@@ -1,0 +1,70 @@
+"""What functions take for a trace, a network and options."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from flowcast._errors import FlowcastWarning
+from flowcast._native import Network, Options, Trace
+
+if TYPE_CHECKING:
+    from flowcast.network_file import NetworkFile
+    from flowcast.programs import Program
+
+TraceLike: TypeAlias = "str | os.PathLike[str] | Trace | Program"
+NetworkLike: TypeAlias = "str | os.PathLike[str] | Network | NetworkFile"
+Value: TypeAlias = "str | float | int"
+MappingLike: TypeAlias = "str | os.PathLike[str] | Sequence[int]"
+
+
+def trace_of(given: TraceLike, *, incomplete: bool = False) -> Trace:
+    """The trace that a path or a program stands for; what of it is not modelled is warned of."""
+    from flowcast.programs import Program
+
+    if isinstance(given, Trace):
+        return given
+    if isinstance(given, Program):
+        return given.trace()
+    trace = Trace.open(given, incomplete)
+    for kind, count in trace.ignored:
+        _warn(f"{count} {kind}" if ";" in kind else f"{count} {kind} left out of the replay")
+    return trace
+
+
+def network_of(given: NetworkLike, values: Mapping[str, Value] | None = None) -> Network:
+    """The network that a name, a path or a description stands for, with other values of some fields."""
+    from flowcast.network_file import NetworkFile
+
+    if isinstance(given, Network):
+        network = given
+    elif isinstance(given, NetworkFile):
+        network = given.network()
+    else:
+        network = Network.load(os.fspath(given))
+        for warning in network.warnings:
+            _warn(warning)
+    return network.replaced(list(values.items())) if values else network
+
+
+def options_of(
+    model: str | None = None,
+    mapping: MappingLike | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    goal_params: Sequence[float] | None = None,
+) -> Options:
+    """The options; a size without a unit is one in bytes."""
+    if isinstance(mapping, os.PathLike):
+        mapping = os.fspath(mapping)
+    elif mapping is not None and not isinstance(mapping, str):
+        mapping = [int(node) for node in mapping]
+    if isinstance(rendezvous_from, int):
+        rendezvous_from = f"{rendezvous_from}B"
+    return Options(model, mapping, rendezvous_from, collectives, goal_params)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, FlowcastWarning, stacklevel=4)

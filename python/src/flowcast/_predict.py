@@ -1,0 +1,220 @@
+"""Predictions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import cast
+
+from flowcast import _native
+from flowcast._engines import Shipping, in_order
+from flowcast._errors import InputError
+from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, network_of, options_of, trace_of
+from flowcast._native import PatternPrediction, Prediction, Table
+from flowcast._sweep import _sendable
+from flowcast._worker import row, row_of
+
+
+def predict(
+    path: TraceLike,
+    network: NetworkLike | None = "gige-tcp",
+    model: str | None = None,
+    *,
+    mapping: MappingLike | None = None,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    goal_params: Sequence[float] | None = None,
+    level: float = 90.0,
+    judged: str | None = None,
+    incomplete: bool = False,
+) -> Prediction:
+    """Predicts how long a program's communication takes on a network.
+
+    Parameters
+    ----------
+    path : path-like, Trace or Program
+        A trace of any format that the command reads, a folder with one, or a program described in Python. A pattern
+        file works as well: it gives what :func:`predict_pattern` gives.
+    network : str, path-like, Network or NetworkFile, optional
+        A built-in network (:func:`networks`), a network file, or a Dimemas configuration; None beside `goal_params`.
+    model : str, optional
+        What concurrent messages do to each other, as for ``flowcast predict --model``; the network decides if None.
+    mapping : str, path-like or sequence of int, optional
+        Where ranks run: ``fill``, ``round-robin``, ``N-per-node``, a file, or the node of each rank.
+    set : mapping, optional
+        Values of fields of the network: texts with units, or numbers in base units.
+    rendezvous_from : str or int, optional
+        Messages of at least this size wait for their receiver, such as ``"64KiB"``.
+    collectives : str, optional
+        ``formula``, ``openmpi``, ``mpich``, ``algorithm`` or ``algorithm:FILE``.
+    goal_params : sequence of five float, optional
+        For GOAL schedules: LogGOPSim's L, o, g, G (nanoseconds) and S (bytes).
+    level : float, optional
+        Probability, in per cent, with which the interval is to hold what is measured.
+    judged : str, optional
+        Name in the network's ledger of what is predicted, whose own errors do not count for the interval.
+    incomplete : bool, optional
+        Whether a recording is predicted of which a part is missing.
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    InputError
+        The trace, the network or an option is wrong.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> prediction = flowcast.predict("examples/ring.dim", network="gige-tcp")
+    >>> prediction.messages, prediction.model
+    (3, 'fair')
+    >>> flowcast.predict("examples/ring.dim", set={"latency": 0.0}).makespan_s < prediction.makespan_s
+    True
+    """
+    if isinstance(path, (str, os.PathLike)) and os.path.isfile(path) and _native.is_pattern(path):
+        return cast(Prediction, predict_pattern(path, network or "gige-tcp", model, set=set, level=level))
+    trace = trace_of(path, incomplete=incomplete)
+    found = None if network is None else network_of(network, set)
+    options = options_of(model, mapping, rendezvous_from, collectives, goal_params)
+    return _native.predict(trace, found, options, _share(level), judged, list(set or ()))
+
+
+def predict_pattern(
+    path: str | os.PathLike[str],
+    network: NetworkLike = "gige-lam",
+    model: str | None = None,
+    *,
+    set: Mapping[str, Value] | None = None,
+    level: float = 90.0,
+) -> PatternPrediction:
+    """Predicts when each flow of a pattern of concurrent communications ends.
+
+    Parameters
+    ----------
+    path : path-like or str
+        A pattern file, or the text of a pattern if it has more than one line or an arrow.
+    network, model, set, level
+        As for :func:`predict`.
+
+    Returns
+    -------
+    PatternPrediction
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> flowcast.predict_pattern("0 -> 1 4MB").flows["slowdown"].to_list()
+    [1.0]
+    """
+    if isinstance(path, str) and ("->" in path or "<-" in path or "\n" in path):
+        name, content = "pattern", path.encode()
+    else:
+        name, content = os.fspath(path), read(path)
+    return _native.predict_pattern(name, content, network_of(network, set), options_of(model), _share(level))
+
+
+def compare(
+    paths: TraceLike | Sequence[TraceLike],
+    networks: Sequence[NetworkLike],
+    models: Sequence[str | None] = (None,),
+    mappings: Sequence[MappingLike | None] = (None,),
+    executor: Executor | None = None,
+    *,
+    set: Mapping[str, Value] | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    level: float = 90.0,
+) -> Table:
+    """Predicts traces on several networks, by several models, with several mappings: all combinations.
+
+    Parameters
+    ----------
+    paths : path-like, Trace or Program, or a sequence of them
+    networks : sequence
+    models, mappings : sequence, optional
+        The last changes first.
+    executor : concurrent.futures.Executor, optional
+        Where the predictions are made, as for :func:`sweep`.
+    set, rendezvous_from, collectives, level
+        As for :func:`predict`.
+
+    Returns
+    -------
+    Table
+        ``trace``, ``network``, ``model``, ``mapping``, ``makespan_s``, the ends ``low_s`` and ``high_s`` of the interval
+        (NaN where none is known), and the ``ratio`` to the first row.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> table = flowcast.compare("examples/ring.dim", ["gige-tcp", "infiniband-2006"])
+    >>> table["network"].to_list()
+    ['gige-tcp', 'infiniband-2006']
+    >>> table["ratio"][0]
+    1.0
+    """
+    many = [paths] if isinstance(paths, (str, os.PathLike)) or not isinstance(paths, Sequence) else list(paths)
+    found = [network_of(network, set) for network in networks]
+    choices = [(network, model, mapping) for network in found for model in models for mapping in mappings]
+    rows: list[tuple[str, float, float, float]] = []
+    names: list[str] = []
+    for path in many:
+        trace = trace_of(path)
+        names += [trace.file_name] * len(choices)
+        settings = [(model, _sendable(mapping), rendezvous_from, collectives) for _, model, mapping in choices]
+        if executor is None:
+            for (network, _, _), options in zip(choices, settings, strict=True):
+                found_options = options_of(*options)
+                rows.append(row_of(_native.predict(trace, network, found_options, _share(level), None, list(set or ()))))
+            continue
+        with Shipping(trace) as shipping:
+            tasks = [
+                (shipping.shipment, network.to_toml(), options, _share(level))
+                for (network, _, _), options in zip(choices, settings, strict=True)
+            ]
+            rows += in_order(executor, row, tasks, shipping.content)
+    times = [row[1] for row in rows]
+    return Table(
+        {
+            "trace": names,
+            "network": [network.name for network, _, _ in choices] * len(many),
+            "model": [row[0] for row in rows],
+            "mapping": [_name_of(mapping) for _, _, mapping in choices] * len(many),
+            "makespan_s": times,
+            "low_s": [row[2] for row in rows],
+            "high_s": [row[3] for row in rows],
+            "ratio": [time / times[0] if times[0] > 0 else 1.0 for time in times],
+        }
+    )
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
+
+
+def _share(level: float) -> float:
+    if not 0 < level < 100:
+        raise InputError(f"--level: found {level}, expected a number of per cent above 0 and below 100")
+    return level / 100
+
+
+def _name_of(mapping: MappingLike | None) -> str:
+    if mapping is None or isinstance(mapping, str):
+        return mapping or "-"
+    return os.fspath(mapping) if isinstance(mapping, os.PathLike) else " ".join(str(node) for node in mapping)

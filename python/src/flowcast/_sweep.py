@@ -1,0 +1,155 @@
+"""Sweeps: one trace on all combinations of the values of some fields."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from flowcast._engines import Shipping, in_order, max_workers
+from flowcast._inputs import MappingLike, NetworkLike, TraceLike, Value, network_of, trace_of
+from flowcast._native import Network, Study, Table, Trace
+from flowcast._progress import Progress
+from flowcast._worker import Grid, lines, study_of
+
+_MOST_IN_A_PART = 256
+
+
+def sweep(
+    path: TraceLike,
+    network: NetworkLike = "gige-tcp",
+    grid: Mapping[str, str | Sequence[Value]] | None = None,
+    executor: Executor | None = None,
+    *,
+    model: str | None = None,
+    mapping: MappingLike | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    set: Mapping[str, Value] | None = None,
+    progress: bool | None = None,
+) -> Table:
+    """Replays a trace on all combinations of the values of some fields of a network.
+
+    Parameters
+    ----------
+    path : path-like, Trace or Program
+        The trace.
+    network : str, path-like, Network or NetworkFile, optional
+        The network whose fields are varied.
+    grid : mapping
+        The values of each field: a list of texts with units or of numbers in base units (seconds, bytes per second,
+        bytes), or a text as the command takes it, such as ``"1us..100us:20"`` or ``"10MB/s..1GB/s:8:log"``. The last
+        field changes from one row to the next.
+    executor : concurrent.futures.Executor, optional
+        Where the parts are computed, such as a ``ProcessPoolExecutor``, ``dask.distributed.Client.get_executor()`` or
+        ``mpi4py.futures.MPIPoolExecutor``; threads of this process if None. The result is the same, to the byte.
+    model, mapping, rendezvous_from, collectives, set
+        As for :func:`predict`.
+    progress : bool, optional
+        Whether tqdm shows how far it is; if None, where tqdm is present and somebody looks.
+
+    Returns
+    -------
+    Table
+        The columns of the command's CSV: ``set``, each field with its unit, ``makespan_s``, ``communication_share``.
+
+    Raises
+    ------
+    InputError
+        The trace, the network, a field or a value is wrong.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> table = flowcast.sweep("examples/ring.dim", grid={"nic.latency": ["5us", "50us"]})
+    >>> table.column_names
+    ['set', 'nic.latency_s', 'makespan_s', 'communication_share']
+    >>> table["nic.latency_s"].to_list()
+    [5e-06, 5e-05]
+    """
+    options = (model, mapping, rendezvous_from, collectives)
+    parts = Sweep(trace_of(path), network_of(network, set), grid or {}, options)
+    with Progress(parts.sets, "sets", progress) as shown:
+        all_lines = []
+        for part in parts.lines(executor):
+            all_lines.append(part)
+            shown.add(part.count("\n"))
+    return parts.table("".join(all_lines))
+
+
+def sweep_parts(
+    path: TraceLike,
+    network: NetworkLike = "gige-tcp",
+    grid: Mapping[str, str | Sequence[Value]] | None = None,
+    executor: Executor | None = None,
+    *,
+    model: str | None = None,
+    mapping: MappingLike | None = None,
+    rendezvous_from: str | int | None = None,
+    collectives: str | None = None,
+    set: Mapping[str, Value] | None = None,
+) -> Iterator[Table]:
+    """The rows of :func:`sweep` in their order, in tables that come as soon as they are there.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> parts = flowcast.sweep_parts("examples/ring.dim", grid={"nic.latency": "1us..9us:9"})
+    >>> sum(len(part) for part in parts)
+    9
+    """
+    options = (model, mapping, rendezvous_from, collectives)
+    parts = Sweep(trace_of(path), network_of(network, set), grid or {}, options)
+    return (parts.table(part) for part in parts.lines(executor))
+
+
+class Sweep:
+    """A sweep that is ready to be done, in parts."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        network: Network,
+        grid: Mapping[str, str | Sequence[Value]],
+        options: tuple[Any, ...],
+    ) -> None:
+        self._trace, self._network = trace, network
+        self._grid = tuple((key, values if isinstance(values, str) else _plain(values)) for key, values in grid.items())
+        self._options = tuple(_sendable(option) for option in options)
+        self._study: Study = study_of(trace, network, self._grid, self._options)
+
+    @property
+    def sets(self) -> int:
+        """Number of combinations."""
+        return self._study.sets
+
+    def table(self, text: str) -> Table:
+        """Rows as a table."""
+        return self._study.table(text)
+
+    def lines(self, executor: Executor | None) -> Iterator[str]:
+        """The rows of one part after the other."""
+        if executor is None:
+            # So many at a time that an interrupt leaves little to come to its end.
+            step = _MOST_IN_A_PART * (os.cpu_count() or 1)
+            for start in range(0, self.sets, step):
+                yield self._study.lines(start, start + step)
+            return
+        share = -(-self.sets // (4 * max_workers(executor)))
+        step = max(1, min(share, _MOST_IN_A_PART))
+        with Shipping(self._trace) as shipping:
+            grid = Grid(shipping.shipment, self._network.to_toml(), self._grid, self._options)
+            tasks = [(grid, start, min(start + step, self.sets)) for start in range(0, self.sets, step)]
+            yield from in_order(executor, lines, tasks, shipping.content)
+
+
+def _plain(values: Sequence[Value]) -> tuple[Value, ...]:
+    """Numbers of other libraries as Python's own."""
+    return tuple(value if isinstance(value, str) else float(value) for value in values)
+
+
+def _sendable(option: Any) -> Any:
+    if option is None or isinstance(option, (str, int)):
+        return option
+    return os.fspath(option) if isinstance(option, os.PathLike) else tuple(int(node) for node in option)

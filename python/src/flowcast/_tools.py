@@ -1,0 +1,301 @@
+"""Fits, placements, rails, and traces written for other tools."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowcast import _native
+from flowcast._errors import FlowcastWarning, InputError
+from flowcast._inputs import NetworkLike, TraceLike, network_of, trace_of
+from flowcast._native import Network, Table
+from flowcast._predict import read
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A fitted parameter.
+
+    Attributes
+    ----------
+    value : float
+        In microseconds, or microseconds per byte.
+    interval : tuple of float, or None
+        Ends of the bootstrap interval.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """LogGP of measured round trips.
+
+    Attributes
+    ----------
+    parameters : dict
+        ``g_us``, ``G_us_per_B``, ``o_us`` and ``L_us``.
+    network : Network
+        To predict with, and to write (:meth:`Network.to_toml`).
+    warnings : list of str
+        What of the samples the parameters do not explain.
+    """
+
+    parameters: dict[str, Parameter]
+    network: Network
+    warnings: list[str]
+
+
+def fit(
+    samples: str | os.PathLike[str],
+    *,
+    name: str = "measured",
+    level: float = 0.95,
+    seed: int = 1,
+    replicates: int | None = None,
+) -> Fit:
+    """Fits LogGP to measured round trips.
+
+    Parameters
+    ----------
+    samples : path-like
+        What ``flowcast measure p2p`` wrote, or columns ``n,d_us,size_B,prtt_us``.
+    name : str, optional
+        Name of the network.
+    level : float, optional
+        Probability of the bootstrap intervals.
+    seed : int, optional
+        Start of their random numbers.
+    replicates : int, optional
+        Number of bootstrap replicates.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> found = flowcast.fit("examples/gige-samples.csv", name="mine")
+    >>> round(found.parameters["L_us"].value, 1)
+    65.4
+    >>> flowcast.predict("examples/ring.dim", network=found.network).network
+    'mine'
+    """
+    parameters, network, told = _native.fit_round_trips(_text(samples), name, level, seed, replicates)
+    return Fit({symbol: Parameter(value, ends) for symbol, value, ends in parameters}, network, told)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where ranks should run.
+
+    Attributes
+    ----------
+    mappings : int
+        How many there are.
+    best : list of list of int
+        The best of them: the node of each rank.
+    times : Table
+        ``time_s``, and how many ``mappings`` take it.
+    """
+
+    mappings: int
+    best: list[list[int]]
+    times: Table
+
+    @property
+    def best_time_s(self) -> float:
+        """Time of the best mappings, in seconds."""
+        return float(self.times["time_s"][0])
+
+
+def place(
+    steps: str | os.PathLike[str],
+    network: NetworkLike,
+    nodes: int,
+    slots: int,
+    *,
+    model: str | None = None,
+    inside: str | None = None,
+) -> Placement:
+    """Finds the best mapping of ranks to nodes for a communication in steps, by trying all.
+
+    Parameters
+    ----------
+    steps : path-like
+        Flows between ranks, steps parted by lines that say ``step``.
+    network : str, path-like, Network or NetworkFile
+    nodes, slots : int
+        Nodes, and ranks that fit on each.
+    model : str, optional
+        How flows share what they cross.
+    inside : str, optional
+        Time of a message inside a node, such as ``"18.7ms"``.
+
+    Returns
+    -------
+    Placement
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> flowcast.place("examples/broadcast.steps", "gige-lam", nodes=4, slots=2, inside="18.7ms").best[0]
+    [0, 0, 1, 1, 2, 2, 3, 3]
+    """
+    content = read(steps)
+    found = _native.place(os.fspath(steps), content, network_of(network), nodes, slots, model, inside)
+    mappings, best, histogram = found
+    times, counts = [time for time, _ in histogram], [count for _, count in histogram]
+    return Placement(mappings, best, Table({"time_s": times, "mappings": counts}))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a rail scheduler did.
+
+    Attributes
+    ----------
+    messages : Table
+        ``rail``, ``delivered_us`` and ``vft_us`` (the virtual finishing time of its rail) of each message.
+    makespan_us : float
+        When the last message is delivered, in microseconds.
+    """
+
+    messages: Table
+    makespan_us: float
+
+
+def rails(
+    rails: Sequence[str],
+    messages: str | os.PathLike[str] | Sequence[tuple[float, int]],
+    scheduler: str = "earliest-delivery",
+    *,
+    shares: Sequence[int] | None = None,
+) -> Schedule:
+    """Lets a scheduler choose a rail for each message.
+
+    Parameters
+    ----------
+    rails : sequence of str
+        ``NAME=g,G,o,Lus`` each, as for ``flowcast rails simulate``.
+    messages : path-like, or sequence of (float, int)
+        CSV with the columns ``arrival_us,size_B``, or such pairs.
+    scheduler : str, optional
+        As for the command, such as ``wfq`` or ``latency``.
+    shares : sequence of int, optional
+        Shares of the rails for schedulers by turns; by bandwidth if None.
+
+    Returns
+    -------
+    Schedule
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> two = ["fast=1,0.001,1,5us", "slow=1,0.01,1,5us"]
+    >>> flowcast.rails(two, [(0.0, 1000), (0.0, 1000)]).messages["rail"].to_list()
+    [0, 0]
+    """
+    given = _text(messages) if isinstance(messages, (str, os.PathLike)) else [(float(a), int(b)) for a, b in messages]
+    own_shares = None if shares is None else list(shares)
+    choices, delivered, virtual, makespan = _native.simulate_rails(list(rails), given, scheduler, own_shares)
+    table = Table({"rail": [int(rail) for rail in choices], "delivered_us": delivered, "vft_us": virtual})
+    return Schedule(table, makespan)
+
+
+def compile(path: TraceLike, output: str | os.PathLike[str]) -> None:
+    """Writes a trace in Flowcast's compiled form.
+
+    Parameters
+    ----------
+    path : path-like, Trace or Program
+    output : path-like
+        The file to write; it appears whole or not at all.
+
+    Examples
+    --------
+    >>> import flowcast, os, tempfile
+    >>> file = os.path.join(tempfile.mkdtemp(), "ring.fct")
+    >>> flowcast.compile("examples/ring.dim", file)
+    >>> flowcast.predict(file).messages
+    3
+    """
+    _write(path, output, trace_of(path).compiled())
+
+
+def convert(
+    path: TraceLike,
+    output: str | os.PathLike[str],
+    to: str,
+    *,
+    collectives: str | None = None,
+    strict: bool = False,
+) -> dict[str, int]:
+    """Writes a trace for another tool.
+
+    Parameters
+    ----------
+    path : path-like, Trace or Program
+    output : path-like
+    to : {"dim", "goal", "goal-bin"}
+        Dimemas' text, LogGOPSim's text or its binary form; the command writes other forms, too.
+    collectives : str, optional
+        How collectives become messages, as for :func:`predict`.
+    strict : bool, optional
+        Dimemas' own words only.
+
+    Returns
+    -------
+    dict
+        What the form cannot say, with how often.
+
+    Examples
+    --------
+    >>> import flowcast, os, tempfile
+    >>> file = os.path.join(tempfile.mkdtemp(), "ring.goal")
+    >>> flowcast.convert("examples/ring.dim", file, "goal")
+    {}
+    >>> flowcast.predict(file).messages
+    3
+    """
+    content, losses = trace_of(path).converted(to, collectives, strict)
+    for kind, count in losses:
+        left_out = "" if ";" in kind else " left out"
+        warnings.warn(f"{count} {kind}{left_out}", FlowcastWarning, stacklevel=2)
+    _write(path, output, content)
+    return dict(losses)
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    try:
+        return read(path).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{os.fspath(path)}: found bytes that are not UTF-8, expected text") from None
+
+
+def _write(path: object, output: str | os.PathLike[str], content: bytes) -> None:
+    """Writes a file whole or not at all, and not over the input."""
+    place = Path(output)
+    if isinstance(path, (str, os.PathLike)) and place.exists() and os.path.samefile(path, place):
+        raise InputError(f"output: found {place}, which is the input, expected another file")
+    if not place.parent.is_dir():
+        raise InputError(f"output: found no folder {place.parent}, expected one")
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, place)
+    except BaseException:
+        os.unlink(temporary)
+        raise

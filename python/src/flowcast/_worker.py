@@ -1,0 +1,124 @@
+"""What workers do: they keep the studies that they were given last, so that a trace comes to each of them once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flowcast._inputs import Value, options_of
+from flowcast._native import Network, Prediction, Study, Trace, predict
+
+_KEPT = 4
+_kept: OrderedDict[Hashable, Any] = OrderedDict()
+_lock = threading.Lock()
+
+
+class TraceMissing(Exception):
+    """The worker does not see the file with the trace, or sees another one: it needs the bytes."""
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A compiled trace on its way to workers: where it may lie, and by what it is known.
+
+    Attributes
+    ----------
+    path : str
+        A file that workers on the same file system can read.
+    digest : str
+        SHA-256 of its content.
+    name : str
+        The trace's file name.
+    """
+
+    path: str
+    digest: str
+    name: str
+
+    def trace(self, content: bytes | None) -> Trace:
+        """The trace, from its bytes or its file; kept for the next task.
+
+        Parameters
+        ----------
+        content : bytes or None
+            The compiled trace, where the worker does not see the file.
+        """
+        known = _find(self.digest)
+        if known is None:
+            if content is None:
+                try:
+                    content = Path(self.path).read_bytes()
+                except OSError:
+                    raise TraceMissing(self.path) from None
+            if hashlib.sha256(content).hexdigest() != self.digest:
+                raise TraceMissing(self.path)
+            known = _keep(self.digest, Trace.from_bytes(self.name, content))
+        assert isinstance(known, Trace)
+        return known
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A study, as it travels to workers."""
+
+    shipment: Shipment
+    network: str
+    grid: tuple[tuple[str, str | tuple[Value, ...]], ...]
+    options: tuple[Any, ...]
+
+    def study(self, content: bytes | None = None) -> Study:
+        """The study, which is kept for the next task."""
+        known = _find(self)
+        if known is None:
+            trace = self.shipment.trace(content)
+            network = Network.from_toml(self.network)
+            known = _keep(self, study_of(trace, network, self.grid, self.options))
+        assert isinstance(known, Study)
+        return known
+
+
+def study_of(
+    trace: Trace, network: Network, grid: tuple[tuple[str, str | tuple[Value, ...]], ...], options: tuple[Any, ...]
+) -> Study:
+    """A study of parts that can be compared and sent."""
+    lists = [(key, values if isinstance(values, str) else list(values)) for key, values in grid]
+    return Study(trace, network, lists, options_of(*options))
+
+
+def lines(content: bytes | None, grid: Grid, start: int, end: int) -> str:
+    """The rows of the sets from ``start`` to before ``end``, on one thread."""
+    return grid.study(content).lines(start, end, 1)
+
+
+def row(
+    content: bytes | None, shipment: Shipment, network: str, options: tuple[Any, ...], level: float
+) -> tuple[str, float, float, float]:
+    """Model, makespan and the ends of its interval (NaN where none is known)."""
+    trace = shipment.trace(content)
+    return row_of(predict(trace, Network.from_toml(network), options_of(*options), level, None, []))
+
+
+def row_of(prediction: Prediction) -> tuple[str, float, float, float]:
+    """What a comparison has of a prediction."""
+    low, high = prediction.interval_s or (float("nan"), float("nan"))
+    return prediction.model, prediction.makespan_s, low, high
+
+
+def _find(key: Hashable) -> Any:
+    with _lock:
+        if key in _kept:
+            _kept.move_to_end(key)
+        return _kept.get(key)
+
+
+def _keep(key: Hashable, value: Any) -> Any:
+    with _lock:
+        value = _kept.setdefault(key, value)
+        while len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    return value

@@ -1,0 +1,150 @@
+"""Networks as dataclasses, which become network files and come from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from flowcast._native import Network, built_in_networks
+
+SCHEMA = "flowcast/network/2"
+
+
+@dataclass
+class Nic:
+    """The interface of a node; texts have their units, as in network files.
+
+    Attributes
+    ----------
+    latency : str
+        Time that the network takes, such as ``"65.4us"``.
+    overhead : str
+        Time of the processor for each message.
+    gap : str
+        Least time between two messages of one interface.
+    gap_per_byte, bandwidth, wire_rate : str or None
+        What each byte costs; one of the three is needed, and not both of the first two.
+    duplex : str or None
+        ``"full"`` if None.
+    """
+
+    latency: str = "0us"
+    overhead: str = "0us"
+    gap: str = "0us"
+    gap_per_byte: str | None = None
+    bandwidth: str | None = None
+    wire_rate: str | None = None
+    duplex: str | None = None
+
+
+@dataclass
+class Link:
+    """A link that all share: its goodput, or the rate of frames, or both."""
+
+    bandwidth: str | None = None
+    wire_rate: str | None = None
+
+
+@dataclass
+class Bus:
+    """What the nodes of a bus share."""
+
+    nodes: int | None = None
+    bandwidth: str | None = None
+    wire_rate: str | None = None
+
+
+@dataclass
+class NetworkFile:
+    """A network file: what a network is, and what each model has to know of it.
+
+    Sections with many fields are dictionaries with the names of the file (docs/reference/network-file.md).
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> from flowcast import NetworkFile, Nic
+    >>> mine = NetworkFile("mine", nic=Nic(latency="5us", bandwidth="1GB/s"))
+    >>> NetworkFile.from_toml(mine.to_toml()) == NetworkFile.of(mine.network())
+    True
+    >>> flowcast.predict("examples/ring.dim", network=mine).network
+    'mine'
+    """
+
+    name: str
+    title: str = ""
+    source: str = ""
+    point_to_point: dict[str, Any] = field(default_factory=lambda: {"rule": "hockney"})
+    nic: Nic = field(default_factory=Nic)
+    backbone: Link | None = None
+    bus: Bus | None = None
+    topology: dict[str, Any] | None = None
+    overheads: dict[str, Any] | None = None
+    sharing: dict[str, Any] | None = None
+    machine: dict[str, Any] | None = None
+    collectives: dict[str, Any] | None = None
+    file_system: dict[str, Any] | None = None
+    intervals: dict[str, Any] | None = None
+    origins: dict[str, Any] | None = None
+    accuracy: list[dict[str, Any]] | None = None
+    provenance: dict[str, str] | None = None
+
+    @classmethod
+    def of(cls, network: Network) -> NetworkFile:
+        """The file of a network.
+
+        Parameters
+        ----------
+        network : Network
+        """
+        document: dict[str, Any] = json.loads(network.to_json())
+        document.pop("schema", None)
+        sections: dict[str, type] = {"nic": Nic, "backbone": Link, "bus": Bus}
+        for name, section in sections.items():
+            if document.get(name) is not None:
+                document[name] = section(**document[name])
+        return cls(**document)
+
+    @classmethod
+    def from_toml(cls, text: str) -> NetworkFile:
+        """The file of a text.
+
+        Raises
+        ------
+        InputError
+            The text is no network file.
+        """
+        return cls.of(Network.from_toml(text))
+
+    def network(self) -> Network:
+        """The network, as the functions of this package take it.
+
+        Raises
+        ------
+        InputError
+            A value is wrong or missing.
+        """
+        return Network.from_json(json.dumps({"schema": SCHEMA, **_without_none(asdict(self))}))
+
+    def to_toml(self) -> str:
+        """The text of the file."""
+        return self.network().to_toml()
+
+
+def networks() -> list[str]:
+    """The names of the built-in networks.
+
+    Examples
+    --------
+    >>> import flowcast
+    >>> "gige-tcp" in flowcast.networks()
+    True
+    """
+    return built_in_networks()
+
+
+def _without_none(document: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in document.items() if value is not None}
+    return {key: _without_none(value) if isinstance(value, dict) else value for key, value in kept.items()}

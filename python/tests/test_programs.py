@@ -1,0 +1,48 @@
+"""Programs and networks that are described in Python."""
+
+import pytest
+
+import flowcast
+from flowcast import NetworkFile, Nic
+
+
+def test_one_message_takes_what_the_formula_says() -> None:
+    program = flowcast.Program(2)
+    program.rank(0).compute(1e-3).send(1, 1_000_000)
+    program.rank(1).recv(0, 1_000_000)
+    network = NetworkFile("plain", nic=Nic(latency="10us", bandwidth="100MB/s"))
+    prediction = flowcast.predict(program, network=network, model="independent")
+    assert prediction.makespan_s == pytest.approx(1e-3 + 10e-6 + 0.01, rel=1e-12)
+
+
+def test_arrays_become_messages() -> None:
+    numpy = pytest.importorskip("numpy")
+    ranks = 8
+    src = numpy.arange(ranks)
+    program = flowcast.Program.from_messages(ranks, src, (src + 1) % ranks, numpy.full(ranks, 4096))
+    table = flowcast.predict(program).message_table()
+    assert table["dst"].to_list() == list((src + 1) % ranks)
+
+
+def test_collectives_are_those_of_all_ranks() -> None:
+    program = flowcast.Program(4).collective("allreduce", 8)
+    assert program.trace().collectives > 0
+    with pytest.raises(ValueError, match="expected one of barrier"):
+        program.collective("allgossip")
+
+
+@pytest.mark.parametrize("name", flowcast.networks())
+def test_every_network_goes_through_its_dataclass(name: str) -> None:
+    network = flowcast.Network.load(name)
+    file = NetworkFile.of(network)
+    assert file.network() == network
+    assert NetworkFile.from_toml(file.to_toml()) == file
+
+
+def test_wrong_networks_and_programs_are_refused() -> None:
+    with pytest.raises(flowcast.InputError, match="latency"):
+        NetworkFile("mine", nic=Nic(latency="5", bandwidth="1GB/s")).network()
+    with pytest.raises(ValueError, match="found rank 2, expected one of 2"):
+        flowcast.Program(2).rank(0).send(2, 1)
+    with pytest.raises(IndexError):
+        flowcast.Program(2).rank(2)

@@ -1,0 +1,74 @@
+"""Tables in the hands of other libraries, and what notebooks show."""
+
+import math
+
+import pytest
+
+import flowcast
+
+LU = "examples/lu.S.4.dim.gz"
+
+
+def test_columns_are_numpy_views() -> None:
+    numpy = pytest.importorskip("numpy")
+    table = flowcast.predict(LU).message_table()
+    sizes, sent = numpy.asarray(table["bytes"]), numpy.asarray(table["sent_s"])
+    assert (sizes.dtype, sent.dtype) == (numpy.int64, numpy.float64)
+    assert sizes.sum() == flowcast.predict(LU).bytes
+    assert numpy.shares_memory(sizes, numpy.asarray(table["bytes"]))
+    assert not sizes.flags.writeable
+    del table
+    assert sent.min() == 0.0 or sent.min() > 0.0
+    assert len(sent) == len(sizes)
+
+
+def test_arrow_reads_the_same_values_without_copying() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    numpy = pytest.importorskip("numpy")
+    table = flowcast.sweep(LU, grid={"latency": "1us..9us:3", "point_to_point.rule": ["hockney", "loggops"]})
+    arrow = pyarrow.table(table)
+    assert arrow.column_names == table.column_names
+    assert arrow.to_pydict() == table.to_dict()
+    view = numpy.asarray(table["makespan_s"])
+    assert arrow["makespan_s"].chunk(0).buffers()[1].address == view.__array_interface__["data"][0]
+    assert pyarrow.schema(table).names == table.column_names
+    del table, view
+    assert len(arrow["makespan_s"].to_pylist()) == 6
+
+
+def test_polars_reads_tables() -> None:
+    polars = pytest.importorskip("polars")
+    table = flowcast.predict(LU).ranks
+    assert polars.DataFrame(table).to_dict(as_series=False) == table.to_dict()
+
+
+def test_an_empty_table_and_a_stream_nobody_reads_are_fine() -> None:
+    table = flowcast.Table({"a": [1, 2], "b": [0.5, math.nan], "c": ["x", "<y>"]})
+    table.__arrow_c_stream__()
+    table.__arrow_c_schema__()
+    assert len(flowcast.Table({})) == 0
+    assert table["c"][-1] == "<y>"
+    with pytest.raises(ValueError, match="found 1 values, expected 2"):
+        flowcast.Table({"a": [1, 2], "b": [1]})
+    with pytest.raises(KeyError, match="expected one of a, b, c"):
+        table["d"]
+    with pytest.raises(IndexError):
+        table["a"][2]
+
+
+def test_notebooks_show_tables_and_pages() -> None:
+    prediction = flowcast.predict(LU)
+    assert "<table>" in prediction._repr_html_()
+    assert "gige-tcp" in prediction._repr_html_()
+    assert "&lt;y&gt;" in flowcast.Table({"c": ["<y>"]})._repr_html_()
+    page = prediction.to_html()
+    assert page.startswith("<!")
+    assert "</html>" in page
+
+
+def test_the_csv_of_a_table_is_read_back() -> None:
+    table = flowcast.sweep(LU, grid={"latency": ["1us", "0us"]})
+    again = flowcast.Table.from_csv(table.to_csv())
+    assert again.to_csv() == table.to_csv()
+    assert again["set"].to_list() == [0, 1]
+    assert again["nic.latency_s"].to_list() == [1e-6, 0.0]

