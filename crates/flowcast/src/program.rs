@@ -186,11 +186,7 @@ impl<'a> PreparedProgram<'a> {
         let engine = self.engine()?;
         let mut journal = outputs.kept().map(|keeps| Journal::new(&self.program, keeps));
         let mut explainer = outputs.explanation.then(|| Explainer::new(&engine));
-        let outcome = match (&mut journal, &mut explainer) {
-            (None, None) => engine.run(),
-            (journal, explainer) => engine.observed(&mut (journal.as_mut(), explainer.as_mut())),
-        }
-        .map_err(Error::from)?;
+        let outcome = watched(&engine, journal.as_mut(), explainer.as_mut())?;
         let outcome = finite(outcome, Some(self.network), asked)?;
         let explanation = explainer.map(|explainer| explainer.finish(&outcome));
         let mut view = None;
@@ -264,6 +260,19 @@ impl<'a> PreparedProgram<'a> {
         };
         without_influence(&done, asked)
     }
+}
+
+/// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's
+/// settings of the optimiser.
+fn watched(
+    engine: &Engine<'_>,
+    journal: Option<&mut Journal<'_>>,
+    explainer: Option<&mut Explainer<'_>>,
+) -> Result<Outcome, Error> {
+    Ok(match (journal, explainer) {
+        (None, None) => engine.run()?,
+        mut both => engine.observed(&mut both)?,
+    })
 }
 
 fn model_for(contention: Contention, program: &Program, network: &Network) -> Result<ModelChoice, Error> {

@@ -8,7 +8,6 @@ use clap::Subcommand;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
-use flowcast::replay::observer::Unobserved;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
 use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
@@ -186,7 +185,7 @@ fn replay_schedule(
         {
             prepared = PreparedSchedule::consuming(again, network, options)?;
         }
-        Ok(prepared.observe(&mut Unobserved)?)
+        Ok(prepared.run()?)
     })?;
     let model = prepared.model().name();
     print_replay(seconds, (messages, model), format!(", model {model}"), timing);
