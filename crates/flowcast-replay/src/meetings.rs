@@ -46,7 +46,7 @@ struct Meetings<'a> {
 
 impl Meetings<'_> {
     fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (f64, f64)) {
-        let Replay { program, placement, costs, ways } = self.replay;
+        let Replay { program, placement, costs, ways, .. } = self.replay;
         let ends = [placement.node(from), placement.node(program.receiver(slot))];
         if ends[0] == ends[1] {
             return;

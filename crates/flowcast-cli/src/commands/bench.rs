@@ -18,7 +18,7 @@ use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
 use crate::progress::Progress;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, threads};
 
 /// Measure the speed of the replay itself
 #[derive(Debug, Subcommand)]
@@ -96,6 +96,7 @@ impl Bench {
                 let options = Options {
                     contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
                     loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
+                    threads: threads(),
                     ..Options::default()
                 };
                 replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, json })
