@@ -50,7 +50,7 @@ pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>
 /// Follows the ranks of a block to the end.
 fn follow(walk: &Walk<'_, 1>, block: Range<u32>, border: &mut Border<'_>) -> Option<Vec<RankOutcome>> {
     let observer = &mut Unobserved;
-    let ranks = match walk.ways.is_empty() {
+    let ranks = match walk.route_of.is_empty() {
         true => Engine::<1, _, _, false, false>::new(walk, block, observer, border).walk(),
         false => Engine::<1, _, _, false, true>::new(walk, block, observer, border).walk(),
     };
@@ -107,7 +107,7 @@ struct Border<'a> {
     writers: Vec<Writer<'a>>,
     readers: Vec<Reader<'a>>,
     /// Arrivals for which a ring had no place, with the block that they go to.
-    left_over: VecDeque<(usize, u32, f64)>,
+    left_over: VecDeque<(usize, u32, Time)>,
     waits: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Border<'a> {
         }
     }
 
-    fn read(&mut self) -> Option<(u32, f64)> {
+    fn read(&mut self) -> Option<(u32, Time)> {
         let reader = self.readers.iter_mut().find_map(|reader| reader.has_any().then_some(reader))?;
         if std::mem::take(&mut self.waits) {
             self.common.waiting.fetch_sub(1, SeqCst);
@@ -172,7 +172,7 @@ impl Transit for Border<'_> {
         loop {
             self.write_left_over();
             if let Some((slot, arrival)) = self.read() {
-                return Ok(Some(Progress::Arrived(Delivery { slot, start: 0.0, arrival, left: 0.0 })));
+                return Ok(Some(Progress::Arrived(Delivery { slot, start: Time::ZERO, arrival, left: Time::ZERO })));
             }
             looks += 1;
             if looks < LOOKS {

@@ -4,6 +4,8 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use flowcast_units::Time;
+
 /// A power of two.
 const PLACES: usize = 1 << 12;
 
@@ -53,7 +55,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Puts an arrival in; false if the ring is full.
-    pub(super) fn write(&mut self, slot: u32, arrival: f64) -> bool {
+    pub(super) fn write(&mut self, slot: u32, arrival: Time) -> bool {
         if self.written - self.read == PLACES {
             self.read = self.ring.read.0.load(Acquire);
             if self.written - self.read == PLACES {
@@ -62,7 +64,7 @@ impl<'a> Writer<'a> {
         }
         let place = &self.ring.places[self.written % PLACES];
         place.slot.store(slot, Relaxed);
-        place.arrival.store(arrival.to_bits(), Relaxed);
+        place.arrival.store(arrival.as_nanos().to_bits(), Relaxed);
         self.written += 1;
         self.ring.written.0.store(self.written, Release);
         true
@@ -92,15 +94,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes out an arrival.
-    pub(super) fn read(&mut self) -> Option<(u32, f64)> {
+    pub(super) fn read(&mut self) -> Option<(u32, Time)> {
         if !self.has_any() {
             return None;
         }
         let place = &self.ring.places[self.read % PLACES];
-        let arrival = (place.slot.load(Relaxed), f64::from_bits(place.arrival.load(Relaxed)));
+        let (slot, arrival) = (place.slot.load(Relaxed), f64::from_bits(place.arrival.load(Relaxed)));
         self.read += 1;
         self.ring.read.0.store(self.read, Release);
-        Some(arrival)
+        Some((slot, Time::from_nanos(arrival)))
     }
 }
 
@@ -112,11 +114,12 @@ mod tests {
     fn arrivals_come_out_in_their_order_and_none_is_lost() {
         let ring = Ring::new();
         let count = 10 * PLACES as u32;
+        let at = |slot: u32| Time::from_nanos(f64::from(slot) / 2.0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut writer = Writer::new(&ring);
                 for slot in 0..count {
-                    while !writer.write(slot, f64::from(slot) / 2.0) {
+                    while !writer.write(slot, at(slot)) {
                         std::thread::yield_now();
                     }
                 }
@@ -126,7 +129,7 @@ mod tests {
                 while !reader.has_any() {
                     std::thread::yield_now();
                 }
-                assert_eq!(reader.read(), Some((slot, f64::from(slot) / 2.0)));
+                assert_eq!(reader.read(), Some((slot, at(slot))));
             }
             assert_eq!(reader.read(), None);
         });
@@ -137,9 +140,9 @@ mod tests {
     fn a_full_ring_takes_no_more_until_one_is_read() {
         let ring = Ring::new();
         let (mut writer, mut reader) = (Writer::new(&ring), Reader::new(&ring));
-        assert!((0..PLACES as u32).all(|slot| writer.write(slot, 0.0)));
-        assert!(!writer.write(0, 0.0) && !ring.is_empty());
-        assert_eq!(reader.read(), Some((0, 0.0)));
-        assert!(writer.write(0, 0.0));
+        assert!((0..PLACES as u32).all(|slot| writer.write(slot, Time::ZERO)));
+        assert!(!writer.write(0, Time::ZERO) && !ring.is_empty());
+        assert_eq!(reader.read(), Some((0, Time::ZERO)));
+        assert!(writer.write(0, Time::ZERO));
     }
 }
