@@ -1,5 +1,6 @@
-//! Development tasks: `cargo xtask test`, `golden`, `lines`, `dist` and `install-openmpi`.
+//! Development tasks: `cargo xtask test`, `bench`, `golden`, `lines`, `dist` and `install-openmpi`.
 
+mod bench;
 mod dist;
 mod golden;
 mod lines;
@@ -25,6 +26,8 @@ struct Cli {
 enum Task {
     /// Run the test suite
     Test(suite::Options),
+    /// Count what a message costs, compare with what is kept, and the walk's speed with a bare loop's
+    Bench(bench::Options),
     /// Run every golden case under a folder
     #[command(after_help = "Example:\n  cargo xtask golden tests/golden")]
     Golden {
@@ -68,6 +71,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Test(options) => suite::run(&options),
+        Task::Bench(options) => bench::run(&options),
         Task::InstallOpenmpi(options) => openmpi::install(&options).map(|_| true),
         Task::Dist(options) => dist::make(&options.output).map(|_| true),
         Task::Lines => lines::print(Path::new(".")).map(|()| true),

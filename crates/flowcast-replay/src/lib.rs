@@ -157,6 +157,15 @@ impl<'a> Engine<'a> {
         Ok(Engine::Shared(Box::new(shared)))
     }
 
+    /// [`Engine::run`] may use so many threads where that makes it faster; the result does not depend on it.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Engine<'a> {
+        match self {
+            Engine::Free(replay) => Engine::Free(Box::new(replay.on_threads(threads))),
+            other => other,
+        }
+    }
+
     /// With random times of hosts, where messages go packet by packet; other engines stay what they are.
     #[must_use]
     pub fn disturbed(self, seed: u64) -> Engine<'a> {
@@ -171,7 +180,10 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`]; [`SimulateError::Sharing`] if a sharing model has no answer.
     pub fn run(&self) -> Result<Outcome, SimulateError> {
-        self.observed(&mut Unobserved)
+        match self {
+            Engine::Free(replay) => replay.run(),
+            _ => self.observed(&mut Unobserved),
+        }
     }
 
     /// Runs and notifies an observer, or a pair of them, of what happens.

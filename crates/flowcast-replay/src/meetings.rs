@@ -46,7 +46,7 @@ struct Meetings<'a> {
 
 impl Meetings<'_> {
     fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (Time, Time)) {
-        let Replay { program, placement, costs, route_of } = self.replay;
+        let Replay { program, placement, costs, route_of, .. } = self.replay;
         let ends = [placement.node(from), placement.node(program.receiver(slot))];
         if ends[0] == ends[1] {
             return;

@@ -10,15 +10,7 @@ pub(crate) const MANY_RANKS: usize = 4096;
 /// Fetches the cache line of a value; without effect on any result, and nothing at all where it cannot be done.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // Sound: a prefetch reads nothing that anybody sees, and a reference is a valid address.
-    #[allow(unsafe_code)]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    prefetch_behind(std::slice::from_ref(value), 0);
 }
 
 /// The same for a place of a list, if there is one.
@@ -27,4 +19,18 @@ pub(crate) fn prefetch_at<T>(values: &[T], index: u32) {
     if let Some(value) = values.get(index as usize) {
         prefetch(value);
     }
+}
+
+/// The same for a place that may lie behind the end of a list: cheaper than to ask.
+#[inline(always)]
+pub(crate) fn prefetch_behind<T>(values: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // Sound: a prefetch reads nothing that anybody sees, whatever the address.
+    #[allow(unsafe_code)]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(values.as_ptr().wrapping_add(index).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (values, index);
 }

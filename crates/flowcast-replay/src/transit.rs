@@ -35,9 +35,18 @@ pub trait Transit {
     /// Whether messages disturb each other; otherwise nothing below is ever called.
     const SHARED: bool;
 
+    /// Whether its results may depend on the order in which ranks are followed that could be followed at once.
+    const IS_ORDERED: bool = Self::SHARED;
+
     /// Whether RTS and CTS cross the network as well. Then a rendezvous message departs with its RTS, and the transit is
     /// notified when ranks wait and when they go on.
     const HANDSHAKES: bool = false;
+
+    /// Whether it carries the message of a slot.
+    #[inline(always)]
+    fn carries(&self, _slot: u32, is_between_nodes: bool) -> bool {
+        is_between_nodes
+    }
 
     /// A message, or its RTS, leaves its sender.
     fn depart(&mut self, departure: Departure);

@@ -6,9 +6,11 @@
 //! and the result is that of an event-driven simulation, at the cost of reading the streams once.
 
 mod accesses;
+mod blocks;
 mod collectives;
 mod lanes;
 mod rendezvous;
+mod ring;
 mod slots;
 
 use self::accesses::Accesses;
@@ -24,13 +26,14 @@ use super::deadlock_report::{DeadlockReport, Stand};
 use super::observer::{Gathered, Observer, Received, Sent, Unobserved};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
-use super::prefetch::prefetch_at;
+use super::prefetch::{prefetch, prefetch_at};
 use super::routes::{route, route_of_messages};
 use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
 use flowcast_model::network::Network;
 use flowcast_trace::opcodes::{self, Op};
 use flowcast_trace::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
+use std::ops::Range;
 
 /// A program on a network, ready to run.
 pub struct Replay<'a> {
@@ -39,6 +42,7 @@ pub struct Replay<'a> {
     pub(super) costs: Costs,
     /// The number of each message's route; empty if all messages take the same.
     pub(super) route_of: Vec<u16>,
+    threads: usize,
 }
 
 impl<'a> Replay<'a> {
@@ -54,7 +58,13 @@ impl<'a> Replay<'a> {
     ) -> Result<Replay<'a>, SimulateError> {
         let costs = Costs::new(program, network, &placement, rendezvous);
         let route_of = route_of_messages(program, network, &placement)?;
-        Ok(Replay { program, placement, costs, route_of })
+        Ok(Replay { program, placement, costs, route_of, threads: 1 })
+    }
+
+    /// The same; [`Replay::run`] may use so many threads where they make it faster. The result does not depend on it.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Replay<'a> {
+        Replay { threads, ..self }
     }
 
     /// Runs to the end.
@@ -62,6 +72,30 @@ impl<'a> Replay<'a> {
     /// # Errors
     /// [`SimulateError::Deadlock`].
     pub fn run(&self) -> Result<Outcome, SimulateError> {
+        if self.threads > 1 && self.program.messages() >= blocks::MANY_MESSAGES {
+            return self.divided(self.threads);
+        }
+        self.observed(&mut Unobserved)
+    }
+
+    /// Whether several threads can run it: no sender waits for its receiver, and ranks do nothing together but exchange
+    /// messages.
+    pub fn is_divisible(&self) -> bool {
+        self.program.calls().is_empty() && self.program.accesses().is_empty() && !self.costs.has_rendezvous()
+    }
+
+    /// Runs to the end on so many threads, however short it is; on one if it is not divisible.
+    ///
+    /// # Errors
+    /// [`SimulateError::Deadlock`].
+    pub fn divided(&self, threads: usize) -> Result<Outcome, SimulateError> {
+        let costs = LaneCosts::<1>::new(&[&self.costs]);
+        if self.is_divisible()
+            && let Some(ranks) = blocks::run(&self.walk(&costs), threads)
+        {
+            return Ok(Outcome::of(self.program, ranks.into_iter()));
+        }
+        // Why ranks wait for ever is seen where all of them are.
         self.observed(&mut Unobserved)
     }
 
@@ -88,24 +122,23 @@ impl<'a> Replay<'a> {
         transit: &mut T,
     ) -> Result<Outcome, SimulateError> {
         let costs = LaneCosts::<1>::new(&[&self.costs]);
-        let walk = Walk {
-            program: self.program,
-            placement: &self.placement,
-            costs: &costs,
-            route_of: &self.route_of,
-            awaited: &[],
-        };
+        let walk = self.walk(&costs);
         let ranks = walk.run(observer, transit)?;
-        Ok(Outcome::of(
-            self.program,
-            ranks.iter().map(|state| RankOutcome::new(state.time[0], state.compute[0], state.overhead)),
-        ))
+        Ok(Outcome::of(self.program, ranks.iter().map(RankState::outcome)))
+    }
+
+    fn walk<'b>(&'b self, costs: &'b LaneCosts<'b, 1>) -> Walk<'b, 1> {
+        let Replay { program, placement, route_of, .. } = self;
+        Walk { program, placement, costs, route_of, awaited: &[] }
     }
 }
 
 /// So far behind the instruction at which a rank goes on those are prefetched that it will come to when it next does:
 /// mostly an iteration of the program later.
 const WORDS_AHEAD: u32 = 24;
+
+/// So many ranks before a rank is followed, its instructions are prefetched, and twice as many before, its state.
+const RANKS_AHEAD: usize = 4;
 
 /// What a walk reads: a program and its costs on networks that differ in their numbers only.
 pub(super) struct Walk<'a, const W: usize> {
@@ -125,12 +158,22 @@ impl<'a, const W: usize> Walk<'a, W> {
         observer: &'a mut O,
         transit: &'a mut T,
     ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        let ranks = 0..self.program.streams() as u32;
         match (self.costs.networks[0].has_rendezvous(), self.route_of.is_empty()) {
-            (false, true) => Engine::<W, O, T, false, false>::new(self, observer, transit).run(),
-            (false, false) => Engine::<W, O, T, false, true>::new(self, observer, transit).run(),
-            (true, true) => Engine::<W, O, T, true, false>::new(self, observer, transit).run(),
-            (true, false) => Engine::<W, O, T, true, true>::new(self, observer, transit).run(),
+            (false, true) => Engine::<W, O, T, false, false>::new(self, ranks, observer, transit).run(),
+            (false, false) => Engine::<W, O, T, false, true>::new(self, ranks, observer, transit).run(),
+            (true, true) => Engine::<W, O, T, true, false>::new(self, ranks, observer, transit).run(),
+            (true, false) => Engine::<W, O, T, true, true>::new(self, ranks, observer, transit).run(),
         }
+    }
+
+    /// The slots that neighbouring ranks receive into.
+    fn slots(&self, ranks: &Range<u32>) -> Range<u32> {
+        let first = |rank: u32| match (rank as usize) < self.program.streams() {
+            true => self.program.first_slot(Rank(rank)),
+            false => self.program.messages(),
+        };
+        first(ranks.start)..first(ranks.end)
     }
 }
 
@@ -202,6 +245,12 @@ impl<'a, const W: usize> RankState<'a, W> {
     }
 }
 
+impl RankState<'_, 1> {
+    fn outcome(&self) -> RankOutcome {
+        RankOutcome::new(self.time[0], self.compute[0], self.overhead)
+    }
+}
+
 enum Step {
     GoOn,
     Wait,
@@ -224,6 +273,8 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTE
     transit: &'a mut T,
     /// The costs of the only route, if there is one only.
     path: &'a LanePath<W>,
+    /// Those that it follows.
+    ranks: Range<u32>,
     ready: Vec<Rank>,
     /// When messages arrive.
     arrivals: Slots<W>,
@@ -238,7 +289,7 @@ where
     O: Observer,
     T: Transit,
 {
-    fn new(walk: &'a Walk<'a, W>, observer: &'a mut O, transit: &'a mut T) -> Self {
+    fn new(walk: &'a Walk<'a, W>, followed: Range<u32>, observer: &'a mut O, transit: &'a mut T) -> Self {
         let Walk { program, costs, .. } = *walk;
         let slots = program.messages() as usize;
         let ranks = program.streams() as u32;
@@ -250,8 +301,9 @@ where
             observer,
             transit,
             path: &costs.paths[0],
-            ready: (0..ranks).map(Rank).rev().collect(),
-            arrivals: Slots::new(slots),
+            ready: followed.clone().map(Rank).rev().collect(),
+            arrivals: Slots::new(walk.slots(&followed)),
+            ranks: followed,
             handshakes: match RENDEZVOUS {
                 true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
                 false => Handshakes::new(0, (0, 0), &[]),
@@ -262,11 +314,21 @@ where
     }
 
     fn run(mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
-        let streams = self.program.streams() as u32;
-        let mut ranks: Vec<_> = (0..streams).map(|rank| RankState::new(self.program, Rank(rank))).collect();
+        let ranks = self.walk()?;
+        if ranks.iter().any(|state| !state.done) {
+            return Err(self.explain_stop(&ranks));
+        }
+        Ok(ranks)
+    }
+
+    /// Follows the ranks until none can go on.
+    fn walk(&mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
+        let mut ranks: Vec<_> = self.ranks.clone().map(|rank| RankState::new(self.program, Rank(rank))).collect();
         loop {
-            while let Some(rank) = self.ready.pop() {
-                self.advance(rank, &mut ranks[rank.index()]);
+            if self.is_in_any_order() {
+                self.follow_rounds(&mut ranks)
+            } else {
+                self.follow_woken(&mut ranks)
             }
             if T::SHARED
                 && let Some(progress) = self.transit.deliver(self.accesses.requests.first())?
@@ -276,13 +338,43 @@ where
                     Progress::Arrived(delivery) => self.arrive(delivery),
                 }
             } else if !self.accesses.requests.serve(self.costs.networks[0].file_system(), &mut self.ready) {
-                break;
+                return Ok(ranks);
             }
         }
-        if ranks.iter().any(|state| !state.done) {
-            return Err(self.explain_stop(&ranks));
+    }
+
+    /// Whether nobody can see in which order ranks are followed.
+    fn is_in_any_order(&self) -> bool {
+        W == 1 && !O::WATCHES && !T::IS_ORDERED && self.program.accesses().is_empty()
+    }
+
+    /// Follows the ranks that are ready, and those that they wake, until none is left: next the one that was woken last.
+    fn follow_woken(&mut self, ranks: &mut [RankState<'a, W>]) {
+        while let Some(rank) = self.ready.pop() {
+            self.advance(rank, &mut ranks[(rank.0 - self.ranks.start) as usize]);
         }
-        Ok(ranks)
+    }
+
+    /// The same round by round. By the time that a rank is followed again, most of those that it waits for have sent, so that
+    /// it is followed about once where it would else stop at each message; and who comes next is known and prefetched.
+    fn follow_rounds(&mut self, ranks: &mut [RankState<'a, W>]) {
+        let first = self.ranks.start;
+        let place = |rank: Rank| (rank.0 - first) as usize;
+        let mut round = Vec::new();
+        while !self.ready.is_empty() {
+            std::mem::swap(&mut self.ready, &mut round);
+            for (index, rank) in round.iter().enumerate() {
+                if let Some(later) = round.get(index + 2 * RANKS_AHEAD) {
+                    prefetch(&ranks[place(*later)]);
+                }
+                if let Some(soon) = round.get(index + RANKS_AHEAD) {
+                    let RankState { words, at, .. } = ranks[place(*soon)];
+                    prefetch_at(words, at as u32);
+                }
+                self.advance(*rank, &mut ranks[place(*rank)]);
+            }
+            round.clear();
+        }
     }
 
     /// Runs a rank until it waits or ends.
@@ -315,7 +407,7 @@ where
 
     #[inline(always)]
     fn follow_common(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
-        while let Some((op, next)) = opcodes::decode(state.words, state.at) {
+        while let Some((op, mut next)) = opcodes::decode(state.words, state.at) {
             let step = match op {
                 Op::Compute(time) => self.compute(rank, state, time),
                 Op::Send { class, slot } => {
@@ -334,6 +426,12 @@ where
                 Op::Irecv if !RENDEZVOUS => {
                     self.observer.posted(state.next_slot, state.time[0]);
                     state.next_slot += 1;
+                    // Mostly several are posted together.
+                    while opcodes::is_irecv(state.words, next) {
+                        self.observer.posted(state.next_slot, state.time[0]);
+                        state.next_slot += 1;
+                        next += 1;
+                    }
                     Step::GoOn
                 }
                 Op::WaitRecv(own) => self.receive(rank, state, state.first_slot + own),
@@ -438,7 +536,7 @@ where
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
         let (call, start, end) = state.begin_send(&path.send_overhead, self.busy(cost));
-        if T::SHARED && self.is_between_nodes(slot) {
+        if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
             self.observer.sent(
                 rank,
                 slot,

@@ -158,6 +158,12 @@ pub fn computes(words: &[u32], at: usize) -> Option<bool> {
     words.get(at).map(|word| matches!(word >> KIND_SHIFT, kind::COMPUTE | kind::COMPUTE_LONG))
 }
 
+/// Whether the instruction at `at` is a non-blocking receive; false at the end of the stream.
+#[inline(always)]
+pub fn is_irecv(words: &[u32], at: usize) -> bool {
+    words.get(at).is_some_and(|word| word >> KIND_SHIFT == kind::IRECV)
+}
+
 #[inline]
 fn long(words: &[u32], at: usize) -> Option<Time> {
     let bits = u64::from(*words.get(at)?) | u64::from(*words.get(at + 1)?) << 32;

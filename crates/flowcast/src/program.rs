@@ -34,6 +34,7 @@ pub struct PreparedProgram<'a> {
     pub(crate) network: &'a Network,
     pub(crate) placement: Placement,
     pub(crate) rendezvous: Rendezvous,
+    threads: usize,
     model: ModelChoice,
     /// How collectives are carried out, as the ledger calls it.
     pub(crate) collectives: &'static str,
@@ -86,6 +87,7 @@ impl<'a> PreparedProgram<'a> {
             program,
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            threads: options.threads,
             collectives,
             collectives_by_formula,
         })
@@ -114,6 +116,7 @@ impl<'a> PreparedProgram<'a> {
             program: Cow::Owned(program),
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            threads: options.threads,
             collectives: "formula",
             collectives_by_formula: 0,
         })
@@ -157,6 +160,10 @@ impl<'a> PreparedProgram<'a> {
     /// # Errors
     /// [`Error::Replay`] if the network lacks what the sharing model needs, or if ranks wait for each other.
     pub fn engine(&self) -> Result<Engine<'_>, Error> {
+        Ok(self.engine_of_model()?.on_threads(self.threads))
+    }
+
+    fn engine_of_model(&self) -> Result<Engine<'_>, Error> {
         let (program, network, placement) = (&*self.program, self.network, self.placement.clone());
         let Contention::Shared(model) = self.model.contention else {
             return Ok(Engine::new(program, network, placement, self.rendezvous)?);
@@ -203,11 +210,7 @@ impl<'a> PreparedProgram<'a> {
         let engine = self.engine()?;
         let mut journal = outputs.kept().map(|keeps| Journal::new(&self.program, keeps));
         let mut explainer = outputs.explanation.then(|| Explainer::new(&engine));
-        let outcome = match (&mut journal, &mut explainer) {
-            (None, None) => engine.run(),
-            (journal, explainer) => engine.observed(&mut (journal.as_mut(), explainer.as_mut())),
-        }
-        .map_err(Error::from)?;
+        let outcome = watched(&engine, journal.as_mut(), explainer.as_mut())?;
         let outcome = finite(outcome, Some(self.network), asked)?;
         let explanation = explainer.map(|explainer| explainer.finish(&outcome));
         let mut view = None;
@@ -281,6 +284,19 @@ impl<'a> PreparedProgram<'a> {
         };
         without_influence(&done, asked)
     }
+}
+
+/// Not part of what is generic above: it would be compiled, engines and all, by whoever calls that, with the caller's
+/// settings of the optimiser.
+fn watched(
+    engine: &Engine<'_>,
+    journal: Option<&mut Journal<'_>>,
+    explainer: Option<&mut Explainer<'_>>,
+) -> Result<Outcome, Error> {
+    Ok(match (journal, explainer) {
+        (None, None) => engine.run()?,
+        mut both => engine.observed(&mut both)?,
+    })
 }
 
 fn model_for(contention: Contention, program: &Program, network: &Network) -> Result<ModelChoice, Error> {

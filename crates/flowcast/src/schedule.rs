@@ -111,6 +111,27 @@ impl<'a> PreparedSchedule<'a> {
         }
     }
 
+    /// Replays.
+    ///
+    /// # Errors
+    /// As [`PreparedSchedule::observe`].
+    pub fn run(&self) -> Result<Outcome, Error> {
+        self.observe(&mut Unobserved)
+    }
+
+    /// Not part of what is generic below: it would be compiled, engines and all, by whoever calls that, with the caller's
+    /// settings of the optimiser.
+    fn watched(
+        &self,
+        journal: Option<&mut Journal<'_>>,
+        explainer: Option<&mut Explainer<'_>>,
+    ) -> Result<Outcome, Error> {
+        match (journal, explainer) {
+            (None, None) => self.run(),
+            mut both => self.observe(&mut both),
+        }
+    }
+
     /// The network, unless parameters are given in its place.
     pub(crate) fn network_in_use(&self) -> Option<&'a Network> {
         self.setting.network.filter(|_| !self.setting.overrides_network)
@@ -138,11 +159,7 @@ impl<'a> PreparedSchedule<'a> {
         let mut journal =
             outputs.kept().map(|keeps| Journal::of_schedule(&sends, self.setting.parameters.overhead, keeps));
         let mut explainer = outputs.explanation.then(|| Explainer::new(&sends, self.costs()));
-        let outcome = match (&mut journal, &mut explainer) {
-            (None, None) => self.observe(&mut Unobserved)?,
-            (journal, explainer) => self.observe(&mut (journal.as_mut(), explainer.as_mut()))?,
-        };
-        let outcome = finite(outcome, self.setting.network, &[])?;
+        let outcome = finite(self.watched(journal.as_mut(), explainer.as_mut())?, self.setting.network, &[])?;
         let explanation = explainer.map(|explainer| explainer.finish());
         let mut view = None;
         if let Some(journal) = &journal {

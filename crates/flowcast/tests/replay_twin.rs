@@ -6,16 +6,20 @@ mod random_programs;
 
 use std::io::Write as _;
 
+use flowcast::model::builtin;
 use flowcast::model::machine::Mapping;
 use flowcast::model::network::Rule;
+use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::Placement;
 use flowcast::replay::walk::Replay;
+use flowcast::trace::generate::{Shape, Workload};
+use flowcast::trace::write::dim;
 use flowcast::trace::{Program, ReadOptions, Trace, compiled};
-use flowcast::units::Rank;
+use flowcast::units::{Bytes, Rank, Time};
 use proptest::prelude::*;
 use random_programs::{
-    Numbers, Offsets, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
+    Numbers, Offsets, Record, Records, any_numbers, any_records, as_program, read_bytes, read_text, recorded,
 };
 
 fn outcome(numbers: &Numbers, program: &Program) -> Outcome {
@@ -34,6 +38,19 @@ fn gzip(text: &str) -> Vec<u8> {
 
 fn compiled_form(program: Program) -> Vec<u8> {
     compiled::parts(&Trace::Program(program)).concat()
+}
+
+/// The messages alone, none of which holds its sender.
+fn eager_messages(mut records: Records) -> Records {
+    for rank in &mut records.ranks {
+        rank.retain(|record| !matches!(record, Record::Collective { .. } | Record::WaitCollective));
+        for record in rank {
+            if let Record::Send { sync, .. } = record {
+                *sync = false;
+            }
+        }
+    }
+    records
 }
 
 /// A random order of the ranks.
@@ -80,6 +97,14 @@ proptest! {
             let program = as_program(read_bytes("trace", bytes).unwrap());
             prop_assert_eq!(&outcome(&numbers, &program), &expected);
         }
+    }
+
+    #[test]
+    fn threads_that_replay_change_nothing(records in any_records(), numbers in any_numbers(), threads in 1usize..6) {
+        let (program, numbers) = (eager_messages(records).program(), Numbers { rendezvous_from: None, ..numbers });
+        let replay = numbers.replay(&program);
+        prop_assert!(replay.is_divisible());
+        prop_assert_eq!(replay.divided(threads).unwrap(), replay.run().unwrap());
     }
 
     #[test]
@@ -143,4 +168,42 @@ fn text_and_packed_text_of_nothing_are_refused_alike() {
         assert!(message.starts_with("trace: found an empty file"), "{message}");
     }
     assert!(read_text("\n\n").is_err());
+}
+
+/// A generated program.
+fn generated(workload: Workload, ranks: u32, iterations: u32) -> Program {
+    let (size, compute) = (Bytes(8192), Time::from_micros(10.0));
+    let mut text = Vec::new();
+    dim(Shape { workload, ranks, iterations, size, compute, jitter: 0.5, seed: 3 }, &mut text).unwrap();
+    as_program(read_bytes("generated.dim", text).unwrap())
+}
+
+#[test]
+fn threads_that_replay_many_messages_change_nothing() {
+    let network = builtin::network("gige-tcp").unwrap();
+    for (workload, ranks, iterations) in [
+        (Workload::Halo, 64, 300),
+        (Workload::Alltoall, 24, 100),
+        (Workload::Chain, 7, 500),
+        (Workload::Shift, 2, 9000),
+    ] {
+        let program = generated(workload, ranks, iterations);
+        let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+        let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+        let alone = replay.run().unwrap();
+        for threads in 1..5 {
+            assert_eq!(replay.divided(threads).unwrap(), alone, "{workload:?} on {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn threads_that_replay_ranks_that_wait_for_ever_say_why() {
+    let program = as_program(read_text(include_str!("../../../examples/deadlock.dim")).unwrap());
+    let network = builtin::network("gige-tcp").unwrap();
+    let placement = Placement::of_program(&network.machine, None, &program).unwrap();
+    let replay = Replay::new(&program, &network, placement, Rendezvous::AsRecorded).unwrap();
+    let alone = replay.run().unwrap_err().to_string();
+    assert!(replay.is_divisible());
+    assert_eq!(replay.divided(2).unwrap_err().to_string(), alone);
 }

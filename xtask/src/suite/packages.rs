@@ -25,6 +25,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "libsimgrid-dev", program: "smpirun", needed_by: &["formats"] },
     Package { name: "hpcc", program: "hpcc", needed_by: &["openmpi"] },
     Package { name: "netpipe-openmpi", program: "NPopenmpi", needed_by: &["openmpi"] },
+    Package { name: "valgrind", program: "valgrind", needed_by: &["counts"] },
     Package { name: "chromium", program: "chromium", needed_by: &["report-page"] },
     Package { name: "nodejs", program: "node", needed_by: &["report-page"] },
 ];

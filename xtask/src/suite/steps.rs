@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{Outcome, browser, cargo, dist, formats, layers, licences, links, openmpi, parquet, python, record};
-use crate::golden;
+use crate::{bench, golden};
 
 /// One step.
 #[derive(Debug)]
@@ -66,6 +66,7 @@ pub(super) const STEPS: &[Step] = &[
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny).long(),
     step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
+    step("counts", "no message costs more instructions or accesses to memory than is kept", bench::check).on_release(),
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
     step("python", "the Python package in a fresh environment: its tests, types, engines and notebooks", python::check)
         .on_release(),

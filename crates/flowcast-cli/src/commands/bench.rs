@@ -8,7 +8,6 @@ use clap::Subcommand;
 use flowcast::model::network::Network;
 use flowcast::model::sharing::model::Model;
 use flowcast::replay::Engine;
-use flowcast::replay::observer::Unobserved;
 use flowcast::trace::schedule::Schedule;
 use flowcast::trace::{Program, Trace};
 use flowcast::{Contention, Options, PreparedProgram, PreparedSchedule};
@@ -19,7 +18,7 @@ use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
 use crate::progress::Progress;
-use crate::trace_args::open_trace;
+use crate::trace_args::{open_trace, threads};
 
 /// Measure the speed of the replay itself
 #[derive(Debug, Subcommand)]
@@ -97,6 +96,7 @@ impl Bench {
                 let options = Options {
                     contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
                     loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
+                    threads: threads(),
                     ..Options::default()
                 };
                 replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, json })
@@ -186,7 +186,7 @@ fn replay_schedule(
         {
             prepared = PreparedSchedule::consuming(again, network, options)?;
         }
-        Ok(prepared.observe(&mut Unobserved)?)
+        Ok(prepared.run()?)
     })?;
     let model = prepared.model().name();
     print_replay(seconds, (messages, model), format!(", model {model}"), timing);

@@ -66,7 +66,7 @@ pub(super) struct Engine<'a, O, T> {
 
 impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O, transit: &'a mut T) -> Self {
-        let Replay { program, placement, costs, route_of } = replay;
+        let Replay { program, placement, costs, route_of, .. } = replay;
         let ranks = program.streams();
         let mut pending = Pending::default();
         let numbers = RouteNumbers::new(placement);

@@ -38,9 +38,9 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     /// Of so many ranks with so many slots; `polls` of which it is known when the receiver last polled.
     pub(super) fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
         Handshakes {
-            posted: Slots::new(slots),
+            posted: Slots::new(0..slots as u32),
             polled: vec![Time::ZERO; polls],
-            released: Slots::new(slots),
+            released: Slots::new(0..slots as u32),
             awaited,
             pending: Slab::default(),
             sends: vec![Vec::new(); ranks],

@@ -3,11 +3,12 @@
 //! number.
 
 use super::lanes::Times;
-use crate::prefetch::prefetch_at;
+use crate::prefetch::prefetch_behind;
 use crate::slab::Slab;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_units::{Rank, Time};
+use std::ops::Range;
 
 /// What is known about the time of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,26 +32,33 @@ const PAST: u64 = 0;
 
 /// Slots in a cache line. What is sent to one receiver fills its slots one after the other, so that the line behind is
 /// needed soon.
-const SLOTS_AHEAD: u32 = 8;
+const SLOTS_AHEAD: usize = 8;
 
 /// A time for each slot, once it is known.
 pub(super) struct Slots<const W: usize> {
+    /// The number of the first.
+    first: u32,
     known: Vec<u64>,
     times: Slab<Times<W>>,
 }
 
 impl<const W: usize> Slots<W> {
-    /// So many slots, of which nothing is known.
-    pub(super) fn new(slots: usize) -> Slots<W> {
+    /// Slots of which nothing is known.
+    pub(super) fn new(slots: Range<u32>) -> Slots<W> {
         let mut times = Slab::default();
         let _past = times.insert([Time::ZERO; W]);
-        Slots { known: vec![NOTHING; slots], times }
+        Slots { first: slots.start, known: vec![NOTHING; slots.len()], times }
+    }
+
+    #[inline(always)]
+    fn place(&self, slot: u32) -> usize {
+        slot.wrapping_sub(self.first) as usize
     }
 
     /// What is known.
     #[inline(always)]
     pub(super) fn look(&self, slot: u32) -> Known {
-        match self.known[slot as usize] {
+        match self.known[self.place(slot)] {
             known if known < AWAITED => Known::Time(known),
             NOTHING => Known::Nothing,
             known => Known::Awaited(known as u32),
@@ -68,8 +76,9 @@ impl<const W: usize> Slots<W> {
             (0..W).for_each(|lane| times[lane] = time(lane));
             u64::from(number)
         };
-        prefetch_at(&self.known, slot.saturating_add(SLOTS_AHEAD));
-        let before = std::mem::replace(&mut self.known[slot as usize], known);
+        let place = self.place(slot);
+        prefetch_behind(&self.known, place + SLOTS_AHEAD);
+        let before = std::mem::replace(&mut self.known[place], known);
         (before != NOTHING).then_some(before as u32)
     }
 
@@ -77,7 +86,8 @@ impl<const W: usize> Slots<W> {
     #[inline(always)]
     pub(super) fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {
-            self.known[slot as usize] = PAST;
+            let place = self.place(slot);
+            self.known[place] = PAST;
             self.times.give_back(known as u32);
         }
         let times = if W > 1 { &self.times[known as u32] } else { &[Time::ZERO; W] };
@@ -88,7 +98,8 @@ impl<const W: usize> Slots<W> {
     #[inline(always)]
     pub(super) fn close(&mut self, slot: u32) -> Option<u32> {
         let before = self.look(slot);
-        self.known[slot as usize] = PAST;
+        let place = self.place(slot);
+        self.known[place] = PAST;
         match before {
             Known::Awaited(who) => return Some(who),
             Known::Time(number) if W > 1 && number != PAST => self.times.give_back(number as u32),
@@ -100,7 +111,8 @@ impl<const W: usize> Slots<W> {
     /// Somebody waits for the time of a slot.
     #[inline(always)]
     pub(super) fn wait(&mut self, slot: u32, who: u32) {
-        self.known[slot as usize] = AWAITED | u64::from(who);
+        let place = self.place(slot);
+        self.known[place] = AWAITED | u64::from(who);
     }
 }
 

@@ -1,0 +1,193 @@
+//! One walk on several processors: blocks of ranks, each followed by a thread of its own.
+//!
+//! Where messages do not disturb each other, what a rank does depends on its own past and on the times at which messages
+//! reach it, in whatever order the ranks are followed. So threads need neither a common clock nor a look-ahead: each
+//! follows its ranks as far as they go, hands arrivals over to the threads of their receivers, and the result is the one
+//! of a single thread to the last bit. A thread that has nothing to follow waits for arrivals; once all wait and none is in
+//! a ring, the walk is over.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use super::ring::{Reader, Ring, Writer};
+use super::{Engine, RankState, Walk};
+use crate::observer::Unobserved;
+use crate::outcome::RankOutcome;
+use crate::transit::{Delivery, Departure, Progress, Transit};
+use flowcast_model::sharing::SharingError;
+use flowcast_trace::program::Program;
+use flowcast_units::{Rank, Time};
+
+/// With fewer messages than this, threads cost more than they save.
+pub(super) const MANY_MESSAGES: u32 = 1 << 18;
+
+/// So often a thread looks for arrivals before it says that it waits, and then lets others run in between.
+const LOOKS: u32 = 2000;
+
+/// What all ranks spend; none if some wait for ever.
+pub(super) fn run(walk: &Walk<'_, 1>, threads: usize) -> Option<Vec<RankOutcome>> {
+    let blocks = blocks(walk.program, threads);
+    let common = Common {
+        firsts: blocks.iter().map(|block| walk.slots(block).start).collect(),
+        rings: blocks.iter().map(|_| blocks.iter().map(|_| Ring::new()).collect()).collect(),
+        waiting: AtomicUsize::new(0),
+        resumed: AtomicUsize::new(0),
+        over: AtomicBool::new(false),
+    };
+    let parts: Option<Vec<Vec<RankOutcome>>> = std::thread::scope(|scope| {
+        let common = &common;
+        let spawn = |(index, block): (usize, Range<u32>)| {
+            scope.spawn(move || follow(walk, block.clone(), &mut Border::new(common, index, walk.slots(&block))))
+        };
+        let threads: Vec<_> = blocks.into_iter().enumerate().map(spawn).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a walk does not panic")).collect()
+    });
+    Some(parts?.concat())
+}
+
+/// Follows the ranks of a block to the end.
+fn follow(walk: &Walk<'_, 1>, block: Range<u32>, border: &mut Border<'_>) -> Option<Vec<RankOutcome>> {
+    let observer = &mut Unobserved;
+    let ranks = match walk.route_of.is_empty() {
+        true => Engine::<1, _, _, false, false>::new(walk, block, observer, border).walk(),
+        false => Engine::<1, _, _, false, true>::new(walk, block, observer, border).walk(),
+    };
+    let ranks = ranks.ok().filter(|ranks| ranks.iter().all(|state| state.done))?;
+    Some(ranks.iter().map(RankState::outcome).collect())
+}
+
+/// Neighbouring ranks with about equally many instructions in all.
+fn blocks(program: &Program, threads: usize) -> Vec<Range<u32>> {
+    let streams = program.streams() as u32;
+    let words = |rank: u32| program.words(Rank(rank)).len() as u64 + 1;
+    let all: u64 = (0..streams).map(words).sum();
+    let (mut blocks, mut start, mut before) = (Vec::new(), 0, 0);
+    for rank in 0..streams {
+        before += words(rank);
+        if before * threads as u64 >= all * (blocks.len() as u64 + 1) {
+            blocks.push(start..rank + 1);
+            start = rank + 1;
+        }
+    }
+    blocks
+}
+
+/// What the threads share.
+struct Common {
+    /// The first slot of each block.
+    firsts: Vec<u32>,
+    /// By block of the sender, then of the receiver.
+    rings: Vec<Vec<Ring>>,
+    /// How many threads wait for arrivals.
+    waiting: AtomicUsize,
+    /// How often a thread has ceased to wait.
+    resumed: AtomicUsize,
+    /// Whether a thread has ended, which it does when all have nothing left to follow, or when it fails.
+    over: AtomicBool,
+}
+
+impl Common {
+    /// Whether all threads wait and none will ever have anything to follow. A thread that takes an arrival says before that it
+    /// waits no more, so that no arrival is overlooked between the ring and the rank.
+    fn is_over(&self) -> bool {
+        let resumed = self.resumed.load(SeqCst);
+        self.over.load(SeqCst)
+            || self.waiting.load(SeqCst) == self.firsts.len()
+                && self.rings.iter().flatten().all(Ring::is_empty)
+                && self.resumed.load(SeqCst) == resumed
+    }
+}
+
+/// Where the messages of one block leave it and those of others come in.
+struct Border<'a> {
+    common: &'a Common,
+    own: Range<u32>,
+    writers: Vec<Writer<'a>>,
+    readers: Vec<Reader<'a>>,
+    /// Arrivals for which a ring had no place, with the block that they go to.
+    left_over: VecDeque<(usize, u32, Time)>,
+    waits: bool,
+}
+
+impl<'a> Border<'a> {
+    fn new(common: &'a Common, block: usize, own: Range<u32>) -> Border<'a> {
+        Border {
+            common,
+            own,
+            writers: common.rings[block].iter().map(Writer::new).collect(),
+            readers: common.rings.iter().map(|from| Reader::new(&from[block])).collect(),
+            left_over: VecDeque::new(),
+            waits: false,
+        }
+    }
+
+    fn write_left_over(&mut self) {
+        while let Some(&(block, slot, arrival)) = self.left_over.front()
+            && self.writers[block].write(slot, arrival)
+        {
+            self.left_over.pop_front();
+        }
+    }
+
+    fn read(&mut self) -> Option<(u32, Time)> {
+        let reader = self.readers.iter_mut().find_map(|reader| reader.has_any().then_some(reader))?;
+        if std::mem::take(&mut self.waits) {
+            self.common.waiting.fetch_sub(1, SeqCst);
+            self.common.resumed.fetch_add(1, SeqCst);
+        }
+        reader.read()
+    }
+
+    /// Nothing has come for some time.
+    fn is_over(&mut self) -> bool {
+        if !self.waits {
+            self.waits = true;
+            self.common.waiting.fetch_add(1, SeqCst);
+        }
+        self.common.is_over()
+    }
+}
+
+impl Transit for Border<'_> {
+    const SHARED: bool = true;
+    const IS_ORDERED: bool = false;
+
+    fn carries(&self, slot: u32, _is_between_nodes: bool) -> bool {
+        !self.own.contains(&slot)
+    }
+
+    fn depart(&mut self, departure: Departure) {
+        let Departure { slot, start, cost, .. } = departure;
+        let block = self.common.firsts.partition_point(|first| *first <= slot) - 1;
+        let arrival = start + cost.delay;
+        if !self.left_over.is_empty() || !self.writers[block].write(slot, arrival) {
+            self.left_over.push_back((block, slot, arrival));
+        }
+    }
+
+    fn deliver(&mut self, _limit: Option<Time>) -> Result<Option<Progress>, SharingError> {
+        let mut looks = 0;
+        loop {
+            self.write_left_over();
+            if let Some((slot, arrival)) = self.read() {
+                return Ok(Some(Progress::Arrived(Delivery { slot, start: Time::ZERO, arrival, left: Time::ZERO })));
+            }
+            looks += 1;
+            if looks < LOOKS {
+                std::hint::spin_loop();
+            } else if self.left_over.is_empty() && self.is_over() {
+                return Ok(None);
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Drop for Border<'_> {
+    fn drop(&mut self) {
+        self.common.over.store(true, SeqCst);
+    }
+}

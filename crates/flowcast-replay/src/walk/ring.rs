@@ -1,0 +1,148 @@
+//! A ring of arrivals from one thread to one other. Neither waits for the other, and the cache lines of one are only rarely
+//! touched by the other.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+
+use flowcast_units::Time;
+
+/// A power of two.
+const PLACES: usize = 1 << 12;
+
+/// Keeps what two threads write off each other's cache lines, of which processors fetch two at a time.
+#[repr(align(128))]
+#[derive(Default)]
+struct Apart<T>(T);
+
+#[derive(Default)]
+struct Place {
+    slot: AtomicU32,
+    arrival: AtomicU64,
+}
+
+/// What both threads see.
+pub(super) struct Ring {
+    places: Box<[Place]>,
+    /// How many arrivals were ever put in.
+    written: Apart<AtomicUsize>,
+    /// How many were ever taken out.
+    read: Apart<AtomicUsize>,
+}
+
+impl Ring {
+    pub(super) fn new() -> Ring {
+        let places = std::iter::repeat_with(Place::default).take(PLACES).collect();
+        Ring { places, written: Apart::default(), read: Apart::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.read.0.load(SeqCst) == self.written.0.load(SeqCst)
+    }
+}
+
+/// The end of the thread that writes.
+pub(super) struct Writer<'a> {
+    ring: &'a Ring,
+    written: usize,
+    /// How many had been taken out when the ring was last looked at.
+    read: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Of a new ring.
+    pub(super) fn new(ring: &'a Ring) -> Writer<'a> {
+        Writer { ring, written: 0, read: 0 }
+    }
+
+    /// Puts an arrival in; false if the ring is full.
+    pub(super) fn write(&mut self, slot: u32, arrival: Time) -> bool {
+        if self.written - self.read == PLACES {
+            self.read = self.ring.read.0.load(Acquire);
+            if self.written - self.read == PLACES {
+                return false;
+            }
+        }
+        let place = &self.ring.places[self.written % PLACES];
+        place.slot.store(slot, Relaxed);
+        place.arrival.store(arrival.as_nanos().to_bits(), Relaxed);
+        self.written += 1;
+        self.ring.written.0.store(self.written, Release);
+        true
+    }
+}
+
+/// The end of the thread that reads.
+pub(super) struct Reader<'a> {
+    ring: &'a Ring,
+    read: usize,
+    /// How many had been put in when the ring was last looked at.
+    written: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Of a new ring.
+    pub(super) fn new(ring: &'a Ring) -> Reader<'a> {
+        Reader { ring, read: 0, written: 0 }
+    }
+
+    /// Whether there is an arrival to take out.
+    pub(super) fn has_any(&mut self) -> bool {
+        if self.read == self.written {
+            self.written = self.ring.written.0.load(Acquire);
+        }
+        self.read != self.written
+    }
+
+    /// Takes out an arrival.
+    pub(super) fn read(&mut self) -> Option<(u32, Time)> {
+        if !self.has_any() {
+            return None;
+        }
+        let place = &self.ring.places[self.read % PLACES];
+        let (slot, arrival) = (place.slot.load(Relaxed), f64::from_bits(place.arrival.load(Relaxed)));
+        self.read += 1;
+        self.ring.read.0.store(self.read, Release);
+        Some((slot, Time::from_nanos(arrival)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_come_out_in_their_order_and_none_is_lost() {
+        let ring = Ring::new();
+        let count = 10 * PLACES as u32;
+        let at = |slot: u32| Time::from_nanos(f64::from(slot) / 2.0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut writer = Writer::new(&ring);
+                for slot in 0..count {
+                    while !writer.write(slot, at(slot)) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut reader = Reader::new(&ring);
+            for slot in 0..count {
+                while !reader.has_any() {
+                    std::thread::yield_now();
+                }
+                assert_eq!(reader.read(), Some((slot, at(slot))));
+            }
+            assert_eq!(reader.read(), None);
+        });
+        assert!(ring.is_empty());
+    }
+
+    #[test]
+    fn a_full_ring_takes_no_more_until_one_is_read() {
+        let ring = Ring::new();
+        let (mut writer, mut reader) = (Writer::new(&ring), Reader::new(&ring));
+        assert!((0..PLACES as u32).all(|slot| writer.write(slot, Time::ZERO)));
+        assert!(!writer.write(0, Time::ZERO) && !ring.is_empty());
+        assert_eq!(reader.read(), Some((0, Time::ZERO)));
+        assert!(writer.write(0, Time::ZERO));
+    }
+}

@@ -1,0 +1,117 @@
+//! The workloads: small, so that counting them takes seconds, and made by the command that is counted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use crate::suite::programs;
+
+/// Something that the command does many times over.
+#[derive(Debug)]
+pub(super) struct Workload {
+    /// Its name in the file of counts.
+    pub name: &'static str,
+    /// Arguments of `flowcast bench` behind `--json --runs N`.
+    pub arguments: &'static [&'static str],
+    /// The field of the JSON that says how often a run does it.
+    pub counted: &'static str,
+    /// The workload that is part of this one and counted on its own.
+    pub contains: Option<&'static str>,
+    /// Whether loads that wait for stores are counted, which takes as long as all other counts together.
+    pub is_traced: bool,
+}
+
+const fn replays(name: &'static str, arguments: &'static [&'static str]) -> Workload {
+    Workload { name, arguments, counted: "messages", contains: None, is_traced: false }
+}
+
+/// From the bytes to the result, less what the result takes from the program that was read.
+const fn reads(name: &'static str, arguments: &'static [&'static str], contains: &'static str) -> Workload {
+    Workload { contains: Some(contains), ..replays(name, arguments) }
+}
+
+/// Parameters of LogGOPSim's rules.
+const LOGGOPS: &str = "2000,500,700,1,65536";
+
+/// All of them.
+pub(super) const WORKLOADS: &[Workload] = &[
+    replays("walk-halo", &["replay", "halo.fct", "--network", "gige-tcp"]),
+    Workload { is_traced: true, ..replays("walk-halo-short", &["replay", "short.fct", "--network", "gige-tcp"]) },
+    replays("walk-alltoall", &["replay", "alltoall.fct", "--network", "gige-tcp"]),
+    replays("walk-chain", &["replay", "chain.fct", "--network", "gige-tcp"]),
+    replays(
+        "walk-rendezvous",
+        &["replay", "chain.fct", "--network", "gige-tcp", "--set", "point_to_point.rendezvous_from=1KiB"],
+    ),
+    replays("walk-recording", &["replay", RECORDING, "--network", "gige-tcp"]),
+    replays("sweep", &["sweep", "halo.fct", "--network", "gige-tcp", "--sets", "32"]),
+    replays("limits-halo", &["replay", "halo.fct", "--network", "links.toml"]),
+    replays("limits-alltoall", &["replay", "alltoall.fct", "--network", "links.toml"]),
+    replays("loggops-halo", &["replay", "halo-goal.fct", "--goal-params", LOGGOPS]),
+    replays("fair-halo", &["replay", "short.fct", "--network", "gige-tcp", "--model", "fair"]),
+    Workload {
+        name: "packet",
+        arguments: &["packet", "flows.pattern", "--network", "gige-lam", "--set", "sharing.congestion=cubic"],
+        counted: "packet_hops",
+        contains: None,
+        is_traced: false,
+    },
+    reads("read-dim", &["replay", "halo.dim", "--network", "gige-tcp", "--with-load"], "walk-halo"),
+    reads("read-dim-alltoall", &["replay", "alltoall.dim", "--network", "gige-tcp", "--with-load"], "walk-alltoall"),
+    reads("read-fct", &["replay", "halo.fct", "--network", "gige-tcp", "--with-load"], "walk-halo"),
+    reads("read-goal", &["replay", "halo.goal", "--goal-params", LOGGOPS, "--with-load"], "loggops-halo"),
+    reads("read-recording", &["replay", RECORDING, "--network", "gige-tcp", "--with-load"], "walk-recording"),
+];
+
+/// A recording of four ranks, from the examples.
+const RECORDING: &str = "heat.rec";
+
+/// What is generated, by the name of the file and further arguments.
+const GENERATED: &[(&str, &[&str])] = &[
+    ("halo.dim", &["halo", "--ranks", "64", "--iterations", "160"]),
+    ("halo.goal", &["halo", "--ranks", "64", "--iterations", "160", "--format", "goal"]),
+    ("short.dim", &["halo", "--ranks", "64", "--iterations", "16"]),
+    ("alltoall.dim", &["alltoall", "--ranks", "64", "--iterations", "10"]),
+    ("chain.dim", &["chain", "--ranks", "64", "--iterations", "640"]),
+    ("flows.pattern", &["stream", "--ranks", "16", "--flows", "20", "--load", "0.6"]),
+];
+
+/// What is compiled, by source and result.
+const COMPILED: &[(&str, &str)] = &[
+    ("halo.dim", "halo.fct"),
+    ("halo.goal", "halo-goal.fct"),
+    ("short.dim", "short.fct"),
+    ("alltoall.dim", "alltoall.fct"),
+    ("chain.dim", "chain.fct"),
+];
+
+/// Writes the files of all workloads into a new folder.
+pub(super) fn make(command: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder.join(RECORDING))?;
+    fs::copy("examples/links64.toml", folder.join("links.toml"))?;
+    for file in fs::read_dir(Path::new("examples").join(RECORDING))? {
+        let file = file?;
+        fs::copy(file.path(), folder.join(RECORDING).join(file.file_name()))?;
+    }
+    for (file, arguments) in GENERATED {
+        run(command, folder, &[&["generate"], *arguments, &["-o", file]].concat())?;
+    }
+    COMPILED.iter().try_for_each(|(source, result)| run(command, folder, &["compile", source, "-o", result]))
+}
+
+/// A halo on so many ranks, compiled into a folder.
+pub(super) fn compiled_halo(command: &Path, folder: &Path, ranks: &str, iterations: &str) -> Result<PathBuf> {
+    let [trace, compiled] = ["dim", "fct"].map(|ending| format!("halo{ranks}.{ending}"));
+    run(command, folder, &["generate", "halo", "--ranks", ranks, "--iterations", iterations, "-o", &trace])?;
+    run(command, folder, &["compile", &trace, "-o", &compiled])?;
+    Ok(folder.join(compiled))
+}
+
+fn run(command: &Path, folder: &Path, arguments: &[&str]) -> Result<()> {
+    programs::run(Command::new(command).args(arguments).current_dir(folder).stdout(Stdio::null()))
+}
