@@ -39,7 +39,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         if self.ranks[rank as usize].phase == Phase::Begin {
             let way = self.way(slot);
-            let (overhead, busy) = (way.send, way.moves[class as usize].busy);
+            let (overhead, busy) = (way.sending(class), way.moves[class as usize].busy);
             let overhead = self.start_up_on(slot, overhead);
             if let Some(step) = self.begin_send(rank, overhead, busy) {
                 return step;
@@ -312,7 +312,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     fn take(&mut self, rank: u32, slot: u32) -> Step {
         let now = self.pending.now();
-        let after = self.way(slot).after;
+        let after = self.way(slot).received_after(self.costs, slot);
         let state = &mut self.ranks[rank as usize];
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState { call, before, waited: processor, .. } = *state;

@@ -157,7 +157,7 @@ where
     fn start_rendezvous(&mut self, rank: u32, state: &mut RankState<'a, W>, class: u32, slot: u32) {
         let path = self.path(slot);
         let busy = self.busy(&path.classes[class as usize]);
-        let (call, start, end) = state.begin_send(&path.send_overhead, busy);
+        let (call, start, end) = state.begin_send(path.sending(class), busy);
         self.handshakes.sends[rank as usize].push(slot);
         self.observer.sent(rank, slot, Sent { class, call, start, processor: 0.0, end, arrival: f64::INFINITY });
         if T::HANDSHAKES && self.is_between_nodes(slot) {
