@@ -24,3 +24,4 @@ pub mod plogp;
 pub mod prtt;
 pub mod samples;
 pub mod verdict;
+pub mod zoo;
