@@ -18,6 +18,8 @@
 
 pub mod calls;
 mod estimate;
+pub mod hockney;
+pub mod import;
 pub mod loggp;
 pub mod network;
 pub mod plogp;
