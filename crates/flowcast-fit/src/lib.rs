@@ -22,6 +22,7 @@ pub mod hockney;
 pub mod import;
 pub mod loggp;
 pub mod network;
+pub mod pairs;
 pub mod plogp;
 pub mod prtt;
 pub mod samples;
