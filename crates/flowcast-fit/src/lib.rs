@@ -2,7 +2,8 @@
 //!
 //! [`samples`] reads and writes what was measured; [`mod@prtt`] says what a parametrised round trip takes under LogGP;
 //! [`loggp::fit_loggp`] turns samples into parameters with intervals, without ever having saturated the network;
-//! [`verdict`] says what is wrong with samples; [`plogp`] counts the messages that the older method would need.
+//! [`verdict`] says what is wrong with samples; [`plogp`] counts the messages that the older method would need; [`calls`] fits
+//! what single calls of MPI take by size.
 //!
 //! ```
 //! use flowcast_fit::prtt::{PrttPoint, prtt};
@@ -15,10 +16,15 @@
 //! assert_eq!(prtt(&network, PrttPoint::round_trip(Bytes(1001))), Time::from_micros(68.0));
 //! ```
 
+pub mod calls;
 mod estimate;
+pub mod hockney;
+pub mod import;
 pub mod loggp;
 pub mod network;
+pub mod pairs;
 pub mod plogp;
 pub mod prtt;
 pub mod samples;
 pub mod verdict;
+pub mod zoo;

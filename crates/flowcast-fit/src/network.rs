@@ -60,10 +60,10 @@ fn tidy(value: f64) -> f64 {
     format!("{value:.9e}").parse().expect("a printed number is a number")
 }
 
-fn tidy_time(time: Time) -> Time {
+pub(super) fn tidy_time(time: Time) -> Time {
     Time::from_nanos(tidy(time.as_nanos()))
 }
 
-fn tidy_per_byte(time: TimePerByte) -> TimePerByte {
+pub(super) fn tidy_per_byte(time: TimePerByte) -> TimePerByte {
     TimePerByte::from_nanos(tidy(time.as_nanos()))
 }

@@ -136,6 +136,18 @@ pub fn whole(line: usize, column: &str, field: &str, largest: u64) -> Result<u64
     })
 }
 
+/// The size in a field of a line; 0 is one.
+///
+/// # Errors
+/// It is no whole number, or above 2^50.
+pub(crate) fn whole_from_zero(line: usize, column: &str, field: &str) -> Result<Bytes, CsvError> {
+    let largest = 1 << 50;
+    let number = field.parse().ok().filter(|number| *number <= largest);
+    number.map(Bytes).ok_or_else(|| {
+        CsvError::at(line, format!("{column} = `{field}`"), format!("a whole number from 0 to {largest}"))
+    })
+}
+
 /// The time in microseconds in a field of a line.
 ///
 /// # Errors

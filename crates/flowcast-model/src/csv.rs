@@ -84,6 +84,70 @@ pub fn read<const N: usize>(
     }
 }
 
+/// A table that is kept as it stands, so that another can repeat its rows with more columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Names of the columns.
+    names: Vec<String>,
+    /// The header's line.
+    line: usize,
+    /// The line of each row and its fields, as many as there are names.
+    rows: Vec<(usize, Vec<String>)>,
+}
+
+impl Table {
+    /// Reads a table of any columns.
+    ///
+    /// # Errors
+    /// No header, or a row of another length.
+    pub fn parse(text: &str) -> Result<Table, CsvError> {
+        let mut records = records(text);
+        let Some((line, names)) = records.next() else {
+            return Err(CsvError::Missing { missing: "column names", expected: "names".to_owned() });
+        };
+        let rows: Vec<(usize, Vec<String>)> = records.collect();
+        match rows.iter().find(|(_, row)| row.len() != names.len()) {
+            Some((line, row)) => Err(CsvError::at(*line, format!("{} fields", row.len()), names.len().to_string())),
+            None => Ok(Table { names, line, rows }),
+        }
+    }
+
+    /// The line of each row and its fields in the order of `columns`; the table may have others.
+    ///
+    /// # Errors
+    /// A column that is missing or there twice.
+    pub fn fields<'a, const N: usize>(
+        &'a self,
+        columns: [&str; N],
+    ) -> Result<impl Iterator<Item = (usize, [&'a str; N])> + use<'a, N>, CsvError> {
+        let places = places_of(self.line, &self.names, columns)?;
+        Ok(self.rows.iter().map(move |(line, row)| (*line, places.map(|place| row[place].as_str()))))
+    }
+
+    /// The text of the same table with more columns at its right; `values` has those of each row.
+    pub fn with_columns<const N: usize>(&self, names: [&str; N], values: &[[String; N]]) -> String {
+        let mut writer = ::csv::Writer::from_writer(Vec::new());
+        let written = "a row is written to memory, and all are equally long";
+        writer.write_record(self.names.iter().map(String::as_str).chain(names)).expect(written);
+        for ((_, row), more) in self.rows.iter().zip(values) {
+            writer.write_record(row.iter().chain(more)).expect(written);
+        }
+        String::from_utf8(writer.into_inner().expect(written)).expect("fields are texts")
+    }
+}
+
+/// The rows of a text with their lines, the header first.
+fn records(text: &str) -> impl Iterator<Item = (usize, Vec<String>)> {
+    let content: Vec<(usize, &str)> = content(text).collect();
+    let plain: Vec<&str> = content.iter().map(|(_, line)| *line).collect();
+    let records: Vec<::csv::StringRecord> = reader(&plain.join("\n")).into_records().map_while(Result::ok).collect();
+    let numbers: Vec<usize> = content.iter().map(|(line, _)| *line).collect();
+    records.into_iter().map(move |record| {
+        let at = record.position().map_or(0, |position| position.line() as usize - 1);
+        (numbers.get(at).copied().unwrap_or(0), record.iter().map(str::to_owned).collect())
+    })
+}
+
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.trim_start_matches('\u{feff}').lines().map(str::trim))
 }
@@ -103,10 +167,16 @@ fn places<const N: usize>(
     names: &::csv::StringRecord,
     columns: [&str; N],
 ) -> Result<[usize; N], CsvError> {
-    let refused = |found: String| CsvError::at(line, found, format!("the columns {}", columns.join(",")));
     if let Some(unknown) = names.iter().find(|name| !columns.contains(name)) {
-        return Err(refused(format!("column `{unknown}`")));
+        return Err(CsvError::at(line, format!("column `{unknown}`"), format!("the columns {}", columns.join(","))));
     }
+    let names: Vec<String> = names.iter().map(str::to_owned).collect();
+    places_of(line, &names, columns)
+}
+
+/// Where each of the columns stands among others.
+fn places_of<const N: usize>(line: usize, names: &[String], columns: [&str; N]) -> Result<[usize; N], CsvError> {
+    let refused = |found: String| CsvError::at(line, found, format!("the columns {}", columns.join(",")));
     let mut places = [0; N];
     for (place, column) in places.iter_mut().zip(columns) {
         let mut found = names.iter().enumerate().filter(|(_, name)| *name == column);
@@ -138,6 +208,18 @@ mod tests {
         assert_eq!(rows(text).unwrap(), [(4, "2|1".to_owned()), (6, "5|3,4".to_owned())]);
         assert_eq!(comments(text).collect::<Vec<_>>(), [(1, " x"), (5, " y")]);
         assert!(has_columns(text, ["a", "b"]) && !has_columns(text, ["a", "c"]) && !has_columns("", ["a"]));
+    }
+
+    #[test]
+    fn a_table_is_repeated_with_more_columns() {
+        let table = Table::parse("# x\nb,a,c\n1,2,\n\n\"3,4\",5,6\n").unwrap();
+        let fields: Vec<_> = table.fields(["a", "b"]).unwrap().collect();
+        assert_eq!(fields, [(3, ["2", "1"]), (5, ["5", "3,4"])]);
+        let more = [["x".to_owned()], ["y".to_owned()]];
+        assert_eq!(table.with_columns(["d"], &more), "b,a,c,d\n1,2,,x\n\"3,4\",5,6,y\n");
+        let missing = table.fields(["a", "e"]).err().unwrap().to_string();
+        assert_eq!(missing, "line 2: found no column `e`, expected the columns a,e");
+        assert!(Table::parse("a,b\n1\n").unwrap_err().to_string().starts_with("line 2: found 1 fields"));
     }
 
     #[test]

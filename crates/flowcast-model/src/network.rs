@@ -77,7 +77,7 @@ pub struct Network {
     pub bus: Option<Bus>,
     /// The switches between the nodes.
     pub topology: Option<Topology>,
-    /// Processor time of single messages by size. No model reads it yet.
+    /// Processor time of single messages by size, in the place of the rule's.
     pub overheads: Overheads,
     /// What messages do to each other while they are in flight together.
     pub sharing: Sharing,
@@ -298,6 +298,19 @@ pub struct Overheads {
     /// Of the receiver, by ascending size from 0 on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub receive: Vec<OverheadPiece>,
+}
+
+impl Overheads {
+    /// Whether neither side's depend on the size.
+    pub fn is_empty(&self) -> bool {
+        self.send.is_empty() && self.receive.is_empty()
+    }
+
+    /// The processor time of a message of this size on one of the two sides; none where the list is empty.
+    pub fn at(pieces: &[OverheadPiece], size: Bytes) -> Option<Time> {
+        let piece = pieces.iter().rev().find(|piece| piece.from <= size);
+        piece.map(|piece| piece.fixed + piece.per_byte.time_for(size))
+    }
 }
 
 /// `fixed + per_byte · size` for sizes of at least `from`, up to the next piece.

@@ -6,6 +6,9 @@
 //! | Dimemas | `L` | `S/BW` | `L`, spent before looking for the message |
 //! | LogGOPS | `o` | `L + (S-1)G` | `o`, spent on the message that has come |
 //!
+//! Where the network has overheads by size, these stand in the place of the processors' times under every rule, between
+//! nodes: the sender's before the message leaves, the receiver's on the message that has come.
+//!
 //! Under LogGOPS a sending interface also rests `g + (S-1)G` from one start to the next.
 
 use super::placement::Placement;
@@ -14,8 +17,9 @@ use flowcast_model::collective::{PhaseMessage, Row};
 use flowcast_model::file_system::FileSystem;
 use flowcast_model::machine::NodeGroup;
 use flowcast_model::machine::wide_area::Site;
-use flowcast_model::network::{Network, Rule};
+use flowcast_model::network::{Network, Overheads, Rule};
 use flowcast_trace::access::Access;
+use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{Communicator, MessageClass, Program, SendMode};
 use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 
@@ -49,8 +53,19 @@ pub struct PathCosts {
     pub gap: Time,
     /// Times of each message class, by class.
     pub classes: Vec<ClassCost>,
+    /// Processor times by class, where they depend on the size; else empty.
+    pub overheads: Vec<ClassOverheads>,
     /// By access of the program: what its data cost, without the target's processor.
     pub accesses: Vec<ClassCost>,
+}
+
+/// Processor times of one message class.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassOverheads {
+    /// In the place of [`PathCosts::send_overhead`].
+    pub send: Time,
+    /// In the place of [`PathCosts::recv_after`].
+    pub receive: Time,
 }
 
 /// Everything that the replay of a program on a network needs to know about time.
@@ -64,6 +79,8 @@ pub struct Costs {
     pub is_as_traced: bool,
     /// Divides a rank's computations on accelerators.
     pub accelerator_speeds: Vec<f64>,
+    /// The class of each message, by slot, where overheads depend on the size; else empty.
+    pub class_of_slot: Vec<u32>,
     communicators: Vec<Shape>,
     network: Network,
     groups: Vec<NodeGroup>,
@@ -103,6 +120,7 @@ impl Costs {
             paths: routes(network, placement).map(|route| route.costs(program, rendezvous)).collect(),
             speeds,
             accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
+            class_of_slot: if network.overheads.is_empty() { Vec::new() } else { classes_of_slots(program) },
             communicators: shapes(program, placement),
             network: network.clone(),
             groups,
@@ -243,6 +261,18 @@ fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
     program.communicators().iter().map(shape).collect()
 }
 
+/// The class that each message is sent with, by slot.
+fn classes_of_slots(program: &Program) -> Vec<u32> {
+    let mut classes = vec![0; program.messages() as usize];
+    let streams = (0..program.streams() as u32).map(Rank);
+    for (_, op) in streams.flat_map(|stream| program.ops(stream)) {
+        if let Op::Send { class, slot } = op {
+            classes[slot as usize] = class;
+        }
+    }
+    classes
+}
+
 /// All routes, in the order of their numbers.
 fn routes(network: &Network, placement: &Placement) -> impl Iterator<Item = RouteTimes> {
     let sites = placement.sites();
@@ -354,17 +384,20 @@ struct RouteTimes {
     gap: Time,
     per_byte: TimePerByte,
     rule: Rule,
+    overheads: Overheads,
 }
 
 impl RouteTimes {
     fn between(network: &Network, group: &NodeGroup) -> RouteTimes {
         let nic = &network.nic;
-        RouteTimes::new(
+        let times = RouteTimes::new(
             network.point_to_point.rule,
             group.latency.unwrap_or(nic.latency),
             site_per_byte(network, group.site),
             (nic.overhead, nic.gap),
-        )
+        );
+        let recv_before = if network.overheads.receive.is_empty() { times.recv_before } else { Time::ZERO };
+        RouteTimes { recv_before, overheads: network.overheads.clone(), ..times }
     }
 
     /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
@@ -400,7 +433,8 @@ impl RouteTimes {
             }
             Rule::Loggops => (overhead, none, overhead, latency, gap),
         };
-        RouteTimes { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
+        let overheads = Overheads::default();
+        RouteTimes { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule, overheads }
     }
 
     fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {
@@ -411,7 +445,18 @@ impl RouteTimes {
             latency: self.latency,
             gap: self.gap,
             classes: program.classes().iter().map(|class| self.class_cost(class, rendezvous)).collect(),
+            overheads: match self.overheads.is_empty() {
+                true => Vec::new(),
+                false => program.classes().iter().map(|class| self.class_overheads(class.size)).collect(),
+            },
             accesses: program.accesses().iter().map(|access| self.access_cost(access)).collect(),
+        }
+    }
+
+    fn class_overheads(&self, size: Bytes) -> ClassOverheads {
+        ClassOverheads {
+            send: Overheads::at(&self.overheads.send, size).unwrap_or(self.send_overhead),
+            receive: Overheads::at(&self.overheads.receive, size).unwrap_or(self.recv_after),
         }
     }
 

@@ -12,7 +12,7 @@ use flowcast_model::machine::random::Randomness;
 use flowcast_model::machine::scheduler::Policy;
 use flowcast_model::machine::wide_area::{Traffic, WideArea};
 use flowcast_model::machine::{Mapping, NodeGroup};
-use flowcast_model::network::{Duplex, LoneFlow, Network, Overheads, Rule};
+use flowcast_model::network::{Duplex, LoneFlow, Network, Rule};
 use flowcast_model::network_file::upgrade::current_name;
 use flowcast_model::sharing::Sharing;
 use flowcast_model::sharing::model::Model;
@@ -213,8 +213,7 @@ impl List {
         self.check("bus", done.network.bus.is_some(), is_shared, NO_MODEL);
         self.check("nic.duplex", nic.duplex != Duplex::Full, is_shared, NO_MODEL);
         self.check("sharing", done.network.sharing != Sharing::default(), is_shared, NO_MODEL);
-        const RESERVED: &str = "no model reads it yet";
-        self.check("overheads", done.network.overheads != Overheads::default(), false, RESERVED);
+        self.check("overheads", !done.network.overheads.is_empty(), messages, NONE);
         let routing = done.network.topology.as_ref().is_some_and(|topology| topology.routing != Routing::DModK);
         self.check("topology.routing", routing, false, "no model follows it yet: messages are routed d-mod-k");
     }

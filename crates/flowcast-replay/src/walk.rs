@@ -535,7 +535,7 @@ where
         (class, slot): (u32, u32),
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
-        let (call, start, end) = state.begin_send(&path.send_overhead, self.busy(cost));
+        let (call, start, end) = state.begin_send(path.sending(class), self.busy(cost));
         if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
             self.observer.sent(
                 rank,
@@ -588,15 +588,16 @@ where
             return Step::Wait;
         };
         let arrival = self.arrivals.take(slot, known);
+        let after = self.costs.received_after(path, slot);
         let call = state.time[0];
         let before = call + path.recv_before[0];
         let taken = later(arrival(0), before);
-        for lane in 0..W {
+        for (lane, after) in after.iter().copied().enumerate() {
             let before = state.time[lane] + path.recv_before[lane];
-            state.time[lane] = later(arrival(lane), before) + path.recv_after[lane];
+            state.time[lane] = later(arrival(lane), before) + after;
         }
         self.observer.received(rank, slot, Received { call, processor: Time::ZERO, before, taken, end: state.time[0] });
-        state.overhead += path.recv_before[0] + path.recv_after[0];
+        state.overhead += path.recv_before[0] + after[0];
         if RENDEZVOUS {
             state.polled = state.time[0];
         }

@@ -25,6 +25,7 @@ mod data;
 mod drawing;
 pub mod export;
 mod html;
+pub mod pairs_page;
 pub mod pattern_plot;
 pub mod sites;
 pub mod sweep_page;

@@ -6,5 +6,6 @@ pub mod pattern;
 pub mod racks;
 pub mod staggered;
 pub mod streaming;
+pub mod tournament;
 pub mod tree;
 pub mod two_racks;

@@ -41,6 +41,11 @@ pub fn mean_interval(values: &[f64], level: f64) -> Result<MeanInterval, StatsEr
     Ok(MeanInterval { mean: mean(values)?, standard_deviation, half_width })
 }
 
+/// How likely Student's t with so many degrees of freedom, above 0, is above `score`.
+pub fn student_tail(score: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are above 0").sf(score)
+}
+
 /// Repeat until the mean is known well enough.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoppingRule {

@@ -7,8 +7,10 @@ pub mod conformal;
 pub mod error_measures;
 pub mod grouping;
 pub mod interval;
+pub mod piecewise;
 pub mod propagation;
 pub mod regression;
+pub mod relative_line;
 pub mod resampling;
 pub mod sample;
 

@@ -53,7 +53,7 @@ pub fn least_squares_at_least_zero(x: &[f64], y: &[f64]) -> Result<Line, StatsEr
 }
 
 /// `free` if it is allowed, else the nearer of the line through the origin and the level one.
-fn nearest_allowed(free: Line, slope: f64, level: f64, distance: impl Fn(&Line) -> f64) -> Line {
+pub(super) fn nearest_allowed(free: Line, slope: f64, level: f64, distance: impl Fn(&Line) -> f64) -> Line {
     if free.intercept >= 0.0 && free.slope >= 0.0 {
         return free;
     }

@@ -40,7 +40,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         if self.ranks[rank.index()].phase == Phase::Begin {
             let costs = self.route_costs(slot);
-            let (overhead, busy) = (costs.send, costs.moves[class as usize].busy);
+            let (overhead, busy) = (costs.sending(class), costs.moves[class as usize].busy);
             let overhead = self.start_up_on(slot, overhead);
             if let Some(step) = self.begin_send(rank, overhead, busy) {
                 return step;
@@ -314,7 +314,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
     fn take(&mut self, rank: Rank, slot: u32) -> Step {
         let now = self.pending.now();
-        let after = self.route_costs(slot).after;
+        let after = self.route_costs(slot).received_after(self.costs, slot);
         let state = &mut self.ranks[rank.index()];
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState { call, before, waited: processor, .. } = *state;

@@ -57,13 +57,34 @@ pub(super) struct RouteCosts {
     pub has_latency: bool,
     /// What messages of each class cost, by class.
     pub moves: Vec<Move>,
+    /// Processor times of sender and receiver by class, where they depend on the size; else empty.
+    overheads: Vec<[Delay; 2]>,
+}
+
+impl RouteCosts {
+    /// Processor time of the sender of a message.
+    #[inline(always)]
+    pub(super) fn sending(&self, class: u32) -> Delay {
+        if self.overheads.is_empty() { self.send } else { self.overheads[class as usize][0] }
+    }
+
+    /// Receiver's processor time on the message of a slot that has come.
+    #[inline(always)]
+    pub(super) fn received_after(&self, costs: &Costs, slot: u32) -> Delay {
+        if self.overheads.is_empty() {
+            return self.after;
+        }
+        self.overheads[costs.class_of_slot[slot as usize] as usize][1]
+    }
 }
 
 /// The costs of all routes, with lanes for their delays.
 pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCosts> {
     let delays = |path: &PathCosts| {
         let own = [path.send_overhead, path.recv_before, path.recv_after];
-        own.into_iter().chain(path.classes.iter().map(|class| class.delay)).collect::<Vec<Time>>()
+        let by_class = path.overheads.iter().flat_map(|overheads| [overheads.send, overheads.receive]);
+        let delays = path.classes.iter().map(|class| class.delay);
+        own.into_iter().chain(by_class).chain(delays).collect::<Vec<Time>>()
     };
     pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
     costs.paths.iter().map(|path| on_route(path, pending)).collect()
@@ -84,5 +105,6 @@ fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
         after: delay(path.recv_after),
         has_latency: path.latency > Time::ZERO,
         moves: moves.collect(),
+        overheads: path.overheads.iter().map(|own| [delay(own.send), delay(own.receive)]).collect(),
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct LanePath<const W: usize> {
     pub recv_before: Times<W>,
     pub recv_after: Times<W>,
     pub classes: Vec<LaneClass<W>>,
+    /// Of the sender and the receiver by class, where they depend on the size on any network; else empty.
+    overheads: Vec<[Times<W>; 2]>,
 }
 
 /// The costs of up to `W` networks that agree on which sends wait for their receiver.
@@ -44,6 +46,8 @@ pub(crate) struct LaneCosts<'a, const W: usize> {
     pub speeds: Option<Vec<[f64; W]>>,
     /// Whether an interface rests after a message on any network. If not, when it is free never matters.
     pub has_busy_interfaces: bool,
+    /// The class of each message, by slot; empty where no overhead depends on the size.
+    class_of_slot: &'a [u32],
     /// By lane; the lanes behind the last network repeat it.
     pub networks: [&'a Costs; W],
 }
@@ -62,8 +66,22 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
             has_busy_interfaces: paths
                 .flat_map(|path| path.classes.iter().chain(&path.accesses))
                 .any(|cost| cost.busy > Time::ZERO),
+            class_of_slot: costs
+                .iter()
+                .map(|costs| costs.class_of_slot.as_slice())
+                .find(|classes| !classes.is_empty())
+                .unwrap_or_default(),
             networks,
         }
+    }
+
+    /// The receiver's processor time on the message of a slot.
+    #[inline(always)]
+    pub(super) fn received_after<'p>(&self, path: &'p LanePath<W>, slot: u32) -> &'p Times<W> {
+        if path.overheads.is_empty() {
+            return &path.recv_after;
+        }
+        &path.overheads[self.class_of_slot[slot as usize] as usize][1]
     }
 }
 
@@ -80,7 +98,26 @@ impl<const W: usize> LanePath<W> {
             recv_before: std::array::from_fn(|lane| path(lane).recv_before),
             recv_after: std::array::from_fn(|lane| path(lane).recv_after),
             classes: (0..path(0).classes.len()).map(class).collect(),
+            overheads: LanePath::overheads(&path),
         }
+    }
+
+    fn overheads<'a>(path: &impl Fn(usize) -> &'a PathCosts) -> Vec<[Times<W>; 2]> {
+        if (0..W).all(|lane| path(lane).overheads.is_empty()) {
+            return Vec::new();
+        }
+        let of_lane = |class: usize, lane: usize| {
+            let path = path(lane);
+            path.overheads.get(class).map_or([path.send_overhead, path.recv_after], |own| [own.send, own.receive])
+        };
+        let of_class = |class| [0, 1].map(|side| std::array::from_fn(|lane| of_lane(class, lane)[side]));
+        (0..path(0).classes.len()).map(of_class).collect()
+    }
+
+    /// The sender's processor time.
+    #[inline(always)]
+    pub(super) fn sending(&self, class: u32) -> &Times<W> {
+        if self.overheads.is_empty() { &self.send_overhead } else { &self.overheads[class as usize][0] }
     }
 }
 

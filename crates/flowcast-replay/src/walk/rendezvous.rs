@@ -159,7 +159,7 @@ where
     fn start_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: u32) {
         let path = self.path(slot);
         let busy = self.busy(&path.classes[class as usize]);
-        let (call, start, end) = state.begin_send(&path.send_overhead, busy);
+        let (call, start, end) = state.begin_send(path.sending(class), busy);
         self.handshakes.sends[rank.index()].push(slot);
         self.observer.sent(rank, slot, Sent { class, call, start, processor: Time::ZERO, end, arrival: Time::NEVER });
         if T::HANDSHAKES && self.is_between_nodes(slot) {

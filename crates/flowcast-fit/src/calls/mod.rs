@@ -1,0 +1,155 @@
+//! What single calls of MPI take by the size of their message: lines between knees, for each cluster, experiment and call.
+//!
+//! One line misses such times by a quarter: protocols change with the size (eager to rendezvous, with a jump), caches and
+//! pipelines end. [`fit_calls`] finds the knees by itself ([`piecewise`]); [`CallFit::predict`] gives the median of another
+//! size with an interval, [`network::to_network`] the overheads of sender and receiver as a network file.
+//!
+//! [`piecewise`]: flowcast_model::stats::piecewise
+
+pub mod network;
+pub mod table;
+
+use std::collections::BTreeMap;
+
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::conformal::margin;
+use flowcast_model::stats::piecewise::{PiecewiseFit, PiecewiseLine, fit_piecewise, residuals_left_out};
+use flowcast_model::stats::relative_line::relative_line_at_least_zero;
+use flowcast_model::stats::sample::median;
+use flowcast_units::{Bytes, Time};
+
+use self::table::{CallName, CallTimes};
+
+/// Sizes near the predicted one whose errors make its interval: the third from each end of them holds 90 %.
+const NEIGHBOURS: usize = 59;
+
+/// The time of one call as a function of size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallFit {
+    /// Nanoseconds over bytes.
+    pub curve: PiecewiseLine,
+    /// How far the curve and simpler functions miss sizes that are left out.
+    pub errors: CallErrors,
+    /// Sizes that were fitted, ascending, with `ln(measured / predicted)` of fits without them.
+    residuals: Vec<(Bytes, f64)>,
+    times: BTreeMap<Bytes, Time>,
+}
+
+/// Medians of `|predicted / measured - 1|` over the sizes, each predicted by a fit without it and every fifth other one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallErrors {
+    /// Of the curve.
+    pub pieces: f64,
+    /// Of interpolating between the sizes below and above, a line between two points: what noise leaves.
+    pub neighbours: f64,
+    /// Of one line over all sizes.
+    pub one_line: f64,
+}
+
+/// A predicted median, and the interval of the median that would be measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallTime {
+    /// What the curve says, 0 or more.
+    pub predicted: Time,
+    /// The interval's lower end, 0 or more.
+    pub low: Time,
+    /// The interval's upper end.
+    pub high: Time,
+    /// Share of measured medians that lie in such intervals; less than was asked for where few sizes were fitted.
+    pub level: f64,
+}
+
+/// Fits each call of a table with at most `pieces` lines.
+///
+/// # Errors
+/// No piece; a call with one size alone.
+pub fn fit_calls(times: &CallTimes, pieces: usize) -> Result<BTreeMap<CallName, CallFit>, CallError> {
+    let fit = |(name, times): (&CallName, &BTreeMap<Bytes, Time>)| {
+        let fit =
+            CallFit::new(times, pieces).map_err(|source| CallError::Fit { name: Box::new(name.clone()), source })?;
+        Ok((name.clone(), fit))
+    };
+    times.calls.iter().map(fit).collect()
+}
+
+/// Why calls cannot be fitted, or make no network.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CallError {
+    /// The sizes of a call make no function.
+    #[error("{name}: {source}")]
+    Fit {
+        /// The call.
+        name: Box<CallName>,
+        /// What its sizes lack.
+        source: StatsError,
+    },
+    /// A network is one cluster's.
+    #[error("found the clusters {0}, expected one for a network file")]
+    Clusters(String),
+    /// A call that a network file rests on was not measured.
+    #[error("found no {0}, expected it for a network file")]
+    NoCall(CallName),
+}
+
+impl CallFit {
+    fn new(times: &BTreeMap<Bytes, Time>, pieces: usize) -> Result<CallFit, StatsError> {
+        let (x, y): (Vec<f64>, Vec<f64>) = times.iter().map(|(size, time)| (size.0 as f64, time.as_nanos())).unzip();
+        let between = residuals_left_out(&x, &y, interpolation)?;
+        let one_line = residuals_left_out(&x, &y, |x, y| {
+            let line = relative_line_at_least_zero(x, y).expect("the points were checked");
+            move |size| line.at(size)
+        })?;
+        let PiecewiseFit { curve, residuals } = fit_piecewise(&x, &y, pieces)?;
+        Ok(CallFit {
+            errors: CallErrors {
+                pieces: median_error(&residuals)?,
+                neighbours: median_error(&between)?,
+                one_line: median_error(&one_line)?,
+            },
+            curve,
+            residuals: times.keys().copied().zip(residuals).collect(),
+            times: times.clone(),
+        })
+    }
+
+    /// The median time of a size.
+    pub fn at(&self, size: Bytes) -> Time {
+        Time::from_nanos(self.curve.at(size.0 as f64))
+    }
+
+    /// The median time of a size with its interval, of the errors of nearby sizes in fits without them.
+    ///
+    /// # Errors
+    /// A level outside (0, 1).
+    pub fn predict(&self, size: Bytes, level: f64) -> Result<CallTime, StatsError> {
+        let ratio = |other: Bytes| ((other.0 as f64 + 1.0) / (size.0 as f64 + 1.0)).ln().abs();
+        let mut nearest = self.residuals.clone();
+        nearest.sort_by(|one, other| ratio(one.0).total_cmp(&ratio(other.0)));
+        let errors: Vec<f64> = nearest.iter().take(NEIGHBOURS).map(|(_, error)| *error).collect();
+        let margin = margin(&errors, &[], level)?;
+        let predicted = self.at(size);
+        let [low, high] = [margin.low, margin.high].map(|end| predicted * end.exp());
+        Ok(CallTime { predicted, low, high, level: margin.level })
+    }
+}
+
+fn median_error(residuals: &[f64]) -> Result<f64, StatsError> {
+    // predicted / measured - 1, of ln(measured / predicted).
+    median(&residuals.iter().map(|error| (-error).exp_m1().abs()).collect::<Vec<f64>>())
+}
+
+/// Straight lines from point to point, level beyond them.
+fn interpolation(x: &[f64], y: &[f64]) -> impl Fn(f64) -> f64 + use<> {
+    let (x, y) = (x.to_vec(), y.to_vec());
+    move |at| {
+        let above = x.partition_point(|x| *x < at);
+        match above {
+            0 => y[0],
+            above if above == x.len() => y[above - 1],
+            above => {
+                let share = (at - x[above - 1]) / (x[above] - x[above - 1]);
+                y[above - 1] + share * (y[above] - y[above - 1])
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Tables of measured calls: a row for each cluster, experiment, call and size, as SimGrid's calibration of platforms gives
+//! them (`PingPong`, `Isend` and `Recv`). Other columns are left alone.
+//!
+//! ```csv
+//! cluster,experiment,call,bytes,samples,median_ns,p10_ns,p90_ns
+//! taurus,Isend,MPI_Isend,1,1250,3598,3446,3874
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use flowcast_model::csv::{CsvError, Table};
+use flowcast_model::stats::sample::median_in_place;
+use flowcast_units::{Bytes, Time};
+
+use crate::samples::whole_from_zero;
+
+/// What a series of sizes was measured of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallName {
+    /// The machine.
+    pub cluster: String,
+    /// What was done: `PingPong`, `Isend` (the sender alone), `Recv` (of a message that has arrived), or anything else.
+    pub experiment: String,
+    /// The function that was timed.
+    pub call: String,
+}
+
+impl CallName {
+    /// From the fields of a row.
+    pub fn new(cluster: &str, experiment: &str, call: &str) -> CallName {
+        CallName { cluster: cluster.to_owned(), experiment: experiment.to_owned(), call: call.to_owned() }
+    }
+}
+
+impl fmt::Display for CallName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} {}", self.cluster, self.experiment, self.call)
+    }
+}
+
+/// The median time of each call and size.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallTimes {
+    /// By call and size; a size that has several rows has their median.
+    pub calls: BTreeMap<CallName, BTreeMap<Bytes, Time>>,
+}
+
+impl CallTimes {
+    /// Reads the columns cluster, experiment, call, bytes and `median_ns`.
+    ///
+    /// # Errors
+    /// A missing or doubled column, no row, a size that is no whole number, or a time that is not above 0, with its line.
+    pub fn from_csv(text: &str) -> Result<CallTimes, CsvError> {
+        let columns = ["cluster", "experiment", "call", "bytes", "median_ns"];
+        let table = Table::parse(text)?;
+        let mut all: BTreeMap<CallName, BTreeMap<Bytes, Vec<f64>>> = BTreeMap::new();
+        for (line, [cluster, experiment, call, bytes, median]) in table.fields(columns)? {
+            let size = whole_from_zero(line, "bytes", bytes)?;
+            let sizes = all.entry(CallName::new(cluster, experiment, call)).or_default();
+            sizes.entry(size).or_default().push(nanos(line, median)?);
+        }
+        if all.is_empty() {
+            return Err(CsvError::no_row(&columns));
+        }
+        let middle = |(size, mut times): (Bytes, Vec<f64>)| (size, Time::from_nanos(median_in_place(&mut times)));
+        let calls = all.into_iter().map(|(name, sizes)| (name, sizes.into_iter().map(middle).collect()));
+        Ok(CallTimes { calls: calls.collect() })
+    }
+
+    /// Of one cluster alone; empty if there is none of that name.
+    #[must_use]
+    pub fn of_cluster(mut self, cluster: &str) -> CallTimes {
+        self.calls.retain(|name, _| name.cluster == cluster);
+        self
+    }
+}
+
+fn nanos(line: usize, field: &str) -> Result<f64, CsvError> {
+    let number = field.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| CsvError::at(line, format!("median_ns = `{field}`"), "nanoseconds, a number above 0"))
+}
+
+/// A table whose rows are to be predicted: columns as those of measured calls, of which times are not read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallCases {
+    table: Table,
+    /// What is to be predicted, by row: its line, the call, the size.
+    pub rows: Vec<(usize, CallName, Bytes)>,
+}
+
+impl CallCases {
+    /// Reads the columns cluster, experiment, call and bytes.
+    ///
+    /// # Errors
+    /// A missing or doubled column, or a size that is no whole number, with its line.
+    pub fn from_csv(text: &str) -> Result<CallCases, CsvError> {
+        let table = Table::parse(text)?;
+        let case = |(line, [cluster, experiment, call, bytes]): (usize, [&str; 4])| {
+            Ok((line, CallName::new(cluster, experiment, call), whole_from_zero(line, "bytes", bytes)?))
+        };
+        let rows = table.fields(["cluster", "experiment", "call", "bytes"])?.map(case).collect::<Result<_, _>>()?;
+        Ok(CallCases { rows, table })
+    }
+
+    /// The rows with what was predicted of each: median and interval in nanoseconds, or empty fields.
+    pub fn with_predictions(&self, predicted: &[Option<super::CallTime>]) -> String {
+        let nanos = |time: Time| format!("{:.1}", time.as_nanos());
+        let fields = |time: &Option<super::CallTime>| match time {
+            Some(time) => [time.predicted, time.low, time.high].map(nanos),
+            None => Default::default(),
+        };
+        let values: Vec<[String; 3]> = predicted.iter().map(fields).collect();
+        self.table.with_columns(["predicted_ns", "low_ns", "high_ns"], &values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_same_size_have_their_median() {
+        let text = "bytes,call,experiment,cluster,median_ns\n8,c,e,k,3\n8,c,e,k,5\n0,c,e,k,2.5\n";
+        let times = CallTimes::from_csv(text).unwrap();
+        let sizes = BTreeMap::from([(Bytes(0), Time::from_nanos(2.5)), (Bytes(8), Time::from_nanos(4.0))]);
+        assert_eq!(times.calls, BTreeMap::from([(CallName::new("k", "e", "c"), sizes)]));
+        assert!(times.of_cluster("other").calls.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let header = "cluster,experiment,call,bytes,median_ns\n";
+        for (row, told) in [
+            ("a,b,c,1,0", "line 2: found median_ns = `0`, expected nanoseconds, a number above 0"),
+            ("a,b,c,1,inf", "line 2: found median_ns = `inf`"),
+            ("a,b,c,-1,4", "line 2: found bytes = `-1`, expected a whole number"),
+            ("", "found no row"),
+        ] {
+            let message = CallTimes::from_csv(&format!("{header}{row}\n")).unwrap_err().to_string();
+            assert!(message.starts_with(told), "{message}");
+        }
+    }
+}

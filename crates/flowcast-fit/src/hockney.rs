@@ -1,0 +1,62 @@
+//! Latency and bandwidth from plain round trips, where nothing shows overhead and gap: the line `α + β·s` with the smallest sum
+//! of relative errors through half of their medians (Hockney; [`flowcast_model::stats::relative_line`]).
+
+use std::collections::BTreeMap;
+
+use flowcast_model::network::{LoneFlow, Network, Nic, Rule};
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::relative_line::relative_line_at_least_zero;
+use flowcast_model::stats::sample::median;
+use flowcast_units::{Time, TimePerByte};
+
+use crate::network::{tidy_per_byte, tidy_time};
+use crate::samples::PrttSamples;
+
+/// A line through half of plain round trips.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HockneyFit {
+    /// `α`, 0 or more.
+    pub latency: Time,
+    /// `β`, 0 or more.
+    pub per_byte: TimePerByte,
+    /// Sizes that it rests on.
+    pub sizes: usize,
+    /// Median of the absolute relative errors.
+    pub error_median: f64,
+    /// The largest of them.
+    pub error_worst: f64,
+}
+
+/// Fits the plain round trips among the samples.
+///
+/// # Errors
+/// No plain round trip, or one that took no time.
+pub fn fit_hockney(samples: &PrttSamples) -> Result<HockneyFit, StatsError> {
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for (point, times) in samples.points().filter(|(point, _)| point.messages == 1) {
+        x.push(point.size.0 as f64);
+        y.push(median(&times.iter().map(|time| time.as_nanos()).collect::<Vec<f64>>())? / 2.0);
+    }
+    let line = relative_line_at_least_zero(&x, &y)?;
+    let errors: Vec<f64> = x.iter().zip(&y).map(|(x, y)| (line.at(*x) / y - 1.0).abs()).collect();
+    Ok(HockneyFit {
+        latency: Time::from_nanos(line.intercept),
+        per_byte: TimePerByte::from_nanos(line.slope),
+        sizes: x.len(),
+        error_median: median(&errors)?,
+        error_worst: errors.iter().copied().fold(0.0, f64::max),
+    })
+}
+
+impl HockneyFit {
+    /// The network of the line, with its `provenance`.
+    pub fn to_network(&self, name: &str, provenance: BTreeMap<String, String>) -> Network {
+        let nic = Nic::new(tidy_time(self.latency), LoneFlow::GapPerByte(tidy_per_byte(self.per_byte)));
+        Network {
+            title: "Measured by round trips".to_owned(),
+            source: format!("flowcast fit, {} sizes", self.sizes),
+            provenance,
+            ..Network::new(name, Rule::Hockney, nic)
+        }
+    }
+}

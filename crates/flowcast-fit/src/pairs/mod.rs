@@ -1,0 +1,270 @@
+//! Which node or link is slow, from the times of messages between all pairs.
+//!
+//! The logarithm of the time from node `i` to node `j` is a common value, what `i` adds by sending, what `j` adds by receiving,
+//! and what the link adds: `ln t_ij = m + s_i + r_j + e_ij`. Tukey's median polish finds them ("Exploratory Data Analysis",
+//! 1977, chapter 11); a slow node does not make its links slow, and a slow link not its nodes.
+//!
+//! A node or link is slow where its part stands out of those of its kind: the distance from their median over 1.4826 times
+//! their median absolute deviation is compared with Student's t. That deviation knows the spread as well as a standard
+//! deviation of 37 % as many values, which gives the degrees of freedom. Probabilities are multiplied by the number of
+//! tests (Bonferroni), so that of healthy networks the share of the level at most has an alarm.
+//!
+//! Messages in both directions at once show half-duplex ports: there `ln(t_both / t_alone)` takes the place of the time.
+
+pub mod samples;
+
+use std::collections::BTreeMap;
+
+use flowcast_model::stats::StatsError;
+use flowcast_model::stats::interval::student_tail;
+use flowcast_model::stats::sample::median_in_place;
+use flowcast_units::{Node, Time};
+
+/// What share of the information of a standard deviation the median absolute deviation has.
+const EFFICIENCY: f64 = 0.37;
+/// From the median absolute deviation to the standard deviation of a normal distribution.
+const TO_DEVIATION: f64 = 1.4826;
+/// The standard error of a median over that of a mean.
+const OF_MEDIAN: f64 = 1.2533;
+/// Sweeps of the polish; it hardly changes after the third.
+const SWEEPS: usize = 20;
+/// No measurement repeats better than to this share.
+const LEAST_SPREAD: f64 = 1e-3;
+
+/// Median times of messages of one size, by sender and receiver; each pair of nodes in both directions.
+pub type PairTimes = BTreeMap<(Node, Node), Time>;
+
+/// What counts as slow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairOptions {
+    /// Probability of an alarm in a healthy network, above 0 and below 1.
+    pub level: f64,
+    /// By how much longer something takes at least that is called slow: 0.1 is 10 %.
+    pub least: f64,
+}
+
+impl Default for PairOptions {
+    fn default() -> PairOptions {
+        PairOptions { level: 0.01, least: 0.1 }
+    }
+}
+
+/// What is slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slow {
+    /// All that a node sends.
+    Sender(Node),
+    /// All that a node receives.
+    Receiver(Node),
+    /// A node that sends and receives at once, more than others are.
+    HalfDuplex(Node),
+    /// From one node to another.
+    Link(Node, Node),
+}
+
+/// Something slow, by how much, and how likely a healthy network shows it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Finding {
+    /// Node or link.
+    pub slow: Slow,
+    /// How many times as long as usual it takes, above 1.
+    pub times: f64,
+    /// Probability that one of the tests shows as much in a healthy network, at most 1.
+    pub probability: f64,
+}
+
+/// What is usual and what is not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairAnalysis {
+    /// Of a message between two usual nodes.
+    pub usual: Time,
+    /// The most striking first.
+    pub findings: Vec<Finding>,
+}
+
+/// Finds slow nodes and links among messages that each went alone, and half-duplex ports among `both`, those that met one in
+/// the other direction (none where that was not measured).
+///
+/// # Errors
+/// Fewer than four nodes: with three, who is slow cannot be told.
+pub fn analyse(alone: &PairTimes, both: Option<&PairTimes>, options: PairOptions) -> Result<PairAnalysis, StatsError> {
+    let logarithms: BTreeMap<(Node, Node), f64> =
+        alone.iter().map(|(pair, time)| (*pair, time.as_nanos().ln())).collect();
+    let polished = Polished::new(&logarithms)?;
+    let mut findings = polished.senders.outliers(options, Slow::Sender);
+    findings.extend(polished.receivers.outliers(options, Slow::Receiver));
+    findings.extend(polished.links.outliers(options, |(from, to)| Slow::Link(from, to)));
+    if let Some(both) = both {
+        let slowdowns = both.iter().filter_map(|(pair, time)| {
+            let alone = alone.get(pair)?;
+            Some((*pair, (time.as_nanos() / alone.as_nanos()).ln()))
+        });
+        // A half-duplex port slows what it sends as much as what it receives.
+        let symmetric = symmetric(&slowdowns.collect());
+        findings.extend(Polished::new(&symmetric)?.senders.outliers(options, Slow::HalfDuplex));
+    }
+    findings.sort_by(|one, other| one.probability.total_cmp(&other.probability).then(one.slow.cmp(&other.slow)));
+    Ok(PairAnalysis { usual: Time::from_nanos(polished.usual.exp()), findings })
+}
+
+/// The mean of both directions in the place of each.
+fn symmetric(values: &BTreeMap<(Node, Node), f64>) -> BTreeMap<(Node, Node), f64> {
+    let mean = |(from, to): (Node, Node), value: f64| {
+        values.get(&(to, from)).map_or(value, |back| f64::midpoint(value, *back))
+    };
+    values.iter().map(|(pair, value)| (*pair, mean(*pair, *value))).collect()
+}
+
+/// Parts of one kind that would be alike in a healthy network.
+struct Parts<K> {
+    values: BTreeMap<K, f64>,
+    /// Standard deviation below which a difference is noise.
+    least_spread: f64,
+    /// Values that are free to differ.
+    freedom: f64,
+    /// Of all kinds together.
+    tests: usize,
+}
+
+impl<K: Copy + Ord> Parts<K> {
+    fn outliers(&self, options: PairOptions, name: impl Fn(K) -> Slow) -> Vec<Finding> {
+        let middle = median(self.values.values().copied());
+        let spread = TO_DEVIATION * median(self.values.values().map(|value| (value - middle).abs()));
+        let spread = spread.max(self.least_spread).max(LEAST_SPREAD);
+        let freedom = (EFFICIENCY * self.freedom).max(1.0);
+        let finding = |(key, value): (&K, &f64)| Finding {
+            slow: name(*key),
+            times: (value - middle).exp(),
+            probability: (student_tail((value - middle) / spread, freedom) * self.tests as f64).min(1.0),
+        };
+        let all = self.values.iter().map(finding);
+        all.filter(|finding| finding.probability <= options.level && finding.times >= 1.0 + options.least).collect()
+    }
+}
+
+struct Polished {
+    usual: f64,
+    senders: Parts<Node>,
+    receivers: Parts<Node>,
+    links: Parts<(Node, Node)>,
+}
+
+impl Polished {
+    fn new(values: &BTreeMap<(Node, Node), f64>) -> Result<Polished, StatsError> {
+        let nodes: BTreeMap<Node, f64> = values.keys().map(|(from, _)| (*from, 0.0)).collect();
+        let count = nodes.len();
+        if count < 4 {
+            return Err(StatsError::TooFew { statistic: "slow nodes and links", found: count, expected: 4 });
+        }
+        let (mut senders, mut receivers) = (nodes.clone(), nodes);
+        let mut links = values.clone();
+        for _ in 0..SWEEPS {
+            sweep(&mut links, &mut senders, |(from, _)| from);
+            sweep(&mut links, &mut receivers, |(_, to)| to);
+        }
+        let usual = centre(&mut senders) + centre(&mut receivers);
+        let spread = TO_DEVIATION * median(links.values().map(|rest| rest.abs()));
+        let tests = links.len() + 2 * count;
+        let of_nodes = |values| Parts {
+            values,
+            least_spread: OF_MEDIAN * spread / ((count - 1) as f64).sqrt(),
+            freedom: (count - 1) as f64,
+            tests,
+        };
+        let freedom = (links.len() - 2 * count + 1) as f64;
+        // The polish takes away part of the noise of each link.
+        let lost = (links.len() as f64 / freedom).sqrt();
+        Ok(Polished {
+            usual,
+            senders: of_nodes(senders),
+            receivers: of_nodes(receivers),
+            links: Parts { values: links, least_spread: spread * lost, freedom, tests },
+        })
+    }
+}
+
+/// Moves the median of the links of each node to the node.
+fn sweep(links: &mut BTreeMap<(Node, Node), f64>, nodes: &mut BTreeMap<Node, f64>, of: impl Fn((Node, Node)) -> Node) {
+    for (node, value) in nodes.iter_mut() {
+        let own = median(links.iter().filter(|(pair, _)| of(**pair) == *node).map(|(_, rest)| *rest));
+        *value += own;
+        links.iter_mut().filter(|(pair, _)| of(**pair) == *node).for_each(|(_, rest)| *rest -= own);
+    }
+}
+
+/// Takes the median of all away from each, and gives it.
+fn centre(nodes: &mut BTreeMap<Node, f64>) -> f64 {
+    let middle = median(nodes.values().copied());
+    nodes.values_mut().for_each(|value| *value -= middle);
+    middle
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    median_in_place(&mut values.collect::<Vec<f64>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowcast_model::stats::resampling::{Resampler, normal_score};
+
+    /// Times between `count` nodes with 3 % noise, `slow` times as long where that says so.
+    fn times(count: u32, seed: u64, slow: impl Fn(u32, u32) -> f64) -> PairTimes {
+        let pairs: Vec<(u32, u32)> =
+            (0..count).flat_map(|from| (0..count).map(move |to| (from, to))).filter(|(from, to)| from != to).collect();
+        let all = pairs.len() as f64;
+        let mut noise: Vec<f64> = (0..pairs.len()).map(|at| 0.03 * normal_score((at as f64 + 0.5) / all)).collect();
+        Resampler::from_seed(seed).shuffle(&mut noise);
+        let time = |((from, to), noise): (&(u32, u32), f64)| {
+            ((Node(*from), Node(*to)), Time::from_micros(100.0 * slow(*from, *to) * noise.exp()))
+        };
+        pairs.iter().zip(noise).map(time).collect()
+    }
+
+    fn found(times: &PairTimes) -> Vec<Slow> {
+        analyse(times, None, PairOptions::default()).unwrap().findings.iter().map(|finding| finding.slow).collect()
+    }
+
+    #[test]
+    fn planted_nodes_and_links_are_found_in_fifty_of_fifty_networks_and_nothing_else() {
+        for seed in 0..50 {
+            let planted = times(32, seed, |from, to| match (from, to) {
+                (7, _) => 1.3,
+                (_, 12) => 1.5,
+                (3, 20) => 1.4,
+                _ => 1.0,
+            });
+            let mut slow = found(&planted);
+            slow.sort_unstable();
+            assert_eq!(
+                slow,
+                [Slow::Sender(Node(7)), Slow::Receiver(Node(12)), Slow::Link(Node(3), Node(20))],
+                "{seed}"
+            );
+        }
+    }
+
+    #[test]
+    fn healthy_networks_have_no_alarm() {
+        let alarms = (0..50).filter(|seed| !found(&times(32, *seed, |_, _| 1.0)).is_empty()).count();
+        assert_eq!(alarms, 0);
+        let small = (0..50).filter(|seed| !found(&times(4, *seed, |_, _| 1.0)).is_empty()).count();
+        assert!(small <= 2, "{small}");
+    }
+
+    #[test]
+    fn a_port_that_sends_or_receives_is_told_from_slow_ones() {
+        let alone = times(8, 1, |_, _| 1.0);
+        let both = times(8, 2, |from, to| if from == 5 || to == 5 { 2.0 } else { 1.0 });
+        let analysis = analyse(&alone, Some(&both), PairOptions::default()).unwrap();
+        let slow: Vec<Slow> = analysis.findings.iter().map(|finding| finding.slow).collect();
+        assert_eq!(slow, [Slow::HalfDuplex(Node(5))]);
+        assert!((analysis.findings[0].times - 2.0).abs() < 0.2);
+        assert!((analysis.usual.as_micros() - 100.0).abs() < 3.0);
+    }
+
+    #[test]
+    fn three_nodes_are_too_few() {
+        assert!(analyse(&times(3, 1, |_, _| 1.0), None, PairOptions::default()).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! Times between all pairs as a file: a CSV with a row for each message, under a header of `# key: value` lines.
+//!
+//! ```csv
+//! # schema: flowcast/pair-samples/1
+//! from,to,size_B,company,time_us
+//! 0,1,1,alone,52.1
+//! 0,1,1048576,both,12004
+//! ```
+//!
+//! `company` is `alone`, or `both` where a message of the same size went the other way at the same time.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use flowcast_model::csv::{self, CsvError};
+use flowcast_model::stats::sample::median_in_place;
+use flowcast_units::{Bytes, Node, Time};
+
+use super::PairTimes;
+use crate::samples::{header, micros, provenance, whole_from_zero};
+
+/// The schema that this version reads and writes.
+pub const SCHEMA: &str = "flowcast/pair-samples/1";
+
+const COLUMNS: [&str; 5] = ["from", "to", "size_B", "company", "time_us"];
+
+/// What else was in flight between the two nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Company {
+    /// Nothing.
+    Alone,
+    /// A message of the same size in the other direction.
+    Both,
+}
+
+impl Company {
+    const fn name(self) -> &'static str {
+        match self {
+            Company::Alone => "alone",
+            Company::Both => "both",
+        }
+    }
+}
+
+/// All measured times, each above 0.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PairSamples {
+    /// Where they come from.
+    pub provenance: BTreeMap<String, String>,
+    times: BTreeMap<(Bytes, Company), Repetitions>,
+}
+
+/// By sender and receiver.
+type Repetitions = BTreeMap<(Node, Node), Vec<Time>>;
+
+impl PairSamples {
+    /// Adds the times of messages from one node to another.
+    pub fn extend(
+        &mut self,
+        (size, company): (Bytes, Company),
+        pair: (Node, Node),
+        times: impl IntoIterator<Item = Time>,
+    ) {
+        self.times.entry((size, company)).or_default().entry(pair).or_default().extend(times);
+    }
+
+    /// Sizes, ascending, each once.
+    pub fn sizes(&self) -> Vec<Bytes> {
+        let mut sizes: Vec<Bytes> = self.times.keys().map(|(size, _)| *size).collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Median times of a size; none if it was not measured so.
+    pub fn medians(&self, size: Bytes, company: Company) -> Option<PairTimes> {
+        let middle = |times: &[Time]| {
+            let mut nanos: Vec<f64> = times.iter().map(|time| time.as_nanos()).collect();
+            Time::from_nanos(median_in_place(&mut nanos))
+        };
+        let pairs = self.times.get(&(size, company))?;
+        Some(pairs.iter().map(|(pair, times)| (*pair, middle(times))).collect())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Another schema, a missing, doubled or unknown column, no row, or a field that is none of its kind, with its line.
+    pub fn from_csv(text: &str) -> Result<PairSamples, CsvError> {
+        let mut samples = PairSamples { provenance: provenance(text, SCHEMA)?, ..PairSamples::default() };
+        let rows = csv::read(text, COLUMNS, |line, [from, to, size, company, time]| {
+            let company = match company {
+                "alone" => Company::Alone,
+                "both" => Company::Both,
+                found => return Err(CsvError::at(line, format!("company = `{found}`"), "alone or both")),
+            };
+            let pair = (node(line, "from", from)?, node(line, "to", to)?);
+            if pair.0 == pair.1 {
+                return Err(CsvError::at(line, format!("from {from} to {to}"), "two different nodes"));
+            }
+            let time = micros(line, "time_us", time)?;
+            if time == Time::ZERO {
+                return Err(CsvError::at(line, "time_us = 0", "a time above 0"));
+            }
+            samples.extend((whole_from_zero(line, "size_B", size)?, company), pair, [time]);
+            Ok(())
+        })?;
+        if rows == 0 { Err(CsvError::no_row(&COLUMNS)) } else { Ok(samples) }
+    }
+
+    /// The file's text.
+    pub fn to_csv(&self) -> String {
+        let mut text = header(SCHEMA, &self.provenance, &COLUMNS.join(","));
+        for ((size, company), pairs) in &self.times {
+            for ((from, to), times) in pairs {
+                for time in times {
+                    let micros = time.as_micros();
+                    writeln!(text, "{},{},{},{},{micros}", from.0, to.0, size.0, company.name()).expect("text grows");
+                }
+            }
+        }
+        text
+    }
+}
+
+fn node(line: usize, column: &str, field: &str) -> Result<Node, CsvError> {
+    let number = field.parse().map(Node);
+    number.map_err(|_| CsvError::at(line, format!("{column} = `{field}`"), "the number of a node"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_reads_back_and_gives_medians() {
+        let mut samples = PairSamples::default();
+        samples.provenance.insert("host".into(), "a".into());
+        let times = [3.0, 1.0, 2.5].map(Time::from_micros);
+        samples.extend((Bytes(8), Company::Alone), (Node(0), Node(1)), times);
+        samples.extend((Bytes(8), Company::Both), (Node(1), Node(0)), [times[0]]);
+        let read = PairSamples::from_csv(&samples.to_csv()).unwrap();
+        assert_eq!(read, samples);
+        assert_eq!(read.medians(Bytes(8), Company::Alone).unwrap()[&(Node(0), Node(1))], times[2]);
+        assert_eq!((read.sizes(), read.medians(Bytes(9), Company::Alone)), (vec![Bytes(8)], None));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_line() {
+        for (row, told) in [
+            ("0,0,1,alone,5", "line 2: found from 0 to 0, expected two different nodes"),
+            ("0,1,1,twice,5", "line 2: found company = `twice`, expected alone or both"),
+            ("0,1,1,alone,0", "line 2: found time_us = 0, expected a time above 0"),
+            ("a,1,1,alone,5", "line 2: found from = `a`, expected the number of a node"),
+        ] {
+            let text = format!("{}\n{row}\n", COLUMNS.join(","));
+            assert_eq!(PairSamples::from_csv(&text).unwrap_err().to_string(), told);
+        }
+    }
+}

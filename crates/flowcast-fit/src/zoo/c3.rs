@@ -1,0 +1,33 @@
+//! C3: set-up, latency and packets of a fixed size (Hambrusch and Khokhar, 1994; as Lichei, section 2.2.3, tells it). Packets
+//! follow each other through the network (wormhole routing); those of several senders meet at the receiver's port.
+
+use flowcast_units::{Bytes, Time};
+
+use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+
+/// Set-up s, latency h and time t of a packet.
+pub const MODEL: Model = Model {
+    name: "c3",
+    source: "Hambrusch and Khokhar 1994, by Lichei, section 2.2.3",
+    instances: |sizes| of_packets(&["s", "h", "t"], sizes, |packet| Box::new(C3 { packet })),
+    procedure: None,
+};
+
+struct C3 {
+    packet: Bytes,
+}
+
+impl MessageCost for C3 {
+    fn one_way(&self, size: Bytes) -> Form {
+        Form::new([1.0, 1.0, packets(size, self.packet)])
+    }
+
+    fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
+        vec![Form::new([1.0, 0.0, packets(size, self.packet)]).and(delay)]
+    }
+
+    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
+        let each = Form::new([0.0, 0.0, packets(size, self.packet)]);
+        Some(Cost { once: self.one_way(size), repeats: f64::from(senders.saturating_sub(1)), longest_of: vec![each] })
+    }
+}

@@ -1,0 +1,61 @@
+//! LogP: packets of one size; larger messages are several, of which the gap covers the overhead after the first (Culler and
+//! others, 1993; Lichei, section 2.2.5).
+//!
+//! At most `⌈L/g⌉` packets are in flight to a node, and who would send more stalls. The node takes packets `g` apart
+//! meanwhile, so that a gather lasts as long as its packets: stalling costs the senders' processors, not the receiver. Under
+//! LogP with stalling (Bilardi and others, 2005; section 2.2.8) a sender is told so after δ, which nothing between two nodes
+//! shows: [`stalls`] says from how many senders on it counts.
+
+use flowcast_units::{Bytes, Time};
+
+use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+
+/// Latency L, overhead o, gap g.
+pub const MODEL: Model = Model {
+    name: "logp",
+    source: "Culler and others 1993; Lichei, section 2.2.5",
+    instances: |sizes| of_packets(&["L", "o", "g"], sizes, |packet| Box::new(LogP { packet })),
+    procedure: None,
+};
+
+struct LogP {
+    packet: Bytes,
+}
+
+impl MessageCost for LogP {
+    fn one_way(&self, size: Bytes) -> Form {
+        Form::new([1.0, 2.0, packets(size, self.packet) - 1.0])
+    }
+
+    fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
+        let more = packets(size, self.packet) - 1.0;
+        vec![Form::new([0.0, 1.0, more]).and(delay), Form::new([0.0, 0.0, more + 1.0])]
+    }
+
+    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
+        let repeats = f64::from(senders.saturating_sub(1));
+        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+    }
+}
+
+/// Whether so many packets to one node at once are more than its capacity `⌈L/g⌉`, so that senders stall.
+pub fn stalls(latency: Time, gap: Time, packets: u32) -> bool {
+    f64::from(packets) > (latency.as_nanos() / gap.as_nanos()).ceil()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L 5, o 2, g 4 (the example of the LogP paper's broadcast), packets of 8 bytes.
+    #[test]
+    fn a_message_of_three_packets_by_hand() {
+        let model = LogP { packet: Bytes(8) };
+        let parameters = [5.0, 2.0, 4.0];
+        assert_eq!(model.one_way(Bytes(8)).at(&parameters), 9.0);
+        assert_eq!(model.one_way(Bytes(17)).at(&parameters), 17.0);
+        assert_eq!(model.gather(4, Bytes(1)).unwrap().at(&parameters), Time::from_nanos(21.0));
+        assert!(!stalls(Time::from_nanos(5.0), Time::from_nanos(4.0), 2));
+        assert!(stalls(Time::from_nanos(5.0), Time::from_nanos(4.0), 3));
+    }
+}

@@ -1,0 +1,259 @@
+//! Models of messages beside each other: which one explains measured round trips best, on sizes that it was not fitted to.
+//!
+//! A model says what one message takes ([`MessageCost::one_way`]), how long after a send the same sender begins the next
+//! ([`MessageCost::spacing`]), and, where it knows contention, what messages into one node take
+//! ([`MessageCost::gather`]). All of them are linear in their parameters, up to the longer of two terms, so that one
+//! procedure fits them all ([`fit`](mod@fit)); a model with a published procedure is fitted by that as well.
+//! The parametrised round trip of [`crate::prtt`] is then
+//!
+//! `PRTT_{n,d}(s) = 2 · one_way(s) + (n-1) · spacing(s, d)`.
+//!
+//! | model | one message | next message | file |
+//! |---|---|---|---|
+//! | Hockney | `α + βs` | the same | [`hockney`] |
+//! | BSP | `l + gs` | `gs` | [`bsp`] |
+//! | C3 | `s + h + qt`, q packets | `s + qt` | [`c3`] |
+//! | Postal | `(λ + q - 1)u`, q packets | `qu` | [`postal`] |
+//! | LogP | `2o + L + (q-1)g`, q packets | `max(o + d, g) + (q-1)g` | [`logp`] |
+//! | PLogP | `L + g(s)` | `max(o_s(s) + d, g(s))` | [`plogp`] |
+//! | LogGP | `2o + L + (s-1)G` | `max(o + d, g + (s-1)G)` | [`loggp`] |
+//! | LogGPS | the same, and from S on `2(2o + L)` | the same, and from S on `2(2o + L)` | [`loggps`] |
+//! | LMO | `2C + 2ts + L + s/β` | `max(C + ts + d, s/β)` | [`lmo`] |
+//!
+//! Sources are named in the files; the forms of Hockney, C3, BSP, LogP, PLogP, LogGP and LogGPS are those of Lichei, section 2.2.
+
+pub mod bsp;
+pub mod c3;
+pub mod compare;
+pub mod fit;
+pub mod hockney;
+pub mod lmo;
+pub mod loggp;
+pub mod loggps;
+pub mod logp;
+pub mod plogp;
+pub mod postal;
+
+use flowcast_model::stats::StatsError;
+use flowcast_units::{Bytes, Time};
+use thiserror::Error;
+
+use crate::prtt::PrttPoint;
+
+/// What a message costs under a model, linear in its parameters.
+pub trait MessageCost {
+    /// From the send call to the end of the receive call of one message that meets no other.
+    fn one_way(&self, size: Bytes) -> Form;
+
+    /// From a send to the next of the same sender, which computes for `delay` between them: the longest of these. The
+    /// first is the processor's time, the last the interface's.
+    fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form>;
+
+    /// From the first send to the last receive where so many nodes send one message each to the same node at once; none
+    /// where the model says nothing of contention.
+    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
+        let _ = (senders, size);
+        None
+    }
+}
+
+/// `constant + Σ coefficient · parameter`, in nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    /// What does not depend on parameters.
+    pub constant: f64,
+    /// By parameter: how often it counts.
+    pub coefficients: Vec<f64>,
+}
+
+impl Form {
+    /// A form without a constant.
+    pub fn new(coefficients: impl Into<Vec<f64>>) -> Form {
+        Form { constant: 0.0, coefficients: coefficients.into() }
+    }
+
+    /// The same and a time more.
+    #[must_use]
+    pub fn and(self, more: Time) -> Form {
+        Form { constant: self.constant + more.as_nanos(), ..self }
+    }
+
+    /// Nanoseconds with these parameters, as many as there are coefficients.
+    pub fn at(&self, parameters: &[f64]) -> f64 {
+        self.constant + self.coefficients.iter().zip(parameters).map(|(times, value)| times * value).sum::<f64>()
+    }
+
+    fn add(&mut self, other: &Form, times: f64) {
+        self.constant += other.constant * times;
+        self.coefficients.iter_mut().zip(&other.coefficients).for_each(|(own, other)| *own += other * times);
+    }
+}
+
+/// `once + repeats · max(longest_of)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    /// What is spent once.
+    pub once: Form,
+    /// How often the longest counts, 0 or more.
+    pub repeats: f64,
+    /// At least one form.
+    pub longest_of: Vec<Form>,
+}
+
+impl Cost {
+    /// The parametrised round trip under a model.
+    pub fn of_round_trip(model: &dyn MessageCost, point: PrttPoint) -> Cost {
+        let way = model.one_way(point.size);
+        let mut once = Form::new(vec![0.0; way.coefficients.len()]);
+        once.add(&way, 2.0);
+        let repeats = f64::from(point.messages.saturating_sub(1));
+        Cost { once, repeats, longest_of: model.spacing(point.size, point.delay) }
+    }
+
+    /// What it takes with these parameters.
+    pub fn at(&self, parameters: &[f64]) -> Time {
+        let longest = self.longest(parameters);
+        Time::from_nanos(self.once.at(parameters) + self.repeats * self.longest_of[longest].at(parameters))
+    }
+
+    /// Which of the forms is the longest, the last of equal ones.
+    fn longest(&self, parameters: &[f64]) -> usize {
+        let times = self.longest_of.iter().map(|form| form.at(parameters));
+        times.enumerate().max_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at)
+    }
+
+    /// The cost as one form, if the form `longest` is the longest.
+    fn form(&self, longest: usize) -> Form {
+        let mut form = self.once.clone();
+        form.add(&self.longest_of[longest], self.repeats);
+        form
+    }
+}
+
+/// A parameter of a model, 0 or more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// The symbol of the paper, of tables with the size, as `g(1KiB)`.
+    pub symbol: String,
+    /// What its number counts.
+    pub unit: Unit,
+}
+
+/// The unit of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Nanoseconds per byte.
+    TimePerByte,
+}
+
+/// Parameters that are times but for those whose symbols end in `/B`.
+fn parameters(symbols: &[&str]) -> Vec<Parameter> {
+    let parameter = |symbol: &&str| match symbol.strip_suffix("/B") {
+        Some(symbol) => Parameter { symbol: symbol.to_owned(), unit: Unit::TimePerByte },
+        None => Parameter { symbol: (*symbol).to_owned(), unit: Unit::Time },
+    };
+    symbols.iter().map(parameter).collect()
+}
+
+/// A model whose sizes (packets, thresholds, places in tables) are chosen.
+pub struct Instance {
+    /// What was chosen, for people; empty where there is nothing to choose.
+    pub choice: String,
+    /// As many as the forms have coefficients.
+    pub parameters: Vec<Parameter>,
+    /// The model's equations.
+    pub cost: Box<dyn MessageCost>,
+}
+
+/// Points with the medians that stand for them, in nanoseconds; as many of both.
+#[derive(Debug, Clone, Copy)]
+pub struct Medians<'a> {
+    /// What was measured.
+    pub points: &'a [PrttPoint],
+    /// Each above 0.
+    pub times: &'a [f64],
+}
+
+impl Medians<'_> {
+    /// Its sizes, ascending, each once.
+    fn sizes(self) -> Vec<Bytes> {
+        let mut sizes: Vec<Bytes> = self.points.iter().map(|point| point.size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The median of a point, if it was measured.
+    fn at(self, point: PrttPoint) -> Option<f64> {
+        self.points.iter().position(|own| *own == point).map(|at| self.times[at])
+    }
+}
+
+/// A published way from medians to parameters; none where the medians lack what it needs.
+pub type Procedure = fn(Medians<'_>) -> Option<(Instance, Vec<f64>)>;
+
+/// One model of the zoo.
+pub struct Model {
+    /// Name in lists.
+    pub name: &'static str,
+    /// Paper, year and section.
+    pub source: &'static str,
+    /// All choices of its sizes that come into question with messages of these sizes.
+    pub instances: fn(&[Bytes]) -> Vec<Instance>,
+    /// Its own way to its parameters, if one is published that these measurements allow.
+    pub procedure: Option<Procedure>,
+}
+
+/// All models, the simplest first.
+pub const MODELS: [Model; 9] = [
+    hockney::MODEL,
+    bsp::MODEL,
+    c3::MODEL,
+    postal::MODEL,
+    logp::MODEL,
+    loggp::MODEL,
+    loggps::MODEL,
+    lmo::MODEL,
+    plogp::MODEL,
+];
+
+/// Why models cannot be compared.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ZooError {
+    /// Nothing is left to predict when sizes are left out.
+    #[error("found round trips of {0} sizes, expected at least 3")]
+    TooFewSizes(usize),
+    /// A level outside of its range.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+/// Sizes of packets that come into question: powers of two, and what Ethernet carries.
+fn packet_sizes(sizes: &[Bytes]) -> Vec<Bytes> {
+    let largest = sizes.iter().max().map_or(1, |size| size.0);
+    let powers = (6..=20).map(|power| 1u64 << power).chain([1448, 8948]);
+    // A packet larger than every message is one that carries any.
+    let mut all: Vec<Bytes> = powers.filter(|size| *size < largest).chain([largest.max(1)]).map(Bytes).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Number of packets of a message, at least 1.
+fn packets(size: Bytes, packet: Bytes) -> f64 {
+    size.0.div_ceil(packet.0).max(1) as f64
+}
+
+fn of_packets(symbols: &[&str], sizes: &[Bytes], cost: impl Fn(Bytes) -> Box<dyn MessageCost>) -> Vec<Instance> {
+    let instance = |packet: Bytes| Instance {
+        choice: format!("packets of {packet}"),
+        parameters: parameters(symbols),
+        cost: cost(packet),
+    };
+    packet_sizes(sizes).into_iter().map(instance).collect()
+}
+
+fn alone(symbols: &[&str], cost: impl MessageCost + 'static) -> Instance {
+    Instance { choice: String::new(), parameters: parameters(symbols), cost: Box::new(cost) }
+}

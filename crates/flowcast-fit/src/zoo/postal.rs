@@ -1,0 +1,34 @@
+//! The postal model: who sends an atomic message is free after a unit of time, it is received λ units after its sending began
+//! (Bar-Noy and Kipnis, "Designing broadcasting algorithms in the postal model", 1992). Larger messages are several.
+
+use flowcast_units::{Bytes, Time};
+
+use super::{Cost, Form, MessageCost, Model, of_packets, packets};
+
+/// Unit u, and λu, which is at least u: the parameter is `(λ-1)u`.
+pub const MODEL: Model = Model {
+    name: "postal",
+    source: "Bar-Noy and Kipnis 1992",
+    instances: |sizes| of_packets(&["u", "(λ-1)u"], sizes, |packet| Box::new(Postal { packet })),
+    procedure: None,
+};
+
+struct Postal {
+    packet: Bytes,
+}
+
+impl MessageCost for Postal {
+    fn one_way(&self, size: Bytes) -> Form {
+        Form::new([packets(size, self.packet), 1.0])
+    }
+
+    fn spacing(&self, size: Bytes, delay: Time) -> Vec<Form> {
+        vec![Form::new([packets(size, self.packet), 0.0]).and(delay)]
+    }
+
+    /// A node receives one message in a unit.
+    fn gather(&self, senders: u32, size: Bytes) -> Option<Cost> {
+        let repeats = f64::from(senders.saturating_sub(1));
+        Some(Cost { once: self.one_way(size), repeats, longest_of: self.spacing(size, Time::ZERO) })
+    }
+}

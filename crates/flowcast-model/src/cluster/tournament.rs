@@ -1,0 +1,44 @@
+//! Who meets whom when all pairs of nodes are to meet, and no node two others at a time: a round-robin tournament.
+//!
+//! By the circle method the first node stays and the others move on by one place from round to round; who stands opposite
+//! meets. `N` nodes need `N - 1` rounds, an odd number of them `N`, with one node at rest in each.
+
+use flowcast_units::Node;
+
+/// The pairs of each round. Every two of the nodes, which are all different, meet once.
+pub fn rounds(nodes: &[Node]) -> Vec<Vec<(Node, Node)>> {
+    let mut circle: Vec<Option<Node>> = nodes.iter().copied().map(Some).collect();
+    if circle.len() % 2 == 1 {
+        circle.push(None);
+    }
+    let half = circle.len() / 2;
+    let mut rounds = Vec::new();
+    for _ in 1..circle.len() {
+        let opposite = circle[..half].iter().zip(circle[half..].iter().rev());
+        rounds.push(opposite.filter_map(|(one, other)| Some(((*one)?, (*other)?))).collect());
+        circle[1..].rotate_right(1);
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn all_pairs_meet_once_and_nobody_twice_in_a_round() {
+        for count in 0..34 {
+            let nodes: Vec<Node> = (0..count).map(Node).collect();
+            let rounds = rounds(&nodes);
+            assert_eq!(rounds.len() as u32, if count < 2 { 0 } else { count - 1 + count % 2 });
+            let mut met = BTreeSet::new();
+            for round in &rounds {
+                let busy: BTreeSet<Node> = round.iter().flat_map(|(one, other)| [*one, *other]).collect();
+                assert_eq!(busy.len(), 2 * round.len());
+                met.extend(round.iter().map(|(one, other)| (*one.min(other), *one.max(other))));
+            }
+            assert_eq!(met.len() as u32, count * count.saturating_sub(1) / 2);
+        }
+    }
+}

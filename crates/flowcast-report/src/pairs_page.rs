@@ -1,0 +1,98 @@
+//! Times between all pairs of nodes as one HTML page without scripts: a heat map for each size, and what is slow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use flowcast_units::{Bytes, Node, Rounded, Time};
+
+use crate::html::escape;
+
+const STYLE: &str = "body{margin:24px auto;max-width:1200px;font:15px/1.45 system-ui,sans-serif;color:#222;padding:0 16px}\
+.scroll{overflow-x:auto}table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums;font-size:12px}\
+th,td{padding:2px 5px;text-align:right;color:#111;white-space:nowrap}th{font-weight:600;color:#444}";
+
+/// As many times as long as usual as has the strongest colour.
+const STRONGEST: f64 = 2.0;
+
+/// One size of messages.
+#[derive(Debug, Clone)]
+pub struct PairMap {
+    /// Size of each message.
+    pub size: Bytes,
+    /// What else was in flight, for people: `alone`, `both directions at once`.
+    pub company: String,
+    /// Of a message between two usual nodes, above 0.
+    pub usual: Time,
+    /// Median times by sender and receiver.
+    pub times: BTreeMap<(Node, Node), Time>,
+}
+
+/// The page; `findings` are sentences.
+pub fn html(title: &str, maps: &[PairMap], findings: &[String]) -> String {
+    let title = escape(title);
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n<ul>\n"
+    );
+    if findings.is_empty() {
+        page.push_str("<li>No node and no link is slow.</li>\n");
+    }
+    findings.iter().for_each(|finding| writeln!(page, "<li>{}</li>", escape(finding)).expect("text grows"));
+    page.push_str("</ul>\n");
+    maps.iter().for_each(|map| page.push_str(&heat_map(map)));
+    page + "</html>\n"
+}
+
+fn heat_map(map: &PairMap) -> String {
+    let nodes: BTreeSet<Node> = map.times.keys().flat_map(|(from, to)| [*from, *to]).collect();
+    let mut text = format!(
+        "<h2>{}, {}</h2>\n<p>Times as multiples of {}, the usual one; from the node of the row to that of the column.</p>\n\
+         <div class=\"scroll\"><table>\n<tr><th scope=\"col\"></th>",
+        map.size,
+        escape(&map.company),
+        Rounded(map.usual)
+    );
+    nodes.iter().for_each(|to| write!(text, "<th scope=\"col\">{}</th>", to.0).expect("text grows"));
+    text.push_str("</tr>\n");
+    for from in &nodes {
+        write!(text, "<tr><th scope=\"row\">{}</th>", from.0).expect("text grows");
+        nodes.iter().for_each(|to| text.push_str(&cell(map, *from, *to)));
+        text.push_str("</tr>\n");
+    }
+    text + "</table></div>\n"
+}
+
+fn cell(map: &PairMap, from: Node, to: Node) -> String {
+    let Some(time) = map.times.get(&(from, to)) else { return "<td></td>".to_owned() };
+    let times = time.as_nanos() / map.usual.as_nanos();
+    let share = ((times - 1.0) / (STRONGEST - 1.0)).clamp(0.0, 1.0);
+    format!(
+        "<td style=\"background:hsl({:.0} 70% {:.0}%)\" title=\"{} to {}: {}\">{times:.2}</td>",
+        210.0 - 180.0 * share,
+        92.0 - 26.0 * share,
+        from.0,
+        to.0,
+        Rounded(*time)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_has_a_cell_in_the_colour_of_its_time() {
+        let times = [((0, 1), 10.0), ((1, 0), 20.0)];
+        let times = times.map(|((from, to), micros)| ((Node(from), Node(to)), Time::from_micros(micros)));
+        let map = PairMap {
+            size: Bytes(1000),
+            company: "alone".to_owned(),
+            usual: Time::from_micros(10.0),
+            times: times.into_iter().collect(),
+        };
+        let page = html("a < b", &[map], &["node 1 is slow".to_owned()]);
+        assert!(page.contains("hsl(210 70% 92%)\" title=\"0 to 1: 10.00 us\">1.00"), "{page}");
+        assert!(page.contains("hsl(30 70% 66%)\" title=\"1 to 0: 20.00 us\">2.00"), "{page}");
+        assert!(page.contains("<li>node 1 is slow</li>") && page.contains("<h1>a &lt; b</h1>"), "{page}");
+    }
+}
