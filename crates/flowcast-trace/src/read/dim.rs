@@ -33,7 +33,7 @@ pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Resu
     let mut starts = Vec::with_capacity(sections.len());
     for section in sections {
         if let Some(error) = section.error {
-            return Err(error);
+            return Err(*error);
         }
         ranks.push(section.builder);
         let number = Rank(section.task);
@@ -146,7 +146,7 @@ struct Section {
     start: usize,
     end: usize,
     builder: RankBuilder,
-    error: Option<TraceError>,
+    error: Option<Box<TraceError>>,
 }
 
 /// Splits the body by task and thread. Records must be grouped by them in ascending order.
@@ -249,10 +249,11 @@ impl Section {
                 continue;
             }
             if let Err(fault) = self.read_line(&mut cursor, &prefix, peers, &mut known) {
-                self.error = Some(input.refuse(start, fault));
+                self.error = Some(Box::new(input.refuse(start, fault)));
                 return;
             }
         }
+        self.builder.finish();
     }
 
     /// Repeats what the same line did before, if it is a message that was met lately.
