@@ -61,33 +61,35 @@ pub struct Done<'a> {
     pub outcome: &'a Outcome,
 }
 
-/// Messages and bytes on one kind of route.
-#[derive(Debug, Clone, Copy, Default)]
+/// Whether there were messages on one kind of route, and bytes in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Traffics {
-    messages: u64,
-    bytes: u64,
+    messages: bool,
+    bytes: bool,
 }
 
 /// What happened in a program.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Uses {
     between: Traffics,
     inside: Traffics,
     to_sites: Traffics,
-    connected: Vec<u64>,
+    /// By connection: whether a message took it.
+    connected: Vec<bool>,
     reached_rendezvous: bool,
     files: bool,
-    collectives: u64,
+    collectives: bool,
     collectives_between_nodes: bool,
     collectives_between_sites: bool,
     computed: bool,
+    /// False where nobody asks.
     accelerated: bool,
 }
 
 /// The parameters without influence, in the order of the network file; `asked` are dotted names that the caller set.
 pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
-    let uses = Uses::of(done);
     let mut list = List { asked: asked.iter().map(|name| bare(current_name(name))).collect(), unused: Vec::new() };
+    let uses = Uses::of(done, list.asks_for_accelerators(done));
     list.messages(done, &uses);
     done.model.into_iter().for_each(|model| list.other_models(model));
     list.machine(done, &uses);
@@ -96,7 +98,7 @@ pub fn without_influence(done: &Done, asked: &[String]) -> Vec<Unused> {
     list.random(done, &uses);
     let collectives = &done.network.collectives;
     let formula = Collectives { algorithms: None, ..collectives.clone() };
-    list.check("collectives", formula != Collectives::default(), uses.collectives > 0, "no collective operation");
+    list.check("collectives", formula != Collectives::default(), uses.collectives, "no collective operation");
     list.check("file_system", !done.network.file_system.is_default(), uses.files, "no request to a file");
     list.unused
 }
@@ -107,42 +109,87 @@ fn bare(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
+/// So many instructions are looked at before it is asked whether the others can show anything new.
+const INSTRUCTIONS: usize = 64;
+
 impl Uses {
-    fn of(done: &Done) -> Uses {
-        let Done { program, network, placement, rendezvous, .. } = *done;
-        let mut uses = Uses { connected: vec![0; network.machine.wide_area.connections.len()], ..Uses::default() };
-        for rank in (0..program.streams() as u32).map(Rank) {
-            for (_, op) in program.ops(rank) {
-                match op {
-                    Op::Send { class, slot } => {
-                        let class = &program.classes()[class as usize];
-                        let nodes = (placement.node(rank), placement.node(program.receiver(slot)));
-                        uses.message(route(network, placement, nodes, (class.tag, class.size)), class.size);
-                        if let Rendezvous::From(from) = rendezvous {
-                            uses.reached_rendezvous |= class.size >= from;
-                        }
-                    }
-                    Op::Collective { call, .. } => {
-                        uses.collective(done, program.calls()[call as usize].communicator);
-                    }
-                    Op::Compute(time) => uses.computed |= time > Time::ZERO,
-                    Op::Accelerator(time) => uses.accelerated |= time > Time::ZERO,
-                    Op::Access(access) => uses.access(done, rank, &program.accesses()[access as usize]),
-                    _ => {}
+    /// Looks at the instructions until all is found that the tables let expect: mostly after a few of them.
+    fn of(done: &Done, asks_for_accelerators: bool) -> Uses {
+        let most = Uses::at_most(done, asks_for_accelerators);
+        let mut uses = Uses { connected: vec![false; most.connected.len()], ..Uses::default() };
+        for rank in (0..done.program.streams() as u32).map(Rank) {
+            let mut ops = done.program.ops(rank).map(|(_, op)| op).peekable();
+            while ops.peek().is_some() {
+                if uses == most {
+                    return uses;
                 }
+                ops.by_ref().take(INSTRUCTIONS).for_each(|op| uses.instruction(done, rank, op, &most));
             }
         }
         uses
     }
 
-    fn access(&mut self, done: &Done, rank: Rank, access: &Access) {
-        let size = match access {
-            Access::Transfer { size, .. } => *size,
-            Access::Lock { .. } => Bytes(0),
-            Access::File { .. } => return self.files = true,
-            Access::Flush { .. } | Access::Unlock { .. } => return,
+    /// What can be found at most, by the tables of the program and the machine.
+    fn at_most(done: &Done, asks_for_accelerators: bool) -> Uses {
+        let Done { program, network, placement, rendezvous, outcome, .. } = *done;
+        let accesses = || program.accesses().iter();
+        let sizes = || program.classes().iter().map(|class| class.size).chain(accesses().filter_map(size_of));
+        let on = |is_possible: bool| Traffics {
+            messages: is_possible && sizes().next().is_some(),
+            bytes: is_possible && sizes().any(|size| size > Bytes(0)),
         };
-        let Some(target) = access.target() else { return };
+        let shares_nodes = placement.is_shared()
+            || program.has_self_messages()
+            || program.streams() > program.ranks()
+            || accesses().next().is_some();
+        let computed = outcome.ranks.iter().any(|rank| rank.compute > Time::ZERO);
+        let mut most = Uses {
+            between: on(placement.nodes() > 1),
+            inside: on(shares_nodes),
+            to_sites: on(placement.sites() > 1),
+            connected: vec![placement.sites() > 1; network.machine.wide_area.connections.len()],
+            files: accesses().any(|access| matches!(access, Access::File { .. })),
+            computed,
+            accelerated: computed && asks_for_accelerators,
+            ..Uses::default()
+        };
+        program.classes().iter().for_each(|class| most.rendezvous(rendezvous, class.size));
+        program.calls().iter().for_each(|call| most.collective(done, call.communicator));
+        most
+    }
+
+    fn instruction(&mut self, done: &Done, rank: Rank, op: Op, most: &Uses) {
+        let Done { program, network, placement, .. } = *done;
+        match op {
+            Op::Send { class, slot } => {
+                let class = &program.classes()[class as usize];
+                let is_plain = !most.inside.messages && !most.to_sites.messages && most.connected.is_empty();
+                let route = if is_plain {
+                    Route::Between
+                } else {
+                    let nodes = (placement.node(rank), placement.node(program.receiver(slot)));
+                    route(network, placement, nodes, (class.tag, class.size))
+                };
+                self.message(route, class.size);
+                self.rendezvous(done.rendezvous, class.size);
+            }
+            Op::Collective { call, .. } => self.collective(done, program.calls()[call as usize].communicator),
+            Op::Compute(time) => self.computed |= time > Time::ZERO,
+            Op::Accelerator(time) => self.accelerated |= most.accelerated && time > Time::ZERO,
+            Op::Access(access) => self.access(done, rank, &program.accesses()[access as usize]),
+            _ => {}
+        }
+    }
+
+    fn rendezvous(&mut self, rendezvous: Rendezvous, size: Bytes) {
+        if let Rendezvous::From(from) = rendezvous {
+            self.reached_rendezvous |= size >= from;
+        }
+    }
+
+    fn access(&mut self, done: &Done, rank: Rank, access: &Access) {
+        self.files |= matches!(access, Access::File { .. });
+        let (Some(size), Some(target)) = (size_of(access), access.target()) else { return };
         let nodes = (done.placement.node(rank), done.placement.node(target));
         self.message(route(done.network, done.placement, nodes, (0, size)), size);
     }
@@ -152,14 +199,14 @@ impl Uses {
             Route::Between => &mut self.between,
             Route::Inside => &mut self.inside,
             Route::ToSite(_) => &mut self.to_sites,
-            Route::By(connection) => return self.connected[connection] += 1,
+            Route::By(connection) => return self.connected[connection] = true,
         };
-        traffic.messages += 1;
-        traffic.bytes = traffic.bytes.saturating_add(size.0);
+        traffic.messages = true;
+        traffic.bytes |= size > Bytes(0);
     }
 
     fn collective(&mut self, done: &Done, communicator: u32) {
-        self.collectives += 1;
+        self.collectives = true;
         if self.collectives_between_sites {
             return;
         }
@@ -171,18 +218,42 @@ impl Uses {
     }
 }
 
+/// The bytes of an access that goes to another rank as a message does.
+fn size_of(access: &Access) -> Option<Bytes> {
+    match access {
+        Access::Transfer { size, .. } => Some(*size),
+        Access::Lock { .. } => Some(Bytes(0)),
+        Access::File { .. } | Access::Flush { .. } | Access::Unlock { .. } => None,
+    }
+}
+
 /// The list in the making.
 struct List {
     asked: Vec<String>,
     unused: Vec<Unused>,
 }
 
+const ACCELERATOR_SPEED: &str = "machine.nodes.accelerator_speed";
+
+fn has_accelerators(done: &Done) -> bool {
+    done.network.machine.nodes.iter().any(|group| group.accelerator_speed != 1.0)
+}
+
 impl List {
-    /// Notes a parameter that is set, or was asked for, and was not used.
-    fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
+    /// Whether the caller set a parameter, or one inside it.
+    fn is_asked(&self, parameter: &str) -> bool {
         let inside =
             |name: &String| name == parameter || name.strip_prefix(parameter).is_some_and(|rest| rest.starts_with('.'));
-        if !used && (set || self.asked.iter().any(inside)) {
+        self.asked.iter().any(inside)
+    }
+
+    fn asks_for_accelerators(&self, done: &Done) -> bool {
+        has_accelerators(done) || self.is_asked(ACCELERATOR_SPEED)
+    }
+
+    /// Notes a parameter that is set, or was asked for, and was not used.
+    fn check(&mut self, parameter: &str, set: bool, used: bool, reason: &'static str) {
+        if !used && (set || self.is_asked(parameter)) {
             self.unused.push(Unused { parameter: parameter.to_owned(), reason });
         }
     }
@@ -191,8 +262,8 @@ impl List {
         const NONE: &str = "no message between nodes";
         let nic = &done.network.nic;
         let collective = uses.collectives_between_nodes;
-        let messages = uses.between.messages > 0;
-        let bytes = uses.between.bytes > 0 || collective;
+        let messages = uses.between.messages;
+        let bytes = uses.between.bytes || collective;
         let loggops = done.network.point_to_point.rule == Rule::Loggops;
         let threshold =
             done.network.point_to_point.rendezvous_from.is_some() || matches!(done.rendezvous, Rendezvous::From(_));
@@ -251,18 +322,17 @@ impl List {
             false => (any(|group| group.cpus > 1), "no rank waited for one"),
         };
         self.check("machine.nodes.cpus", set, cpus, reason);
-        let inside = uses.inside.messages > 0 || uses.collectives > 0;
+        let inside = uses.inside.messages || uses.collectives;
         self.check("machine.nodes.intra_latency", any(|group| group.intra_latency > Time::ZERO), inside, INSIDE);
         let bandwidth = any(|group| group.intra_bandwidth.as_bytes_per_second() > 0.0);
-        self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes > 0 || uses.collectives > 0, INSIDE);
-        let contended = if uses.inside.messages > 0 { never } else { INSIDE };
+        self.check("machine.nodes.intra_bandwidth", bandwidth, uses.inside.bytes || uses.collectives, INSIDE);
+        let contended = if uses.inside.messages { never } else { INSIDE };
         let links = |group: &NodeGroup| group.intra_in_links + group.intra_out_links > 0;
         self.check("machine.nodes.intra_in_links", any(links), waits.intra_links > 0, contended);
         self.check("machine.nodes.intra_out_links", any(links), waits.intra_links > 0, contended);
         self.check("machine.nodes.intra_buses", any(|group| group.intra_buses > 0), waits.intra_buses > 0, contended);
         self.check("machine.nodes.speed", any(|group| group.speed != 1.0), uses.computed, "nothing was computed");
-        let accelerator = any(|group| group.accelerator_speed != 1.0);
-        self.check("machine.nodes.accelerator_speed", accelerator, uses.accelerated, "nothing was computed on one");
+        self.check(ACCELERATOR_SPEED, has_accelerators(done), uses.accelerated, "nothing was computed on one");
     }
 
     fn scheduler(&mut self, done: &Done, uses: &Uses) {
@@ -275,7 +345,7 @@ impl List {
         let quanta = shares && policy == Policy::RoundRobin && waits.preemptions > 0;
         self.check("machine.scheduler.quantum", policy == Policy::RoundRobin, quanta, "no computation was cut");
         let switches = scheduler.context_switch > Time::ZERO;
-        let switched = switches && (uses.computed || uses.between.messages + uses.inside.messages > 0);
+        let switched = switches && (uses.computed || uses.between.messages || uses.inside.messages);
         self.check("machine.scheduler.context_switch", switches, switched, "no rank got a processor");
         let priorities = !scheduler.priorities.is_empty();
         let ordered = shares && policy == Policy::Priority;
@@ -288,7 +358,7 @@ impl List {
         let wide_area = &done.network.machine.wide_area;
         let waits = done.outcome.waits;
         let collective = uses.collectives_between_sites;
-        let messages = uses.to_sites.messages > 0 || collective;
+        let messages = uses.to_sites.messages || collective;
         let default = WideArea::default();
         let latency = done.network.machine.nodes.iter().any(|group| group.wide_area_latency > Time::ZERO);
         self.check("machine.nodes.wide_area_latency", latency, messages, NONE);
@@ -296,7 +366,7 @@ impl List {
         let flights = wide_area.flight_times.iter().flatten().any(|time| *time > Time::ZERO);
         self.check("machine.wide_area.flight_times", flights, messages, NONE);
         let several = done.placement.sites() > 1;
-        let contended = if uses.to_sites.messages > 0 { "never contended" } else { NONE };
+        let contended = if uses.to_sites.messages { "never contended" } else { NONE };
         self.check(
             "machine.wide_area.in_links",
             several && wide_area.in_links > 0,
@@ -309,7 +379,7 @@ impl List {
             waits.wide_area_links > 0,
             contended,
         );
-        let counts = uses.to_sites.bytes > 0 && wide_area.traffic_weight > 0.0;
+        let counts = uses.to_sites.bytes && wide_area.traffic_weight > 0.0;
         let reason = if wide_area.traffic_weight > 0.0 { NONE } else { "the program's own traffic has no weight" };
         let maximum = wide_area.max_traffic.as_bytes_per_second() > 0.0;
         self.check("machine.wide_area.traffic", wide_area.traffic != Traffic::Constant, counts && maximum, reason);
@@ -318,7 +388,7 @@ impl List {
         self.check("machine.wide_area.collectives", rows, collective, "no collective operation between sites");
         for (number, messages) in uses.connected.iter().enumerate() {
             let name = format!("machine.wide_area.connections.{number}");
-            self.check(&name, true, *messages > 0, "no message took it");
+            self.check(&name, true, *messages, "no message took it");
         }
     }
 
@@ -331,18 +401,62 @@ impl List {
         const BETWEEN: &str = "no message between nodes";
         const INSIDE: &str = "no message inside a node";
         const SITES: &str = "no message between sites";
-        self.check("machine.random.latency", random.latency.varies(), between.messages > 0, BETWEEN);
+        self.check("machine.random.latency", random.latency.varies(), between.messages, BETWEEN);
         let packets = done.model == Some(Model::Packet);
         let reason = if packets { "packets have the wire rate" } else { BETWEEN };
-        self.check("machine.random.bandwidth", random.bandwidth.varies(), between.bytes > 0 && !packets, reason);
-        self.check("machine.random.intra_latency", random.intra_latency.varies(), inside.messages > 0, INSIDE);
-        self.check("machine.random.intra_bandwidth", random.intra_bandwidth.varies(), inside.bytes > 0, INSIDE);
-        self.check("machine.random.wide_area_latency", random.wide_area_latency.varies(), to_sites.messages > 0, SITES);
-        self.check(
-            "machine.random.wide_area_bandwidth",
-            random.wide_area_bandwidth.varies(),
-            to_sites.bytes > 0,
-            SITES,
-        );
+        self.check("machine.random.bandwidth", random.bandwidth.varies(), between.bytes && !packets, reason);
+        self.check("machine.random.intra_latency", random.intra_latency.varies(), inside.messages, INSIDE);
+        self.check("machine.random.intra_bandwidth", random.intra_bandwidth.varies(), inside.bytes, INSIDE);
+        self.check("machine.random.wide_area_latency", random.wide_area_latency.varies(), to_sites.messages, SITES);
+        self.check("machine.random.wide_area_bandwidth", random.wide_area_bandwidth.varies(), to_sites.bytes, SITES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::Replay;
+    use flowcast_model::machine::Machine;
+    use flowcast_trace::generate::{Shape, Workload};
+    use flowcast_trace::{ReadOptions, Trace, read, write};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    fn program(shape: Shape) -> Program {
+        let mut text = Vec::new();
+        write::dim(shape, &mut text).unwrap();
+        let mut no_parts = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+        match read("generated.dim", Arc::new(text), &mut no_parts, ReadOptions::default()).unwrap() {
+            Trace::Program(program) => program,
+            Trace::Schedule(_) => unreachable!("a trace of Dimemas is a program"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_what_a_look_at_all_instructions_finds(
+            workload in 0..Workload::ALL.len(), ranks in 1u32..9, iterations in 0u32..20, size in 0u64..3,
+            compute in 0u32..2, each in 1u32..4, from in 0u64..3, asks_for_accelerators: bool,
+        ) {
+            let workload = Workload::ALL[workload].1;
+            let compute = Time::from_nanos(f64::from(compute));
+            let program = program(Shape { workload, ranks, iterations, size: Bytes(size), compute, jitter: 0.0, seed: 1 });
+            let network = Network { machine: Machine::default(), ..flowcast_model::builtin::network("gige-tcp").unwrap() };
+            let mapping = Mapping::PerNode(each);
+            let placement = Placement::of_program(&network.machine, Some(&mapping), &program).unwrap();
+            let rendezvous = Rendezvous::From(Bytes(from));
+            let replay = Replay::new(&program, &network, placement.clone(), rendezvous).unwrap();
+            let Ok(outcome) = replay.run() else { return Ok(()) };
+            let (program, network, placement, outcome) = (&program, &network, &placement, &outcome);
+            let done = Done { program, network, placement, rendezvous, model: None, outcome };
+            // Whatever may be found, nothing ends the search before the last instruction.
+            let everything = Traffics { messages: true, bytes: true };
+            let most = Uses { inside: everything, accelerated: asks_for_accelerators, ..Uses::default() };
+            let mut all = Uses::default();
+            for rank in (0..program.streams() as u32).map(Rank) {
+                program.ops(rank).for_each(|(_, op)| all.instruction(&done, rank, op, &most));
+            }
+            prop_assert_eq!(Uses::of(&done, asks_for_accelerators), all);
+        }
     }
 }

@@ -109,7 +109,7 @@ impl RecordFault {
     }
 }
 
-/// Builds one rank's stream.
+/// Builds one rank's stream. A trace can have a million ranks, so one takes little memory beside its instructions.
 #[derive(Debug, Default)]
 pub struct RankBuilder {
     pub(super) words: Vec<u32>,
@@ -122,6 +122,14 @@ pub struct RankBuilder {
     pub(super) posts: Vec<u32>,
     /// Non-blocking receives not yet waited for, by channel.
     pending: Vec<Pending>,
+    /// The largest receive of each channel, where the trace tells.
+    pub(super) largest_receives: Vec<Option<Bytes>>,
+    beyond_messages: Option<Box<BeyondMessages>>,
+}
+
+/// What a rank does beside computing and exchanging messages.
+#[derive(Debug, Default)]
+pub(super) struct BeyondMessages {
     pub(super) calls: KeyMap<CallRecord>,
     started_collectives: VecDeque<(i32, u32)>,
     /// All non-blocking collectives in the order of their start.
@@ -131,9 +139,18 @@ pub struct RankBuilder {
     pub(super) events: KeyMap<(i64, i64)>,
     pub(super) accesses: KeyMap<Access>,
     pub(super) ignored: Vec<(u32, u64)>,
-    /// The largest receive of each channel, where the trace tells.
-    pub(super) largest_receives: Vec<Option<Bytes>>,
 }
+
+static NOTHING_BEYOND: BeyondMessages = BeyondMessages {
+    calls: KeyMap::new(),
+    started_collectives: VecDeque::new(),
+    immediates: Vec::new(),
+    collectives_on: KeyMap::new(),
+    collective_counts: Vec::new(),
+    events: KeyMap::new(),
+    accesses: KeyMap::new(),
+    ignored: Vec::new(),
+};
 
 /// A queue that most of the time holds one slot, and then needs no memory of its own.
 #[derive(Debug, Default, Clone)]
@@ -159,6 +176,24 @@ impl Pending {
 }
 
 impl RankBuilder {
+    /// What the rank does beside computing and exchanging messages.
+    pub(super) fn beyond_messages(&self) -> &BeyondMessages {
+        self.beyond_messages.as_deref().unwrap_or(&NOTHING_BEYOND)
+    }
+
+    fn further(&mut self) -> &mut BeyondMessages {
+        self.beyond_messages.get_or_insert_default()
+    }
+
+    /// Nothing will be appended: gives back the memory that this would need.
+    pub fn finish(&mut self) {
+        self.words.shrink_to_fit();
+        self.posts.shrink_to_fit();
+        self.routes.shrink_to_fit();
+        self.channels.shrink_to_fit();
+        self.pending = Vec::new();
+    }
+
     /// Appends computation of this time as a record of its own.
     #[inline]
     pub fn compute(&mut self, time: Time) {
@@ -312,19 +347,20 @@ impl RankBuilder {
 
     /// As [`RankBuilder::collective`], perhaps as a further part of the record before it.
     pub fn further_collective(&mut self, call: CallRecord, record: Record) -> Result<(), RecordFault> {
-        let number = self.calls.number(call);
+        let further = self.further();
+        let number = further.calls.number(call);
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
-        let on = self.collectives_on.number(call.communicator) as usize;
-        if on == self.collective_counts.len() {
-            self.collective_counts.push(0);
+        let on = further.collectives_on.number(call.communicator) as usize;
+        if on == further.collective_counts.len() {
+            further.collective_counts.push(0);
         }
-        let instance = self.collective_counts[on];
-        self.collective_counts[on] += 1;
+        let instance = further.collective_counts[on];
+        further.collective_counts[on] += 1;
         if call.mode == CollectiveMode::NonBlocking {
-            self.started_collectives.push_back((call.communicator, instance));
-            self.immediates.push((call.communicator, instance));
+            further.started_collectives.push_back((call.communicator, instance));
+            further.immediates.push((call.communicator, instance));
         }
         opcodes::push(&mut self.words, Op::Collective { call: number, instance }, record);
         Ok(())
@@ -335,25 +371,25 @@ impl RankBuilder {
     /// # Errors
     /// [`RecordFault::WaitWithoutCollective`].
     pub fn wait_collective(&mut self) -> Result<(), RecordFault> {
-        let oldest = self.started_collectives.pop_front().ok_or(RecordFault::WaitWithoutCollective)?;
+        let oldest = self.further().started_collectives.pop_front().ok_or(RecordFault::WaitWithoutCollective)?;
         self.wait_instance(oldest);
         Ok(())
     }
 
     /// How many non-blocking collectives have been started.
     pub fn immediates(&self) -> u32 {
-        self.immediates.len() as u32
+        self.beyond_messages().immediates.len() as u32
     }
 
     /// A wait for a non-blocking collective by its number, in the order of their start. A stream has either these waits
     /// or those for the oldest.
     pub fn wait_immediate(&mut self, number: u32) {
-        self.wait_instance(self.immediates[number as usize]);
+        self.wait_instance(self.beyond_messages().immediates[number as usize]);
     }
 
     fn wait_instance(&mut self, (communicator, instance): (i32, u32)) {
         // The payload tells linking which communicator the instance is counted on.
-        let on = self.collectives_on.number(communicator);
+        let on = self.further().collectives_on.number(communicator);
         let at = self.words.len();
         opcodes::push(&mut self.words, Op::WaitCollective(instance), Record::Begins);
         opcodes::patch(&mut self.words, at, on, None);
@@ -362,7 +398,7 @@ impl RankBuilder {
     /// An event of the trace.
     #[inline]
     pub fn event(&mut self, kind: i64, value: i64) -> Result<(), RecordFault> {
-        let number = self.events.number((kind, value));
+        let number = self.further().events.number((kind, value));
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
@@ -372,7 +408,7 @@ impl RankBuilder {
 
     /// One-sided communication or a file.
     pub fn access(&mut self, access: Access, record: Record) -> Result<(), RecordFault> {
-        let number = self.accesses.number(access);
+        let number = self.further().accesses.number(access);
         if number > MAX_PAYLOAD {
             return Err(RecordFault::TooMany);
         }
@@ -388,9 +424,10 @@ impl RankBuilder {
 
     /// Counts something that is not modelled in full, by the number of its kind.
     pub fn count(&mut self, kind: u32) {
-        match self.ignored.iter_mut().find(|(known, _)| *known == kind) {
+        let ignored = &mut self.further().ignored;
+        match ignored.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, count)) => *count += 1,
-            None => self.ignored.push((kind, 1)),
+            None => ignored.push((kind, 1)),
         }
     }
 
@@ -405,7 +442,8 @@ impl RankBuilder {
 
     /// Executions of collectives on each communicator.
     pub fn collective_counts(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
-        self.collectives_on.keys().zip(self.collective_counts.iter().copied())
+        let BeyondMessages { collectives_on, collective_counts, .. } = self.beyond_messages();
+        collectives_on.keys().zip(collective_counts.iter().copied())
     }
 }
 

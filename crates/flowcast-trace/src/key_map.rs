@@ -2,23 +2,40 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
-use indexmap::IndexSet;
-
 type Build = BuildHasherDefault<MultiplyHasher>;
 
-/// Keys seen lately, by the low bits of their hash: a trace repeats few of them over and over.
-const RECENT: usize = 32;
+/// So many keys are searched one by one: most ranks have few neighbours, and a trace can have a million ranks, of which
+/// each has maps of its own.
+const FEW: usize = 8;
 
 /// Numbers distinct keys 0, 1, 2, ...
 #[derive(Debug, Clone)]
 pub struct KeyMap<K> {
-    set: IndexSet<K, Build>,
-    recent: [Option<(K, u32)>; RECENT],
+    /// By number.
+    keys: Vec<K>,
+    /// Number of the key by its hash, by open addressing, at most half full; empty up to [`FEW`] keys.
+    places: Vec<u32>,
 }
 
-impl<K: Copy> Default for KeyMap<K> {
+/// No key has this place.
+const FREE: u32 = u32::MAX;
+
+impl<K> Default for KeyMap<K> {
     fn default() -> KeyMap<K> {
-        KeyMap { set: IndexSet::default(), recent: [None; RECENT] }
+        KeyMap::new()
+    }
+}
+
+impl<K> KeyMap<K> {
+    /// A map without keys, which takes no memory.
+    pub const fn new() -> KeyMap<K> {
+        KeyMap { keys: Vec::new(), places: Vec::new() }
+    }
+
+    /// A map without keys, which has memory for so many.
+    pub fn with_capacity(keys: usize) -> KeyMap<K> {
+        let places = if keys > FEW { (keys * 2).next_power_of_two() } else { 0 };
+        KeyMap { keys: Vec::with_capacity(keys), places: vec![FREE; places] }
     }
 }
 
@@ -26,42 +43,80 @@ impl<K: Copy + Eq + Hash> KeyMap<K> {
     /// The key's number; a new key gets the next one.
     #[inline]
     pub fn number(&mut self, key: K) -> u32 {
-        let recent = Build::default().hash_one(key) as usize % RECENT;
-        if let Some((known, number)) = self.recent[recent]
-            && known == key
-        {
-            return number;
+        let place = match self.look(&key) {
+            Ok(number) => return number,
+            Err(place) => place,
+        };
+        let number = self.keys.len() as u32;
+        self.keys.push(key);
+        if self.keys.len() > FEW && self.keys.len() * 2 > self.places.len() {
+            self.grow();
+        } else if let Some(place) = self.places.get_mut(place) {
+            *place = number;
         }
-        let number = self.set.insert_full(key).0 as u32;
-        self.recent[recent] = Some((key, number));
         number
     }
 
     /// The key's number, if it has one.
     #[inline]
     pub fn get(&self, key: &K) -> Option<u32> {
-        self.set.get_index_of(key).map(|number| number as u32)
+        self.look(key).ok()
+    }
+
+    /// The key's number, or the place that it would have.
+    #[inline]
+    fn look(&self, key: &K) -> Result<u32, usize> {
+        if self.places.is_empty() {
+            return self.keys.iter().position(|known| known == key).map(|number| number as u32).ok_or(0);
+        }
+        let mask = self.places.len() - 1;
+        let mut place = Build::default().hash_one(key) as usize & mask;
+        loop {
+            match self.places[place] {
+                FREE => return Err(place),
+                number if self.keys[number as usize] == *key => return Ok(number),
+                _ => place = (place + 1) & mask,
+            }
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let length = (self.keys.len() * 4).next_power_of_two();
+        self.places = vec![FREE; length];
+        for (number, key) in (0..).zip(&self.keys) {
+            let mut place = Build::default().hash_one(key) as usize & (length - 1);
+            while self.places[place] != FREE {
+                place = (place + 1) & (length - 1);
+            }
+            self.places[place] = number;
+        }
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.set.len()
+        self.keys.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.set.is_empty()
+        self.keys.is_empty()
     }
 
     /// The key of a number.
     #[inline]
     pub fn key(&self, number: u32) -> K {
-        self.set[number as usize]
+        self.keys[number as usize]
     }
 
     /// The keys by number.
-    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
-        self.set.iter().copied()
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = K> + '_ {
+        self.keys.iter().copied()
+    }
+
+    /// Gives back the memory that further keys would need.
+    pub fn shrink_to_fit(&mut self) {
+        self.keys.shrink_to_fit();
     }
 }
 
@@ -107,5 +162,30 @@ impl Hasher for MultiplyHasher {
     #[inline]
     fn write_i64(&mut self, word: i64) {
         self.write_u64(word as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_numbered_as_they_first_appear(keys in proptest::collection::vec((0u32..60, 0i32..3), 0..300)) {
+            let mut map = KeyMap::default();
+            let mut seen: Vec<(u32, i32)> = Vec::new();
+            for key in keys {
+                prop_assert_eq!(map.get(&key), seen.iter().position(|known| *known == key).map(|number| number as u32));
+                if !seen.contains(&key) {
+                    seen.push(key);
+                }
+                let number = map.number(key);
+                prop_assert_eq!(seen[number as usize], key);
+                prop_assert_eq!(map.key(number), key);
+            }
+            prop_assert_eq!(map.len(), seen.len());
+            prop_assert_eq!(map.keys().collect::<Vec<_>>(), seen);
+        }
     }
 }

@@ -57,12 +57,8 @@ pub fn link(parts: Parts, options: ReadOptions) -> Result<Program, TraceError> {
         progress: Vec::new(),
         library: None,
     };
-    let mut words: Vec<Vec<u32>> = Vec::with_capacity(parts.ranks.len());
-    let mut ranks = parts.ranks;
-    for rank in &mut ranks {
-        words.push(std::mem::take(&mut rank.words));
-    }
-    let mut jobs: Vec<(usize, Vec<u32>)> = words.into_iter().enumerate().collect();
+    let words = parts.ranks.into_iter().map(|rank| rank.words);
+    let mut jobs: Vec<(usize, Vec<u32>)> = words.enumerate().collect();
     let (patches, posted) = (&tables.patches, &tables.posted);
     for_each_mut(&mut jobs, options.threads, |(rank, words)| patches[*rank].apply(posted, words));
     for ((_, words), first_slot) in jobs.into_iter().zip(tables.first_slots) {
@@ -124,14 +120,14 @@ struct Tables {
 /// What replaces the numbers in one rank's stream.
 struct Patch {
     /// Class and sending channel of each route.
-    routes: Vec<(u32, u32)>,
+    routes: Box<[(u32, u32)]>,
     /// Where the slots stand that the sends of each channel fill.
-    targets: Vec<Target>,
-    calls: Vec<(u32, u32)>,
+    targets: Box<[Target]>,
+    calls: Box<[(u32, u32)]>,
     /// First instance of the communicator of each of the rank's collective counters.
-    first_instances: Vec<u32>,
-    events: Vec<u32>,
-    accesses: Vec<u32>,
+    first_instances: Box<[u32]>,
+    events: Box<[u32]>,
+    accesses: Box<[u32]>,
 }
 
 /// A position in the posted slots of a receiver.
@@ -143,10 +139,10 @@ struct Target {
 
 /// A sender's channel, seen from its receiver.
 struct Incoming {
-    sender: Rank,
+    /// Its peer is the sender.
+    channel: Channel,
     /// The channel's number at the sender.
     number: u32,
-    channel: Channel,
     sends: u32,
     /// The largest of them.
     largest: Bytes,
@@ -186,16 +182,16 @@ impl Tables {
             for (((place, channel), sends), largest) in (0..).zip(channels.keys()).zip(sends).zip(largest) {
                 let to =
                     incoming.get_mut(channel.peer.index()).ok_or_else(|| peer_out_of_range(parts, number, channel))?;
-                to.push(Incoming { sender: number, number: place, channel, sends, largest });
                 tables.self_messages |= channel.peer == number;
+                to.push(Incoming { channel: Channel { peer: number, ..channel }, number: place, sends, largest });
             }
             tables.patches.push(Patch {
                 routes,
-                targets: vec![Target { receiver: Rank(0), next: 0 }; channels.len()],
+                targets: vec![Target { receiver: Rank(0), next: 0 }; channels.len()].into(),
                 calls: number_calls(rank, &instances.index, &mut tables.calls),
                 first_instances: rank.collective_counts().map(|(id, _)| instances.first(id)).collect(),
-                events: rank.events.keys().map(|event| tables.events.number(event)).collect(),
-                accesses: rank.accesses.keys().map(|access| tables.accesses.number(access)).collect(),
+                events: rank.beyond_messages().events.keys().map(|event| tables.events.number(event)).collect(),
+                accesses: rank.beyond_messages().accesses.keys().map(|access| tables.accesses.number(access)).collect(),
             });
         }
         for (receiver, incoming) in numbered(&incoming) {
@@ -213,14 +209,15 @@ impl Tables {
     fn match_receiver(&mut self, parts: &Parts, receiver: Rank, incoming: &[Incoming]) -> Result<(), TraceError> {
         let rank = &parts.ranks[receiver.index()];
         let mut matched = vec![false; rank.channels.len()];
-        for Incoming { sender, number, channel, sends, largest } in incoming {
-            let wanted = Channel { peer: *sender, ..*channel };
-            let own = rank.channels.get(&wanted);
+        for Incoming { channel: wanted, number, sends, largest } in incoming {
+            let sender = wanted.peer;
+            let channel = Channel { peer: receiver, ..*wanted };
+            let own = rank.channels.get(wanted);
             let (next, posts) = own.map_or((0, 0), |own| self.posted[receiver.index()].of(own));
             let counts = (*sends as usize, posts as usize);
             match posts.cmp(sends) {
-                Ordering::Less => return Err(unmatched_send(parts, *sender, *channel, counts)),
-                Ordering::Greater => return Err(unmatched_recv(parts, receiver, wanted, counts)),
+                Ordering::Less => return Err(unmatched_send(parts, sender, channel, counts)),
+                Ordering::Greater => return Err(unmatched_recv(parts, receiver, *wanted, counts)),
                 Ordering::Equal => {}
             }
             self.patches[sender.index()].targets[*number as usize] = Target { receiver, next };
@@ -228,7 +225,7 @@ impl Tables {
                 matched[own as usize] = true;
                 let room = rank.largest_receives.get(own as usize).copied().flatten();
                 if let Some(room) = room.filter(|room| *largest > *room) {
-                    self.truncated += sends_above(&parts.ranks[sender.index()], *channel, room);
+                    self.truncated += sends_above(&parts.ranks[sender.index()], channel, room);
                 }
             }
         }
@@ -271,8 +268,8 @@ impl Patch {
 
 /// The slots of a receiver, channel by channel in posting order.
 struct PostedSlots {
-    starts: Vec<u32>,
-    slots: Vec<u32>,
+    starts: Box<[u32]>,
+    slots: Box<[u32]>,
 }
 
 impl PostedSlots {
@@ -291,7 +288,7 @@ impl PostedSlots {
             slots[next[*channel as usize] as usize] = first_slot.wrapping_add(post as u32);
             next[*channel as usize] += 1;
         }
-        PostedSlots { starts, slots }
+        PostedSlots { starts: starts.into(), slots: slots.into() }
     }
 
     /// Where a channel's slots begin, and how many there are.
@@ -301,10 +298,10 @@ impl PostedSlots {
     }
 }
 
-type NumberedRoutes = (Vec<(u32, u32)>, KeyMap<Channel>);
+type NumberedRoutes = (Box<[(u32, u32)]>, KeyMap<Channel>);
 
 fn number_routes(rank: &RankBuilder, classes: &mut KeyMap<MessageClass>) -> Result<NumberedRoutes, TraceError> {
-    let mut channels = KeyMap::default();
+    let mut channels = KeyMap::with_capacity(rank.routes.len());
     let mut routes = Vec::with_capacity(rank.routes.len());
     for route in rank.routes.keys() {
         let class = classes.number(route.class);
@@ -313,7 +310,7 @@ fn number_routes(rank: &RankBuilder, classes: &mut KeyMap<MessageClass>) -> Resu
         }
         routes.push((class, channels.number(route.channel())));
     }
-    Ok((routes, channels))
+    Ok((routes.into(), channels))
 }
 
 /// How many sends each channel has.
@@ -425,20 +422,22 @@ fn check_members(
 /// The record of the n-th collective (from 0) of a rank on a communicator.
 fn nth_collective(builder: &RankBuilder, id: i32, n: u32) -> u32 {
     let found = opcodes::iterate(&builder.words).find(|(_, op)| match op {
-        Op::Collective { call, instance } => builder.calls.key(*call).communicator == id && *instance == n,
+        Op::Collective { call, instance } => {
+            builder.beyond_messages().calls.key(*call).communicator == id && *instance == n
+        }
         _ => false,
     });
     found.map_or(0, |(record, _)| record)
 }
 
-fn number_calls(rank: &RankBuilder, index: &KeyMap<i32>, calls: &mut KeyMap<CollectiveCall>) -> Vec<(u32, u32)> {
+fn number_calls(rank: &RankBuilder, index: &KeyMap<i32>, calls: &mut KeyMap<CollectiveCall>) -> Box<[(u32, u32)]> {
     let counters: Vec<i32> = rank.collective_counts().map(|(id, _)| id).collect();
     let number = |call: CallRecord| {
         let communicator = index.get(&call.communicator).expect("counted communicators are defined");
         let counter = counters.iter().position(|id| *id == call.communicator).expect("a call is counted");
         (calls.number(call.resolved(communicator)), counter as u32)
     };
-    rank.calls.keys().map(number).collect()
+    rank.beyond_messages().calls.keys().map(number).collect()
 }
 
 /// All members of a communicator must call the same operation at the same turn.
@@ -546,7 +545,7 @@ fn too_many_messages() -> TraceError {
 
 fn ignored_records(ranks: &[RankBuilder], kind: fn(u32) -> String) -> Vec<IgnoredRecords> {
     let mut counts = std::collections::BTreeMap::new();
-    for (number, count) in ranks.iter().flat_map(|rank| &rank.ignored) {
+    for (number, count) in ranks.iter().flat_map(|rank| &rank.beyond_messages().ignored) {
         *counts.entry(*number).or_insert(0) += count;
     }
     counts.into_iter().map(|(number, count)| IgnoredRecords { kind: kind(number), count }).collect()

@@ -8,6 +8,7 @@ pub mod paraver;
 pub mod parquet;
 pub mod perfetto;
 pub mod tables;
+mod text;
 
 use std::collections::BTreeSet;
 
@@ -54,7 +55,10 @@ fn tid(rank: Rank) -> u64 {
 
 /// Whole nanoseconds.
 fn nanos(time: Time) -> u64 {
-    time.as_nanos().round() as u64
+    let nanos = time.as_nanos();
+    // Most are whole, and need no call of the C library.
+    let whole = nanos as u64;
+    if whole as f64 == nanos { whole } else { nanos.round() as u64 }
 }
 
 /// What a slice is called where slices have names.

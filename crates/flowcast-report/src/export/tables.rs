@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::Replayed;
+use super::text::Text;
 use flowcast_replay::timeline::{Activity, MessageSpan};
 use flowcast_units::{Rank, Time};
 
@@ -18,14 +19,19 @@ pub type Provenance = BTreeMap<String, String>;
 pub fn messages(replayed: Replayed<'_>, provenance: &Provenance, out: &mut dyn Write) -> io::Result<()> {
     write_head("flowcast/messages/1", provenance, out)?;
     writeln!(out, "src,dst,bytes,tag,sent_s,arrived_s,received_s")?;
+    let mut text = Text::new(out);
     for rank in replayed.ranks() {
         for (_, times) in replayed.journal.sent(rank) {
             let MessageSpan { src, dst, size, tag, sent, arrived, received } = times.span;
-            let [sent, arrived, received] = [sent, arrived, received].map(Time::as_seconds);
-            writeln!(out, "{src},{dst},{},{tag},{sent},{arrived},{received}", size.0)?;
+            text.number(u64::from(src.0)).sign(b',').number(u64::from(dst.0)).sign(b',').number(size.0);
+            text.sign(b',').signed(i64::from(tag));
+            for time in [sent, arrived, received] {
+                text.sign(b',').decimal(time.as_seconds());
+            }
+            text.end_line()?;
         }
     }
-    Ok(())
+    text.finish()
 }
 
 /// One line for each rank: when it ended, where its time went, what it sent and received.

@@ -13,13 +13,13 @@ impl Cursor<'_> {
     /// The next byte, 0 at the end.
     #[inline(always)]
     pub(super) fn peek(&self) -> u8 {
-        if self.at < self.text.len() { self.text[self.at] } else { 0 }
+        self.text.get(self.at).copied().unwrap_or(0)
     }
 
     /// Moves over `byte` if it is next.
     #[inline(always)]
     pub(super) fn eat(&mut self, byte: u8) -> bool {
-        let next = self.peek() == byte && self.at < self.text.len();
+        let next = self.text.get(self.at) == Some(&byte);
         self.at += usize::from(next);
         next
     }
@@ -35,6 +35,21 @@ impl Cursor<'_> {
     /// The whole number that begins here; does not move if there is none or it does not fit.
     #[inline(always)]
     pub(super) fn integer(&mut self) -> Option<i64> {
+        if let Some(block) = self.text.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let is_negative = block[0] == b'-';
+            let (value, digits) = leading_digits(u64::from_le_bytes(*block) >> (8 * u32::from(is_negative)));
+            let length = digits + usize::from(is_negative);
+            // Behind eight bytes there may be more digits.
+            if digits > 0 && length < 8 {
+                self.at += length;
+                return Some(if is_negative { -(value as i64) } else { value as i64 });
+            }
+        }
+        self.any_integer()
+    }
+
+    /// The same digit by digit: for long numbers, and at the end of the text.
+    fn any_integer(&mut self) -> Option<i64> {
         let start = self.at;
         let negative = self.eat(b'-');
         let digits = self.at;
@@ -107,9 +122,41 @@ impl Cursor<'_> {
     }
 }
 
+/// The number that eight bytes, the first in the lowest place, begin with, and how many of them are its digits.
+#[inline(always)]
+pub(super) fn leading_digits(bytes: u64) -> (u64, usize) {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let digits = bytes ^ (EACH * b'0' as u64);
+    // The top bit of each byte that is no digit: above 9, or so far above that the sum would carry.
+    let others = (digits.wrapping_add(EACH * 0x76) | digits) & (EACH * 0x80);
+    let count = others.trailing_zeros() / 8;
+    if count == 1 {
+        return (digits & 0xFF, 1);
+    }
+    // The first digit goes to the place that counts least but `count - 1`; zeros stand before it.
+    let value = digits.checked_shl(64 - 8 * count).unwrap_or(0);
+    let pairs = value.wrapping_mul(10).wrapping_add(value >> 8) & 0x00FF_00FF_00FF_00FF;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_FFFF_0000_FFFF;
+    (fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF, count as usize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn eight_digits_at_a_time_are_what_they_are_one_by_one(
+            text in proptest::collection::vec(prop_oneof![4 => b'0'..=b'9', 1 => Just(b'-'), 1 => any::<u8>()], 0..24),
+        ) {
+            for at in 0..=text.len() {
+                let (mut fast, mut slow) = (Cursor { text: &text, at }, Cursor { text: &text, at });
+                prop_assert_eq!(fast.integer(), slow.any_integer());
+                prop_assert_eq!(fast.at, slow.at);
+            }
+        }
+    }
 
     #[test]
     fn numbers_are_read_up_to_what_is_no_digit() {

@@ -8,9 +8,9 @@ mod peers;
 use std::sync::Arc;
 
 use self::peers::Peers;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, leading_digits};
 use super::fault::Fault;
-use super::known_lines::{KnownLines, Line, Repeat};
+use super::known_lines::{KnownLines, Repeat};
 use super::scan::{Input, bytes_of, check_members, seconds_as_nanos, shown};
 use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
@@ -33,7 +33,7 @@ pub(super) fn read(name: &str, bytes: SharedBytes, options: ReadOptions) -> Resu
     let mut starts = Vec::with_capacity(sections.len());
     for section in sections {
         if let Some(error) = section.error {
-            return Err(error);
+            return Err(*error);
         }
         ranks.push(section.builder);
         let number = Rank(section.task);
@@ -146,7 +146,7 @@ struct Section {
     start: usize,
     end: usize,
     builder: RankBuilder,
-    error: Option<TraceError>,
+    error: Option<Box<TraceError>>,
 }
 
 /// Splits the body by task and thread. Records must be grouped by them in ascending order.
@@ -237,42 +237,70 @@ fn is_record_of(line: &[u8], task: Rank) -> bool {
     place_of(line).is_some_and(|(found, _)| found == i64::from(task.0))
 }
 
+/// What each line of a rank has behind its number: `:task:thread:`.
+struct Prefix {
+    bytes: Vec<u8>,
+    /// The same as a number, and which of its bytes count, unless it is longer.
+    word: u128,
+    mask: u128,
+}
+
+impl Prefix {
+    fn new(task: u32, thread: u32) -> Prefix {
+        let bytes = format!(":{task}:{thread}:").into_bytes();
+        let value = |index: usize| bytes.get(index).copied();
+        let word = u128::from_le_bytes(std::array::from_fn(|index| value(index).unwrap_or(0)));
+        let mask = u128::from_le_bytes(std::array::from_fn(|index| if value(index).is_some() { 0xFF } else { 0 }));
+        Prefix { bytes, word, mask }
+    }
+
+    /// Moves over it if it is next.
+    #[inline(always)]
+    fn eat(&self, cursor: &mut Cursor<'_>) -> bool {
+        let block = cursor.text.get(cursor.at..).and_then(|rest| rest.first_chunk());
+        let Some(block) = block.filter(|_| self.bytes.len() <= 16) else { return cursor.eat_all(&self.bytes) };
+        let next = (u128::from_le_bytes(*block) ^ self.word) & self.mask == 0;
+        cursor.at += if next { self.bytes.len() } else { 0 };
+        next
+    }
+}
+
 impl Section {
     fn read(&mut self, input: Input<'_>, peers: &Peers) {
         let text = &input.text[..self.end];
-        let prefix = format!(":{}:{}:", self.task, self.thread).into_bytes();
+        let prefix = Prefix::new(self.task, self.thread);
         let mut known = KnownLines::default();
         let mut cursor = Cursor { text, at: self.start };
         while !cursor.finished() {
             let start = cursor.at;
-            if cursor.eat_line_end() || self.read_known(&mut cursor, &mut known) {
+            if self.read_known(&mut cursor, &mut known) || cursor.eat_line_end() {
                 continue;
             }
             if let Err(fault) = self.read_line(&mut cursor, &prefix, peers, &mut known) {
-                self.error = Some(input.refuse(start, fault));
+                self.error = Some(Box::new(input.refuse(start, fault)));
                 return;
             }
         }
+        self.builder.finish();
     }
 
     /// Repeats what the same line did before, if it is a message that was met lately.
-    #[inline]
+    #[inline(always)]
     fn read_known(&mut self, cursor: &mut Cursor<'_>, known: &mut KnownLines) -> bool {
         if !matches!(cursor.peek(), b'2' | b'3') || !known.pays() {
             return false;
         }
-        let Some(line) = Line::at(cursor) else { return false };
-        let done = match known.find(&line) {
-            Some(Repeat::Send(route)) => {
+        let Some((repeat, length)) = known.find(cursor) else { return false };
+        let done = match repeat {
+            Repeat::Send(route) => {
                 self.builder.send_again(route, Record::Begins);
                 true
             }
-            Some(Repeat::Recv(channel)) => self.builder.recv(channel, Record::Begins).is_ok(),
-            Some(Repeat::Irecv(channel)) => self.builder.irecv(channel).is_ok(),
-            Some(Repeat::Wait(channel)) => self.builder.wait_recv(channel).is_ok(),
-            None => false,
+            Repeat::Recv(channel) => self.builder.recv(channel, Record::Begins).is_ok(),
+            Repeat::Irecv(channel) => self.builder.irecv(channel).is_ok(),
+            Repeat::Wait(channel) => self.builder.wait_recv(channel).is_ok(),
         };
-        cursor.at += if done { usize::from(line.length) } else { 0 };
+        cursor.at += if done { length } else { 0 };
         done
     }
 
@@ -280,16 +308,16 @@ impl Section {
     fn read_line(
         &mut self,
         cursor: &mut Cursor<'_>,
-        prefix: &[u8],
+        prefix: &Prefix,
         peers: &Peers,
         known: &mut KnownLines,
     ) -> Result<(), Fault> {
         let kind = cursor.integer().ok_or_else(|| Fault::malformed("a record, which begins with its number"))?;
-        if kind == 0 && cursor.eat_all(&prefix[..prefix.len() - 1]) {
+        if kind == 0 && cursor.eat_all(&prefix.bytes[..prefix.bytes.len() - 1]) {
             self.builder.nothing();
             return if cursor.eat_line_end() { Ok(()) } else { Err(Fault::malformed(format_of(0))) };
         }
-        if !cursor.eat_all(prefix) {
+        if !prefix.eat(cursor) {
             return Err(self.misplaced(cursor, kind, peers));
         }
         match kind {
@@ -564,11 +592,11 @@ fn read_seconds(cursor: &mut Cursor<'_>) -> Result<Time, Fault> {
     let start = cursor.at;
     if let Some(seconds @ 0..1_000_000) = cursor.integer()
         && cursor.eat(b'.')
-        && let Some(digits) = cursor.text.get(cursor.at..cursor.at + 9)
-        && digits.iter().all(u8::is_ascii_digit)
+        && let Some([first @ .., last @ b'0'..=b'9']) = cursor.text[cursor.at..].first_chunk::<9>()
+        && let (fraction, 8) = leading_digits(u64::from_le_bytes(*first))
         && matches!(cursor.text.get(cursor.at + 9), None | Some(b'\n' | b'\r' | b' '))
     {
-        let fraction = digits.iter().fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0'));
+        let fraction = fraction * 10 + u64::from(last - b'0');
         cursor.at += 9;
         return Ok(Time::from_nanos((seconds as u64 * 1_000_000_000 + fraction) as f64));
     }

@@ -17,29 +17,62 @@ pub(super) enum Repeat {
 
 /// A line with its end, of at most 32 bytes, padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line {
+struct Line {
     words: [u64; 4],
     /// Its bytes, the end of the line among them.
-    pub length: u8,
+    length: u8,
+}
+
+const LONGEST: usize = 32;
+
+/// By length: the bytes of a line among 32.
+const MASKS: [[u64; 4]; LONGEST + 1] = {
+    let mut masks = [[0; 4]; LONGEST + 1];
+    let mut length = 0;
+    while length <= LONGEST {
+        let mut at = 0;
+        while at < length {
+            masks[length][at / 8] |= 0xFF << (at % 8 * 8);
+            at += 1;
+        }
+        length += 1;
+    }
+    masks
+};
+
+type Block = [u64; 4];
+
+/// The next 32 bytes, unless the text ends before.
+#[inline(always)]
+fn block_at(cursor: &Cursor<'_>) -> Option<Block> {
+    let bytes: &[u8; LONGEST] = cursor.text.get(cursor.at..)?.first_chunk()?;
+    let word = |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
+    Some([word(0), word(1), word(2), word(3)])
 }
 
 impl Line {
-    /// The line that begins here, if it is short enough and not at the very end of the text.
-    #[inline(always)]
-    pub(super) fn at(cursor: &Cursor<'_>) -> Option<Line> {
-        let block = cursor.text.get(cursor.at..cursor.at + 32)?;
-        let length = memchr::memchr(b'\n', block)? + 1;
-        let mut words = [0; 4];
-        for (index, word) in words.iter_mut().enumerate() {
-            let bytes = block[index * 8..index * 8 + 8].try_into().expect("eight bytes");
-            let kept = length.saturating_sub(index * 8).min(8) as u32;
-            let mask = if kept == 8 { u64::MAX } else { (1 << (8 * kept)) - 1 };
-            *word = u64::from_le_bytes(bytes) & mask;
-        }
-        Some(Line { words, length: length as u8 })
+    /// The line that begins here, if it is short enough.
+    #[inline]
+    fn of(block: &Block) -> Option<Line> {
+        let is_end = |word: u64| {
+            let others = word ^ 0x0A0A_0A0A_0A0A_0A0A;
+            others.wrapping_sub(0x0101_0101_0101_0101) & !others & 0x8080_8080_8080_8080
+        };
+        let index = block.iter().position(|word| is_end(*word) != 0)?;
+        let length = index * 8 + is_end(block[index]).trailing_zeros() as usize / 8 + 1;
+        let masks = &MASKS[length];
+        Some(Line { words: std::array::from_fn(|index| block[index] & masks[index]), length: length as u8 })
     }
 
+    /// Whether this is the line that begins here.
     #[inline(always)]
+    fn begins(&self, block: &Block) -> bool {
+        let masks = &MASKS[usize::from(self.length)];
+        let other = |index: usize| (self.words[index] ^ block[index]) & masks[index];
+        other(0) | other(1) | other(2) | other(3) == 0
+    }
+
+    #[inline]
     fn index(&self) -> usize {
         let [a, b, c, d] = self.words;
         let mixed = (a ^ b.rotate_left(21) ^ c.rotate_left(42) ^ d).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -47,52 +80,95 @@ impl Line {
     }
 }
 
-const BITS: u32 = 7;
+const BITS: u32 = 8;
+
+/// A line and what it did.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    line: Line,
+    repeat: Repeat,
+    /// The message record that came behind it when it was last met: mostly that comes behind it again.
+    next: u8,
+}
+
+/// No line, which is no text's either.
+const NO_LINE: Known =
+    Known { line: Line { words: [u64::MAX; 4], length: LONGEST as u8 }, repeat: Repeat::Send(0), next: 0 };
 
 /// The lines of one rank.
 pub(super) struct KnownLines {
-    entries: Vec<(Line, Repeat)>,
+    /// The first is none.
+    entries: Vec<Known>,
+    /// Their numbers by the lines' indices.
+    places: [u8; 1 << BITS],
+    /// The record that was read last.
+    last: u8,
     /// The line that is being read and was not known.
-    reading: Line,
+    reading: Option<Line>,
     found: u32,
     missed: u32,
 }
 
-const NO_LINE: Line = Line { words: [0; 4], length: 0 };
-
 impl Default for KnownLines {
     fn default() -> KnownLines {
-        KnownLines { entries: vec![(NO_LINE, Repeat::Send(0)); 1 << BITS], reading: NO_LINE, found: 0, missed: 0 }
+        KnownLines { entries: vec![NO_LINE], places: [0; 1 << BITS], last: 0, reading: None, found: 0, missed: 0 }
     }
 }
 
 impl KnownLines {
-    /// What the line did before. If that is not known, [`KnownLines::learn`] may follow.
+    /// What the message record that begins here did before, and its length. If that is not known, [`KnownLines::learn`]
+    /// may follow.
     #[inline(always)]
-    pub(super) fn find(&mut self, line: &Line) -> Option<Repeat> {
-        let (known, repeat) = &self.entries[line.index()];
-        if known == line {
+    pub(super) fn find(&mut self, cursor: &Cursor<'_>) -> Option<(Repeat, usize)> {
+        let block = block_at(cursor)?;
+        let next = self.entries[usize::from(self.last)].next;
+        let known = &self.entries[usize::from(next)];
+        if known.line.begins(&block) {
+            self.last = next;
             self.found += 1;
-            return Some(*repeat);
+            return Some((known.repeat, usize::from(known.line.length)));
+        }
+        self.search(&block)
+    }
+
+    #[inline(never)]
+    fn search(&mut self, block: &Block) -> Option<(Repeat, usize)> {
+        let line = Line::of(block)?;
+        let number = self.places[line.index()];
+        let known = self.entries[usize::from(number)];
+        if known.line == line {
+            self.follow(number);
+            self.found += 1;
+            return Some((known.repeat, usize::from(line.length)));
         }
         self.missed += 1;
-        self.reading = *line;
+        self.reading = Some(line);
         None
+    }
+
+    /// A record comes behind the one before.
+    fn follow(&mut self, number: u8) {
+        self.entries[usize::from(self.last)].next = number;
+        self.last = number;
     }
 
     /// Whether looking pays: a rank that talks to many others repeats itself too late to be remembered.
     #[inline(always)]
     pub(super) fn pays(&self) -> bool {
-        self.missed < 1 << 10 || self.found > self.missed
+        self.missed < 1 << BITS || self.found > self.missed
     }
 
     /// The line that was asked for last did this.
-    #[inline]
     pub(super) fn learn(&mut self, repeat: Repeat) {
-        if self.reading.length > 0 {
-            self.entries[self.reading.index()] = (self.reading, repeat);
-            self.reading = NO_LINE;
-        }
+        let Some(line) = self.reading.take() else { return };
+        let Ok(number) = u8::try_from(self.entries.len()) else {
+            // Others come now: they take the places of all before.
+            *self = KnownLines { found: self.found, missed: self.missed, ..KnownLines::default() };
+            return;
+        };
+        self.entries.push(Known { line, repeat, next: 0 });
+        self.places[line.index()] = number;
+        self.follow(number);
     }
 }
 
@@ -103,12 +179,17 @@ mod tests {
     #[test]
     fn a_line_is_known_by_all_its_bytes_and_no_others() {
         let text = b"2:0:0:1:-1:8:1:1:0\n2:0:0:1:-1:8:1:1:2\n2:0:0:1:-1:8:1:1:0\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
-        let line = |at| Line::at(&Cursor { text, at }).unwrap();
+        let at = |at| Cursor { text, at };
         let mut known = KnownLines::default();
-        assert_eq!(known.find(&line(0)), None);
+        assert_eq!(known.find(&at(0)), None);
         known.learn(Repeat::Send(7));
-        assert_eq!(known.find(&line(38)), Some(Repeat::Send(7)));
-        assert_eq!(known.find(&line(19)), None);
-        assert!(Line::at(&Cursor { text, at: 57 }).is_none());
+        assert_eq!(known.find(&at(38)), Some((Repeat::Send(7), 19)));
+        assert_eq!(known.find(&at(19)), None);
+        known.learn(Repeat::Send(8));
+        for (start, route) in [(0, 7), (19, 8), (38, 7), (38, 7)] {
+            assert_eq!(known.find(&at(start)), Some((Repeat::Send(route), 19)));
+        }
+        assert_eq!(known.find(&at(57)), None);
+        assert_eq!(known.find(&at(58)), None);
     }
 }

@@ -39,6 +39,9 @@ impl fmt::Display for Details<'_> {
 /// there are no details. There are none either where ranks go on before all have come: what is read again is blocking.
 pub(super) fn of_rank<'a>(replayed: Replayed<'a>, rank: Rank) -> Box<dyn Iterator<Item = Details<'a>> + 'a> {
     let TraceRef::Program(program) = replayed.trace else { return Box::new(std::iter::empty()) };
+    if program.calls().is_empty() {
+        return Box::new(std::iter::empty());
+    }
     let shown = || replayed.journal.calls(rank).map(|call| call.function).filter(is_collective);
     let all = || calls(program, rank);
     let of_several = move || all().filter(|call| program.communicators()[call.communicator as usize].members.len() > 1);

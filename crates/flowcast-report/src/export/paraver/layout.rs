@@ -16,8 +16,10 @@ pub(super) struct Layout {
 
 /// `cpu:application:task:thread` of a rank.
 pub(super) struct Place {
-    cpu: u64,
-    task: u32,
+    /// Processor, counted through all nodes from 1.
+    pub cpu: u64,
+    /// Rank, counted from 1.
+    pub task: u32,
 }
 
 impl fmt::Display for Place {

@@ -22,15 +22,16 @@ mod legend;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io::{self, Write};
-use std::iter::Peekable;
 
+use super::text::Text;
 use super::{Replayed, nanos};
 use details::Details;
 use flowcast_replay::journal::{Call, Function, MPI_EVENTS, Mark, MessageTimes, Slice};
 use flowcast_replay::timeline::Activity;
 use flowcast_units::{CollectiveOp, Rank};
-use layout::Layout;
+use layout::{Layout, Place};
 pub use legend::{function_name, pcf};
 
 /// When the trace was written, as the header wants it: `dd/mm/yyyy at hh:mm`.
@@ -44,18 +45,22 @@ pub struct Stamp(pub String);
 pub fn prv(replayed: Replayed<'_>, stamp: &Stamp, out: &mut dyn Write) -> io::Result<()> {
     let layout = Layout::new(replayed);
     layout.write_header(replayed, stamp, out)?;
-    let mut lines: Vec<Line<'_>> = replayed.ranks().map(|rank| Line::new(replayed, rank)).collect();
-    let mut next = BinaryHeap::with_capacity(4 * lines.len());
-    for (rank, line) in lines.iter_mut().enumerate() {
-        next.extend(Kind::ALL.iter().filter_map(|kind| Some(Reverse((line.next(*kind)?, *kind, rank)))));
-    }
-    while let Some(Reverse((_, kind, rank))) = next.pop() {
-        lines[rank].write(kind, &layout, out)?;
-        if let Some(time) = lines[rank].next(kind) {
-            next.push(Reverse((time, kind, rank)));
+    let mut lines: Vec<Line<'_>> = replayed.ranks().map(|rank| Line::new(replayed, &layout, rank)).collect();
+    let first = |line: &Line<'_>| line.next().map(|next| Reverse((next, line.rank)));
+    let mut next: BinaryHeap<Reverse<(Next, Rank)>> = lines.iter().filter_map(first).collect();
+    let mut text = Text::new(out);
+    while let Some(mut least) = next.peek_mut() {
+        let Reverse((Next { kind, .. }, rank)) = *least;
+        let line = &mut lines[rank.index()];
+        line.write(kind, &layout, &mut text)?;
+        match line.next() {
+            Some(after) => least.0.0 = after,
+            None => {
+                PeekMut::pop(least);
+            }
         }
     }
-    Ok(())
+    text.finish()
 }
 
 /// Writes the names of processors, nodes, tasks and threads.
@@ -79,15 +84,45 @@ impl Kind {
     const ALL: [Kind; 4] = [Kind::State, Kind::Call, Kind::Mark, Kind::Message];
 }
 
-type Sequence<'a, T> = Peekable<Box<dyn Iterator<Item = T> + 'a>>;
+/// What a rank writes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    time: u64,
+    kind: Kind,
+}
+
+/// Records in the order of their times, of which the first is known.
+struct Sequence<'a, T> {
+    items: Box<dyn Iterator<Item = T> + 'a>,
+    first: Option<T>,
+}
+
+impl<'a, T> Sequence<'a, T> {
+    fn new(items: impl Iterator<Item = T> + 'a) -> Sequence<'a, T> {
+        let mut items: Box<dyn Iterator<Item = T> + 'a> = Box::new(items);
+        Sequence { first: items.next(), items }
+    }
+
+    fn next(&mut self) -> Option<T> {
+        std::mem::replace(&mut self.first, self.items.next())
+    }
+
+    fn next_if(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+        if self.first.as_ref().is_some_and(is_meant) { self.next() } else { None }
+    }
+}
 
 /// The records of one rank that are still to be written.
 struct Line<'a> {
     rank: Rank,
+    /// Where they stand, as the records say it.
+    place: String,
     states: Sequence<'a, Slice>,
     calls: Sequence<'a, CallEvent<'a>>,
     marks: Sequence<'a, Mark>,
-    messages: Sequence<'a, (u32, MessageTimes)>,
+    messages: Sequence<'a, MessageTimes>,
+    /// By kind: when the next record begins, and above all times if there is none.
+    begins: [u64; 4],
 }
 
 /// The begin or the end of a call.
@@ -98,70 +133,106 @@ struct CallEvent<'a> {
     details: Option<Details<'a>>,
 }
 
-fn sequence<'a, T>(items: impl Iterator<Item = T> + 'a) -> Sequence<'a, T> {
-    (Box::new(items) as Box<dyn Iterator<Item = T> + 'a>).peekable()
-}
-
 impl<'a> Line<'a> {
-    fn new(replayed: Replayed<'a>, rank: Rank) -> Line<'a> {
+    fn new(replayed: Replayed<'a>, layout: &Layout, rank: Rank) -> Line<'a> {
         let journal = replayed.journal;
         let mut details = details::of_rank(replayed, rank);
         let events = move |call: Call| {
             let is_collective = matches!(call.function, Function::Collective(_));
             call_events(call, if is_collective { details.next() } else { None })
         };
-        Line {
+        let mut line = Line {
             rank,
-            states: sequence(journal.slices(rank)),
-            calls: sequence(journal.calls(rank).flat_map(events)),
-            marks: sequence(journal.marks(rank)),
-            messages: sequence(journal.sent(rank)),
+            place: layout.place(rank).to_string(),
+            states: Sequence::new(journal.slices(rank)),
+            calls: Sequence::new(journal.calls(rank).flat_map(events)),
+            marks: Sequence::new(journal.marks(rank)),
+            messages: Sequence::new(journal.sent(rank).map(|(_, times)| times)),
+            begins: [u64::MAX; 4],
+        };
+        Kind::ALL.into_iter().for_each(|kind| line.look(kind));
+        line
+    }
+
+    /// What comes next of all kinds.
+    fn next(&self) -> Option<Next> {
+        let kinds = Kind::ALL.into_iter().zip(self.begins);
+        let next = kinds.map(|(kind, time)| Next { time, kind }).min()?;
+        (next.time < u64::MAX).then_some(next)
+    }
+
+    /// Notes when the next record of a kind begins.
+    fn look(&mut self, kind: Kind) {
+        let time = match kind {
+            Kind::State => self.states.first.as_ref().map(|slice| nanos(slice.segment.start)),
+            Kind::Call => self.calls.first.as_ref().map(|event| event.time),
+            Kind::Mark => self.marks.first.as_ref().map(|mark| nanos(mark.time)),
+            Kind::Message => self.messages.first.as_ref().map(|times| nanos(times.span.sent)),
+        };
+        self.begins[kind as usize] = time.unwrap_or(u64::MAX);
+    }
+
+    /// Writes the next record of a kind.
+    fn write(&mut self, kind: Kind, layout: &Layout, text: &mut Text<'_>) -> io::Result<()> {
+        match kind {
+            Kind::State => self.write_state(text),
+            Kind::Call => self.write_call(text),
+            Kind::Mark => self.write_marks(text),
+            Kind::Message => self.write_message(layout, text),
+        }
+        self.look(kind);
+        text.end_line()
+    }
+
+    fn write_state(&mut self, text: &mut Text<'_>) {
+        let Some(slice @ Slice { segment, .. }) = self.states.next() else { return };
+        text.put("1:").put(&self.place);
+        for number in [nanos(segment.start), nanos(segment.end), u64::from(state(slice))] {
+            text.sign(b':').number(number);
         }
     }
 
-    /// When the next record of a kind begins.
-    fn next(&mut self, kind: Kind) -> Option<u64> {
-        match kind {
-            Kind::State => self.states.peek().map(|slice| nanos(slice.segment.start)),
-            Kind::Call => self.calls.peek().map(|event| event.time),
-            Kind::Mark => self.marks.peek().map(|mark| nanos(mark.time)),
-            Kind::Message => self.messages.peek().map(|(_, times)| nanos(times.span.sent)),
+    fn write_call(&mut self, text: &mut Text<'_>) {
+        let Some(CallEvent { time, kind, value, details }) = self.calls.next() else { return };
+        self.begin_event(time, text);
+        write_event(kind, value, text);
+        if let Some(details) = details {
+            text.put(&details.to_string());
         }
     }
 
-    fn write(&mut self, kind: Kind, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
-        let place = layout.place(self.rank);
-        match kind {
-            Kind::State => {
-                let Some(slice @ Slice { segment, .. }) = self.states.next() else { return Ok(()) };
-                let state = state(slice);
-                writeln!(out, "1:{place}:{}:{}:{state}", nanos(segment.start), nanos(segment.end))
-            }
-            Kind::Call => {
-                let Some(CallEvent { time, kind, value, details }) = self.calls.next() else { return Ok(()) };
-                write!(out, "2:{place}:{time}:{kind}:{value}")?;
-                if let Some(details) = details { writeln!(out, "{details}") } else { writeln!(out) }
-            }
-            Kind::Mark => {
-                let Some(Mark { time, kind, value }) = self.marks.next() else { return Ok(()) };
-                write!(out, "2:{place}:{}:{kind}:{value}", nanos(time))?;
-                // What stands beside a call tells about it as long as it stands on the same line.
-                let beside = |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
-                while let Some(Mark { kind, value, .. }) = self.marks.next_if(beside) {
-                    write!(out, ":{kind}:{value}")?;
-                }
-                writeln!(out)
-            }
-            Kind::Message => {
-                let Some((_, MessageTimes { span, moved, posted })) = self.messages.next() else { return Ok(()) };
-                let there = layout.place(span.dst);
-                let times = [span.sent, moved, posted, span.arrived].map(nanos);
-                let [logical_send, physical_send, logical_receive, physical_receive] = times;
-                write!(out, "3:{place}:{logical_send}:{physical_send}:{there}:{logical_receive}:{physical_receive}")?;
-                writeln!(out, ":{}:{}", span.size.0, span.tag)
-            }
+    /// Marks of the same time stand on one line: what stands beside a call tells about it as long as it does.
+    fn write_marks(&mut self, text: &mut Text<'_>) {
+        let Some(Mark { time, kind, value }) = self.marks.next() else { return };
+        self.begin_event(nanos(time), text);
+        write_event(kind, value, text);
+        let beside = |next: &Mark| nanos(next.time) == nanos(time) && !MPI_EVENTS.contains(&next.kind);
+        while let Some(Mark { kind, value, .. }) = self.marks.next_if(beside) {
+            write_event(kind, value, text);
         }
     }
+
+    fn begin_event(&self, time: u64, text: &mut Text<'_>) {
+        text.put("2:").put(&self.place).sign(b':').number(time);
+    }
+
+    fn write_message(&mut self, layout: &Layout, text: &mut Text<'_>) {
+        let Some(MessageTimes { span, moved, posted }) = self.messages.next() else { return };
+        let Place { cpu, task } = layout.place(span.dst);
+        text.put("3:").put(&self.place);
+        for number in [nanos(span.sent), nanos(moved), cpu] {
+            text.sign(b':').number(number);
+        }
+        text.put(":1:").number(u64::from(task)).put(":1");
+        for number in [nanos(posted), nanos(span.arrived), span.size.0] {
+            text.sign(b':').number(number);
+        }
+        text.sign(b':').signed(i64::from(span.tag));
+    }
+}
+
+fn write_event(kind: i64, value: i64, text: &mut Text<'_>) {
+    text.sign(b':').signed(kind).sign(b':').signed(value);
 }
 
 /// The number of a slice's state.
