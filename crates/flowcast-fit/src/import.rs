@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_window_of_messages_needs_the_latency_of_its_size() {
         let bandwidth = read("# OSU MPI Bandwidth Test v7\n# Size Bandwidth (MB/s)\n1000 800\n").unwrap();
-        let message = samples(&[bandwidth.clone()]).unwrap_err().to_string();
+        let message = samples(std::slice::from_ref(&bandwidth)).unwrap_err().to_string();
         assert_eq!(message, "osu_bw: found no osu_latency of 1kB, expected it beside the bandwidths");
         let latency = read("# OSU MPI Latency Test\n1 2.0\n1000 3.5\n").unwrap();
         let all = samples(&[bandwidth, latency]).unwrap();
