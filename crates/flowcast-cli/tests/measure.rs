@@ -106,12 +106,14 @@ fn ranks_that_cannot_meet_say_what_to_do() {
 fn an_interrupted_measurement_goes_on_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let partial = folder.path().join("samples.csv.partial");
-    let mut rows = "n,d_us,size_B,prtt_us\n".to_owned();
+    let mut rows = String::new();
     for size in [1, 8193, 16385, 24577] {
         rows += &format!("1,0,{size},50\n16,0,{size},90\n");
     }
-    rows += "16,20,1,400\n16,20,1,4";
-    fs::write(&partial, &rows).unwrap();
+    rows += "16,20,1,400\n";
+    let sealed = |text: &str| format!("# block {} {:08x}\n{text}", text.len(), crc32fast::hash(text.as_bytes()));
+    let kept = sealed("n,d_us,size_B,prtt_us\n") + &sealed(&rows) + "# block 12 01234567\n16,20,1,4";
+    fs::write(&partial, kept).unwrap();
 
     let refused = run(folder.path(), &format!("measure p2p {SHORT} -o samples.csv"));
     assert_eq!(refused.status.code(), Some(2));

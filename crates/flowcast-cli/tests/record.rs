@@ -245,6 +245,23 @@ fn a_killed_program_leaves_what_it_had_flushed(mpi: Mpi) {
     assert!(bench.predict_with("killed", &["--incomplete"]).0["messages"].as_u64() < replay["messages"].as_u64());
 }
 
+fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
+    let bench = Bench::new(mpi);
+    let program = bench.compile("mixes.c");
+    for (number, place) in ["Send", "Send,behind", "Allreduce", "Recv,behind"].into_iter().enumerate() {
+        let trace = format!("panicked{number}");
+        // Builds for use have no such variable; the launcher passes it on as its own environment.
+        let asked = ["env".to_owned(), format!("FLOWCAST_RECORD_TEST_PANIC={place}"), program.clone()];
+        let output = bench.record(&trace, &[], &[&asked[0], &asked[1], &asked[2], "lu"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{place}: {told}");
+        assert_eq!(told.matches("the recorder has failed; the recording ends here").count(), 4, "{place}: {told}");
+        assert_eq!(summary(&output)["ended"], 0, "{place}");
+        let refused = bench.flowcast(&["predict", &trace, "--network", "gige-tcp"]);
+        assert_eq!(refused.status.code(), Some(2), "{place}: {}", String::from_utf8_lossy(&refused.stderr));
+    }
+}
+
 fn a_budget_is_kept_and_the_whole_loop_replayed(mpi: Mpi) {
     let bench = Bench::new(mpi);
     let program = bench.compile("mixes.c");
@@ -327,6 +344,7 @@ for_both!(
     immediate_collectives_are_waited_for_in_any_order,
     fortran_is_recorded_by_each_of_its_interfaces,
     a_killed_program_leaves_what_it_had_flushed,
+    a_panic_of_the_recorder_ends_the_recording_and_not_the_program,
     a_budget_is_kept_and_the_whole_loop_replayed,
     recording_costs_little,
     the_other_launcher_is_refused,

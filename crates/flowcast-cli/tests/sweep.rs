@@ -31,6 +31,16 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// As a run that has not ended keeps its results: the header, then the rows, each with its checksum before it.
+fn kept(result: &[u8]) -> Vec<u8> {
+    let lines: Vec<&[u8]> = result.split_inclusive(|byte| *byte == b'\n').collect();
+    let texts = [lines[..2].concat()].into_iter().chain(lines[2..].iter().map(|line| line.to_vec()));
+    let sealed = |text: Vec<u8>| {
+        [format!("# block {} {:08x}\n", text.len(), crc32fast::hash(&text)).into_bytes(), text].concat()
+    };
+    texts.flat_map(sealed).collect()
+}
+
 #[test]
 fn parts_put_together_are_the_whole_whatever_the_number_of_parts_and_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +89,7 @@ fn an_interrupted_run_says_where_its_sets_are_and_how_to_go_on() {
     command.args(["--grid", "latency=1us..100us:100", "--grid", "overhead=1us..9us:100"]).stderr(Stdio::piped());
     let running = command.spawn().unwrap();
     let partial = folder.path().join("lu.csv.partial");
-    while fs::read_to_string(&partial).map_or(0, |text| text.lines().count()) < 3 {
+    while fs::read_to_string(&partial).map_or(0, |text| text.lines().count()) < 5 {
         std::thread::yield_now();
     }
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
@@ -96,8 +106,9 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_goes_on() {
     let folder = folder.path();
     let whole = swept(folder, &[]);
     let partial = folder.join("lu.csv.partial");
-    for killed_at in [0, 10, whole.len() / 3, whole.len() / 2 + 1, whole.len() - 1, whole.len()] {
-        fs::write(&partial, &whole[..killed_at]).unwrap();
+    let kept = kept(&whole);
+    for killed_at in [0, 10, kept.len() / 3, kept.len() / 2 + 1, kept.len() - 1, kept.len()] {
+        fs::write(&partial, &kept[..killed_at]).unwrap();
         assert!(said(&sweep(folder, &["-o", "lu.csv"])).contains("--resume"));
         swept(folder, &["-o", "lu.csv", "--resume"]);
         assert_eq!(fs::read(folder.join("lu.csv")).unwrap(), whole);
@@ -116,10 +127,28 @@ fn sets_that_are_kept_are_not_replayed_again() {
     let folder = folder.path();
     let whole = String::from_utf8(swept(folder, &[])).unwrap();
     let half: String = whole.split_inclusive('\n').take(2 + 25).collect();
-    fs::write(folder.join("lu.csv.partial"), half).unwrap();
+    fs::write(folder.join("lu.csv.partial"), kept(half.as_bytes())).unwrap();
     let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("sets: 15 replayed, 25 resumed, 40 in the whole sweep"), "{said}");
+}
+
+#[test]
+fn a_digit_that_has_changed_is_told_and_replayed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let whole = swept(folder, &[]);
+    let mut changed = kept(&whole);
+    let at = changed.len() - changed.iter().rev().skip(1).position(|byte| *byte == b'\n').unwrap() - 12;
+    changed[at] ^= 1;
+    fs::write(folder.join("lu.csv.partial"), &changed).unwrap();
+    let output = sweep(folder, &["-o", "lu.csv", "--resume"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("note: lu.csv.partial: left out ") && said.contains("sets: 1 replayed, 39 resumed"),
+        "{said}"
+    );
+    assert_eq!(fs::read(folder.join("lu.csv")).unwrap(), whole);
 }
 
 #[test]
@@ -184,11 +213,11 @@ fn parts_that_are_missing_cut_off_or_of_another_sweep_are_not_merged() {
 fn other_numbers_of_the_same_network_are_no_part_of_the_run_to_go_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let whole = swept(folder, &[]);
-    fs::write(folder.join("lu.csv.partial"), &whole).unwrap();
+    let kept = kept(&swept(folder, &[]));
+    fs::write(folder.join("lu.csv.partial"), &kept).unwrap();
     let other = said(&sweep(folder, &["--set", "nic.gap=1us", "-o", "lu.csv", "--resume"]));
     assert!(other.contains("found the sets of another sweep"), "{other}");
-    assert_eq!(fs::read(folder.join("lu.csv.partial")).unwrap(), whole);
+    assert_eq!(fs::read(folder.join("lu.csv.partial")).unwrap(), kept);
 }
 
 #[test]

@@ -145,10 +145,9 @@ fn header(library: &Library) -> String {
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    format!(
-        "{}\nrank {}\nranks {}\nhost {}\ncores {cores}\nlibrary {}\nprogram {}\npid {}\nthread-level {}\n\
-         start-unix-ns {start}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n\n",
-        format::MAGIC,
+    format::header(&format!(
+        "rank {}\nranks {}\nhost {}\ncores {cores}\nlibrary {}\nprogram {}\npid {}\nthread-level {}\n\
+         start-unix-ns {start}\ncpu-threshold-ns {CPU_THRESHOLD}\noverhead-ns 0\nrecorder {}\n",
         library.world_rank(),
         library.world_size(),
         host.trim(),
@@ -157,7 +156,7 @@ fn header(library: &Library) -> String {
         std::process::id(),
         library.thread_level(),
         env!("CARGO_PKG_VERSION"),
-    )
+    ))
 }
 
 /// A call that has no arguments worth a word.

@@ -62,12 +62,16 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
     if let Some(address) = ignored {
         words[place as usize] = address;
     }
+    #[cfg(debug_assertions)]
+    injected::panic_if_asked(injected::BEFORE, function.name);
     let begin = clock::now();
     let result = invoke(real, words);
     let end = clock::now();
     let arguments = Arguments::new(words, function, entry.language, library);
     let mut guard = SESSION.lock();
     if let Some(session) = guard.as_mut() {
+        #[cfg(debug_assertions)]
+        injected::panic_if_asked(injected::BEHIND, function.name);
         let times = Times { burst: before.burst, cpu: before.cpu, call: clock::nanos(end.saturating_sub(begin)) };
         // A Fortran function returns nothing.
         let failed = entry.language == Language::C && result != 0;
@@ -84,4 +88,23 @@ fn recorded(entry: &Entry, real: usize, words: &mut [usize], thread: &Thread) ->
         words[place as usize] = status;
     }
     result
+}
+
+/// Panics in the middle of the recorder, for the tests alone: builds for use have none of this.
+#[cfg(debug_assertions)]
+mod injected {
+    use std::env;
+
+    /// `FUNCTION` or `FUNCTION,behind`.
+    const VARIABLE: &str = "FLOWCAST_RECORD_TEST_PANIC";
+    /// Before the real function is called.
+    pub(super) const BEFORE: &str = "";
+    /// Behind it, with the session in hand.
+    pub(super) const BEHIND: &str = ",behind";
+
+    pub(super) fn panic_if_asked(place: &str, function: &str) {
+        if env::var(VARIABLE).is_ok_and(|asked| asked.strip_prefix(function) == Some(place)) {
+            panic!("a panic for a test");
+        }
+    }
 }

@@ -108,6 +108,9 @@ pub struct RankFile {
     pub bytes: u64,
 }
 
+/// Members of all communicators of a rank's file; more come from damage.
+const MOST_MEMBERS: usize = 1 << 24;
+
 /// More calls than the recorder folds at a time; larger numbers come from damage.
 const MOST_FOLDED: usize = 1 << 16;
 
@@ -170,6 +173,12 @@ fn header(name: &str, bytes: &[u8]) -> Result<(Header, usize), RecordingError> {
     for line in text.lines().skip(1) {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         header.fields.insert(key.to_owned(), value.to_owned());
+    }
+    if let Some(stated) = header.fields.get(format::CHECKSUM) {
+        let behind = text.rfind(format::CHECKSUM).unwrap_or(text.len());
+        if u32::from_str_radix(stated, 16) != Ok(crc32fast::hash(&text.as_bytes()[..behind])) {
+            return Err(fault(1, stated, "the checksum of the header: the file is damaged"));
+        }
     }
     let number = |key: &str, most: u64| {
         let value = header.fields.get(key).map_or("", String::as_str);
@@ -270,9 +279,11 @@ impl Decoder {
     fn define_communicator(&mut self, bytes: &[u8], at: &mut usize) -> Option<()> {
         let flags = varint(bytes, at)?;
         let ranks = self.file.header.ranks;
-        let own = members(bytes, at, ranks)?;
+        let known: usize = self.file.communicators.iter().map(|known| known.own.len() + known.remote.len()).sum();
+        let most = (ranks as usize).min(MOST_MEMBERS.checked_sub(known)?);
+        let own = members(bytes, at, ranks, most)?;
         let between = flags & format::COMMUNICATOR_BETWEEN_GROUPS != 0;
-        let remote = if between { members(bytes, at, ranks)? } else { Vec::new() };
+        let remote = if between { members(bytes, at, ranks, most)? } else { Vec::new() };
         self.file.communicators.push(Members { own, remote });
         Some(())
     }
@@ -363,21 +374,19 @@ fn text(bytes: &[u8], at: &mut usize) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-fn members(bytes: &[u8], at: &mut usize, ranks: u32) -> Option<Vec<u32>> {
+/// Ranks of the world, at most so many.
+fn members(bytes: &[u8], at: &mut usize, ranks: u32, most: usize) -> Option<Vec<u32>> {
     let runs = varint(bytes, at)?;
     let mut members = Vec::new();
     for _ in 0..runs {
         let (first, step, count) = (varint(bytes, at)?, unzigzag(varint(bytes, at)?), varint(bytes, at)?);
-        if count > u64::from(ranks) {
+        if count > (most - members.len()) as u64 {
             return None;
         }
         let mut member = i64::try_from(first).ok()?;
         for _ in 0..count {
             members.push(u32::try_from(member).ok().filter(|member| *member < ranks)?);
             member = member.checked_add(step)?;
-        }
-        if members.len() > ranks as usize {
-            return None;
         }
     }
     Some(members)

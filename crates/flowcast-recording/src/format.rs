@@ -1,6 +1,7 @@
 //! The bytes of a rank's file.
 //!
-//! Header: the line [`MAGIC`], lines `key value`, an empty line. Then blocks: [`BLOCK`], the number of bytes (u32,
+//! Header: the line [`MAGIC`], lines `key value`, the last of them [`CHECKSUM`] and the CRC-32 of those before it, an empty
+//! line. Then blocks: [`BLOCK`], the number of bytes (u32,
 //! little endian), their CRC-32 (u32; not in files that begin with [`OLD_MAGIC`]), the bytes. A block holds whole
 //! items; an item begins with a number of variable length: 0 is followed by one of [`control`], anything else is a call
 //! of the signature with that number less one. Behind a call stand its times: the computation before it as a time code,
@@ -37,6 +38,8 @@ pub const OLD_MAGIC: &str = "#FLOWCAST-RANK 1";
 pub const RECORDING_MAGIC: &str = "#FLOWCAST-RECORDING 1";
 /// Name of that file.
 pub const RECORDING: &str = "recording";
+/// Key of the header's last line: the CRC-32 of what stands before it, as eight hexadecimal digits.
+pub const CHECKSUM: &str = "checksum";
 /// How each block begins.
 pub const BLOCK: &[u8; 4] = b"FBLK";
 
@@ -44,6 +47,13 @@ pub const BLOCK: &[u8; 4] = b"FBLK";
 pub const HEAD: usize = 12;
 /// The same where blocks have no checksum.
 pub const OLD_HEAD: usize = 8;
+
+/// The header of a rank's file, of the lines `key value` that it begins with.
+pub fn header(lines: &str) -> String {
+    let text = format!("{MAGIC}\n{lines}");
+    let checksum = crc32fast::hash(text.as_bytes());
+    format!("{text}{CHECKSUM} {checksum:08x}\n\n")
+}
 
 /// What stands before the bytes of a block.
 pub fn head(block: &[u8]) -> [u8; HEAD] {

@@ -1,8 +1,12 @@
 //! Several programs as one: their ranks one behind the other, and nothing between them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::TraceError;
 use super::opcodes::{self, MAX_PAYLOAD, Op, Record};
-use super::program::{CollectiveCall, Communicator, IgnoredRecords, Program, RankSource, Source, Stream, StreamWords};
+use super::program::{
+    CollectiveCall, Communicator, IgnoredRecords, MessageClass, Program, RankSource, Source, Stream, StreamWords,
+};
 use flowcast_units::{Bytes, Rank};
 
 /// What the numbers of a program begin at in the whole.
@@ -62,14 +66,43 @@ pub fn together(programs: &[&Program]) -> Result<Program, TraceError> {
             whole.threads.extend(ranks.map(|rank| (task + program.task(rank), program.thread(rank))));
         }
         task += program.threads_of_tasks().len() as u32;
-        append(&mut whole, program, from)?;
+        let ids = Ids::beside(&whole, program)?;
+        append(&mut whole, program, from, &ids)?;
     }
     Ok(whole)
 }
 
 const TOO_MANY: TraceError = TraceError::Limit("more messages, calls or events together than can be numbered");
 
-fn append(whole: &mut Program, program: &Program, from: Offsets) -> Result<(), TraceError> {
+/// The numbers of a program's communicators in the whole, where no two have the same: those that are free, and new ones for
+/// the others.
+struct Ids(BTreeMap<i32, i32>);
+
+impl Ids {
+    fn beside(whole: &Program, program: &Program) -> Result<Ids, TraceError> {
+        let taken = all_ids(whole);
+        let own = all_ids(program);
+        let mut next = i64::from(taken.iter().chain(&own).copied().max().unwrap_or(0).max(0));
+        let mut ids = BTreeMap::new();
+        for id in own.into_iter().filter(|id| taken.contains(id)) {
+            next += 1;
+            ids.insert(id, i32::try_from(next).map_err(|_| TOO_MANY)?);
+        }
+        Ok(Ids(ids))
+    }
+
+    fn of(&self, id: i32) -> i32 {
+        self.0.get(&id).copied().unwrap_or(id)
+    }
+}
+
+/// Numbers of communicators, also of those that only messages name. Negative ones are collectives' own.
+fn all_ids(program: &Program) -> BTreeSet<i32> {
+    let defined = program.communicators.iter().map(|communicator| communicator.id);
+    defined.chain(program.classes.iter().map(|class| class.communicator).filter(|id| *id >= 0)).collect()
+}
+
+fn append(whole: &mut Program, program: &Program, from: Offsets, ids: &Ids) -> Result<(), TraceError> {
     for rank in (0..program.ranks() as u32).map(Rank) {
         let words = StreamWords::Owned(renumbered(program.words(rank), from));
         let first_slot = program.first_slot(rank).checked_add(from.slot).ok_or(TOO_MANY)?;
@@ -77,7 +110,7 @@ fn append(whole: &mut Program, program: &Program, from: Offsets) -> Result<(), T
     }
     let member = |rank: Rank| Rank(rank.0 + from.rank);
     let communicator = |known: &Communicator| Communicator {
-        id: known.id,
+        id: ids.of(known.id),
         members: known.members.iter().map(|rank| member(*rank)).collect(),
     };
     let call = |call: &CollectiveCall| CollectiveCall {
@@ -86,7 +119,8 @@ fn append(whole: &mut Program, program: &Program, from: Offsets) -> Result<(), T
         ..*call
     };
     whole.slots = whole.slots.checked_add(program.slots).ok_or(TOO_MANY)?;
-    whole.classes.extend_from_slice(&program.classes);
+    let class = |class: &MessageClass| MessageClass { communicator: ids.of(class.communicator), ..*class };
+    whole.classes.extend(program.classes.iter().map(class));
     whole.calls.extend(program.calls.iter().map(call));
     whole.communicators.extend(program.communicators.iter().map(communicator));
     whole.instances.extend(program.instances.iter().map(|index| index + from.communicator));

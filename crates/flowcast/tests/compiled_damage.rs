@@ -81,6 +81,24 @@ fn files_that_disagree_with_themselves_are_refused() {
     }
 }
 
+#[test]
+fn no_flipped_bit_makes_another_trace() {
+    let text = "#DIMEMAS:\"c\":0:3(1,1,1),2\nd:1:1:3:0:1:2\nd:1:2:2:0:2\n10:0:0:7:1:0:0:8:8:1\n2:0:0:1:-1:80:7:1:2\n\
+        1:0:0:0.000001\n10:1:0:7:1:0:0:8:8:1\n3:1:0:0:-1:80:7:1:1\n10:2:0:7:1:0:0:8:8:1\n";
+    let schedule = "num_ranks 2\nrank 0 {\nl1: calc 100\nl2: send 8b to 1 tag 3\nl2 requires l1\n}\n\
+        rank 1 {\nl1: recv 8b from 0 tag 3\n}\n";
+    for text in [text, schedule] {
+        let parts = compiled::parts(&flowcast::read_text("c", text).unwrap()).concat();
+        for bit in 0..8 * parts.len() {
+            let mut flipped = parts.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(trace) = compiled::read("c", Arc::new(flipped)) {
+                assert_eq!(compiled::parts(&trace).concat(), parts, "bit {bit}");
+            }
+        }
+    }
+}
+
 /// A change that keeps the length; places are fractions.
 #[derive(Debug, Clone)]
 enum Change {

@@ -15,8 +15,9 @@ use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::influence::{Done, without_influence};
 use flowcast::replay::outcome::Outcome;
 use flowcast::replay::placement::{Application, Placement};
+use flowcast::trace::convert::{self, Dialect};
 use flowcast::trace::together::together;
-use flowcast::trace::{Program, ReadOptions, Trace, read};
+use flowcast::trace::{Program, ReadOptions, Trace, compiled, read};
 use flowcast::units::Rank;
 
 fn data(name: &str) -> PathBuf {
@@ -130,6 +131,25 @@ fn joined(programs: &[&Program], network: &Network, mappings: [&Mapping; 2]) -> 
     let placement = Placement::of_applications(&network.machine, &own).unwrap();
     let whole = together(programs).unwrap();
     Engine::new(&whole, network, placement, Rendezvous::AsRecorded).unwrap().run().unwrap()
+}
+
+#[test]
+fn programs_that_number_their_communicators_alike_are_compiled_together() {
+    let text = "#DIMEMAS:\"t\":0:2(1,1),1\nd:1:4:2:0:1\n10:0:0:8:4:0:0:8:8:1\n2:0:0:1:-1:80:7:4:1\n\
+        10:1:0:8:4:0:0:8:8:1\n3:1:0:0:-1:80:7:4:0\n";
+    let one = program(text);
+    let whole = together(&[&one, &one, &one]).unwrap();
+    let ids: Vec<i32> = whole.communicators().iter().map(|communicator| communicator.id).collect();
+    assert_eq!(ids, [4, 5, 6]);
+    let of_messages: Vec<i32> = whole.classes().iter().map(|class| class.communicator).collect();
+    assert_eq!(of_messages, ids);
+    let file = compiled::parts(&Trace::Program(whole.clone())).concat();
+    let Trace::Program(again) = compiled::read("t", Arc::new(file)).unwrap() else { panic!("a program stays one") };
+    let network = network("");
+    assert_eq!(replay(&again, &network), replay(&whole, &network));
+    let mut text = Vec::new();
+    convert::dim(&whole, Dialect::Own, &mut text).unwrap();
+    assert_eq!(program_of("t", text).messages(), 3);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flowcast::fit::prtt::PrttPoint;
 use flowcast::fit::samples::{PrttSamples, csv_header, push_row};
-use flowcast::model::csv::CsvError;
 use flowcast::units::Time;
 
 use crate::growing::{GrowingFile, partial};
@@ -31,12 +30,7 @@ impl PartialSamples {
     ) -> Result<(PartialSamples, PrttSamples)> {
         let path = partial(target);
         let (file, samples) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
-            // A run that was killed while writing leaves half a row.
-            let whole = text.rfind('\n').map_or(0, |end| end + 1);
-            match PrttSamples::from_csv(&text[..whole]) {
-                Err(CsvError::Missing { .. }) => Ok((PrttSamples::default(), 0)),
-                read => Ok((read.with_context(|| path.display().to_string())?, whole)),
-            }
+            PrttSamples::from_csv(text).with_context(|| path.display().to_string())
         })?;
         Ok((PartialSamples(file), samples))
     }
@@ -59,6 +53,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::growing;
     use flowcast::units::Bytes;
 
     fn rows(count: u64) -> Vec<(PrttPoint, Time)> {
@@ -71,8 +66,6 @@ mod tests {
         let target = folder.path().join("samples.csv");
         let mut first = PartialSamples::start(&target, &BTreeMap::new()).unwrap();
         first.append(&rows(3)).unwrap();
-        // Killed in the middle of a row.
-        first.0.append("1,0,4,").unwrap();
         drop(first);
         assert!(!target.exists());
         assert!(PartialSamples::start(&target, &BTreeMap::new()).unwrap_err().to_string().contains("--resume"));
@@ -80,7 +73,7 @@ mod tests {
         let (mut second, samples) = PartialSamples::resume(&target, &BTreeMap::new()).unwrap();
         assert_eq!(samples.len(), 3);
         second.append(&rows(5)[3..]).unwrap();
-        let all = PrttSamples::from_csv(&fs::read_to_string(second.0.path()).unwrap()).unwrap();
+        let all = PrttSamples::from_csv(&growing::read(second.0.path()).unwrap()).unwrap();
         assert_eq!(all.len(), 5);
         second.finish(&all).unwrap();
         assert_eq!(PrttSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(), all);

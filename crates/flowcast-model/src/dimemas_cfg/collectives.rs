@@ -92,12 +92,15 @@ fn read_flight_times(record: &Record, machines: u32, all: &mut Vec<Vec<Time>>) -
             expected: format!("a machine and its flight times to {machines} machines"),
         });
     };
-    all.resize(machines as usize, vec![Time::ZERO; machines as usize]);
+    // Rows that are not given stay empty: no file describes more than it has.
+    all.resize(machines as usize, Vec::new());
     for (to, time) in times.iter().enumerate() {
         let one = Record { fields: vec![machine, time], ..*record };
         let mut fields = one.fields(&FLIGHT_TIME)?;
         let from = fields.whole(0, machines - 1)?;
-        all[from as usize][to] = fields.seconds()?;
+        let row = &mut all[from as usize];
+        row.resize(machines as usize, Time::ZERO);
+        row[to] = fields.seconds()?;
     }
     Ok(())
 }

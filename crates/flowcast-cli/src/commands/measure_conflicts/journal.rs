@@ -10,8 +10,6 @@ use flowcast::model::cluster::racks::Racks;
 
 use crate::growing::{GrowingFile, partial};
 
-/// What stands behind the rows of a conflict that is whole.
-const DONE: &str = "# done:";
 /// What a resumed measurement must have in common with the one before.
 const SAME: [&str; 3] = ["path", "lab", "racks"];
 
@@ -31,12 +29,7 @@ impl Journal {
     pub(super) fn resume(target: &Path, provenance: &BTreeMap<String, String>) -> Result<(Journal, Vec<Measured>)> {
         let path = partial(target);
         let (file, measured) = GrowingFile::resume(&path, CONTENT, &csv_header(provenance), |text| {
-            // A run that was killed leaves a conflict without its end.
-            let whole = text.rfind(DONE).and_then(|at| Some(at + text[at..].find('\n')? + 1)).unwrap_or(0);
-            if whole == 0 {
-                return Ok((Vec::new(), 0));
-            }
-            let samples = ConflictSamples::from_csv(&text[..whole]).with_context(|| path.display().to_string())?;
+            let samples = ConflictSamples::from_csv(text).with_context(|| path.display().to_string())?;
             if let Some(key) = SAME.into_iter().find(|key| samples.provenance.get(*key) != provenance.get(*key)) {
                 let known = |all: &BTreeMap<String, String>| all.get(key).cloned().unwrap_or_else(|| "none".into());
                 bail!(
@@ -46,7 +39,7 @@ impl Journal {
                     known(provenance)
                 );
             }
-            Ok((samples.measured, whole))
+            Ok(samples.measured)
         })?;
         Ok((Journal(file), measured))
     }
@@ -55,7 +48,6 @@ impl Journal {
     pub(super) fn append(&mut self, measured: &Measured, racks: &Racks) -> Result<()> {
         let mut text = String::new();
         push_rows(&mut text, measured, racks);
-        text += &format!("{DONE} {}\n", measured.conflict.name);
         self.0.append(&text)
     }
 
@@ -97,8 +89,6 @@ mod tests {
         let (all, racks) = (measured(), Racks::default());
         let mut first = Journal::start(&target, &path("tcp")).unwrap();
         all[..3].iter().for_each(|one| first.append(one, &racks).unwrap());
-        // Killed in the middle of a conflict.
-        first.0.append("in-2,in,1,1,1,0,,,1000,0,200\nin-2,in,1,2").unwrap();
         drop(first);
         assert!(Journal::start(&target, &path("tcp")).unwrap_err().to_string().contains("--resume"));
         let other = Journal::resume(&target, &path("mpi")).unwrap_err().to_string();
@@ -113,15 +103,6 @@ mod tests {
         let samples = ConflictSamples { provenance: path("tcp"), racks, measured: all };
         third.finish(&samples).unwrap();
         assert_eq!(ConflictSamples::from_csv(&fs::read_to_string(&target).unwrap()).unwrap(), samples);
-        assert!(!partial(&target).exists());
-    }
-
-    #[test]
-    fn a_run_that_was_killed_at_once_is_a_fresh_start() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("conflicts.csv");
-        fs::write(partial(&target), "# path: tcp\nconflict,ki").unwrap();
-        assert!(Journal::resume(&target, &path("mpi")).unwrap().1.is_empty());
         assert!(!partial(&target).exists());
     }
 }

@@ -140,6 +140,7 @@ impl Finished {
 mod tests {
     use super::super::journal::{Journal, read};
     use super::*;
+    use crate::growing;
     use flowcast::model::cluster::pattern::Pattern;
     use flowcast_lab::{Carried, profile};
     use std::fs::OpenOptions;
@@ -165,7 +166,7 @@ mod tests {
         journal.append(&finished("b")).unwrap();
         // Killed in the middle of a line.
         drop(journal);
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"name\":\"c").unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"# block 80 01234567\n{\"name\":\"c").unwrap();
         assert!(Journal::start(&path, &header).unwrap_err().to_string().contains("--resume"));
 
         let (mut journal, known) = Journal::resume::<_, Finished>(&path, &header).unwrap();
@@ -185,10 +186,10 @@ mod tests {
         let header = |name: &str| Header::of(&profile(name, &[]).unwrap(), Over::Tcp);
         Journal::start(&path, &header("fair")).unwrap().append(&finished("a")).unwrap();
         assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap_err().to_string().contains("another lab"));
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"garbled\n").unwrap();
+        std::fs::write(&path, growing::read(&path).unwrap() + "garbled\n").unwrap();
         assert!(format!("{:#}", read::<Header, Finished>(&path).err().unwrap()).contains("x.journal:3: "));
         // Killed before the header was there.
-        std::fs::write(&path, "{\"sche").unwrap();
+        std::fs::write(&path, "# bloc").unwrap();
         assert!(Journal::resume::<_, Finished>(&path, &header("bus")).unwrap().1.is_empty());
     }
 }

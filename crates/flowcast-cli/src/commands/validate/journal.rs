@@ -1,7 +1,7 @@
 //! A journal of finished measurements: one line of JSON each, written before the next measurement begins.
 //!
-//! The first line, the header, says how the measurements were made. A killed run leaves at most half a line, which a
-//! resumed run drops.
+//! The first line, the header, says how the measurements were made. Each line has a checksum before it, as in
+//! [`growing`](crate::growing).
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::files::{Output, declare, read_own_text};
-use crate::growing::{GrowingFile, beside};
+use crate::files::{Output, declare};
+use crate::growing::{self, GrowingFile, beside};
 
 /// The first line: what the others have in common.
 pub(super) trait Header: Serialize + DeserializeOwned + PartialEq {
@@ -36,13 +36,7 @@ impl Journal {
     /// Goes on with an earlier run, if there is one, and gives its lines.
     pub(super) fn resume<H: Header, L: DeserializeOwned>(path: &Path, header: &H) -> Result<(Journal, Vec<L>)> {
         let (file, lines) = GrowingFile::resume(path, &content::<H>(), &head_of(header)?, |text| {
-            if !text.contains('\n') {
-                return Ok((Vec::new(), 0));
-            }
-            let Content { header: found, lines, whole } = read::<H, L>(path)?;
-            if lines.is_empty() {
-                return Ok((lines, 0));
-            }
+            let Content { header: found, lines } = parsed::<H, L>(path, text)?;
             if found != *header {
                 bail!(
                     "{}: found {} of another {}, expected those of this run (remove it, or another -o)",
@@ -51,7 +45,7 @@ impl Journal {
                     H::SAME
                 );
             }
-            Ok((lines, whole))
+            Ok(lines)
         })?;
         Ok((Journal(file), lines))
     }
@@ -82,16 +76,16 @@ pub(super) struct Content<H, L> {
     pub header: H,
     /// The others.
     pub lines: Vec<L>,
-    /// Bytes of whole lines.
-    whole: usize,
 }
 
 /// Reads a journal.
 pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Content<H, L>> {
-    let text = read_own_text(path)?;
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    parsed(path, &growing::read(path)?)
+}
+
+fn parsed<H: Header, L: DeserializeOwned>(path: &Path, text: &str) -> Result<Content<H, L>> {
     let place = |line: usize| format!("{}:{}", path.display(), line + 1);
-    let mut lines = whole.lines().enumerate();
+    let mut lines = text.lines().enumerate();
     let (at, first) = lines.next().ok_or_else(|| anyhow!("{}: found no line, expected a header", path.display()))?;
     let mut head: Map<String, Value> = serde_json::from_str(first).with_context(|| place(at))?;
     let schema = head.remove("schema").unwrap_or_default();
@@ -100,7 +94,7 @@ pub(super) fn read<H: Header, L: DeserializeOwned>(path: &Path) -> Result<Conten
     }
     let header: H = serde_json::from_value(head.into()).with_context(|| place(at))?;
     let lines = lines.map(|(at, line)| serde_json::from_str(line).with_context(|| place(at)));
-    Ok(Content { header, lines: lines.collect::<Result<_>>()?, whole: whole.len() })
+    Ok(Content { header, lines: lines.collect::<Result<_>>()? })
 }
 
 /// Its place: `REPORT.html.journal`.
