@@ -3,23 +3,30 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::calibrate::conflict_samples::ConflictSamples;
 use flowcast::calibrate::conflicts::{self, ConflictFitOptions};
 use flowcast::fit::loggp::{FitOptions, LineMethod, LogGpFit, SizeChoice, fit_loggp, interval};
 use flowcast::fit::samples::PrttSamples;
+use flowcast::fit::zoo::compare::CompareOptions;
 use flowcast::model::network::Network;
 use flowcast::units::{Bytes, Rounded, Time};
 use serde::Serialize;
 
+use super::fit_calls::{CallArgs, FitCalls};
 use super::fit_conflicts;
+use super::fit_import;
+use super::fit_models::{self, Models};
 use super::fit_regions::FitRegions;
 use crate::files::{Output, declare, read_text, write_text};
 use crate::network_args;
-use crate::output::println_out;
+use crate::output::{Format, println_out};
 use crate::provenance;
 use crate::tables::table;
+
+/// Bootstrap replicates of each of all models.
+const MODEL_REPLICATES: usize = 100;
 
 /// Fit the parameters of a network to measured samples
 ///
@@ -32,10 +39,12 @@ use crate::tables::table;
                         flowcast fit --prtt round-trips.csv --json\n  \
                         flowcast measure conflicts -o conflicts.csv && flowcast fit conflicts.csv -o mine.toml\n  \
                         flowcast fit --regions one.rec two.rec --rendezvous-from 64KiB -o cluster.toml\n  \
-                        flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml")]
+                        flowcast fit --regions one.rec two.rec --network lab.toml -o cluster.toml\n  \
+                        flowcast fit --calls examples/taurus-calls.csv -o taurus.toml\n  \
+                        flowcast fit --models all examples/gige-samples.csv")]
 pub(crate) struct Fit {
     /// Samples written by `flowcast measure`
-    #[arg(required_unless_present_any = ["prtt", "regions"], conflicts_with = "prtt")]
+    #[arg(required_unless_present_any = ["prtt", "regions", "calls", "import"], conflicts_with = "prtt")]
     samples: Option<PathBuf>,
     /// Round trips from elsewhere: a CSV with the columns n,d_us,size_B,prtt_us
     #[arg(long, value_name = "FILE.csv")]
@@ -44,12 +53,21 @@ pub(crate) struct Fit {
     /// buses and table of collectives are found by search
     #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["samples", "prtt"])]
     regions: Vec<PathBuf>,
+    #[command(flatten)]
+    calls: CallArgs,
+    /// Outputs of osu_latency and osu_bw, IMB PingPong, SKaMPI's Pingpong, Netgauge's one_one or nccl-tests' sendrecv_perf:
+    /// latency and bandwidth, or with --models every model
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["samples", "prtt", "regions", "calls"])]
+    import: Vec<PathBuf>,
+    /// Fits all models of messages to round trips, and says which one explains the network best
+    #[arg(long, value_name = "MODELS", conflicts_with_all = ["regions", "calls", "output", "all_sizes", "robust"])]
+    models: Option<Models>,
     /// With --regions: messages of at least this size wait for their receiver, as the MPI library has it
     #[arg(long, value_name = "BYTES", requires = "regions", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
-    /// Write the network file
+    /// Write the network file; with --predict the predictions, and with a second -o that ends in .toml the network file
     #[arg(short, long, value_name = "NET.toml", help_heading = "Output")]
-    output: Option<PathBuf>,
+    output: Vec<PathBuf>,
     /// With --regions: what is known of the network beforehand, as `flowcast lab network LAB` prints it. Wire rates and the
     /// parameters of sharing are taken over, and the latency of packets is fitted with collectives carried out as Open MPI
     /// does it
@@ -67,7 +85,7 @@ pub(crate) struct Fit {
     /// Theil and Sen's line instead of least squares: wild points do not bend it
     #[arg(long, help_heading = "Precision")]
     robust: bool,
-    /// Bootstrap replicates [default: 500, of conflicts 200]
+    /// Bootstrap replicates [default: 500, of conflicts 200, of --models 100]
     #[arg(long, value_name = "COUNT", help_heading = "Precision")]
     replicates: Option<usize>,
     /// Confidence level of the intervals
@@ -84,12 +102,28 @@ pub(crate) struct Fit {
 impl Fit {
     /// Fits, writes the network file if asked, and prints the parameters.
     pub(crate) fn run(self) -> Result<()> {
+        if let Some(calls) = &self.calls.calls {
+            let name = |to: &Path| self.name.clone().or_else(|| stem(to)).unwrap_or_default();
+            let format = Format { json: self.json };
+            return FitCalls { calls, args: &self.calls, outputs: &self.output, name: &name, format }.run();
+        }
+        if self.output.len() > 1 {
+            bail!("-o: found {} files, expected one", self.output.len());
+        }
         let network = self.network.as_ref().map(PathBuf::from);
-        let inputs = self.samples.iter().chain(&self.prtt).chain(&self.regions).chain(&network);
+        let round_trips = self.samples.iter().chain(&self.prtt).chain(&self.import);
+        let inputs = round_trips.chain(&self.regions).chain(&network);
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         declare(inputs.map(PathBuf::as_path), outputs)?;
         if !self.regions.is_empty() {
             return self.fit_regions();
+        }
+        if self.models.is_some() {
+            return self.compare_models();
+        }
+        if !self.import.is_empty() {
+            let format = Format { json: self.json };
+            return fit_import::run(&self.import, self.output(), &self.network_name(), format);
         }
         let path = self.samples.as_ref().or(self.prtt.as_ref()).expect("clap requires one of them");
         let place = || path.display().to_string();
@@ -99,7 +133,7 @@ impl Fit {
         }
         let samples = PrttSamples::from_csv(&text).with_context(place)?;
         let fit = fit_loggp(&samples, &self.options()).with_context(place)?;
-        write(self.output.as_deref(), &fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
+        write(self.output(), &fit.to_network(&self.network_name(), provenance_of(&samples, &fit)))?;
         if self.json {
             println_out!("{}", serde_json::to_string(&Report::new(&fit, &samples))?);
         } else {
@@ -108,13 +142,24 @@ impl Fit {
         Ok(())
     }
 
+    fn compare_models(&self) -> Result<()> {
+        let replicates = self.replicates.unwrap_or(MODEL_REPLICATES);
+        let options = CompareOptions { replicates, level: self.level, seed: self.seed };
+        let path = self.samples.as_ref().or(self.prtt.as_ref());
+        let samples = match path {
+            Some(path) => PrttSamples::from_csv(&read_text(path)?).with_context(|| path.display().to_string())?,
+            None => fit_import::imported(&self.import)?,
+        };
+        fit_models::run(&samples, options, Format { json: self.json })
+    }
+
     fn fit_conflicts(&self, samples: &ConflictSamples) -> Result<()> {
         let replicates = self.replicates.unwrap_or(ConflictFitOptions::default().replicates);
         let transport = fit_conflicts::transport(samples, self.window)?;
         let options = ConflictFitOptions { replicates, level: self.level, seed: self.seed, transport };
         let fit = conflicts::fit_conflicts(samples, options, &fit_conflicts::durations)?;
         let provenance = fit_conflicts::provenance_of(samples, &fit);
-        write(self.output.as_deref(), &fit.to_network(&self.network_name(), provenance))?;
+        write(self.output(), &fit.to_network(&self.network_name(), provenance))?;
         if self.json {
             println_out!("{}", fit_conflicts::document(&fit, samples));
         } else {
@@ -126,7 +171,7 @@ impl Fit {
     fn fit_regions(&self) -> Result<()> {
         let fit = FitRegions {
             recordings: &self.regions,
-            output: self.output.as_deref(),
+            output: self.output(),
             name: self.network_name(),
             rendezvous_from: self.rendezvous_from,
             known: self
@@ -137,6 +182,10 @@ impl Fit {
             json: self.json,
         };
         fit.run()
+    }
+
+    fn output(&self) -> Option<&Path> {
+        self.output.first().map(PathBuf::as_path)
     }
 
     fn options(&self) -> FitOptions {
@@ -150,7 +199,7 @@ impl Fit {
     }
 
     fn network_name(&self) -> String {
-        self.name.clone().or_else(|| stem(self.output.as_ref()?)).unwrap_or_else(|| "measured".into())
+        self.name.clone().or_else(|| stem(self.output()?)).unwrap_or_else(|| "measured".into())
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) fn print(fit: &ConflictFit) {
     );
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 

@@ -18,6 +18,7 @@ use flowcast_rails::token::{TOKEN, Token};
 use serde::Serialize;
 
 use super::measure_conflicts::MeasureConflicts;
+use super::measure_pairs::MeasurePairs;
 use super::measure_samples::PartialSamples;
 use crate::exit::EnvironmentLacks;
 use crate::files::{Output, declare};
@@ -31,11 +32,13 @@ use crate::token::TokenArgs;
 subcommands! {
     /// Measure a network
     #[command(
-        after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv"
+        after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  flowcast measure conflicts -o conflicts.csv\n  \
+                        flowcast measure pairs -o pairs.csv"
     )]
     Measure {
         P2p(Box<P2p>),
         Conflicts(Box<MeasureConflicts>),
+        Pairs(Box<MeasurePairs>),
     }
 }
 

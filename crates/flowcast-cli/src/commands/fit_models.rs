@@ -1,0 +1,153 @@
+//! `flowcast fit --models`: which model explains measured round trips best, and why.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use flowcast::fit::loggp::interval;
+use flowcast::fit::samples::PrttSamples;
+use flowcast::fit::zoo::Unit;
+use flowcast::fit::zoo::compare::{CompareOptions, Compared, FittedParameter, compare};
+use flowcast::units::{Rounded, Time};
+use serde::Serialize;
+
+use super::fit_conflicts::percent;
+use crate::output::{Format, Shown, println_out, show};
+use crate::tables::{cells, table};
+
+/// Models of which the residuals are printed by size.
+const SHOWN: usize = 4;
+
+/// Which models are compared.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Models {
+    /// Every model
+    All,
+}
+
+/// Compares the models on round trips and prints them, the best first.
+pub(super) fn run(samples: &PrttSamples, options: CompareOptions, format: Format) -> Result<()> {
+    let compared = compare(samples, options)?;
+    show(&Report::new(&compared, options), format)
+}
+
+#[derive(Serialize)]
+struct Report {
+    level: f64,
+    replicates: usize,
+    seed: u64,
+    models: Vec<ModelReport>,
+}
+
+#[derive(Serialize)]
+struct ModelReport {
+    model: &'static str,
+    source: &'static str,
+    choice: String,
+    parameters: Vec<ParameterReport>,
+    error_fitted: f64,
+    error_left_out: f64,
+    error_left_out_by_procedure: Option<f64>,
+    by_size: Vec<SizeReport>,
+}
+
+#[derive(Serialize)]
+struct ParameterReport {
+    symbol: String,
+    unit: &'static str,
+    value: f64,
+    interval: Option<[f64; 2]>,
+}
+
+#[allow(non_snake_case, reason = "the name ends in the unit")]
+#[derive(Serialize)]
+struct SizeReport {
+    size_B: u64,
+    error: f64,
+}
+
+impl Report {
+    fn new(compared: &[Compared], options: CompareOptions) -> Report {
+        let CompareOptions { replicates, level, seed } = options;
+        Report { level, replicates, seed, models: compared.iter().map(ModelReport::new).collect() }
+    }
+}
+
+impl ModelReport {
+    fn new(compared: &Compared) -> ModelReport {
+        let by_size = compared.by_size.iter();
+        ModelReport {
+            model: compared.model,
+            source: compared.source,
+            choice: compared.choice.clone(),
+            parameters: compared.parameters.iter().map(ParameterReport::new).collect(),
+            error_fitted: compared.fitted,
+            error_left_out: compared.left_out,
+            error_left_out_by_procedure: compared.left_out_by_procedure,
+            by_size: by_size.map(|(size, error)| SizeReport { size_B: size.0, error: *error }).collect(),
+        }
+    }
+}
+
+impl ParameterReport {
+    fn new(fitted: &FittedParameter) -> ParameterReport {
+        let unit = match fitted.parameter.unit {
+            Unit::Time => "ns",
+            Unit::TimePerByte => "ns/B",
+        };
+        let interval = interval(fitted.interval).map(|(low, high)| [low, high]);
+        ParameterReport { symbol: fitted.parameter.symbol.clone(), unit, value: fitted.value, interval }
+    }
+
+    fn text(&self, value: f64) -> String {
+        match self.unit {
+            "ns" => Rounded(Time::from_nanos(value)).to_string(),
+            unit => format!("{value:.4} {unit}"),
+        }
+    }
+}
+
+impl Shown for Report {
+    const SCHEMA: &'static str = "flowcast/model-comparison/1";
+
+    fn print(&self) {
+        let columns = ["model", ">sizes left out", ">published fit", ">fitted", "with", "source"];
+        let mut errors = table(&columns);
+        for model in &self.models {
+            let by_procedure = model.error_left_out_by_procedure.map_or("-".to_owned(), percent);
+            let [left_out, fitted] = [model.error_left_out, model.error_fitted].map(percent);
+            errors.add_row(cells![model.model, left_out, by_procedure, fitted, model.choice, model.source]);
+        }
+        println_out!("{errors}");
+        let Some(best) = self.models.first() else { return };
+        println_out!(
+            "{} explains this network best: it misses sizes left out by {}.",
+            best.model,
+            percent(best.error_left_out)
+        );
+        let interval = format!(">{} % interval", self.level * 100.0);
+        let mut parameters = table(&["model", "parameter", ">value", &interval]);
+        for model in self.models.iter().take(SHOWN) {
+            for parameter in &model.parameters {
+                let ends = |[low, high]: [f64; 2]| format!("{} .. {}", parameter.text(low), parameter.text(high));
+                let ends = parameter.interval.map_or("-".to_owned(), ends);
+                parameters.add_row(cells![model.model, parameter.symbol, parameter.text(parameter.value), ends]);
+            }
+        }
+        println_out!("{parameters}");
+        self.print_residuals();
+    }
+}
+
+impl Report {
+    /// Why: where the best models and the simplest one predict too much or too little.
+    fn print_residuals(&self) {
+        println_out!("Mean error of each size that was left out, predicted less measured:");
+        let shown = &self.models[..self.models.len().min(SHOWN)];
+        let names: Vec<String> = shown.iter().map(|model| format!(">{}", model.model)).collect();
+        let mut residuals = table(&[&[">size".to_owned()], &names[..]].concat());
+        for (row, size) in shown[0].by_size.iter().enumerate() {
+            let errors = shown.iter().map(|model| format!("{:+.1} %", model.by_size[row].error * 100.0));
+            residuals.add_row([format!("{} B", size.size_B)].into_iter().chain(errors));
+        }
+        println_out!("{residuals}");
+    }
+}
