@@ -167,7 +167,6 @@ impl Tables {
         };
         for rank in ranks {
             tables.first_slots.push(tables.slots);
-            tables.posted.push(PostedSlots::new(rank, tables.slots));
             let posts = u32::try_from(rank.posts.len()).ok();
             tables.slots = posts.and_then(|posts| tables.slots.checked_add(posts)).ok_or_else(too_many_messages)?;
         }
@@ -194,8 +193,11 @@ impl Tables {
                 accesses: rank.beyond_messages().accesses.keys().map(|access| tables.accesses.number(access)).collect(),
             });
         }
-        for (receiver, incoming) in numbered(&incoming) {
-            tables.match_receiver(parts, receiver, incoming)?;
+        // What comes into a receiver is given up once it is matched, so that all of it and all slots are never there at once.
+        for (receiver, incoming) in (0..).map(Rank).zip(incoming) {
+            let first_slot = tables.first_slots[receiver.index()];
+            tables.posted.push(PostedSlots::new(&ranks[receiver.index()], first_slot));
+            tables.match_receiver(parts, receiver, &incoming)?;
         }
         tables.instances = instances.communicator;
         if tables.events.len().max(tables.calls.len()).max(tables.accesses.len()) > MAX_PAYLOAD as usize {
