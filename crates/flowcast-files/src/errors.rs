@@ -21,6 +21,8 @@ pub fn text_of(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use anyhow::Context;
 
     use super::*;
