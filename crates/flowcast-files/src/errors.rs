@@ -21,15 +21,13 @@ pub fn text_of(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use anyhow::Context;
 
     use super::*;
 
     #[test]
     fn a_cause_is_said_once() {
-        let cause = || anyhow::Error::new(io::Error::other("found 3, expected 4\n"));
+        let cause = || anyhow::Error::new(std::io::Error::other("found 3, expected 4\n"));
         let twice = cause().context("line 2: found 3, expected 4");
         assert_eq!(text_of(&twice), "line 2: found 3, expected 4");
         assert_eq!(text_of(&cause().context("a.toml")), "a.toml: found 3, expected 4");
