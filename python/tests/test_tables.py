@@ -71,4 +71,5 @@ def test_the_csv_of_a_table_is_read_back() -> None:
     again = flowcast.Table.from_csv(table.to_csv())
     assert again.to_csv() == table.to_csv()
     assert again["set"].to_list() == [0, 1]
+    assert again.columns == again.column_names == ["set", "nic.latency_s", "makespan_s", "communication_share"]
     assert again["nic.latency_s"].to_list() == [1e-6, 0.0]

@@ -181,6 +181,12 @@ impl Table {
         self.columns.names.clone()
     }
 
+    /// The same, as polars and pandas call it.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.column_names()
+    }
+
     fn __len__(&self) -> usize {
         self.columns.rows
     }

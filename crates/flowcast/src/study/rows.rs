@@ -106,7 +106,7 @@ impl Rows {
     }
 
     /// How many sets are there.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[allow(clippy::len_without_is_empty, reason = "rows are counted; whether there are any is not asked")]
     pub fn len(&self) -> usize {
         self.0.len()
     }
