@@ -39,7 +39,10 @@ impl TokenArgs {
     pub(crate) fn hand_over(&self, command: &mut Command, token: Token) {
         match self.token.as_deref().filter(|text| Path::new(text).is_file()) {
             Some(file) => drop(command.args(["--token", file])),
-            None => drop(command.env(VARIABLE, token.to_string()).env(OPEN_MPI_PASSES, VARIABLE)),
+            None => {
+                let others = env::var(OPEN_MPI_PASSES).map_or(String::new(), |others| format!("{others};"));
+                command.env(VARIABLE, token.to_string()).env(OPEN_MPI_PASSES, format!("{others}{VARIABLE}"));
+            }
         }
     }
 

@@ -59,9 +59,8 @@ fn run_deny(arguments: &[&str]) -> Outcome {
         }
     }
     // cargo-deny looks at the dependencies of all systems; a build has fetched those of this one.
-    if !programs::run_within(INSTALL, programs::cargo().args(["fetch", "--locked", "--quiet"]))
-        .is_ok_and(|s| s.success())
-    {
+    let fetched = programs::run_within(INSTALL, programs::cargo().args(["fetch", "--locked", "--quiet"]));
+    if !fetched.is_ok_and(|status| status.success()) {
         return Outcome::Skipped("dependencies of other systems are not here, and cargo cannot fetch them".into());
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();

@@ -85,6 +85,9 @@ mod tests {
             let path = format!("fuzz_targets/{}", file.file_name().to_str().unwrap());
             let is_target = fs::read_to_string(file.path()).unwrap().contains("fuzz_target!");
             assert_eq!(is_target, listed.contains(&path.as_str()), "{path}");
+            let seeds = folder.join("corpus").join(file.path().file_stem().unwrap());
+            let has_seeds = fs::read_dir(seeds).is_ok_and(|mut seeds| seeds.next().is_some());
+            assert_eq!(is_target, has_seeds, "{path}");
         }
     }
 }
