@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flowcast::model::builtin;
 use flowcast::trace::convert::{self, Dialect, Losses, Tables};
 use flowcast::trace::read::OpenPart;
-use flowcast::trace::{Program, ReadOptions, read};
+use flowcast::trace::{Program, ReadOptions, Trace, read};
 use flowcast::units::Rank;
 use flowcast::{Collectives, Options, Outputs, Prepared};
 
@@ -18,13 +18,19 @@ pub fn predict(start: &[u8], rest: &[u8]) {
 
 /// The same for bytes that name other files.
 pub fn predict_with(bytes: Vec<u8>, open: OpenPart<'_>) {
+    if let Ok(trace) = read("t", Arc::new(bytes), open, ReadOptions::default()) {
+        replay(&trace);
+    }
+}
+
+/// Replays on a network, with collectives by formula and as messages.
+pub fn replay(trace: &Trace) {
     let network = builtin::network("gige-tcp").expect("the network is built in");
-    let Ok(trace) = read("t", Arc::new(bytes), open, ReadOptions::default()) else { return };
     for collectives in [Collectives::Formula, Collectives::OpenMpi, Collectives::Mpich] {
         let options = Options { collectives, ..Options::default() };
         let outputs = Outputs { view: true, explanation: true, journal: None };
         // Ranks may wait for each other; what counts is that nothing panics.
-        let _ = Prepared::new(&trace, Some(&network), &options).and_then(|ready| ready.predict(outputs, &[]));
+        let _ = Prepared::new(trace, Some(&network), &options).and_then(|ready| ready.predict(outputs, &[]));
     }
 }
 

@@ -15,9 +15,14 @@ use crate::commands::lab::explained;
 use crate::exit::EnvironmentLacks;
 use crate::mpi_session::{end, launched, start};
 use crate::provenance;
+use crate::token::TokenArgs;
 
 /// The subcommand that is a rank.
 const RANK: &str = "tcp-rank";
+
+/// What is to be looked at where ranks start and do not come.
+const TOKEN_HINT: &str = "they show the token of FLOWCAST_TOKEN, which the launcher has to pass on, or of a --token FILE \
+                          that all hosts can read";
 
 /// How long a launcher may take.
 const START: Duration = Duration::from_secs(60);
@@ -32,11 +37,18 @@ pub(crate) struct TcpSession {
 impl TcpSession {
     /// By a launcher's command line. Ranks connect to this host by its name; messages go to the hosts' names, or to their
     /// addresses in the network of `via`.
-    pub(crate) fn with_launcher(words: &[String], nodes: NodeOf, via: Option<IpAddr>) -> Result<TcpSession> {
+    pub(crate) fn with_launcher(
+        words: &[String],
+        nodes: NodeOf,
+        via: Option<IpAddr>,
+        token: &TokenArgs,
+    ) -> Result<TcpSession> {
         let mut command = launched(words)?;
+        let secret = token.given_or_new()?;
         let door = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let driver = format!("{}:{}", provenance::host(), door.local_addr()?.port());
         command.arg(env::current_exe()?).args([RANK, &driver]);
+        token.hand_over(&mut command, secret);
         command.args(via.into_iter().flat_map(|via| ["--via".to_owned(), via.to_string()]));
         // The standard output is for results.
         let output = io::stderr().as_fd().try_clone_to_owned()?;
@@ -46,8 +58,9 @@ impl TcpSession {
             let status = session.child.try_wait().ok()??;
             Some(format!("the launcher has ended, {status}"))
         };
-        let hosts = Hosts::gather(&door, nodes, START, &mut has_ended);
-        session.hosts = Some(hosts.map_err(|error| EnvironmentLacks(format!("the ranks did not start: {error}")))?);
+        let hosts = Hosts::gather((&door, *secret.bytes()), nodes, START, &mut has_ended);
+        session.hosts =
+            Some(hosts.map_err(|error| EnvironmentLacks(format!("the ranks did not start: {error} ({TOKEN_HINT})")))?);
         Ok(session)
     }
 

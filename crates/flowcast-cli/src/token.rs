@@ -4,6 +4,7 @@ use std::env;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -12,6 +13,9 @@ use flowcast_rails::token::{TOKEN, Token};
 use crate::files::read_text;
 
 const VARIABLE: &str = "FLOWCAST_TOKEN";
+
+/// Which variables Open MPI gives to processes on other hosts; Slurm and MPICH give all.
+const OPEN_MPI_PASSES: &str = "OMPI_MCA_mca_base_env_list";
 
 /// The secret of a conversation.
 #[derive(Debug, Clone, Args)]
@@ -28,6 +32,18 @@ impl TokenArgs {
         let text = if Path::new(&text).is_file() { read_text(Path::new(&text))? } else { text };
         let token = text.trim().parse().context(if self.token.is_some() { "--token" } else { VARIABLE })?;
         Ok(Some(token))
+    }
+
+    /// Lets the processes of a launcher know it: the file where one was given, which they read themselves, else the
+    /// environment. The words of a command line can be seen by everybody.
+    pub(crate) fn hand_over(&self, command: &mut Command, token: Token) {
+        match self.token.as_deref().filter(|text| Path::new(text).is_file()) {
+            Some(file) => drop(command.args(["--token", file])),
+            None => {
+                let others = env::var(OPEN_MPI_PASSES).map_or(String::new(), |others| format!("{others};"));
+                command.env(VARIABLE, token.to_string()).env(OPEN_MPI_PASSES, format!("{others}{VARIABLE}"));
+            }
+        }
     }
 
     /// The one that was given, or a new one.

@@ -36,8 +36,8 @@ const MAGIC: &[u8; 8] = b"FLOWPEER";
 const INTRODUCTION: usize = MAGIC.len() + TOKEN;
 /// A connection that has not introduced itself within this time is closed.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
-/// As many connections may be about to introduce themselves; of more the oldest is closed.
-const MOST_ARRIVING: usize = 16;
+/// As many connections may be about to introduce themselves, such as the ranks of a large program; of more the oldest is closed.
+const MOST_ARRIVING: usize = 256;
 
 /// One end of a TCP connection.
 #[derive(Debug)]
@@ -70,8 +70,7 @@ impl TcpTransport {
     /// As [`TcpTransport::connect`].
     pub fn introduced(address: &str, token: &[u8; TOKEN], waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let mut transport = TcpTransport::connect(address, waiting)?;
-        transport.send(MAGIC)?;
-        transport.send(token)?;
+        transport.send(&introduction(token))?;
         Ok(transport)
     }
 
@@ -116,28 +115,10 @@ impl TcpDoor {
     /// The system refuses.
     pub fn admit(&self, token: &[u8; TOKEN], waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let refused = |source| failed("accept a connection".into(), source);
-        self.listener.set_nonblocking(true).map_err(refused)?;
-        let mut arriving: VecDeque<Arriving> = VecDeque::new();
+        let mut entrance = Entrance::new(&self.listener, *token).map_err(refused)?;
         loop {
-            for _ in 0..MOST_ARRIVING {
-                let stream = match self.listener.accept() {
-                    Ok((stream, _)) => stream,
-                    // A stranger that has gone again is no reason to end.
-                    Err(_) => break,
-                };
-                if stream.set_nonblocking(true).is_ok() {
-                    if arriving.len() == MOST_ARRIVING {
-                        arriving.pop_front();
-                    }
-                    arriving.push_back(Arriving { stream, shown: Vec::new(), since: Instant::now() });
-                }
-            }
-            for mut one in std::mem::take(&mut arriving) {
-                match one.introduce(token) {
-                    Some(true) => return TcpTransport::over(one.stream, waiting),
-                    None if one.since.elapsed() < INTRODUCED_WITHIN => arriving.push_back(one),
-                    Some(false) | None => {}
-                }
+            if let Some(stream) = entrance.entered().into_iter().next() {
+                return TcpTransport::over(stream, waiting);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -150,6 +131,75 @@ impl TcpDoor {
     pub fn accept(&self, waiting: Waiting) -> Result<TcpTransport, TransportError> {
         let (stream, _) = self.listener.accept().map_err(|source| failed("accept a connection".into(), source))?;
         TcpTransport::over(stream, waiting)
+    }
+}
+
+/// What a connection says first.
+fn introduction(token: &[u8; TOKEN]) -> [u8; INTRODUCTION] {
+    let mut bytes = [0; INTRODUCTION];
+    bytes[..MAGIC.len()].copy_from_slice(MAGIC);
+    bytes[MAGIC.len()..].copy_from_slice(token);
+    bytes
+}
+
+/// Shows the token at a connection that [`Entrance`] lets in.
+///
+/// # Errors
+/// Those of the system.
+pub fn introduce(mut stream: &TcpStream, token: &[u8; TOKEN]) -> io::Result<()> {
+    stream.write_all(&introduction(token))
+}
+
+/// The connections of a listening socket, of which those enter that show a token. Memory and open files are bounded, whoever
+/// comes.
+pub struct Entrance<'a> {
+    listener: &'a TcpListener,
+    token: [u8; TOKEN],
+    /// The oldest first.
+    arriving: VecDeque<Arriving>,
+}
+
+impl<'a> Entrance<'a> {
+    /// At a socket, which does not block from here on.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(listener: &'a TcpListener, token: [u8; TOKEN]) -> io::Result<Entrance<'a>> {
+        listener.set_nonblocking(true)?;
+        Ok(Entrance { listener, token, arriving: VecDeque::new() })
+    }
+
+    /// Those that have shown the token since the last call; they do not block. Others are closed, and those that say nothing
+    /// hold nobody up.
+    pub fn entered(&mut self) -> Vec<TcpStream> {
+        // No more at once than there is room for, so that none is closed before it was looked at.
+        for _ in 0..MOST_ARRIVING {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // A stranger that has gone again is no reason to end; without files for more, the oldest makes room.
+                    if error.kind() != ErrorKind::WouldBlock {
+                        self.arriving.pop_front();
+                    }
+                    break;
+                }
+            };
+            if stream.set_nonblocking(true).is_ok() {
+                if self.arriving.len() == MOST_ARRIVING {
+                    self.arriving.pop_front();
+                }
+                self.arriving.push_back(Arriving { stream, shown: Vec::new(), since: Instant::now() });
+            }
+        }
+        let mut entered = Vec::new();
+        for mut one in std::mem::take(&mut self.arriving) {
+            match one.introduce(&self.token) {
+                Some(true) => entered.push(one.stream),
+                None if one.since.elapsed() < INTRODUCED_WITHIN => self.arriving.push_back(one),
+                Some(false) | None => {}
+            }
+        }
+        entered
     }
 }
 

@@ -58,6 +58,11 @@ fn run_deny(arguments: &[&str]) -> Outcome {
             return Outcome::Skipped("cargo-deny is not installed, and cargo cannot install it".into());
         }
     }
+    // cargo-deny looks at the dependencies of all systems; a build has fetched those of this one.
+    let fetched = programs::run_within(INSTALL, programs::cargo().args(["fetch", "--locked", "--quiet"]));
+    if !fetched.is_ok_and(|status| status.success()) {
+        return Outcome::Skipped("dependencies of other systems are not here, and cargo cannot fetch them".into());
+    }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let with_tools = std::env::split_paths(&folders).chain([Path::new(TOOLS).join("bin")]);
     match std::env::join_paths(with_tools) {

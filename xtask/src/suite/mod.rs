@@ -6,6 +6,7 @@ mod browser;
 mod cargo;
 mod dist;
 mod formats;
+mod fuzz;
 pub(crate) mod layers;
 pub(crate) mod licences;
 mod links;

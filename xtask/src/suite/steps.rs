@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Outcome, browser, cargo, dist, formats, layers, licences, links, openmpi, parquet, python, record};
+use super::{Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet, python, record};
 use crate::{bench, golden};
 
 /// One step.
@@ -65,6 +65,10 @@ pub(super) const STEPS: &[Step] = &[
     step("licences", "each dependency's licence is one that deny.toml allows", || licences::check().into()),
     step("deny", "cargo-deny: licences, bans, sources", cargo::deny).long(),
     step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories).long(),
+    step("fuzz", "every reader and every wire format, ten minutes in all", fuzz::fuzz).long(),
+    step("address", "recorder, Open MPI component and rails under the address sanitizer", fuzz::address_sanitizer)
+        .long(),
+    step("miri", "unsafe blocks of the pure crates in Miri", fuzz::miri).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("counts", "no message costs more instructions or accesses to memory than is kept", bench::check).on_release(),
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),

@@ -1,6 +1,7 @@
 //! `flowcast measure`: samples from a real network.
 
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ use crate::output::{Format, Grouped, Micros, Seconds, Shown, print_out, println_
 use crate::progress::Progress;
 use crate::provenance;
 use crate::tables::table;
-use crate::token::TokenArgs;
+use crate::token::{self, TokenArgs};
 
 subcommands! {
     /// Measure a network
@@ -49,8 +50,8 @@ subcommands! {
 /// samples into a network.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flowcast measure p2p -o samples.csv\n  \
-                        node1$ flowcast measure p2p --listen 0.0.0.0:7070\n  \
-                        node2$ flowcast measure p2p --connect node1:7070 -o samples.csv\n  \
+                        node1$ flowcast measure p2p --listen 0.0.0.0:7070    # prints a token\n  \
+                        node2$ flowcast measure p2p --connect node1:7070 --token TOKEN -o samples.csv\n  \
                         mpirun -n 2 flowcast measure p2p --rendezvous ~/meet -o samples.csv")]
 pub(crate) struct P2p {
     /// Be the answering end of one measurement, at this address
@@ -111,6 +112,11 @@ enum Role {
     Bystander,
 }
 
+/// Whether strangers can reach the address: neither on loopback nor inside a lab.
+fn needs_token(address: SocketAddr) -> bool {
+    !address.ip().is_loopback() && std::env::var_os("FLOWCAST_LAB").is_none()
+}
+
 /// What ends show that were given no token: it keeps out who comes by mistake, and nobody else.
 const NOBODYS: Token = Token::new([0; TOKEN]);
 
@@ -129,12 +135,24 @@ impl P2p {
     fn role(&self) -> Result<Role> {
         if let Some(address) = &self.listen {
             let door = TcpDoor::open(address).map_err(|error| explained(error.into()))?;
-            eprintln!("listening at {}", door.address()?);
-            let token = self.token.given()?.unwrap_or(NOBODYS);
+            let address = door.address()?;
+            eprintln!("listening at {address}");
+            let token = match self.token.given()? {
+                None if needs_token(address) => {
+                    let token = token::new()?;
+                    eprintln!("token {token}");
+                    token
+                }
+                given => given.unwrap_or(NOBODYS),
+            };
             return Ok(Role::Answer(door.admit(token.bytes(), self.waiting())?));
         }
         if let Some(address) = &self.connect {
-            let token = self.token.given()?.unwrap_or(NOBODYS);
+            let token = self.token.given()?;
+            if token.is_none() && address.to_socket_addrs().is_ok_and(|mut all| all.all(needs_token)) {
+                bail!("found no token, expected --token TOKEN, as the listening end prints it");
+            }
+            let token = token.unwrap_or(NOBODYS);
             let transport = TcpTransport::introduced(address, token.bytes(), self.waiting());
             let transport = transport.map_err(|error| explained(error.into()))?;
             return Ok(Role::Connect(transport, address.clone()));

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, TcpStream};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use flowcast_lab::{Introduction, serve_host};
 
 use crate::exit::EnvironmentLacks;
 use crate::launcher::{Place, place_of_rank, retried};
 use crate::provenance;
+use crate::token::TokenArgs;
 
 /// Carry patterns over TCP (started by `measure conflicts --over tcp` under a launcher)
 #[derive(Debug, Args)]
@@ -19,6 +20,8 @@ pub(crate) struct TcpRank {
     /// An address of the network that messages are to use
     #[arg(long, value_name = "ADDR")]
     via: Option<IpAddr>,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 impl TcpRank {
@@ -27,9 +30,11 @@ impl TcpRank {
         let Some(Place { rank, size }) = place_of_rank() else {
             return Err(EnvironmentLacks("found no launcher, expected mpirun or srun to start this".into()).into());
         };
+        let expected = "found no token, expected FLOWCAST_TOKEN or --token FILE from the process that measures";
+        let token = *self.token.given()?.context(expected)?.bytes();
         let host = provenance::host();
         let control = self.reach(&host)?;
-        let own = Introduction { rank, size, host, via: self.via };
+        let own = Introduction { rank, size, host, via: self.via, token };
         serve_host(&control, &own).map_err(|error| EnvironmentLacks(format!("rank {rank}: {error}")).into())
     }
 

@@ -28,6 +28,7 @@ use crate::output::{Format, show};
 use crate::provenance;
 use crate::repeating::{Carrying, Going, Over, Repeating};
 use crate::tcp_session::TcpSession;
+use crate::token::TokenArgs;
 
 /// Measure how messages in flight at the same time slow each other down
 ///
@@ -68,6 +69,8 @@ pub(crate) struct MeasureConflicts {
     /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
     #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
     via: Option<IpAddr>,
+    #[command(flatten)]
+    token: TokenArgs,
     /// With --launcher: racks, to which the hosts are dealt in blocks
     #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher")]
     racks: u32,
@@ -155,7 +158,7 @@ impl MeasureConflicts {
     fn means(&self, words: &[String]) -> Result<(Means<'static>, Vec<String>)> {
         let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
         if self.over() == Over::Tcp {
-            let session = TcpSession::with_launcher(words, nodes, self.via)?;
+            let session = TcpSession::with_launcher(words, nodes, self.via, &self.token)?;
             let hosts = session.names();
             return Ok((Means::Hosts(Box::new(session)), hosts));
         }

@@ -2,11 +2,11 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use flowcast_model::cluster::flow::Flow;
+use flowcast_net::tcp::{Entrance, TOKEN};
 use flowcast_units::{Node, Time};
 
 use super::orders::{Leg, Order, Reply};
@@ -20,12 +20,10 @@ const EXCHANGES: usize = 12;
 /// What a rank may take beyond the last start, apart from what a flow does.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Who has not introduced himself within this time is no rank.
+/// Who has shown the token and says nothing within this time is no rank.
 const INTRODUCED_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of the longest introduction.
 const LONGEST_HELLO: u64 = 1024;
-/// As many connections introduce themselves at once; others wait.
-const MOST_MEETING: usize = 64;
 
 /// Which ranks are nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,49 +51,33 @@ struct Link {
 }
 
 impl Hosts {
-    /// Waits for all ranks. `is_hopeless` is asked in between: why nobody will come.
+    /// Waits for all ranks that show this token. `is_hopeless` is asked in between: why nobody will come.
     ///
     /// # Errors
     /// `patience` is over, or nobody will come.
     pub fn gather(
-        door: &TcpListener,
+        (door, token): (&TcpListener, [u8; TOKEN]),
         nodes: NodeOf,
         patience: Duration,
         is_hopeless: &mut dyn FnMut() -> Option<String>,
     ) -> io::Result<Hosts> {
         let until = Instant::now() + patience;
-        door.set_nonblocking(true)?;
+        let mut entrance = Entrance::new(door, token)?;
         let (mut links, mut size): (Vec<Link>, Option<u32>) = (Vec::new(), None);
-        let (meets, met) = mpsc::channel();
-        let mut meeting = 0;
         while size.is_none_or(|size| links.len() < size as usize) {
-            if meeting < MOST_MEETING
-                && let Ok((stream, _)) = door.accept()
-            {
-                // Each on its own: who says nothing holds nobody up.
-                let meets = meets.clone();
-                thread::spawn(move || meets.send(Link::meet(stream)));
-                meeting += 1;
-                continue;
-            }
-            if let Ok(result) = met.try_recv() {
-                meeting -= 1;
-                // Strangers are closed, and so are ranks of another program.
-                if let Ok((link, of)) = result
-                    && size.is_none_or(|size| size == of)
-                    && link.rank < of
-                    && links.iter().all(|known| known.rank != link.rank)
-                {
+            for (link, of) in entrance.entered().into_iter().filter_map(|stream| Link::meet(stream).ok()) {
+                // Ranks of another program are closed.
+                let is_new = links.iter().all(|known| known.rank != link.rank);
+                if size.is_none_or(|size| size == of) && link.rank < of && is_new {
                     links.push(link);
                     size = Some(of);
                 }
-                continue;
             }
             let late = || format!("{} ranks have come in {patience:?}", links.len());
             if let Some(why) = is_hopeless().or_else(|| (Instant::now() > until).then(late)) {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(1));
         }
         links.sort_by_key(|link| link.rank);
         let mut chosen: Vec<Link> = Vec::new();
@@ -265,7 +247,10 @@ fn refused(source: io::Error) -> LabError {
 mod tests {
     use super::super::rank::{Introduction, serve};
     use super::*;
+    use flowcast_net::tcp::introduce;
     use flowcast_units::Bytes;
+
+    const SECRET: [u8; TOKEN] = [7; TOKEN];
 
     /// Ranks as threads, which meet the driver over loopback.
     fn with_ranks(ranks: u32, nodes: NodeOf, then: impl FnOnce(Hosts)) {
@@ -274,10 +259,10 @@ mod tests {
         thread::scope(|scope| {
             for rank in 0..ranks {
                 let via = (rank % 2 == 1).then_some(address.ip());
-                let own = Introduction { rank, size: ranks, host: format!("here{}", rank / 2), via };
+                let own = Introduction { rank, size: ranks, host: format!("here{}", rank / 2), via, token: SECRET };
                 scope.spawn(move || serve(&TcpStream::connect(address).unwrap(), &own).unwrap());
             }
-            then(Hosts::gather(&door, nodes, Duration::from_secs(20), &mut || None).unwrap());
+            then(Hosts::gather((&door, SECRET), nodes, Duration::from_secs(20), &mut || None).unwrap());
         });
     }
 
@@ -317,17 +302,21 @@ mod tests {
     fn nobody_who_comes_is_told_and_a_stranger_ends_nothing() {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let gather = |is_hopeless: &mut dyn FnMut() -> Option<String>| {
-            Hosts::gather(&door, NodeOf::Host, Duration::from_secs(20), is_hopeless).unwrap_err().to_string()
+            Hosts::gather((&door, SECRET), NodeOf::Host, Duration::from_secs(20), is_hopeless).unwrap_err().to_string()
         };
         assert_eq!(gather(&mut || Some("the launcher has ended".into())), "the launcher has ended");
         let mut stranger = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\n").unwrap();
         let silent = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        let guessing = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        introduce(&guessing, &[8; TOKEN]).unwrap();
+        writeln!(&guessing, "hello 0 1 there 127.0.0.1:1").unwrap();
         let rank = TcpStream::connect(door.local_addr().unwrap()).unwrap();
+        introduce(&rank, &SECRET).unwrap();
         writeln!(&rank, "hello 0 1 here 127.0.0.1:1").unwrap();
         let mut never = || None;
-        let hosts = Hosts::gather(&door, NodeOf::Host, Duration::from_secs(20), &mut never).unwrap();
+        let hosts = Hosts::gather((&door, SECRET), NodeOf::Host, Duration::from_secs(20), &mut never).unwrap();
         assert_eq!(hosts.names(), ["here"]);
-        drop((stranger, silent));
+        drop((stranger, silent, guessing));
     }
 }

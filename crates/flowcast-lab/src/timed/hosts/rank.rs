@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flowcast_net::tcp::{Entrance, TOKEN, introduce};
+
 use super::orders::{Leg, Order, Reply};
 use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};
 
@@ -23,6 +25,8 @@ pub struct Introduction {
     pub host: String,
     /// An address of the network that messages are to use, instead of that of the name.
     pub via: Option<IpAddr>,
+    /// What all connections of a run show.
+    pub token: [u8; TOKEN],
 }
 
 /// Follows the driver's orders until the connection ends.
@@ -37,9 +41,10 @@ pub fn serve(control: &TcpStream, own: &Introduction) -> io::Result<()> {
         Some(via) => format!("{}:{port}", address_towards(via)?),
         None => format!("{}:{port}", own.host),
     };
-    let Introduction { rank, size, host, .. } = own.clone();
+    let Introduction { rank, size, host, token, .. } = own.clone();
+    introduce(control, &token)?;
     say(control, &Reply::Hello { rank, size, host, address })?;
-    let mut rank = Rank { host: &own.host, door, origin: Instant::now(), legs: BTreeMap::new() };
+    let mut rank = Rank { host: &own.host, token, door, origin: Instant::now(), legs: BTreeMap::new() };
     for line in BufReader::new(control).lines() {
         let line = line?;
         let order = Order::parse(&line).ok_or_else(|| io::Error::other(format!("found the order `{line}`")));
@@ -63,6 +68,7 @@ fn address_towards(other: IpAddr) -> io::Result<IpAddr> {
 
 struct Rank<'a> {
     host: &'a str,
+    token: [u8; TOKEN],
     door: TcpListener,
     origin: Instant,
     /// Whether it is sent, its number; its connection and its message.
@@ -82,10 +88,10 @@ impl Rank<'_> {
     fn open(&mut self, legs: &[Leg]) -> io::Result<()> {
         self.legs.clear();
         let (sent, taken): (Vec<&Leg>, Vec<&Leg>) = legs.iter().partition(|leg| leg.to.is_some());
-        let door = &self.door;
+        let (door, token) = (&self.door, self.token);
         let (sent, taken) = thread::scope(|scope| {
             // Meanwhile, since the other ends are waiting as well.
-            let accepting = scope.spawn(|| accept(door, &taken));
+            let accepting = scope.spawn(|| accept((door, token), &taken));
             let sent = sent.iter().map(|leg| Ok((*leg, self.connect(leg)?))).collect::<io::Result<Vec<_>>>();
             (sent, accepting.join().expect("accepting does not panic"))
         });
@@ -108,6 +114,7 @@ impl Rank<'_> {
         };
         let failed = |error: io::Error| io::Error::new(error.kind(), format!("connecting to {to}: {error}"));
         let mut stream = TcpStream::connect(&to).map_err(failed)?;
+        introduce(&stream, &self.token)?;
         stream.write_all(&leg.flow.to_le_bytes())?;
         Ok(stream)
     }
@@ -137,30 +144,25 @@ impl Rank<'_> {
     }
 }
 
-/// A connection for each of these flows; those of strangers are dropped.
-fn accept<'a>(door: &TcpListener, legs: &[&'a Leg]) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
+/// A connection for each of these flows; those of strangers are closed.
+fn accept<'a>((door, token): (&TcpListener, [u8; TOKEN]), legs: &[&'a Leg]) -> io::Result<Vec<(&'a Leg, TcpStream)>> {
     let until = Instant::now() + PATIENCE;
-    door.set_nonblocking(true)?;
+    let mut entrance = Entrance::new(door, token)?;
     let mut missing: BTreeMap<u32, &Leg> = legs.iter().map(|leg| (leg.flow, *leg)).collect();
     let mut come = Vec::with_capacity(legs.len());
     while !missing.is_empty() {
-        match door.accept() {
-            Ok((mut stream, _)) => {
-                stream.set_nonblocking(false)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                let mut flow = [0; 4];
-                stream.read_exact(&mut flow)?;
-                come.extend(missing.remove(&u32::from_le_bytes(flow)).map(|leg| (leg, stream)));
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
-                thread::sleep(Duration::from_millis(1));
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let problem = format!("{} connections did not come", missing.len());
-                return Err(io::Error::new(io::ErrorKind::TimedOut, problem));
-            }
-            Err(error) => return Err(error),
+        for mut stream in entrance.entered() {
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            let mut flow = [0; 4];
+            stream.read_exact(&mut flow)?;
+            come.extend(missing.remove(&u32::from_le_bytes(flow)).map(|leg| (leg, stream)));
         }
+        if Instant::now() > until {
+            let problem = format!("{} connections did not come", missing.len());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, problem));
+        }
+        thread::sleep(Duration::from_millis(1));
     }
     Ok(come)
 }

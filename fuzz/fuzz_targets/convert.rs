@@ -1,0 +1,35 @@
+#![no_main]
+
+mod predict;
+
+use std::sync::Arc;
+
+use flowcast::trace::convert::{self, Dialect, Losses, Tables};
+use flowcast::trace::{ReadOptions, Trace, read};
+use flowcast::units::Rank;
+
+fn read_back(written: Vec<u8>) -> Trace {
+    let mut alone = |_: &str| Err(std::io::ErrorKind::NotFound.into());
+    read("t", Arc::new(written), &mut alone, ReadOptions::default()).expect("what is written reads back")
+}
+
+// What is read as a program is written in the forms of other tools, and these read back.
+libfuzzer_sys::fuzz_target!(|rest: &[u8]| {
+    let Ok(Trace::Program(program)) = flowcast::read_text("t", [&b"#DIMEMAS:"[..], rest].concat()) else { return };
+    let mut text = Vec::new();
+    convert::dim(&program, Dialect::Own, &mut text).expect("memory is written to");
+    let Trace::Program(again) = read_back(text) else { panic!("a program stays one") };
+    assert_eq!((again.ranks(), again.messages()), (program.ranks(), program.messages()));
+    let mut text = Vec::new();
+    if convert::goal(&program, &mut text).is_ok() {
+        read_back(text);
+    }
+    let blocking = convert::with_blocking_collectives(&program);
+    let program = blocking.as_ref().map_or(&program, |(program, _)| program);
+    let (tables, mut text) = (Tables::new(program), Vec::new());
+    let ranks = (0..program.ranks() as u32).map(Rank);
+    let written = ranks.map(|rank| convert::ti_rank(&tables, rank, &mut Losses::default(), &mut text));
+    if written.collect::<Result<Vec<_>, _>>().is_ok() {
+        read_back(text);
+    }
+});
