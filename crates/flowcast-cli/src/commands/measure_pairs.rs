@@ -27,6 +27,7 @@ use crate::provenance;
 use crate::repeating::{Carrying, Over, Repeating};
 use crate::tables::table;
 use crate::tcp_session::TcpSession;
+use crate::token::TokenArgs;
 
 /// Measure messages between all pairs of nodes, and name the slow node or link
 ///
@@ -71,6 +72,8 @@ pub(crate) struct MeasurePairs {
     /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
     #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
     via: Option<IpAddr>,
+    #[command(flatten)]
+    token: TokenArgs,
     /// Sizes of messages: a small one shows latency, a large one bandwidth
     #[arg(long, value_delimiter = ',', value_name = "SIZES", default_value = "1B,256KiB")]
     sizes: Vec<Bytes>,
@@ -126,7 +129,7 @@ impl MeasurePairs {
     fn measure(&self) -> Result<PairSamples> {
         let options = self.repeating.options()?;
         let mut samples = PairSamples::default();
-        samples.provenance.extend(provenance::of_this_run());
+        samples.provenance.extend(provenance::of_this_measurement());
         samples.provenance.insert("repetitions".into(), self.repeating.describe());
         match &self.launcher {
             Some(words) => self.with_launcher(words, &mut samples, &options)?,
@@ -150,7 +153,7 @@ impl MeasurePairs {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
         let (mut means, hosts) = if self.over == Some(Over::Tcp) {
-            let session = TcpSession::with_launcher(&words, nodes, self.via)?;
+            let session = TcpSession::with_launcher(&words, nodes, self.via, &self.token)?;
             let hosts = session.names();
             (Means::Hosts(Box::new(session)), hosts)
         } else {
