@@ -248,16 +248,12 @@ impl RankBuilder {
     }
 
     /// A receive on the channel has room for so much.
-    #[inline]
     pub fn has_room(&mut self, channel: u32, size: Bytes) {
         let at = channel as usize;
         if self.largest_receives.len() <= at {
             self.largest_receives.resize(at + 1, None);
         }
-        let largest = &mut self.largest_receives[at];
-        if largest.is_none_or(|largest| largest < size) {
-            *largest = Some(size);
-        }
+        self.largest_receives[at] = self.largest_receives[at].max(Some(size));
     }
 
     /// A blocking receive on a channel.

@@ -37,9 +37,7 @@ impl Cursor<'_> {
     pub(super) fn integer(&mut self) -> Option<i64> {
         if let Some(block) = self.text.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
             let is_negative = block[0] == b'-';
-            let bytes = u64::from_le_bytes(*block) >> (8 * u32::from(is_negative));
-            let [first, second, ..] = bytes.to_le_bytes().map(|byte| byte.wrapping_sub(b'0'));
-            let (value, digits) = if first <= 9 && second > 9 { (u64::from(first), 1) } else { leading_digits(bytes) };
+            let (value, digits) = leading_digits(u64::from_le_bytes(*block) >> (8 * u32::from(is_negative)));
             let length = digits + usize::from(is_negative);
             // Behind eight bytes there may be more digits.
             if digits > 0 && length < 8 {
@@ -132,6 +130,9 @@ pub(super) fn leading_digits(bytes: u64) -> (u64, usize) {
     // The top bit of each byte that is no digit: above 9, or so far above that the sum would carry.
     let others = (digits.wrapping_add(EACH * 0x76) | digits) & (EACH * 0x80);
     let count = others.trailing_zeros() / 8;
+    if count == 1 {
+        return (digits & 0xFF, 1);
+    }
     // The first digit goes to the place that counts least but `count - 1`; zeros stand before it.
     let value = digits.checked_shl(64 - 8 * count).unwrap_or(0);
     let pairs = value.wrapping_mul(10).wrapping_add(value >> 8) & 0x00FF_00FF_00FF_00FF;
