@@ -140,6 +140,9 @@ const WORDS_AHEAD: u32 = 24;
 /// So many ranks before a rank is followed, its instructions are prefetched, and twice as many before, its state.
 const RANKS_AHEAD: usize = 4;
 
+/// Of so many ranks the states, the next instructions and the messages in flight stay in a cache of 1 MiB.
+const RANKS_IN_CACHE: usize = 1024;
+
 /// What a walk reads: a program and its costs on networks that differ in their numbers only.
 pub(super) struct Walk<'a, const W: usize> {
     pub program: &'a Program,
@@ -325,7 +328,7 @@ where
     fn walk(&mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let mut ranks: Vec<_> = self.ranks.clone().map(|rank| RankState::new(self.program, Rank(rank))).collect();
         loop {
-            if self.is_in_any_order() {
+            if self.goes_by_rounds() {
                 self.follow_rounds(&mut ranks)
             } else {
                 self.follow_woken(&mut ranks)
@@ -343,9 +346,11 @@ where
         }
     }
 
-    /// Whether nobody can see in which order ranks are followed.
-    fn is_in_any_order(&self) -> bool {
-        W == 1 && !O::WATCHES && !T::IS_ORDERED && self.program.accesses().is_empty()
+    /// Whether ranks are followed round by round: where nobody can see in which order they are, and where they are so few that
+    /// all of them stay in the caches from one round to the next.
+    fn goes_by_rounds(&self) -> bool {
+        let is_unseen = !O::WATCHES && !T::IS_ORDERED && self.program.accesses().is_empty();
+        W == 1 && is_unseen && self.ranks.len() <= RANKS_IN_CACHE
     }
 
     /// Follows the ranks that are ready, and those that they wake, until none is left: next the one that was woken last.

@@ -23,7 +23,7 @@ pub struct Options {
     pub collectives: Collectives,
     /// For GOAL schedules: LogGOPSim's parameters in place of the network's.
     pub loggops: Option<Loggops>,
-    /// Threads that prepare the trace, and replay it where that can be divided; 1 if 0. The result does not depend on it.
+    /// Threads that prepare the trace, 1 if 0. The result does not depend on it.
     pub threads: usize,
 }
 

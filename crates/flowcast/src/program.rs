@@ -34,7 +34,6 @@ pub struct PreparedProgram<'a> {
     pub(crate) network: &'a Network,
     pub(crate) placement: Placement,
     pub(crate) rendezvous: Rendezvous,
-    threads: usize,
     model: ModelChoice,
     /// How collectives are carried out, as the ledger calls it.
     pub(crate) collectives: &'static str,
@@ -87,7 +86,6 @@ impl<'a> PreparedProgram<'a> {
             program,
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
-            threads: options.threads,
             collectives,
             collectives_by_formula,
         })
@@ -116,7 +114,6 @@ impl<'a> PreparedProgram<'a> {
             program: Cow::Owned(program),
             network,
             rendezvous: Rendezvous::of(network, options.rendezvous_from),
-            threads: options.threads,
             collectives: "formula",
             collectives_by_formula: 0,
         })
@@ -160,10 +157,6 @@ impl<'a> PreparedProgram<'a> {
     /// # Errors
     /// [`Error::Replay`] if the network lacks what the sharing model needs, or if ranks wait for each other.
     pub fn engine(&self) -> Result<Engine<'_>, Error> {
-        Ok(self.engine_of_model()?.on_threads(self.threads))
-    }
-
-    fn engine_of_model(&self) -> Result<Engine<'_>, Error> {
         let (program, network, placement) = (&*self.program, self.network, self.placement.clone());
         let Contention::Shared(model) = self.model.contention else {
             return Ok(Engine::new(program, network, placement, self.rendezvous)?);

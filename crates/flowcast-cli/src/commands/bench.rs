@@ -18,7 +18,7 @@ use super::{bench_packet, bench_sweep};
 use crate::network_args::NetworkArgs;
 use crate::output::println_out;
 use crate::progress::Progress;
-use crate::trace_args::{open_trace, threads};
+use crate::trace_args::open_trace;
 
 /// Measure the speed of the replay itself
 #[derive(Debug, Subcommand)]
@@ -45,6 +45,9 @@ pub(crate) enum Bench {
         /// Measure from the text to the result instead
         #[arg(long)]
         with_load: bool,
+        /// Threads of a replay of many messages that do not disturb each other
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
         /// Messages under way together share the network by this model (see `flowcast predict --help`)
         #[arg(long, value_name = "MODEL", help_heading = "Network")]
         model: Option<String>,
@@ -87,7 +90,7 @@ impl Bench {
     /// Measures and prints.
     pub(crate) fn run(self) -> Result<()> {
         match self {
-            Bench::Replay { input, network, overrides, goal_params, runs, with_load, model, json } => {
+            Bench::Replay { input, network, overrides, goal_params, runs, with_load, threads, model, json } => {
                 refuse_none(runs)?;
                 let network = network.map(|network| NetworkArgs { network, overrides }.load()).transpose()?;
                 let trace = open_trace(&input)?;
@@ -96,10 +99,9 @@ impl Bench {
                 let options = Options {
                     contention: model.as_deref().map_or(Ok(bare), Contention::named)?,
                     loggops: goal_params.as_deref().map(read_goal_params).transpose()?,
-                    threads: threads(),
                     ..Options::default()
                 };
-                replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, json })
+                replay((&input, trace), network.as_ref(), &options, Timing { runs, with_load, threads, json })
             }
             Bench::Packet { input, network, runs, json } => {
                 refuse_none(runs)?;
@@ -133,6 +135,7 @@ fn program_of<'a>(trace: &'a Trace, input: &Path) -> Result<&'a Program> {
 struct Timing {
     runs: u32,
     with_load: bool,
+    threads: usize,
     json: bool,
 }
 
@@ -163,7 +166,7 @@ fn replay_program(
         {
             program = again;
         }
-        Ok(PreparedProgram::new(&program, network, options)?.engine()?.run()?)
+        Ok(PreparedProgram::new(&program, network, options)?.engine()?.on_threads(timing.threads).run()?)
     })?;
     let each = program.compiled_bytes() as f64 / f64::from(program.messages().max(1));
     let tail = format!(", {each:.1} bytes a message, model {model}");
