@@ -1,0 +1,265 @@
+//! Replay and rail schedulers for programs in C: `include/flowcast.h` has what each function does.
+//!
+//! The header is kept by hand beside this file; `tests/example.rs` compiles a program with it and compares what that prints
+//! with the library's results. A panic of the library becomes an error.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::ptr::{null_mut, slice_from_raw_parts};
+
+use anyhow::{Context, Result, anyhow};
+use flowcast::model::network::Network;
+use flowcast::replay::outcome::Outcome;
+use flowcast::scheduler::clock::Ticks;
+use flowcast::scheduler::discipline::{BoxedScheduler, SchedulerName};
+use flowcast::scheduler::turns::Shares;
+use flowcast::scheduler::{Rail, RailSet};
+use flowcast::study::grid::full_name;
+use flowcast::trace::Trace;
+use flowcast::units::Bytes;
+use flowcast::{Contention, Options};
+use flowcast_files::{Whole, first_of_folder, load_network, open_trace, text_of, threads};
+
+thread_local! {
+    static ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// Where the time of a rank goes: `flowcast_rank`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct RankTimes {
+    /// When it ends, in seconds.
+    pub end_s: f64,
+    /// Its own computation, in seconds.
+    pub compute_s: f64,
+    /// Waiting for messages and receivers, in seconds.
+    pub blocked_s: f64,
+    /// The processor's part of messages, in seconds.
+    pub overhead_s: f64,
+}
+
+/// A scheduler that belongs to one thread at a time: `flowcast_rails`.
+pub struct Rails(BoxedScheduler<Ticks>);
+
+/// What the work gives as something that C owns; its error is kept for the thread.
+fn given<T>(work: impl FnOnce() -> Result<T>) -> *mut T {
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(anyhow!("flowcast failed")));
+    let (value, text) = match result {
+        Ok(value) => (Box::into_raw(Box::new(value)), String::new()),
+        Err(error) => (null_mut(), text_of(&error)),
+    };
+    ERROR.set(CString::new(text.replace('\0', " ")).expect("zeroes are replaced"));
+    value
+}
+
+/// # Safety
+/// `text` is null or a text that ends with a zero.
+unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
+    anyhow::ensure!(!text.is_null(), "{name}: found NULL, expected a text");
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().ok().with_context(|| format!("{name}: found bytes that are not UTF-8, expected text"))
+}
+
+/// # Safety
+/// `object` is null or what a function of this library gave, and was not freed.
+unsafe fn object<'a, T>(object: *const T, name: &str) -> Result<&'a T> {
+    // SAFETY: as the caller promises.
+    unsafe { object.as_ref() }.with_context(|| format!("{name}: found NULL, expected one"))
+}
+
+/// # Safety
+/// `object` is null or what a function of this library gave, and is not used any more.
+unsafe fn free<T>(object: *mut T) {
+    if !object.is_null() {
+        // SAFETY: as the caller promises; it was boxed here.
+        drop(unsafe { Box::from_raw(object) });
+    }
+}
+
+/// The version.
+#[unsafe(no_mangle)]
+pub extern "C" fn flowcast_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Why the last call of this thread failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn flowcast_error() -> *const c_char {
+    ERROR.with_borrow(|error| error.as_ptr())
+}
+
+/// Reads a trace.
+///
+/// # Safety
+/// `path` is a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_trace_open(path: *const c_char) -> *mut Trace {
+    given(|| {
+        // SAFETY: as the caller promises.
+        let path = Path::new(unsafe { text(path, "path") }?);
+        let first = if path.is_dir() { first_of_folder(path)? } else { path.to_owned() };
+        open_trace(&first, &first.display().to_string(), &mut Whole)
+    })
+}
+
+/// Frees a trace.
+///
+/// # Safety
+/// It came from this library and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_trace_free(trace: *mut Trace) {
+    // SAFETY: as the caller promises.
+    unsafe { free(trace) }
+}
+
+/// A network by name.
+///
+/// # Safety
+/// `name` is a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_network_load(name: *const c_char) -> *mut Network {
+    // SAFETY: as the caller promises.
+    given(|| Ok(load_network(unsafe { text(name, "name") }?, &[], &mut Whole)?.network))
+}
+
+/// A network with another value of a field.
+///
+/// # Safety
+/// The network came from this library; the texts end with zeroes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_network_with(
+    network: *const Network,
+    field: *const c_char,
+    value: *const c_char,
+) -> *mut Network {
+    given(|| {
+        // SAFETY: as the caller promises.
+        let (network, field, value) =
+            unsafe { (object(network, "network")?, text(field, "field")?, text(value, "value")?) };
+        Ok(network.with_overrides(&[(full_name(field), value.to_owned())])?)
+    })
+}
+
+/// Frees a network.
+///
+/// # Safety
+/// It came from this library and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_network_free(network: *mut Network) {
+    // SAFETY: as the caller promises.
+    unsafe { free(network) }
+}
+
+/// Replays a trace on a network.
+///
+/// # Safety
+/// Trace and network came from this library; `model` is null or a text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_predict(
+    trace: *const Trace,
+    network: *const Network,
+    model: *const c_char,
+) -> *mut Outcome {
+    given(|| {
+        // SAFETY: as the caller promises.
+        let (trace, network) = unsafe { (object(trace, "trace")?, object(network, "network")?) };
+        // SAFETY: as the caller promises.
+        let model = if model.is_null() { None } else { Some(unsafe { text(model, "model") }?) };
+        let contention = model.map(Contention::named).transpose()?.unwrap_or_default();
+        let options = Options { contention, threads: threads(), ..Options::default() };
+        Ok(flowcast::predict(trace, network, &options)?.outcome)
+    })
+}
+
+/// When the last rank ends, in seconds; NaN without a prediction.
+///
+/// # Safety
+/// The prediction came from this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_makespan_s(prediction: *const Outcome) -> f64 {
+    // SAFETY: as the caller promises.
+    unsafe { prediction.as_ref() }.map_or(f64::NAN, |outcome| outcome.makespan().as_seconds())
+}
+
+/// Number of ranks; 0 without a prediction.
+///
+/// # Safety
+/// The prediction came from this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_ranks(prediction: *const Outcome) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { prediction.as_ref() }.map_or(0, |outcome| outcome.ranks.len())
+}
+
+/// The times of a rank.
+///
+/// # Safety
+/// The prediction came from this library; `times` has room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_rank_times(prediction: *const Outcome, rank: usize, times: *mut RankTimes) -> c_int {
+    // SAFETY: as the caller promises.
+    let found = unsafe { prediction.as_ref() }.and_then(|outcome| outcome.ranks.get(rank));
+    let Some(found) = found.filter(|_| !times.is_null()) else { return -1 };
+    let [end_s, compute_s, blocked_s, overhead_s] =
+        [found.end, found.compute, found.blocked, found.overhead].map(|time| time.as_seconds());
+    // SAFETY: as the caller promises.
+    unsafe { times.write(RankTimes { end_s, compute_s, blocked_s, overhead_s }) };
+    0
+}
+
+/// Frees a prediction.
+///
+/// # Safety
+/// It came from this library and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_prediction_free(prediction: *mut Outcome) {
+    // SAFETY: as the caller promises.
+    unsafe { free(prediction) }
+}
+
+/// A scheduler over rails.
+///
+/// # Safety
+/// `rails` are `count` texts that end with zeroes, as does `scheduler`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_rails_new(
+    rails: *const *const c_char,
+    count: usize,
+    scheduler: *const c_char,
+) -> *mut Rails {
+    given(|| {
+        anyhow::ensure!(!rails.is_null(), "rails: found NULL, expected texts");
+        // SAFETY: as the caller promises.
+        let (rails, name) = unsafe { (&*slice_from_raw_parts(rails, count), text(scheduler, "scheduler")?) };
+        // SAFETY: as the caller promises.
+        let cost = |rail: &*const c_char| Ok(Rail::parse(unsafe { text(*rail, "rails") }?)?.cost);
+        let costs = rails.iter().map(cost).collect::<Result<Vec<_>>>()?;
+        let name: SchedulerName = name.parse()?;
+        Ok(Rails(name.scheduler::<Ticks>(&costs, Shares::by_bandwidth(&costs)?, ())?))
+    })
+}
+
+/// The rail of a message.
+///
+/// # Safety
+/// The scheduler came from this library and is used by no other thread meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_rails_pick(rails: *mut Rails, now_ns: u64, size: u64, usable: u16) -> c_int {
+    // SAFETY: as the caller promises.
+    let Some(Rails(scheduler)) = (unsafe { rails.as_mut() }) else { return -1 };
+    let rail = scheduler.pick(Ticks::from_nanos(now_ns), Bytes(size), RailSet::from_bits(usable));
+    rail.map_or(-1, |rail| c_int::from(rail.0))
+}
+
+/// Frees a scheduler.
+///
+/// # Safety
+/// It came from this library and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flowcast_rails_free(rails: *mut Rails) {
+    // SAFETY: as the caller promises.
+    unsafe { free(rails) }
+}
