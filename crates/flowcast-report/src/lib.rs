@@ -26,6 +26,7 @@ mod drawing;
 pub mod export;
 mod html;
 pub mod pattern_plot;
+pub mod sensitivity_page;
 pub mod sites;
 pub mod sweep_page;
 pub mod validation;

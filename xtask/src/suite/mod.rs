@@ -13,7 +13,9 @@ mod openmpi;
 mod packages;
 mod parquet;
 pub(crate) mod programs;
+mod python;
 mod record;
+mod sensitivity;
 mod steps;
 
 use std::cmp::Reverse;

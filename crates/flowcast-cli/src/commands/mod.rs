@@ -54,6 +54,7 @@ mod predict_pattern;
 mod predict_trace;
 mod rails;
 mod record;
+mod sensitivity;
 mod sweep;
 mod tcp_rank;
 mod validate;
@@ -74,6 +75,7 @@ subcommands!(Command {
     Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
+    Sensitivity(sensitivity::Sensitivity),
     #[command(subcommand)]
     Explain(explain::Explain),
     Compile(compile::Compile),
