@@ -51,8 +51,9 @@ class Replay:
         self.ranks, count = ranks, len(ranks)
         self.time, self.free = [(start, 0.0, 0.0)] * count, [(start, 0.0, 0.0)] * count
         self.at = [0] * count
-        self.sent, self.posts, self.waited = (collections.Counter() for _ in range(3))
-        self.arrival, self.ready, self.posted, self.release = {}, {}, {}, {}
+        self.sent, self.posts = collections.Counter(), collections.Counter()
+        self.open = collections.defaultdict(list)
+        self.arrival, self.ready, self.pending, self.posted, self.release = {}, {}, {}, {}, {}
 
     def variable(self):
         self.solver.addVar(0.0, highspy.kHighsInf)
@@ -80,8 +81,8 @@ class Replay:
     def post(self, slot, time):
         if slot not in self.posted:
             self.posted[slot] = time
-            if slot in self.ready:
-                self.transfer(slot, self.ready[slot, "size"])
+            if slot in self.pending:
+                self.transfer(slot, self.pending[slot])
 
     def step(self, rank):
         """Whether the rank could do its next record."""
@@ -94,17 +95,18 @@ class Replay:
         if kind == 2:
             return self.send(rank, (rank, peer, tag), size, mode)
         channel = (peer, rank, tag)
-        if mode == 1:
-            self.post((*channel, self.posts[channel]), time)
-            self.posts[channel] += 1
-            return True
-        counted = self.waited if mode == 2 else self.posts
-        slot = (*channel, counted[channel])
-        if mode == 0:
-            self.post(slot, time)
-        if slot not in self.arrival:
+        # A wait is for the receive that was posted first.
+        slot = self.open[channel][0] if mode == 2 else (*channel, self.posts[channel])
+        self.post(slot, time)
+        if mode != 1 and slot not in self.arrival:
             return False
-        counted[channel] += 1
+        if mode == 2:
+            self.open[channel].pop(0)
+        else:
+            self.posts[channel] += 1
+        if mode == 1:
+            self.open[channel].append(slot)
+            return True
         self.time[rank] = self.plus(self.later(self.arrival[slot], time), self.cost("overhead"))
         return True
 
@@ -115,11 +117,13 @@ class Replay:
             start = self.later(self.time[rank], self.free[rank])
             self.free[rank] = self.plus(start, self.cost("gap"), payload)
             self.time[rank] = self.plus(start, self.cost("overhead"))
-            self.ready[slot], self.ready[slot, "size"] = self.time[rank], size
+            self.ready[slot] = self.time[rank]
             if not mode & 1:
                 self.arrival[slot] = self.plus(self.time[rank], self.cost("latency"), payload)
             elif slot in self.posted:
                 self.transfer(slot, size)
+            else:
+                self.pending[slot] = size
         if mode == 1:
             if slot not in self.release:
                 return False
