@@ -6,11 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use flowcast::Collectives;
 use flowcast::model::algorithm::AlgorithmTable;
-use flowcast::model::network::Network;
-use flowcast::trace::Program;
 
 use crate::files::read_text;
-use crate::trace_args::threads;
 
 /// How collective operations are replayed.
 #[derive(Debug, Clone, Default, Args)]
@@ -27,13 +24,6 @@ impl CollectivesArgs {
     pub(crate) fn read(&self) -> Result<Collectives> {
         self.collectives.as_deref().map_or(Ok(Collectives::Automatic), named)
     }
-}
-
-/// The program with its collectives as messages; none where the formula holds.
-pub(crate) fn expanded(program: &Program, how: &Collectives, network: Option<&Network>) -> Result<Option<Program>> {
-    let Some(expanded) = how.expand(program, network, threads())? else { return Ok(None) };
-    note_formulas(expanded.kept);
-    Ok(Some(expanded.program))
 }
 
 /// Collectives that no algorithm carries out.

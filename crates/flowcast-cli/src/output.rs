@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::files::Batch;
+use crate::tables::{RECORD, TableForm};
 
 /// `print!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! print_out {
@@ -23,11 +24,8 @@ macro_rules! print_out {
 
 /// `println!`, but a reader that has gone away ends the command quietly instead of with a panic.
 macro_rules! println_out {
-    () => { $crate::output::print(format_args!("\n")) };
-    ($($argument:tt)*) => {{
-        $crate::output::print(format_args!($($argument)*));
-        $crate::output::print(format_args!("\n"));
-    }};
+    () => { $crate::output::print_lines("") };
+    ($($argument:tt)*) => { $crate::output::print_lines(&format!($($argument)*)) };
 }
 
 pub(crate) use {print_out, println_out};
@@ -153,6 +151,20 @@ impl Display for Micros {
 impl Display for Seconds {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         Rounded(self.0).fmt(f)
+    }
+}
+
+/// Writes lines to the standard output; among tables in CSV, what is no table is a comment.
+pub(crate) fn print_lines(text: &str) {
+    if TableForm::chosen() != TableForm::Csv {
+        return print(format_args!("{text}\n"));
+    }
+    for line in text.lines() {
+        match line.strip_prefix(RECORD) {
+            Some(record) => print(format_args!("{record}\n")),
+            None if line.is_empty() => {}
+            None => print(format_args!("# {line}\n")),
+        }
     }
 }
 

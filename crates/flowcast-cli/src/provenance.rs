@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::commands::doctor::disturbances;
+
 /// Host, kernel, version, command line and date (UTC) of this run.
 pub(crate) fn of_this_run() -> BTreeMap<String, String> {
     BTreeMap::from([
@@ -13,6 +15,13 @@ pub(crate) fn of_this_run() -> BTreeMap<String, String> {
         ("command".into(), std::env::args().collect::<Vec<_>>().join(" ")),
         ("date".into(), utc_now()),
     ])
+}
+
+/// The same of a measurement that is about to begin, with what disturbs it on this machine, which standard error is told.
+pub(crate) fn of_this_measurement() -> BTreeMap<String, String> {
+    let mut all = of_this_run();
+    all.extend(disturbances().map(|found| ("disturbed_by".into(), found)));
+    all
 }
 
 /// This machine's name.

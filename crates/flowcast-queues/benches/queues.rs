@@ -65,17 +65,18 @@ fn main() {
 
 fn by_lanes(ranks: u32) -> f64 {
     let mut queue = LaneQueue::default();
-    queue.open_lanes(DELAYS.to_vec());
-    let lanes = DELAYS.map(|delay| queue.lane(delay));
-    (0..ranks).for_each(|rank| queue.at(delay(rank), rank));
+    let delays = DELAYS.map(Time::from_nanos);
+    queue.open_lanes(delays.to_vec());
+    let lanes = delays.map(|delay| queue.lane(delay));
+    (0..ranks).for_each(|rank| queue.at(Time::from_nanos(delay(rank)), rank));
     for number in ranks..ranks + EVENTS {
         let Some(rank) = queue.pop() else { break };
         match kind(number) {
-            Ok(fixed) => queue.put(lanes[fixed], queue.now() + DELAYS[fixed], rank),
-            Err(varying) => queue.at(queue.now() + varying, rank),
+            Ok(fixed) => queue.put(lanes[fixed], queue.now() + delays[fixed], rank),
+            Err(varying) => queue.at(queue.now() + Time::from_nanos(varying), rank),
         }
     }
-    queue.now()
+    queue.now().as_nanos()
 }
 
 fn key(time: f64, number: u32, rank: u32) -> u128 {
@@ -87,7 +88,7 @@ fn by_keys(mut queue: impl KeyQueue, ranks: u32) -> f64 {
     (0..ranks).for_each(|rank| queue.set(rank, key(delay(rank), rank, rank)));
     for number in ranks..ranks + EVENTS {
         let Some(first) = queue.first() else { break };
-        now = time_of(first);
+        now = time_of(first).as_nanos();
         let rank = member_of(first);
         queue.set(rank, key(now + delay(number), number, rank));
     }
@@ -111,7 +112,7 @@ fn by_binary_heap(ranks: u32) -> f64 {
     let mut now = 0.0;
     for number in ranks..ranks + EVENTS {
         let Some(Reverse(first)) = heap.pop() else { break };
-        now = time_of(first);
+        now = time_of(first).as_nanos();
         heap.push(Reverse(key(now + delay(number), number, member_of(first))));
     }
     now

@@ -11,11 +11,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::{KeyQueue, NEVER, member_of, time_of};
+use crate::{KeyQueue, NEVER, member_of};
 
 /// How many buckets there are, and about how many events one gets.
 const BUCKETS: usize = 1024;
 const EVENTS: f64 = 32.0;
+
+/// The time of a key in nanoseconds.
+#[inline(always)]
+fn nanos_of(key: u128) -> f64 {
+    crate::time_of(key).as_nanos()
+}
 
 /// So few events are sorted without buckets.
 const FEW: usize = 64;
@@ -62,7 +68,7 @@ impl Ladder {
     /// The bucket of a key. Later keys never have an earlier one, whatever the rounding.
     #[inline(always)]
     fn place(start: f64, density: f64, key: u128) -> usize {
-        ((time_of(key) - start) * density) as usize
+        ((nanos_of(key) - start) * density) as usize
     }
 
     #[inline(always)]
@@ -101,8 +107,8 @@ impl Ladder {
         }
         let part = rest.len() / 8;
         let (earlier, last, _) = rest.select_nth_unstable(part);
-        let start = time_of(earlier.iter().copied().min().expect("an eighth of many is some"));
-        let width = (time_of(*last) - start) / part as f64 * EVENTS;
+        let start = nanos_of(earlier.iter().copied().min().expect("an eighth of many is some"));
+        let width = (nanos_of(*last) - start) / part as f64 * EVENTS;
         let density = if width > 0.0 { 1.0 / width } else { 1.0 };
         rest.retain(|key| match buckets.get_mut(Ladder::place(start, density, *key)) {
             Some(bucket) => {
@@ -122,8 +128,8 @@ impl Ladder {
             return false;
         }
         rest.sort_unstable();
-        let last = time_of(rest[(rest.len() - 1) / 2]);
-        let end = rest.partition_point(|key| time_of(*key) <= last);
+        let last = nanos_of(rest[(rest.len() - 1) / 2]);
+        let end = rest.partition_point(|key| nanos_of(*key) <= last);
         self.batch.extend(rest.drain(..end));
         // Whatever comes later than all this has to wait its turn again.
         (self.start, self.density, self.next) = (last, f64::INFINITY, BUCKETS);
@@ -152,7 +158,7 @@ impl KeyQueue for Ladder {
                 && self.next == BUCKETS
             {
                 self.rest.clear();
-                self.start = time_of(only);
+                self.start = nanos_of(only);
                 self.density = f64::INFINITY;
                 only
             } else if self.extend() {

@@ -8,6 +8,8 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
+use flowcast_units::Time;
+
 /// One of the fixed delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane(u16);
@@ -50,7 +52,7 @@ impl<E> Entry<E> {
 
 #[derive(Debug, Clone)]
 struct LaneEntries<E> {
-    delay: f64,
+    delay: Time,
     /// Whether an entry of this lane stands in the heap.
     active: bool,
     /// The entries behind that one.
@@ -58,7 +60,7 @@ struct LaneEntries<E> {
 }
 
 impl<E> LaneEntries<E> {
-    fn new(delay: f64) -> LaneEntries<E> {
+    fn new(delay: Time) -> LaneEntries<E> {
         LaneEntries { delay, active: false, behind: VecDeque::new() }
     }
 }
@@ -120,10 +122,15 @@ impl<E: Copy> Heap<E> {
     }
 }
 
+#[inline(always)]
+fn time_of_bits(due: u64) -> Time {
+    Time::from_nanos(f64::from_bits(due))
+}
+
 /// Events to come, each of them due now or later.
 #[derive(Debug, Clone)]
 pub struct LaneQueue<E> {
-    now: f64,
+    now: Time,
     sequence: u64,
     at_once: VecDeque<E>,
     /// Events without a lane.
@@ -138,7 +145,7 @@ pub struct LaneQueue<E> {
 impl<E> Default for LaneQueue<E> {
     fn default() -> LaneQueue<E> {
         LaneQueue {
-            now: 0.0,
+            now: Time::ZERO,
             sequence: 0,
             at_once: VecDeque::new(),
             others: Heap(Vec::new()),
@@ -166,36 +173,36 @@ impl<E: Copy> LaneQueue<E> {
         self.at_once.get(places).copied()
     }
 
-    /// The time of the last event given out, in nanoseconds.
+    /// The time of the last event given out.
     #[inline(always)]
-    pub fn now(&self) -> f64 {
+    pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Opens a lane for each of these delays in nanoseconds, as far as lanes pay.
-    pub fn open_lanes(&mut self, mut delays: Vec<f64>) {
-        delays.sort_unstable_by(f64::total_cmp);
+    /// Opens a lane for each of these delays, as far as lanes pay.
+    pub fn open_lanes(&mut self, mut delays: Vec<Time>) {
+        delays.sort_unstable();
         delays.dedup();
         if delays.len() <= MOST_LANES {
             self.lanes = delays.into_iter().map(LaneEntries::new).collect();
         }
     }
 
-    /// The lane for a delay in nanoseconds.
-    pub fn lane(&self, delay: f64) -> Lane {
-        let found = self.lanes.binary_search_by(|lane| lane.delay.total_cmp(&delay));
+    /// The lane for a delay.
+    pub fn lane(&self, delay: Time) -> Lane {
+        let found = self.lanes.binary_search_by(|lane| lane.delay.cmp(&delay));
         Lane(found.map_or(DIRECT, |index| index as u16))
     }
 
-    /// Inserts an event that is due at `time` in nanoseconds: now and the delay of the lane.
+    /// Inserts an event that is due at `time`: now and the delay of the lane.
     #[inline(always)]
-    pub fn put(&mut self, Lane(lane): Lane, time: f64, event: E) {
+    pub fn put(&mut self, Lane(lane): Lane, time: Time, event: E) {
         debug_assert!(time >= self.now);
         if time == self.now {
             return self.at_once(event);
         }
         self.sequence += 1;
-        let entry = Entry { due: time.to_bits(), order: self.sequence << 16 | u64::from(lane), event };
+        let entry = Entry { due: time.as_nanos().to_bits(), order: self.sequence << 16 | u64::from(lane), event };
         match self.lanes.get_mut(usize::from(lane)) {
             Some(queue) if queue.active => queue.behind.push_back(entry),
             Some(queue) => {
@@ -212,30 +219,30 @@ impl<E: Copy> LaneQueue<E> {
         self.at_once.push_back(event);
     }
 
-    /// Inserts an event that is due at `time` in nanoseconds, which is not before now.
+    /// Inserts an event that is due at `time`, which is not before now.
     #[inline]
-    pub fn at(&mut self, time: f64, event: E) {
+    pub fn at(&mut self, time: Time, event: E) {
         self.put(Lane::NONE, time, event);
     }
 
     /// Whether no event is due now.
     #[inline(always)]
     pub fn nothing_is_due(&self) -> bool {
-        let later = |heap: &Heap<E>| heap.0.first().is_none_or(|entry| entry.due != self.now.to_bits());
+        let later = |heap: &Heap<E>| heap.0.first().is_none_or(|entry| entry.due != self.now.as_nanos().to_bits());
         self.at_once.is_empty() && later(&self.heads) && later(&self.others)
     }
 
-    /// The time of the next event, in nanoseconds.
-    pub fn next_time(&self) -> Option<f64> {
+    /// The time of the next event.
+    pub fn next_time(&self) -> Option<Time> {
         if !self.at_once.is_empty() {
             return Some(self.now);
         }
         let due = |heap: &Heap<E>| heap.0.first().map(|entry| entry.due);
-        due(&self.heads).into_iter().chain(due(&self.others)).min().map(f64::from_bits)
+        due(&self.heads).into_iter().chain(due(&self.others)).min().map(time_of_bits)
     }
 
-    /// Goes on to a time in nanoseconds at which something happened elsewhere: not before now, not behind the next event.
-    pub fn advance(&mut self, time: f64) {
+    /// Goes on to a time at which something happened elsewhere: not before now, not behind the next event.
+    pub fn advance(&mut self, time: Time) {
         debug_assert!(time >= self.now && self.next_time().is_none_or(|next| next >= time));
         self.now = time;
     }
@@ -248,7 +255,7 @@ impl<E: Copy> LaneQueue<E> {
             (head, other) => head.or(other),
         };
         let due = first.map(|entry| entry.due);
-        if due != Some(self.now.to_bits())
+        if due != Some(self.now.as_nanos().to_bits())
             && let Some(event) = self.at_once.pop_front()
         {
             return Some(event);
@@ -256,7 +263,7 @@ impl<E: Copy> LaneQueue<E> {
         let entry = *first?;
         let Entry { due, event, .. } = entry;
         let lane = entry.lane();
-        self.now = f64::from_bits(due);
+        self.now = time_of_bits(due);
         self.last_lane = lane;
         if lane == DIRECT {
             self.others.remove_first();

@@ -15,6 +15,8 @@
 //!
 //! Where each member has one event, equal times are ordered by what else stands in the key, or by member.
 
+use flowcast_units::Time;
+
 pub mod indexed;
 pub mod ladder;
 pub mod lanes;
@@ -29,11 +31,11 @@ pub const NEVER: u128 = u128::MAX;
 /// The low bits of a key that name its member.
 pub const MEMBER_BITS: u32 = 30;
 
-/// The time of a key in nanoseconds: its bits are the upper half of the key, since the bits of times that are not negative
+/// The time of a key: the bits of its nanoseconds are the upper half of the key, since the bits of times that are not negative
 /// have the order of the times.
 #[inline(always)]
-pub fn time_of(key: u128) -> f64 {
-    f64::from_bits((key >> 64) as u64)
+pub fn time_of(key: u128) -> Time {
+    Time::from_nanos(f64::from_bits((key >> 64) as u64))
 }
 
 /// The member of a key.

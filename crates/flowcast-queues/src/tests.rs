@@ -39,7 +39,7 @@ fn compare(mut queue: impl KeyQueue, members: u32, changes: Vec<(u32, u32, u32)>
         if kind > 0
             && let Some(first) = take(&mut || queue.first(), &mut list)?
         {
-            now = time_of(first);
+            now = time_of(first).as_nanos();
             queue.set(member_of(first), NEVER);
             list.remove(|listed| *listed == first);
         }
@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn lanes_give_out_events_by_time_and_insertion(steps in proptest::collection::vec((0u8..7, 0u32..4), 1..200)) {
-        let delays = [0.0, 1.0, 2.5];
+        let delays = [0.0, 1.0, 2.5].map(Time::from_nanos);
         let (mut queue, mut list) = (LaneQueue::default(), List::default());
         queue.open_lanes(delays.to_vec());
         for (number, (action, delay)) in (0u32..).zip(steps) {
@@ -101,13 +101,15 @@ proptest! {
                     list.0.push((queue.now() + delay, number));
                 }
                 3 => {
-                    queue.at(queue.now() + f64::from(delay), number);
-                    list.0.push((queue.now() + f64::from(delay), number));
+                    let time = queue.now() + Time::from_nanos(f64::from(delay));
+                    queue.at(time, number);
+                    list.0.push((time, number));
                 }
                 4 => {
                     let next = list.first().map(|(time, _)| time);
                     prop_assert_eq!(queue.next_time(), next);
-                    queue.advance(next.unwrap_or(queue.now() + 1.0).min(queue.now() + 0.5));
+                    let [half, one] = [0.5, 1.0].map(|nanos| queue.now() + Time::from_nanos(nanos));
+                    queue.advance(next.unwrap_or(one).min(half));
                 }
                 _ => {
                     let first = list.first();

@@ -10,7 +10,7 @@ use flowcast_trace::access::{Access, FileKind, LockKind};
 use flowcast_units::{Bytes, Rank, Time};
 
 /// A window and the rank whose memory is meant.
-pub(crate) type Memory = (i32, u32);
+pub(crate) type Memory = (i32, Rank);
 
 /// Locks and places at the file system.
 #[derive(Default)]
@@ -21,13 +21,13 @@ pub(crate) struct Requests {
     /// When the places at the file system become free.
     places: BinaryHeap<Reverse<Time>>,
     /// By rank: from when to when its request is carried out.
-    served: Vec<Option<(f64, f64)>>,
+    served: Vec<Option<(Time, Time)>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Request {
     time: Time,
-    rank: u32,
+    rank: Rank,
     access: Access,
 }
 
@@ -36,16 +36,16 @@ struct Lock {
     shared: u32,
     exclusive: bool,
     /// Since when no exclusive lock, and no lock at all, has been held.
-    exclusive_free: f64,
-    free: f64,
+    exclusive_free: Time,
+    free: Time,
     waiting: VecDeque<Request>,
 }
 
 impl Lock {
     /// When a request that nobody stands before is granted.
-    fn grant(&mut self, request: Request) -> Option<f64> {
+    fn grant(&mut self, request: Request) -> Option<Time> {
         let Access::Lock { kind, .. } = request.access else { return None };
-        let time = request.time.as_nanos();
+        let time = request.time;
         match kind {
             LockKind::Shared if !self.exclusive => {
                 self.shared += 1;
@@ -59,7 +59,7 @@ impl Lock {
         }
     }
 
-    fn release(&mut self, time: f64) {
+    fn release(&mut self, time: Time) {
         if self.exclusive {
             self.exclusive = false;
             self.exclusive_free = time;
@@ -76,8 +76,8 @@ impl Requests {
     }
 
     /// A rank asks.
-    pub(crate) fn put(&mut self, rank: u32, time: f64, access: Access) {
-        self.waiting.push(Reverse(Request { time: Time::from_nanos(time), rank, access }));
+    pub(crate) fn put(&mut self, rank: Rank, time: Time, access: Access) {
+        self.waiting.push(Reverse(Request { time, rank, access }));
     }
 
     /// The time of the earliest request.
@@ -86,17 +86,17 @@ impl Requests {
     }
 
     /// From when to when the request of a rank is carried out, once that is known.
-    pub(crate) fn served(&self, rank: u32) -> Option<(f64, f64)> {
-        self.served[rank as usize]
+    pub(crate) fn served(&self, rank: Rank) -> Option<(Time, Time)> {
+        self.served[rank.index()]
     }
 
     /// The same, which is forgotten.
-    pub(crate) fn take(&mut self, rank: u32) -> Option<(f64, f64)> {
-        self.served[rank as usize].take()
+    pub(crate) fn take(&mut self, rank: Rank) -> Option<(Time, Time)> {
+        self.served[rank.index()].take()
     }
 
     /// Serves the earliest request; gives the ranks that may go on to `ready`. Whether there was one.
-    pub(crate) fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<u32>) -> bool {
+    pub(crate) fn serve(&mut self, file_system: &FileSystem, ready: &mut Vec<Rank>) -> bool {
         let Some(Reverse(request)) = self.waiting.pop() else { return false };
         match request.access {
             Access::File { kind, size, .. } => {
@@ -107,9 +107,9 @@ impl Requests {
                 self.answer(request.rank, (start, end), ready);
             }
             Access::Lock { window, target, .. } => {
-                let lock = self.locks.entry((window, target.0)).or_default();
+                let lock = self.locks.entry((window, target)).or_default();
                 match if lock.waiting.is_empty() { lock.grant(request) } else { None } {
-                    Some(start) => self.answer(request.rank, (Time::from_nanos(start), Time::from_nanos(start)), ready),
+                    Some(start) => self.answer(request.rank, (start, start), ready),
                     None => lock.waiting.push_back(request),
                 }
             }
@@ -128,20 +128,20 @@ impl Requests {
         free.map_or(time, |Reverse(free)| free.max(time))
     }
 
-    fn answer(&mut self, rank: u32, (start, end): (Time, Time), ready: &mut Vec<u32>) {
-        self.served[rank as usize] = Some((start.as_nanos(), end.as_nanos()));
+    fn answer(&mut self, rank: Rank, (start, end): (Time, Time), ready: &mut Vec<Rank>) {
+        self.served[rank.index()] = Some((start, end));
         ready.push(rank);
     }
 
     /// A lock is given back; those that waited for it may have it now.
-    pub(crate) fn unlock(&mut self, memory: Memory, time: f64, ready: &mut Vec<u32>) {
+    pub(crate) fn unlock(&mut self, memory: Memory, time: Time, ready: &mut Vec<Rank>) {
         let Some(lock) = self.locks.get_mut(&memory) else { return };
         lock.release(time);
         let mut granted = Vec::new();
         while let Some(request) = lock.waiting.front().copied() {
             let Some(start) = lock.grant(request) else { break };
             lock.waiting.pop_front();
-            granted.push((request.rank, Time::from_nanos(start)));
+            granted.push((request.rank, start));
         }
         granted.into_iter().for_each(|(rank, start)| self.answer(rank, (start, start), ready));
     }
@@ -150,10 +150,10 @@ impl Requests {
 /// When transfers are done, and what the last of them spent on latency and on others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Done {
-    pub at: f64,
-    pub latency: f64,
+    pub at: Time,
+    pub latency: Time,
     /// How much later it was done than it would have been alone.
-    pub conflict: f64,
+    pub conflict: Time,
 }
 
 impl Done {
@@ -162,10 +162,10 @@ impl Done {
     }
 
     /// What a rank is told that waited for it since `call`.
-    pub(crate) fn awaited(self, access: u32, call: f64) -> Accessed {
+    pub(crate) fn awaited(self, access: u32, call: Time) -> Accessed {
         let end = self.at.max(call);
         let queued = self.conflict.min(end - call);
-        Accessed { access, call, start: call, came: call, processor: 0.0, queued, latency: self.latency, end }
+        Accessed { access, call, start: call, came: call, processor: Time::ZERO, queued, latency: self.latency, end }
     }
 }
 
@@ -191,45 +191,46 @@ impl Transfers {
     }
 
     /// A transfer starts.
-    pub(crate) fn start(&mut self, rank: u32, memory: Memory) {
-        self.all[rank as usize].entry(memory).or_default().count += 1;
+    pub(crate) fn start(&mut self, rank: Rank, memory: Memory) {
+        self.all[rank.index()].entry(memory).or_default().count += 1;
     }
 
     /// A transfer ends. Whether the rank has waited for it, and may go on.
-    pub(crate) fn end(&mut self, rank: u32, memory: Memory, done: Done) -> bool {
-        let under_way = self.all[rank as usize].get_mut(&memory).expect("what ends has started");
+    pub(crate) fn end(&mut self, rank: Rank, memory: Memory, done: Done) -> bool {
+        let under_way = self.all[rank.index()].get_mut(&memory).expect("what ends has started");
         under_way.count -= 1;
         under_way.done = under_way.done.later(done);
-        let awaited = self.awaited[rank as usize];
+        let awaited = self.awaited[rank.index()];
         let goes_on = awaited.is_some_and(|(window, target)| !self.is_busy(rank, window, target));
         if goes_on {
-            self.awaited[rank as usize] = None;
+            self.awaited[rank.index()] = None;
         }
         goes_on
     }
 
-    fn is_busy(&self, rank: u32, window: i32, target: Option<Rank>) -> bool {
-        let all = &self.all[rank as usize];
+    fn is_busy(&self, rank: Rank, window: i32, target: Option<Rank>) -> bool {
+        let all = &self.all[rank.index()];
         match target {
-            Some(target) => all.get(&(window, target.0)).is_some_and(|under_way| under_way.count > 0),
-            None => all.range((window, 0)..=(window, u32::MAX)).any(|(_, under_way)| under_way.count > 0),
+            Some(target) => all.get(&(window, target)).is_some_and(|under_way| under_way.count > 0),
+            None => all.range((window, Rank(0))..=(window, Rank(u32::MAX))).any(|(_, under_way)| under_way.count > 0),
         }
     }
 
     /// When the transfers of a rank to a memory, or to all of a window, are done; they are forgotten. `None` if some are
     /// in flight, for which the rank waits then.
-    pub(crate) fn flush(&mut self, rank: u32, window: i32, target: Option<Rank>) -> Option<Done> {
+    pub(crate) fn flush(&mut self, rank: Rank, window: i32, target: Option<Rank>) -> Option<Done> {
         if self.is_busy(rank, window, target) {
-            self.awaited[rank as usize] = Some((window, target));
+            self.awaited[rank.index()] = Some((window, target));
             return None;
         }
-        let all = &mut self.all[rank as usize];
+        let all = &mut self.all[rank.index()];
         let Some(target) = target else {
-            let of_window = all.range((window, 0)..=(window, u32::MAX)).map(|(_, under_way)| under_way.done);
+            let of_window =
+                all.range((window, Rank(0))..=(window, Rank(u32::MAX))).map(|(_, under_way)| under_way.done);
             let last = of_window.fold(Done::default(), Done::later);
             all.retain(|(own, _), _| *own != window);
             return Some(last);
         };
-        Some(all.remove(&(window, target.0)).unwrap_or_default().done)
+        Some(all.remove(&(window, target)).unwrap_or_default().done)
     }
 }

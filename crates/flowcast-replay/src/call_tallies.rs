@@ -31,8 +31,8 @@ pub struct CallTally {
 pub(crate) struct OpenCall {
     pub kind: CallKind,
     pub bytes: Bytes,
-    pub start: f64,
-    pub end: f64,
+    pub start: Time,
+    pub end: Time,
 }
 
 /// Tallies by kind of call; a kind is found at its index without a search.
@@ -54,7 +54,7 @@ impl Tallies {
             }
             Err(name) => self.accesses.entry(name).or_default(),
         };
-        tally.times.add(Time::from_nanos(end - start));
+        tally.times.add(end - start);
         tally.bytes = Bytes(tally.bytes.0.saturating_add(bytes.0));
     }
 

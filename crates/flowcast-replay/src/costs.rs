@@ -19,34 +19,34 @@ use flowcast_trace::access::Access;
 use flowcast_trace::program::{Communicator, MessageClass, Program, SendMode};
 use flowcast_units::{Bytes, CollectiveOp, Node, Rank, Rate, Time, TimePerByte};
 
-/// Times of one message class, in nanoseconds.
+/// Times of one message class.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClassCost {
     /// From the end of the sender's overhead to the last byte at the receiver.
-    pub delay: f64,
+    pub delay: Time,
     /// From one start at the sending interface to the next.
-    pub busy: f64,
+    pub busy: Time,
     /// How long a sender that waited for its receiver is held by the transfer.
-    pub held: f64,
+    pub held: Time,
     /// How long the message keeps its links.
-    pub bytes: f64,
+    pub bytes: Time,
     /// Whether the sender waits for the receiver.
     pub rendezvous: bool,
 }
 
-/// What a message costs on one kind of way: from a node of some group to itself or to another node.
+/// What a message costs on one kind of route: from a node of some group to itself or to another node.
 #[derive(Debug, Clone)]
 pub struct PathCosts {
-    /// Processor time of the sender, in nanoseconds as all times here.
-    pub send_overhead: f64,
+    /// Processor time of the sender.
+    pub send_overhead: Time,
     /// Receiver's processor time before it takes the message.
-    pub recv_before: f64,
+    pub recv_before: Time,
     /// Receiver's processor time on the message that has come.
-    pub recv_after: f64,
+    pub recv_after: Time,
     /// The part of the delay that no bandwidth would shorten.
-    pub latency: f64,
+    pub latency: Time,
     /// The part of the rest between two starts that no bandwidth would shorten.
-    pub gap: f64,
+    pub gap: Time,
     /// Times of each message class, by class.
     pub classes: Vec<ClassCost>,
     /// By access of the program: what its data cost, without the target's processor.
@@ -56,7 +56,7 @@ pub struct PathCosts {
 /// Everything that the replay of a program on a network needs to know about time.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    /// By kind of way, as [`WayNumbers`](super::routes::WayNumbers) counts them.
+    /// By number of a route, as [`RouteNumbers`](super::routes::RouteNumbers) counts them.
     pub paths: Vec<PathCosts>,
     /// Divides a rank's computations.
     pub speeds: Vec<f64>,
@@ -100,7 +100,7 @@ impl Costs {
         let speeds: Vec<f64> = group_of_rank.iter().map(|group| speed(groups[*group].speed)).collect();
         Costs {
             is_as_traced: speeds.iter().all(|speed| *speed == 1.0),
-            paths: ways(network, placement).map(|way| way.costs(program, rendezvous)).collect(),
+            paths: routes(network, placement).map(|route| route.costs(program, rendezvous)).collect(),
             speeds,
             accelerator_speeds: group_of_rank.iter().map(|group| speed(groups[*group].accelerator_speed)).collect(),
             communicators: shapes(program, placement),
@@ -129,7 +129,7 @@ impl Costs {
 
     /// What a collective takes after all have come: the phases inside the nodes and between them, at the site where
     /// they take longest; and between the sites.
-    pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> f64 {
+    pub fn collective(&self, op: CollectiveOp, communicator: u32, root: Rank, sizes: (Bytes, Bytes)) -> Time {
         let shape = &self.communicators[communicator as usize];
         let row = self.network.collectives.row(op);
         let group = self.group_of_rank[root.index()];
@@ -141,7 +141,7 @@ impl Costs {
         if shape.sites.len() > 1 {
             takes += self.between_sites(op, shape, &self.groups[group], sizes);
         }
-        takes.as_nanos()
+        takes
     }
 
     fn inside_site(&self, row: Row, site: &SiteShape, group: &NodeGroup, sizes: (Bytes, Bytes)) -> Time {
@@ -186,14 +186,14 @@ impl Costs {
     /// Start-up of a non-blocking or root-synchronous collective and of the wait for one; none below a nanosecond.
     ///
     /// Dimemas cuts it to whole nanoseconds where it starts a collective, not where it waits for one.
-    pub fn collective_startup(&self, communicator: u32, rank: Rank) -> f64 {
+    pub fn collective_startup(&self, communicator: u32, rank: Rank) -> Time {
         let shape = &self.communicators[communicator as usize];
         let group = &self.groups[self.group_of_rank[rank.index()]];
         let between = if shape.nodes > 1 { group.latency.unwrap_or(self.network.nic.latency) } else { Time::ZERO };
         let shares = shape.sites.iter().flat_map(|site| &site.on_nodes).any(|(_, tasks)| *tasks > 1);
         let inside = if shares { group.intra_latency } else { Time::ZERO };
         let far = if shape.sites.len() > 1 { group.wide_area_latency } else { Time::ZERO };
-        at_least_a_nanosecond(between.max(inside).max(far).as_nanos())
+        at_least_a_nanosecond(between.max(inside).max(far))
     }
 
     /// The file system of the network that the costs are of.
@@ -202,7 +202,7 @@ impl Costs {
     }
 
     /// How long a rank's data takes to the root of a root-synchronous collective: on the links, and in flight.
-    pub fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (f64, f64) {
+    pub fn to_root(&self, route: Route, rank: Rank, size: Bytes) -> (Time, Time) {
         let group = &self.groups[self.group_of_rank[rank.index()]];
         let wide_area = &self.network.machine.wide_area;
         let (rate, flight) = match route {
@@ -214,16 +214,15 @@ impl Costs {
                 (connection.bandwidth, connection.flight_time)
             }
         };
-        let bytes = TimePerByte::from_rate(rate).time_for(size).as_nanos();
-        (bytes, in_flight(rate, flight).as_nanos())
+        (TimePerByte::from_rate(rate).time_for(size), in_flight(rate, flight))
     }
 
-    /// Bytes per second on a way; 0 is infinite.
-    pub fn rate(&self, way: usize, route: Route) -> Rate {
+    /// Bytes per second on a route; 0 is infinite.
+    pub fn rate(&self, number: usize, route: Route) -> Rate {
         let wide_area = &self.network.machine.wide_area;
         match route {
-            Route::Between => site_rate(&self.network, self.groups[way / 2].site),
-            Route::Inside => self.groups[way / 2].intra_bandwidth,
+            Route::Between => site_rate(&self.network, self.groups[number / 2].site),
+            Route::Inside => self.groups[number / 2].intra_bandwidth,
             Route::ToSite(_) => wide_area.bandwidth,
             Route::By(connection) => wide_area.connections[connection].bandwidth,
         }
@@ -244,17 +243,21 @@ fn shapes(program: &Program, placement: &Placement) -> Vec<Shape> {
     program.communicators().iter().map(shape).collect()
 }
 
-/// All kinds of ways, in the order of their numbers.
-fn ways(network: &Network, placement: &Placement) -> impl Iterator<Item = Way> {
+/// All routes, in the order of their numbers.
+fn routes(network: &Network, placement: &Placement) -> impl Iterator<Item = RouteTimes> {
     let sites = placement.sites();
     let far = if sites > 1 { placement.groups().len() * sites } else { 0 };
     let connections = if sites > 1 { network.machine.wide_area.connections.len() } else { 0 };
-    let near = placement.groups().iter().flat_map(|group| [Way::between(network, group), Way::inside(network, group)]);
+    let near = placement
+        .groups()
+        .iter()
+        .flat_map(|group| [RouteTimes::between(network, group), RouteTimes::inside(network, group)]);
     let to_site = (0..far).flat_map(move |number| {
         let group = &placement.groups()[number / sites];
-        std::iter::repeat_with(move || Way::to_site(network, group, (number % sites) as u32)).take(2)
+        std::iter::repeat_with(move || RouteTimes::to_site(network, group, (number % sites) as u32)).take(2)
     });
-    let by = (0..connections).flat_map(move |number| std::iter::repeat_with(move || Way::by(network, number)).take(2));
+    let by = (0..connections)
+        .flat_map(move |number| std::iter::repeat_with(move || RouteTimes::by(network, number)).take(2));
     near.chain(to_site).chain(by)
 }
 
@@ -288,8 +291,8 @@ fn speed(relative: f64) -> f64 {
 }
 
 /// The tool counts a start-up below a nanosecond as none.
-fn at_least_a_nanosecond(nanos: f64) -> f64 {
-    if nanos < 1.0 { 0.0 } else { nanos }
+fn at_least_a_nanosecond(time: Time) -> Time {
+    if time < Time::from_nanos(1.0) { Time::ZERO } else { time }
 }
 
 impl Shape {
@@ -342,8 +345,8 @@ impl Rendezvous {
     }
 }
 
-/// One kind of way before it is multiplied out over the message classes.
-struct Way {
+/// One kind of route before it is multiplied out over the message classes.
+struct RouteTimes {
     send_overhead: Time,
     recv_before: Time,
     recv_after: Time,
@@ -353,10 +356,10 @@ struct Way {
     rule: Rule,
 }
 
-impl Way {
-    fn between(network: &Network, group: &NodeGroup) -> Way {
+impl RouteTimes {
+    fn between(network: &Network, group: &NodeGroup) -> RouteTimes {
         let nic = &network.nic;
-        Way::new(
+        RouteTimes::new(
             network.point_to_point.rule,
             group.latency.unwrap_or(nic.latency),
             site_per_byte(network, group.site),
@@ -365,48 +368,48 @@ impl Way {
     }
 
     /// Between sites the latency is spent on the processors, whatever the rule: `nic` does not describe that network.
-    fn to_site(network: &Network, group: &NodeGroup, site: u32) -> Way {
+    fn to_site(network: &Network, group: &NodeGroup, site: u32) -> RouteTimes {
         let wide_area = &network.machine.wide_area;
         let flight = wide_area.flight_time(group.site, site);
-        Way::far(group.wide_area_latency, wide_area.bandwidth, flight)
+        RouteTimes::far(group.wide_area_latency, wide_area.bandwidth, flight)
     }
 
-    fn by(network: &Network, connection: usize) -> Way {
+    fn by(network: &Network, connection: usize) -> RouteTimes {
         let connection = &network.machine.wide_area.connections[connection];
-        Way::far(connection.latency, connection.bandwidth, connection.flight_time)
+        RouteTimes::far(connection.latency, connection.bandwidth, connection.flight_time)
     }
 
-    fn far(latency: Time, rate: Rate, flight: Time) -> Way {
+    fn far(latency: Time, rate: Rate, flight: Time) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(rate);
-        let near = Way::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
-        Way { latency: in_flight(rate, flight), ..near }
+        let near = RouteTimes::new(Rule::Dimemas, latency, per_byte, (Time::ZERO, Time::ZERO));
+        RouteTimes { latency: in_flight(rate, flight), ..near }
     }
 
-    fn inside(network: &Network, group: &NodeGroup) -> Way {
+    fn inside(network: &Network, group: &NodeGroup) -> RouteTimes {
         let per_byte = TimePerByte::from_rate(group.intra_bandwidth);
-        Way::new(network.point_to_point.rule, group.intra_latency, per_byte, (Time::ZERO, Time::ZERO))
+        RouteTimes::new(network.point_to_point.rule, group.intra_latency, per_byte, (Time::ZERO, Time::ZERO))
     }
 
-    fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> Way {
+    fn new(rule: Rule, latency: Time, per_byte: TimePerByte, (overhead, gap): (Time, Time)) -> RouteTimes {
         let none = Time::ZERO;
         let (send_overhead, recv_before, recv_after, latency, gap) = match rule {
             Rule::Hockney => (none, none, none, latency, none),
             Rule::Dimemas => {
-                let latency = Time::from_nanos(at_least_a_nanosecond(latency.as_nanos()));
+                let latency = at_least_a_nanosecond(latency);
                 (latency, latency, none, none, none)
             }
             Rule::Loggops => (overhead, none, overhead, latency, gap),
         };
-        Way { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
+        RouteTimes { send_overhead, recv_before, recv_after, latency, gap, per_byte, rule }
     }
 
     fn costs(&self, program: &Program, rendezvous: Rendezvous) -> PathCosts {
         PathCosts {
-            send_overhead: self.send_overhead.as_nanos(),
-            recv_before: self.recv_before.as_nanos(),
-            recv_after: self.recv_after.as_nanos(),
-            latency: self.latency.as_nanos(),
-            gap: self.gap.as_nanos(),
+            send_overhead: self.send_overhead,
+            recv_before: self.recv_before,
+            recv_after: self.recv_after,
+            latency: self.latency,
+            gap: self.gap,
             classes: program.classes().iter().map(|class| self.class_cost(class, rendezvous)).collect(),
             accesses: program.accesses().iter().map(|access| self.access_cost(access)).collect(),
         }
@@ -426,12 +429,12 @@ impl Way {
             Rule::Loggops => Bytes(class.size.0.saturating_sub(1)),
             Rule::Hockney | Rule::Dimemas => class.size,
         };
-        let bytes = self.per_byte.time_for(counted).as_nanos();
+        let bytes = self.per_byte.time_for(counted);
         ClassCost {
-            delay: self.latency.as_nanos() + bytes,
-            busy: if self.rule == Rule::Loggops { self.gap.as_nanos() + bytes } else { 0.0 },
+            delay: self.latency + bytes,
+            busy: if self.rule == Rule::Loggops { self.gap + bytes } else { Time::ZERO },
             bytes,
-            held: if self.rule == Rule::Dimemas { 0.0 } else { bytes },
+            held: if self.rule == Rule::Dimemas { Time::ZERO } else { bytes },
             rendezvous: rendezvous.holds_for(class),
         }
     }

@@ -12,8 +12,8 @@ mod sentences;
 use super::costs::PathCosts;
 use super::flights::Flight;
 use super::journal::Journal;
+use super::loggops::costs::{Costs, Travel};
 use super::loggops::sends::Sends;
-use super::loggops::ways::{Costs, Travel};
 use super::named::named;
 use super::timeline::{Activity, Cause, Interval};
 use super::walk::Replay;
@@ -105,13 +105,13 @@ impl Replay<'_> {
     pub fn critical_path(&self, journal: &Journal<'_>) -> CriticalPath {
         search(journal, |slot, _| {
             let path = self.path(slot);
-            Steady { latency: Time::from_nanos(path.latency), gap: Time::from_nanos(path.gap) }
+            Steady { latency: path.latency, gap: path.gap }
         })
     }
 
     /// What messages cost on the route that this one takes.
     pub(crate) fn path(&self, slot: u32) -> &PathCosts {
-        &self.costs.paths[self.ways.get(slot as usize).map_or(0, |way| usize::from(*way))]
+        &self.costs.paths[self.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))]
     }
 }
 
@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
 
     fn follow_message(&mut self, slot: u32, steady: impl Fn(u32, &Flight) -> Steady) {
         let flight = self.journal.flight(slot);
-        let start = Time::from_nanos(flight.start);
+        let start = flight.start.unwrap_or(self.at);
         self.spend(Limit::Bandwidth, start + steady(slot, &flight).latency);
         self.spend(Limit::Latency, start);
         self.path.counts.messages += 1;
@@ -220,13 +220,13 @@ impl<'a> Search<'a> {
     /// The sender of a rendezvous waited until its own message had left.
     fn follow_release(&mut self, slot: u32) {
         let flight = self.journal.flight(slot);
-        self.spend(Limit::Bandwidth, Time::from_nanos(flight.start));
+        self.spend(Limit::Bandwidth, flight.start.unwrap_or(self.at));
         self.leave_message(slot, flight);
     }
 
     /// From the start of a message past its wait for links to the rank that let it begin.
     fn leave_message(&mut self, slot: u32, flight: Flight) {
-        self.spend(Limit::Contention, Time::from_nanos(flight.asked));
+        self.spend(Limit::Contention, flight.asked.unwrap_or(self.at));
         self.count_bytes(slot, &flight);
         self.stream = if flight.asked > flight.ready { self.receiver(slot) } else { flight.from };
     }
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
     /// The sender waited for its interface, which rested from the start of the message before.
     fn follow_interface(&mut self, slot: u32, steady: impl Fn(u32, &Flight) -> Steady) {
         let flight = self.journal.flight(slot);
-        let begun = Time::from_nanos(flight.begun);
+        let begun = flight.begun.unwrap_or(self.at);
         self.spend(Limit::Bandwidth, begun + steady(slot, &flight).gap);
         self.spend(Limit::Gap, begun);
         self.path.counts.gaps += 1;

@@ -28,7 +28,7 @@ use super::outcome::Outcome;
 use crate::walk::Replay;
 use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::Program;
-use flowcast_units::{CollectiveOp, Time};
+use flowcast_units::{CollectiveOp, Rank, Time};
 
 named! {
     /// Why a rank does not compute.
@@ -56,22 +56,22 @@ named! {
 
 /// The time of each cause, 0 where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Sums([f64; Cost::ALL.len()]);
+pub struct Sums([Time; Cost::ALL.len()]);
 
 impl Sums {
     /// The time of a cause.
     pub fn of(&self, cost: Cost) -> Time {
-        Time::from_nanos(self.0[cost as usize])
+        self.0[cost as usize]
     }
 
     /// More time for a cause.
-    pub(super) fn add(&mut self, cost: Cost, nanos: f64) {
-        self.0[cost as usize] += nanos;
+    pub(super) fn add(&mut self, cost: Cost, time: Time) {
+        self.0[cost as usize] += time;
     }
 
     /// Time of all causes together.
     pub fn total(&self) -> Time {
-        Time::from_nanos(self.0.iter().sum())
+        self.0.into_iter().sum()
     }
 }
 
@@ -117,7 +117,7 @@ pub struct Explanation {
 #[derive(Debug, Clone, Default)]
 struct Account {
     /// Up to where its time is accounted for.
-    reached: f64,
+    reached: Time,
     sums: Sums,
     sites: BTreeMap<Site, Sums>,
     function: Option<i64>,
@@ -157,7 +157,7 @@ impl<'a> Explainer<'a> {
     pub fn finish(mut self, outcome: &Outcome) -> Explanation {
         let mut sites: BTreeMap<Site, Sums> = BTreeMap::new();
         for (account, outcome) in self.ranks.iter_mut().zip(&outcome.ranks) {
-            account.wait_for_processor(outcome.end.as_nanos());
+            account.wait_for_processor(outcome.end);
             for (site, sums) in &account.sites {
                 let known = sites.entry(*site).or_default();
                 known.0.iter_mut().zip(sums.0).for_each(|(sum, more)| *sum += more);
@@ -170,30 +170,31 @@ impl<'a> Explainer<'a> {
     }
 
     /// An interval up to `end` in which a message was waited for from `begin` on.
-    fn waited(&mut self, rank: u32, slot: u32, (begin, end): (f64, f64), (late, site): (Cost, Site)) {
+    fn waited(&mut self, rank: Rank, slot: u32, (begin, end): (Time, Time), (late, site): (Cost, Site)) {
         let flight = self.flights.flight(slot);
         let path = self.replay.path(slot);
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         // Times that are not known, as those of a message in a queue, end up at the bounds.
-        let asked = flight.asked.max(begin).min(end);
-        let moving = flight.start.max(asked).min(end);
-        let arrived = flight.arrival.max(moving).min(end);
+        let asked = flight.asked.map_or(begin, |asked| asked.max(begin)).min(end);
+        let moving = flight.start.map_or(asked, |start| start.max(asked)).min(end);
+        let arrived = flight.arrival.map_or(moving, |arrival| arrival.max(moving)).min(end);
         account.add(site, late, asked - begin);
         account.add(site, Cost::Conflict, moving - asked);
         let alone = (path.latency, path.classes[flight.class as usize].bytes);
-        account.add_moving(site, arrived - moving, flight.arrival - flight.start, alone);
+        let whole = flight.arrival.zip(flight.start).map_or(Time::ZERO, |(arrival, start)| arrival - start);
+        account.add_moving(site, arrived - moving, whole, alone);
         account.add(site, Cost::Processor, end - arrived);
     }
 
     /// Where a message is sent or waited for, by whether its send is non-blocking; inside a collective, that.
-    fn message_site(&self, rank: u32, slot: u32, blocking: Function, non_blocking: Function) -> Site {
+    fn message_site(&self, rank: Rank, slot: u32, blocking: Function, non_blocking: Function) -> Site {
         let class = &self.program.classes()[self.flights.flight(slot).class as usize];
         let own = if class.mode.non_blocking { non_blocking } else { blocking };
         self.site(rank, operation_of(class).map_or(own, Function::Collective))
     }
 
-    fn site(&self, rank: u32, own: impl Into<Call>) -> Site {
-        let Account { function: user, caller, line, within, .. } = self.ranks[rank as usize];
+    fn site(&self, rank: Rank, own: impl Into<Call>) -> Site {
+        let Account { function: user, caller, line, within, .. } = self.ranks[rank.index()];
         let call = within.map_or(own.into(), |(kind, value)| Call::Event(kind, value));
         Site { function: user, caller, line, call }
     }
@@ -206,34 +207,34 @@ impl From<Function> for Call {
 }
 
 impl Account {
-    fn add(&mut self, site: Site, cost: Cost, nanos: f64) {
+    fn add(&mut self, site: Site, cost: Cost, time: Time) {
         self.last = Some(site);
-        if nanos > 0.0 {
-            self.sums.0[cost as usize] += nanos;
-            self.sites.entry(site).or_default().0[cost as usize] += nanos;
+        if time > Time::ZERO {
+            self.sums.0[cost as usize] += time;
+            self.sites.entry(site).or_default().0[cost as usize] += time;
         }
     }
 
     /// A part of the time in which a message moves, `alone` being its latency and the time of its bytes.
-    fn add_moving(&mut self, site: Site, nanos: f64, whole: f64, (latency, bytes): (f64, f64)) {
-        if nanos <= 0.0 {
+    fn add_moving(&mut self, site: Site, time: Time, whole: Time, (latency, bytes): (Time, Time)) {
+        if time <= Time::ZERO {
             return;
         }
-        let share = nanos / whole.max(nanos);
-        let latency = (latency * share).min(nanos);
-        let bytes = (bytes * share).min(nanos - latency);
+        let share = time.as_nanos() / whole.max(time).as_nanos();
+        let latency = (latency * share).min(time);
+        let bytes = (bytes * share).min(time - latency);
         // What rounding leaves over is no conflict.
-        let conflict = nanos - latency - bytes;
-        let conflict = if conflict > 1e-9 * whole { conflict } else { 0.0 };
+        let conflict = time - latency - bytes;
+        let conflict = if conflict > whole * 1e-9 { conflict } else { Time::ZERO };
         self.add(site, Cost::Latency, latency);
-        self.add(site, Cost::Bandwidth, nanos - latency - conflict);
+        self.add(site, Cost::Bandwidth, time - latency - conflict);
         self.add(site, Cost::Conflict, conflict);
     }
 
     /// Time up to `now` in which nothing was observed: others had the processor.
-    fn wait_for_processor(&mut self, now: f64) {
+    fn wait_for_processor(&mut self, now: Time) {
         let gap = now - self.reached;
-        if gap > 0.0 {
+        if gap > Time::ZERO {
             let site = self.last.unwrap_or(Site {
                 function: self.function,
                 caller: self.caller,
@@ -247,17 +248,17 @@ impl Account {
 }
 
 impl Observer for Explainer<'_> {
-    fn computed(&mut self, rank: u32, start: f64, end: f64) {
-        let account = &mut self.ranks[rank as usize];
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(start);
         account.reached = end;
     }
 
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
         let Sent { call, start, processor, end, .. } = sent;
         self.flights.sent(rank, slot, sent);
         let site = self.message_site(rank, slot, Function::Send, Function::Isend);
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
         account.add(site, Cost::Overhead, end - start - processor);
@@ -265,21 +266,21 @@ impl Observer for Explainer<'_> {
         account.reached = end;
     }
 
-    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
         self.flights.moved(slot, start, arrival);
     }
 
-    fn queued(&mut self, slot: u32, asked: f64) {
+    fn queued(&mut self, slot: u32, asked: Time) {
         self.flights.queued(slot, asked);
     }
 
-    fn posted(&mut self, slot: u32, time: f64) {
+    fn posted(&mut self, slot: u32, time: Time) {
         self.flights.posted(slot, time);
     }
 
-    fn marked(&mut self, rank: u32, event: u32, time: f64) {
+    fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         let (kind, value) = self.program.events()[event as usize];
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(time);
         let inside = (value != 0).then_some(value);
         match kind {
@@ -291,31 +292,31 @@ impl Observer for Explainer<'_> {
         }
     }
 
-    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
         let site = self.message_site(rank, slot, Function::Send, Function::Wait);
-        self.ranks[rank as usize].wait_for_processor(start);
+        self.ranks[rank.index()].wait_for_processor(start);
         self.waited(rank, slot, (start, end), (Cost::LateReceiver, site));
-        self.ranks[rank as usize].reached = end;
+        self.ranks[rank.index()].reached = end;
     }
 
-    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
         let Received { call, processor, before, taken, end } = received;
         let function = if self.flights.is_posted(slot) { Function::Wait } else { Function::Recv };
         let site = self.message_site(rank, slot, function, function);
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Overhead, before - call - processor);
         account.add(site, Cost::Processor, processor);
         self.waited(rank, slot, (before, taken), (Cost::LateSender, site));
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         account.add(site, Cost::Overhead, end - taken);
         account.reached = end;
     }
 
-    fn accessed(&mut self, rank: u32, accessed: Accessed) {
+    fn accessed(&mut self, rank: Rank, accessed: Accessed) {
         let Accessed { access, call, start, came, processor, queued, latency, end } = accessed;
         let site = self.site(rank, Call::Access(self.program.accesses()[access as usize].name()));
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Bandwidth, start - call);
         account.add(site, Cost::Overhead, came - start - processor);
@@ -327,11 +328,11 @@ impl Observer for Explainer<'_> {
         account.reached = end;
     }
 
-    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
         let Gathered { instance, call, processor, came, last, end, .. } = gathered;
         let site = self.site(rank, Function::Collective(self.ops[instance as usize]));
         let last = last.clamp(came, end.max(came));
-        let account = &mut self.ranks[rank as usize];
+        let account = &mut self.ranks[rank.index()];
         account.wait_for_processor(call);
         account.add(site, Cost::Overhead, came - call - processor);
         account.add(site, Cost::Processor, processor);

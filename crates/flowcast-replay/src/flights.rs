@@ -6,7 +6,7 @@
 use crate::loggops::sends::{Message, Sends};
 use crate::observer::{Observer, Received, Sent};
 use flowcast_trace::program::{MessageClass, Program};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::{Bytes, Rank, Time};
 
 /// What was replayed: it says what the numbers of ranks and messages stand for.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// One message's times, in nanoseconds; what is not known yet is not a number.
+/// One message's times; what is not known yet is `None`.
 #[derive(Debug, Clone, Copy)]
 pub struct Flight {
     /// Sending rank, or the stream of a non-blocking collective.
@@ -73,21 +73,21 @@ pub struct Flight {
     /// Message class of a program.
     pub class: u32,
     /// When the program called the send.
-    pub call: f64,
+    pub call: Option<Time>,
     /// When the sender's overhead began.
-    pub begun: f64,
+    pub begun: Option<Time>,
     /// When the sender's overhead ended.
-    pub ready: f64,
+    pub ready: Option<Time>,
     /// When it could have begun to move: once it was ready, or, if a rendezvous waited, once its receiver was.
-    pub asked: f64,
+    pub asked: Option<Time>,
     /// When it began to move: later than that if it waited for links or buses.
-    pub start: f64,
+    pub start: Option<Time>,
     /// When the last byte arrived.
-    pub arrival: f64,
+    pub arrival: Option<Time>,
     /// When its receive was posted.
-    pub posted: f64,
+    pub posted: Option<Time>,
     /// When the receiver's call returned.
-    pub received: f64,
+    pub received: Option<Time>,
 }
 
 /// The times that an observer keeps beside those that all keep (call, asked, arrival, received).
@@ -99,6 +99,7 @@ pub(crate) struct Columns {
     pub overheads: bool,
 }
 
+/// In nanoseconds, as all columns.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     call: f64,
@@ -107,14 +108,20 @@ struct Times {
     received: f64,
 }
 
+/// What is not known, in a column.
 const NAN: f64 = f64::NAN;
+
+/// A time of a column, if it is known.
+fn known(nanos: f64) -> Option<Time> {
+    (!nanos.is_nan()).then(|| Time::from_nanos(nanos))
+}
 
 /// The times of all messages.
 pub(crate) struct Flights<'a> {
     pub source: Source<'a>,
     times: Vec<Times>,
     /// Sender and class; empty for schedules, where the numbers of messages say it.
-    origins: Vec<(u32, u32)>,
+    origins: Vec<(Rank, u32)>,
     /// When each began to move, and when its receive was posted.
     moves: Vec<(f64, f64)>,
     /// When the sender's overhead began and ended.
@@ -128,7 +135,7 @@ impl<'a> Flights<'a> {
         Flights {
             source,
             times: vec![Times { call: NAN, asked: NAN, arrival: NAN, received: NAN }; source.messages()],
-            origins: vec![(0, 0); rows(matches!(source, Source::Program(_)))],
+            origins: vec![(Rank(0), 0); rows(matches!(source, Source::Program(_)))],
             moves: vec![(NAN, NAN); rows(columns.moves)],
             overheads: vec![(NAN, NAN); rows(columns.overheads)],
         }
@@ -140,11 +147,22 @@ impl<'a> Flights<'a> {
         let Times { call, asked, arrival, received } = self.times[number];
         let (from, class) = match self.source {
             Source::Program(_) => self.origins[number],
-            Source::Schedule(sends) => (sends.sender(slot).0, 0),
+            Source::Schedule(sends) => (sends.sender(slot), 0),
         };
         let (start, posted) = self.moves.get(number).copied().unwrap_or((NAN, NAN));
         let (begun, ready) = self.overheads.get(number).copied().unwrap_or((NAN, NAN));
-        Flight { from: Rank(from), class, call, begun, ready, asked, start, arrival, posted, received }
+        Flight {
+            from,
+            class,
+            call: known(call),
+            begun: known(begun),
+            ready: known(ready),
+            asked: known(asked),
+            start: known(start),
+            arrival: known(arrival),
+            posted: known(posted),
+            received: known(received),
+        }
     }
 
     /// Receiving rank or stream, size and tag of a message that `from` has sent.
@@ -175,8 +193,8 @@ impl<'a> Flights<'a> {
     }
 
     /// When it could have begun to move.
-    pub(crate) fn asked(&self, slot: u32) -> f64 {
-        self.times[self.source.number(slot) as usize].asked
+    pub(crate) fn asked(&self, slot: u32) -> Option<Time> {
+        known(self.times[self.source.number(slot) as usize].asked)
     }
 
     /// Whether its receive was posted by a call of its own; false without the column of moves.
@@ -185,14 +203,15 @@ impl<'a> Flights<'a> {
     }
 
     /// When each message that has arrived did so.
-    pub(crate) fn arrivals(&self) -> impl Iterator<Item = f64> + '_ {
-        self.times.iter().map(|times| times.arrival).filter(|arrival| arrival.is_finite())
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = Time> + '_ {
+        self.times.iter().map(|times| times.arrival).filter(|arrival| arrival.is_finite()).map(Time::from_nanos)
     }
 }
 
 impl Observer for Flights<'_> {
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        let Sent { class, call, start, end, arrival, .. } = sent;
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+        let class = sent.class;
+        let [call, start, end, arrival] = [sent.call, sent.start, sent.end, sent.arrival].map(Time::as_nanos);
         let number = self.source.number(slot) as usize;
         let times = &mut self.times[number];
         *times = Times { call, asked: end, arrival, received: times.received };
@@ -201,18 +220,19 @@ impl Observer for Flights<'_> {
         self.overheads.get_mut(number).into_iter().for_each(|overhead| *overhead = (start, end));
     }
 
-    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
         let number = self.source.number(slot) as usize;
         let times = &mut self.times[number];
-        (times.asked, times.arrival) = (start, arrival);
-        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = start);
+        (times.asked, times.arrival) = (start.as_nanos(), arrival.as_nanos());
+        self.moves.get_mut(number).into_iter().for_each(|(began, _)| *began = start.as_nanos());
     }
 
-    fn queued(&mut self, slot: u32, asked: f64) {
-        self.times[self.source.number(slot) as usize].asked = asked;
+    fn queued(&mut self, slot: u32, asked: Time) {
+        self.times[self.source.number(slot) as usize].asked = asked.as_nanos();
     }
 
-    fn posted(&mut self, slot: u32, time: f64) {
+    fn posted(&mut self, slot: u32, time: Time) {
+        let time = time.as_nanos();
         let number = self.source.number(slot) as usize;
         self.moves.get_mut(number).into_iter().for_each(|(_, posted)| *posted = time);
         // In a schedule a receive may come after the message has been taken from the network.
@@ -222,10 +242,10 @@ impl Observer for Flights<'_> {
         }
     }
 
-    fn received(&mut self, _rank: u32, slot: u32, received: Received) {
+    fn received(&mut self, _rank: Rank, slot: u32, received: Received) {
         let number = self.source.number(slot) as usize;
-        self.times[number].received = received.end;
+        self.times[number].received = received.end.as_nanos();
         let unposted = self.moves.get_mut(number).filter(|(_, posted)| posted.is_nan());
-        unposted.into_iter().for_each(|(_, posted)| *posted = received.call);
+        unposted.into_iter().for_each(|(_, posted)| *posted = received.call.as_nanos());
     }
 }

@@ -121,9 +121,9 @@ struct RankJournal {
     /// The messages that it received beside those for its own receives: of a schedule all, of a program those of the
     /// streams of its non-blocking collectives.
     receipts: PackedNumbers,
-    times: [f64; Activity::ALL.len()],
+    times: [Time; Activity::ALL.len()],
     /// Up to where they account for its time.
-    reached: f64,
+    reached: Time,
     sent: Traffic,
     received: Traffic,
 }
@@ -132,8 +132,8 @@ struct RankJournal {
 pub struct Journal<'a> {
     keeps: Keeps,
     keeps_calls: bool,
-    /// How much of the receiver's processor time on a message is overhead, in nanoseconds; the rest is for its bytes.
-    overhead: f64,
+    /// How much of the receiver's processor time on a message is overhead; the rest is for its bytes.
+    overhead: Time,
     /// The operation of each execution of a collective; empty if calls are not kept.
     ops: Vec<CollectiveOp>,
     ranks: Vec<RankJournal>,
@@ -155,16 +155,16 @@ impl<'a> Journal<'a> {
         let is_marked = || program.events().iter().any(|(kind, _)| MPI_EVENTS.contains(kind));
         let keeps_calls = keeps.calls && !is_marked();
         let ops = if keeps_calls || keeps.causes { ops_of_instances(program) } else { Vec::new() };
-        Journal { ops, keeps_calls, ..Journal::of(Source::Program(program), f64::INFINITY, keeps) }
+        Journal { ops, keeps_calls, ..Journal::of(Source::Program(program), Time::NEVER, keeps) }
     }
 
     /// For the replay of a schedule with these messages. Of a receiver's processor time on a message `overhead` is LogGP's
     /// `o`; the causes give the rest to its bytes.
     pub fn of_schedule(sends: &'a Sends<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
-        Journal::of(Source::Schedule(sends), overhead.as_nanos(), keeps)
+        Journal::of(Source::Schedule(sends), overhead, keeps)
     }
 
-    fn of(source: Source<'a>, overhead: f64, keeps: Keeps) -> Journal<'a> {
+    fn of(source: Source<'a>, overhead: Time, keeps: Keeps) -> Journal<'a> {
         let streams = if keeps.causes { source.streams() } else { 0 };
         let columns = Columns { moves: keeps.calls || keeps.causes, overheads: keeps.causes };
         Journal {
@@ -232,12 +232,12 @@ impl<'a> Journal<'a> {
 
     /// When the last message arrived; later than all ranks' ends if nobody waited for it.
     pub fn last_arrival(&self) -> Time {
-        Time::from_nanos(self.flights.arrivals().fold(0.0, f64::max))
+        self.flights.arrivals().fold(Time::ZERO, Time::max)
     }
 
     /// How long a rank did each thing, in the order of [`Activity::ALL`].
     pub fn times(&self, rank: Rank) -> [Time; Activity::ALL.len()] {
-        self.ranks[rank.index()].times.map(Time::from_nanos)
+        self.ranks[rank.index()].times
     }
 
     /// What a rank, or a stream of a non-blocking collective behind the ranks, did when and why; nothing if causes are not
@@ -326,43 +326,43 @@ impl<'a> Journal<'a> {
     fn times_of(&self, flight: &Flight, Message { to, size, tag }: Message) -> MessageTimes {
         let Flight { from, call, start, arrival, posted, received, .. } = *flight;
         let source = self.flights.source;
-        let or = |time: f64, otherwise: f64| Time::from_nanos(if time.is_nan() { otherwise } else { time });
+        let arrival = arrival.unwrap_or_default();
         let span = MessageSpan {
             src: source.owner(from),
             dst: source.owner(to),
             size,
             tag,
-            sent: Time::from_nanos(call),
-            arrived: Time::from_nanos(arrival),
-            received: or(received, arrival),
+            sent: call.unwrap_or_default(),
+            arrived: arrival,
+            received: received.unwrap_or(arrival),
         };
-        MessageTimes { span, moved: or(start, call), posted: or(posted, arrival) }
+        MessageTimes { span, moved: start.unwrap_or(span.sent), posted: posted.unwrap_or(arrival) }
     }
 
-    fn interval(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
+    fn interval(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, cause: Cause) {
         self.slice(rank, (start, end), activity, matches!(cause, Cause::Release(_)));
         self.cause(rank, (start, end), activity, cause);
     }
 
     /// The call of a rank begins, or the rank ends: time that nothing accounts for has passed without a processor. The
     /// processors of a schedule's rank wait for nothing but messages.
-    fn reach(&mut self, rank: u32, time: f64) {
-        let Some(journal) = self.ranks.get(rank as usize) else { return };
+    fn reach(&mut self, rank: Rank, time: Time) {
+        let Some(journal) = self.ranks.get(rank.index()) else { return };
         if time > journal.reached && matches!(self.flights.source, Source::Program(_)) {
             self.interval(rank, (journal.reached, time), Activity::ProcessorWait, Cause::Own);
         }
     }
 
     /// A processor handles a message once it was waited for.
-    fn handle(&mut self, rank: u32, (start, end): (f64, f64), processor: f64) {
+    fn handle(&mut self, rank: Rank, (start, end): (Time, Time), processor: Time) {
         let begun = (start + processor).min(end);
         self.interval(rank, (start, begun), Activity::ProcessorWait, Cause::Own);
         self.interval(rank, (begun, end), Activity::Overhead, Cause::Own);
     }
 
-    fn slice(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, is_sender: bool) {
+    fn slice(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, is_sender: bool) {
         if end > start
-            && let Some(journal) = self.ranks.get_mut(rank as usize)
+            && let Some(journal) = self.ranks.get_mut(rank.index())
         {
             journal.reached = end;
             journal.times[activity as usize] += end - start;
@@ -372,17 +372,17 @@ impl<'a> Journal<'a> {
         }
     }
 
-    fn cause(&mut self, rank: u32, (start, end): (f64, f64), activity: Activity, cause: Cause) {
+    fn cause(&mut self, rank: Rank, (start, end): (Time, Time), activity: Activity, cause: Cause) {
         if end > start
-            && let Some(intervals) = self.intervals.get_mut(rank as usize)
+            && let Some(intervals) = self.intervals.get_mut(rank.index())
         {
-            let segment = Segment { start: Time::from_nanos(start), end: Time::from_nanos(end), activity };
+            let segment = Segment { start, end, activity };
             intervals.push(Interval { segment, cause });
         }
     }
 
-    fn call(&mut self, rank: u32, call: OpenCall) {
-        let Some(journal) = self.ranks.get_mut(rank as usize) else { return };
+    fn call(&mut self, rank: Rank, call: OpenCall) {
+        let Some(journal) = self.ranks.get_mut(rank.index()) else { return };
         let Some(before) = journal.open.replace(call) else { return };
         if let Some(function) = before.kind.function().filter(|_| self.keeps_calls && before.end > before.start) {
             journal.calls.push((nanos(before.start), nanos(before.end)), function.code());
@@ -397,11 +397,11 @@ impl<'a> Journal<'a> {
     }
 
     /// A sender was held: inside its send if that is the call that just ended, else in a wait.
-    fn held_call(&mut self, rank: u32, slot: u32, (start, end): (f64, f64)) {
+    fn held_call(&mut self, rank: Rank, slot: u32, (start, end): (Time, Time)) {
         if !self.watches_calls() {
             return;
         }
-        match self.ranks.get_mut(rank as usize).and_then(|journal| journal.open.as_mut()) {
+        match self.ranks.get_mut(rank.index()).and_then(|journal| journal.open.as_mut()) {
             Some(open) if open.end == start && open.kind.function() == Some(Function::Send) => open.end = end,
             _ => {
                 let kind = self.message_kind(slot, (Function::Wait, Function::Wait));
@@ -449,8 +449,8 @@ pub(super) fn ops_of_instances(program: &Program) -> Vec<CollectiveOp> {
     ops
 }
 
-fn nanos(time: f64) -> u64 {
-    time.round() as u64
+fn nanos(time: Time) -> u64 {
+    time.as_nanos().round() as u64
 }
 
 fn whole(nanos: u64) -> Time {
@@ -458,22 +458,22 @@ fn whole(nanos: u64) -> Time {
 }
 
 impl Observer for Journal<'_> {
-    fn computed(&mut self, rank: u32, start: f64, end: f64) {
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
         self.reach(rank, start);
         self.interval(rank, (start, end), Activity::Compute, Cause::Own);
     }
 
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
         let Sent { call, start, processor, end, .. } = sent;
-        let before = self.last_sends.get_mut(rank as usize).map(|last| std::mem::replace(last, slot));
+        let before = self.last_sends.get_mut(rank.index()).map(|last| std::mem::replace(last, slot));
         let cause = before.map_or(Cause::Own, Cause::Interface);
         self.reach(rank, call);
         self.interval(rank, (call, start), Activity::InterfaceWait, cause);
         self.handle(rank, (start, end), processor);
         self.flights.sent(rank, slot, sent);
         let source = self.flights.source;
-        let Message { to, size, .. } = self.flights.message(Rank(rank), slot);
-        let journal = &mut self.ranks[source.owner(Rank(rank)).index()];
+        let Message { to, size, .. } = self.flights.message(rank, slot);
+        let journal = &mut self.ranks[source.owner(rank).index()];
         journal.sends.push(slot);
         journal.sent.add(size);
         self.ranks[source.owner(to).index()].received.add(size);
@@ -483,42 +483,42 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
         self.flights.moved(slot, start, arrival);
     }
 
-    fn queued(&mut self, slot: u32, asked: f64) {
+    fn queued(&mut self, slot: u32, asked: Time) {
         self.flights.queued(slot, asked);
     }
 
-    fn posted(&mut self, slot: u32, time: f64) {
+    fn posted(&mut self, slot: u32, time: Time) {
         self.flights.posted(slot, time);
     }
 
-    fn marked(&mut self, rank: u32, event: u32, time: f64) {
+    fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         if self.keeps.calls {
-            self.ranks[rank as usize].marks.push((nanos(time), nanos(time)), u64::from(event));
+            self.ranks[rank.index()].marks.push((nanos(time), nanos(time)), u64::from(event));
         }
     }
 
-    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
         self.reach(rank, start);
-        let begun = self.flights.asked(slot).clamp(start, end);
+        let begun = self.flights.asked(slot).unwrap_or(start).clamp(start, end);
         self.interval(rank, (start, begun), Activity::LateReceiver, Cause::Receiver(slot));
         self.interval(rank, (begun, end), Activity::Transfer, Cause::Release(slot));
         self.held_call(rank, slot, (start, end));
     }
 
-    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
         let Received { call, processor, before, taken, end } = received;
         self.reach(rank, call);
         self.handle(rank, (call, before), processor);
-        let owner = self.flights.source.owner(Rank(rank));
-        let is_own = owner == Rank(rank) && matches!(self.flights.source, Source::Program(_));
+        let owner = self.flights.source.owner(rank);
+        let is_own = owner == rank && matches!(self.flights.source, Source::Program(_));
         if self.keeps.receipts && !is_own {
             self.ranks[owner.index()].receipts.push(slot);
         }
-        let sent = self.flights.asked(slot).clamp(before, taken.max(before));
+        let sent = self.flights.asked(slot).unwrap_or(before).clamp(before, taken.max(before));
         self.interval(rank, (before, sent), Activity::LateSender, Cause::Message(slot));
         self.interval(rank, (sent, taken), Activity::Transfer, Cause::Message(slot));
         // To a rank's processor all of it is overhead; to the critical path the bytes are the bandwidth's.
@@ -535,7 +535,7 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn accessed(&mut self, rank: u32, accessed: Accessed) {
+    fn accessed(&mut self, rank: Rank, accessed: Accessed) {
         let Accessed { access, call, start, came, processor, end, .. } = accessed;
         self.reach(rank, call);
         self.interval(rank, (call, start), Activity::InterfaceWait, Cause::Own);
@@ -549,9 +549,9 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn gathered(&mut self, rank: u32, gathered: Gathered) {
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
         let Gathered { instance, call, processor, came, last, last_rank, end } = gathered;
-        let cause = Cause::LastOf(Rank(last_rank), Time::from_nanos(last));
+        let cause = Cause::LastOf(last_rank, last);
         let last = last.clamp(came, end);
         self.reach(rank, call);
         self.handle(rank, (call, came), processor);
@@ -563,7 +563,7 @@ impl Observer for Journal<'_> {
         }
     }
 
-    fn ended(&mut self, rank: u32, time: f64) {
+    fn ended(&mut self, rank: Rank, time: Time) {
         self.reach(rank, time);
     }
 }

@@ -1,6 +1,6 @@
 //! How long a program's communication takes on a network: the replay of its computations, messages and collectives.
 //!
-//! An [`Engine`] replays a program, a [`loggops::Form`] a schedule. Each gives an [`Outcome`], when every rank ends and what
+//! An [`Engine`] replays a program, a [`loggops::Layout`] a schedule. Each gives an [`Outcome`], when every rank ends and what
 //! it spends its time on; whoever wants to know more has an [`Observer`] watch the same replay: a [`Journal`] for timelines,
 //! files and the critical path, an [`Explainer`](explain::Explainer) for the causes of communication time, a
 //! [`RunTimer`](run_times::RunTimer) for the times of calls and regions, or several of them at once, as a pair.
@@ -34,7 +34,7 @@
 //! |---|---|---|
 //! | do not disturb each other | [`walk`] | [`loggops`], by LogGOPSim's rules |
 //! | wait for limited links, buses and processors, by Dimemas' rules | [`contention`] | |
-//! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::ways`] |
+//! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::costs`] |
 //!
 //! [`sweep`] replays one program under many parameters at once, [`sensitivity`] says how its time depends on one of them.
 

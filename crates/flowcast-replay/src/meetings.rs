@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use crate::SimulateError;
 use crate::observer::{Observer, Sent};
 use crate::walk::Replay;
-use flowcast_units::{Node, Rank};
+use flowcast_units::{Node, Rank, Time};
 
-/// Overlaps up to this come from rounding, in nanoseconds.
-const TOLERANCE: f64 = 1e-3;
+/// Overlaps up to this come from rounding.
+const TOLERANCE: Time = Time::from_nanos(1e-3);
 
 /// Whether two messages between nodes are ever sent or received by one interface at the same time, if none disturbs
 /// another. One-sided transfers are not looked at.
@@ -33,7 +33,7 @@ pub fn messages_meet(replay: &Replay<'_>) -> Result<bool, SimulateError> {
 }
 
 /// When an interface was busy in one direction: starts and ends.
-type Busy = Vec<(f64, f64)>;
+type Busy = Vec<(Time, Time)>;
 
 struct Meetings<'a> {
     replay: &'a Replay<'a>,
@@ -45,14 +45,14 @@ struct Meetings<'a> {
 }
 
 impl Meetings<'_> {
-    fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (f64, f64)) {
-        let Replay { program, placement, costs, ways } = self.replay;
+    fn carried(&mut self, from: Rank, slot: u32, (left, arrival): (Time, Time)) {
+        let Replay { program, placement, costs, route_of } = self.replay;
         let ends = [placement.node(from), placement.node(program.receiver(slot))];
         if ends[0] == ends[1] {
             return;
         }
-        let way = ways.get(slot as usize).map_or(0, |way| usize::from(*way));
-        let busy = (left + costs.paths[way].latency, arrival);
+        let route = route_of.get(slot as usize).map_or(0, |route| usize::from(*route));
+        let busy = (left + costs.paths[route].latency, arrival);
         if busy.0 < busy.1 {
             self.met |= add(&mut self.sending, ends[0], busy) | add(&mut self.receiving, ends[1], busy);
         }
@@ -60,7 +60,7 @@ impl Meetings<'_> {
 }
 
 /// Adds a stretch; whether it obviously overlaps the one added before it, so that the rest need not be kept.
-fn add(all: &mut [Busy], node: Node, busy: (f64, f64)) -> bool {
+fn add(all: &mut [Busy], node: Node, busy: (Time, Time)) -> bool {
     let known = &mut all[node.index()];
     let meets = known.last().is_some_and(|last| busy.0 < last.1 - TOLERANCE && last.0 < busy.1 - TOLERANCE);
     known.push(busy);
@@ -68,23 +68,23 @@ fn add(all: &mut [Busy], node: Node, busy: (f64, f64)) -> bool {
 }
 
 fn overlap(mut busy: Busy) -> bool {
-    busy.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    busy.sort_unstable_by_key(|(start, _)| *start);
     busy.windows(2).any(|pair| pair[1].0 < pair[0].1 - TOLERANCE)
 }
 
 impl Observer for Meetings<'_> {
-    fn sent(&mut self, rank: u32, slot: u32, Sent { end, arrival, .. }: Sent) {
+    fn sent(&mut self, rank: Rank, slot: u32, Sent { end, arrival, .. }: Sent) {
         if self.met {
             return;
         }
-        if arrival.is_finite() {
-            self.carried(Rank(rank), slot, (end, arrival));
+        if arrival < Time::NEVER {
+            self.carried(rank, slot, (end, arrival));
         } else {
-            self.senders.insert(slot, Rank(rank));
+            self.senders.insert(slot, rank);
         }
     }
 
-    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
         if let Some(from) = self.senders.remove(&slot).filter(|_| !self.met) {
             self.carried(from, slot, (start, arrival));
         }

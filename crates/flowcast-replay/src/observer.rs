@@ -6,77 +6,79 @@
 //! [`RunTimer`](crate::run_times::RunTimer) for the times of calls and regions. A pair of observers is an observer, and so
 //! is one that may be missing, so that one replay is enough for all of them.
 
+use flowcast_units::{Rank, Time};
+
 /// Is notified of everything that takes time. Ranks are numbered from 0, the streams of their non-blocking collectives
-/// behind them; messages by their slot; times are nanoseconds since the start. A method that is not overridden does
+/// behind them; messages by their slot; times count from the start. A method that is not overridden does
 /// nothing and costs nothing.
 pub trait Observer {
     /// Whether it observes anything; if not, engines leave out what only observers need.
     const WATCHES: bool = true;
     /// A computation.
     #[inline(always)]
-    fn computed(&mut self, _rank: u32, _start: f64, _end: f64) {}
+    fn computed(&mut self, _rank: Rank, _start: Time, _end: Time) {}
     /// A send call: overhead from `start` to `end`; the last byte arrives at `arrival` unless that is not known yet.
     #[inline(always)]
-    fn sent(&mut self, _rank: u32, _slot: u32, _sent: Sent) {}
+    fn sent(&mut self, _rank: Rank, _slot: u32, _sent: Sent) {}
     /// A rendezvous message that waited for its receiver since `asked` has begun to move and will arrive.
     #[inline(always)]
-    fn moved(&mut self, _slot: u32, _start: f64, _arrival: f64) {}
+    fn moved(&mut self, _slot: u32, _start: Time, _arrival: Time) {}
     /// A message that has begun to move had waited for links and buses since `asked`.
     #[inline(always)]
-    fn queued(&mut self, _slot: u32, _asked: f64) {}
+    fn queued(&mut self, _slot: u32, _asked: Time) {}
     /// A non-blocking receive was posted.
     #[inline(always)]
-    fn posted(&mut self, _slot: u32, _time: f64) {}
+    fn posted(&mut self, _slot: u32, _time: Time) {}
     /// A rank passed an event of the trace, by index into the program's events.
     #[inline(always)]
-    fn marked(&mut self, _rank: u32, _event: u32, _time: f64) {}
+    fn marked(&mut self, _rank: Rank, _event: u32, _time: Time) {}
     /// A sender waited for its receiver from `start` to `end`, or until its message had left.
     #[inline(always)]
-    fn held(&mut self, _rank: u32, _slot: u32, _start: f64, _end: f64) {}
+    fn held(&mut self, _rank: Rank, _slot: u32, _start: Time, _end: Time) {}
     /// A receive or a wait for one returned.
     #[inline(always)]
-    fn received(&mut self, _rank: u32, _slot: u32, _received: Received) {}
+    fn received(&mut self, _rank: Rank, _slot: u32, _received: Received) {}
     /// One-sided communication or a request to a file ended.
     #[inline(always)]
-    fn accessed(&mut self, _rank: u32, _accessed: Accessed) {}
+    fn accessed(&mut self, _rank: Rank, _accessed: Accessed) {}
     /// A rank left a collective operation that costs what a formula says.
     #[inline(always)]
-    fn gathered(&mut self, _rank: u32, _gathered: Gathered) {}
+    fn gathered(&mut self, _rank: Rank, _gathered: Gathered) {}
     /// A rank of a machine with limits has ended: later than the end of its last call if it still waited for a processor.
     #[inline(always)]
-    fn ended(&mut self, _rank: u32, _time: f64) {}
+    fn ended(&mut self, _rank: Rank, _time: Time) {}
 }
 
-/// A send of one rank; its times are in nanoseconds.
+/// A send of one rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     /// Index of its message class.
     pub class: u32,
     /// When the program called.
-    pub call: f64,
+    pub call: Time,
     /// When the overhead could begin (later than the call if the interface was busy).
-    pub start: f64,
+    pub start: Time,
     /// How long the call waited for a processor from then on.
-    pub processor: f64,
+    pub processor: Time,
     /// When the overhead ended.
-    pub end: f64,
-    /// When the last byte arrives; infinite while unknown.
-    pub arrival: f64,
+    pub end: Time,
+    /// When the last byte arrives; [`Time::NEVER`] while that is not known.
+    pub arrival: Time,
 }
 
 /// A receive or wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Received {
     /// When the program called.
-    pub call: f64,
+    pub call: Time,
     /// How long the call waited for a processor before it looked for the message.
-    pub processor: f64,
+    pub processor: Time,
     /// When the processor time before the message ended.
-    pub before: f64,
+    pub before: Time,
     /// When the processor time on the message began.
-    pub taken: f64,
+    pub taken: Time,
     /// When the call returned.
-    pub end: f64,
+    pub end: Time,
 }
 
 /// One-sided communication or a request to a file, as its rank sees it.
@@ -85,20 +87,20 @@ pub struct Accessed {
     /// Index into the accesses.
     pub access: u32,
     /// When the program called.
-    pub call: f64,
+    pub call: Time,
     /// When the overhead began (later than the call if the interface was busy).
-    pub start: f64,
+    pub start: Time,
     /// When the overhead ended.
-    pub came: f64,
+    pub came: Time,
     /// How long it waited for a processor in between.
-    pub processor: f64,
+    pub processor: Time,
     /// How long it then waited for others: for a lock, for a place at the file system, for links, or since others had a
     /// part of the bandwidth.
-    pub queued: f64,
+    pub queued: Time,
     /// How much of the rest no bandwidth would shorten.
-    pub latency: f64,
+    pub latency: Time,
     /// When the rank went on.
-    pub end: f64,
+    pub end: Time,
 }
 
 /// A collective as one rank sees it.
@@ -107,17 +109,17 @@ pub struct Gathered {
     /// Index of the execution among all of the program.
     pub instance: u32,
     /// When the rank called.
-    pub call: f64,
+    pub call: Time,
     /// How long its start-up waited for a processor.
-    pub processor: f64,
+    pub processor: Time,
     /// When the rank's start-up was over.
-    pub came: f64,
+    pub came: Time,
     /// When the rank came that decided the end.
-    pub last: f64,
+    pub last: Time,
     /// That rank: the last to come, or the one whose data was last at the root.
-    pub last_rank: u32,
+    pub last_rank: Rank,
     /// When the rank went on.
-    pub end: f64,
+    pub end: Time,
 }
 
 /// An observer that observes nothing, where the outcome is enough.
@@ -132,17 +134,17 @@ impl Observer for Unobserved {
 macro_rules! hand_on {
     ($self:ident to $($others:expr),+) => {
         hand_on! { $self, [$($others),+],
-            computed(rank: u32, start: f64, end: f64),
-            sent(rank: u32, slot: u32, sent: Sent),
-            moved(slot: u32, start: f64, arrival: f64),
-            queued(slot: u32, asked: f64),
-            posted(slot: u32, time: f64),
-            marked(rank: u32, event: u32, time: f64),
-            held(rank: u32, slot: u32, start: f64, end: f64),
-            received(rank: u32, slot: u32, received: Received),
-            accessed(rank: u32, accessed: Accessed),
-            gathered(rank: u32, gathered: Gathered),
-            ended(rank: u32, time: f64)
+            computed(rank: Rank, start: Time, end: Time),
+            sent(rank: Rank, slot: u32, sent: Sent),
+            moved(slot: u32, start: Time, arrival: Time),
+            queued(slot: u32, asked: Time),
+            posted(slot: u32, time: Time),
+            marked(rank: Rank, event: u32, time: Time),
+            held(rank: Rank, slot: u32, start: Time, end: Time),
+            received(rank: Rank, slot: u32, received: Received),
+            accessed(rank: Rank, accessed: Accessed),
+            gathered(rank: Rank, gathered: Gathered),
+            ended(rank: Rank, time: Time)
         }
     };
     ($self:ident, $others:tt, $($name:ident($($arg:ident: $type:ty),+)),+) => {

@@ -51,7 +51,7 @@ pub(crate) struct Packets {
     written: Vec<Time>,
     put_off: u64,
     now: Time,
-    latency: f64,
+    latency: Time,
 }
 
 /// What a host does first of what it comes to at the same time.
@@ -69,7 +69,7 @@ enum Turn {
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     slot: u32,
-    start: f64,
+    start: Time,
     size: Bytes,
     stage: Stage,
     rts: Option<Rts>,
@@ -82,7 +82,7 @@ struct InFlight {
 enum Stage {
     Rts,
     /// The RTS arrived at this time.
-    RtsArrived(f64),
+    RtsArrived(Time),
     Cts,
     Data,
 }
@@ -91,9 +91,9 @@ enum Stage {
 #[derive(Debug, Clone, Default)]
 struct Host {
     /// Since when it polls, if it does.
-    polls: Option<f64>,
+    polls: Option<Time>,
     /// What its next poll finds: indices of messages, and from when on.
-    unseen: Vec<(f64, u32)>,
+    unseen: Vec<(Time, u32)>,
 }
 
 impl Packets {
@@ -152,36 +152,36 @@ impl Packets {
             written: Vec::new(),
             put_off: 0,
             now: Time::ZERO,
-            latency: network.nic.latency.as_nanos(),
+            latency: network.nic.latency,
         })
     }
 
-    fn host(&mut self, rank: u32) -> &mut Host {
-        let rank = rank as usize;
+    fn host(&mut self, rank: Rank) -> &mut Host {
+        let rank = rank.index();
         if self.hosts.len() <= rank {
             self.hosts.resize(rank + 1, Host::default());
         }
         &mut self.hosts[rank]
     }
 
-    fn schedule(&mut self, at: f64, turn: Turn, index: u32) {
-        self.coming.push(Reverse((Time::from_nanos(at), turn, index)));
+    fn schedule(&mut self, at: Time, turn: Turn, index: u32) {
+        self.coming.push(Reverse((at, turn, index)));
     }
 
     /// A rank sees that something has come, at the earliest at this time.
-    fn see(&mut self, rank: u32, earliest: f64, index: u32) {
+    fn see(&mut self, rank: Rank, earliest: Time, index: u32) {
         match self.host(rank).polls {
             Some(since) => self.reply(since.max(earliest), index),
             None => self.host(rank).unseen.push((earliest, index)),
         }
     }
 
-    fn reply(&mut self, at: f64, index: u32) {
+    fn reply(&mut self, at: Time, index: u32) {
         self.schedule(at, Turn::Reply(self.in_flight[index].slot), index);
     }
 
     /// The receive of an RTS that arrived at `came` is posted: its CTS is sent.
-    fn send_cts(&mut self, index: u32, came: f64, rts: Rts, posted: ReceivePosted) {
+    fn send_cts(&mut self, index: u32, came: Time, rts: Rts, posted: ReceivePosted) {
         self.in_flight[index].stage = Stage::Cts;
         if came <= posted.polled {
             self.reply(posted.since, index);
@@ -216,7 +216,6 @@ impl Packets {
 
     /// An RTS, a CTS or the data have arrived.
     fn arrive(&mut self, index: u32, at: Time) -> Option<Delivery> {
-        let at = at.as_nanos();
         let InFlight { slot, start, stage, rts, .. } = self.in_flight[index];
         match (stage, rts) {
             (Stage::Rts, Some(rts)) => {
@@ -244,7 +243,7 @@ impl Packets {
             let (index, since) = self.live.held()?;
             let InFlight { slot, stage, .. } = self.in_flight[index as u32];
             if stage == Stage::Data {
-                return Some(Progress::Held { slot, since: since.as_nanos() });
+                return Some(Progress::Held { slot, since });
             }
         }
     }
@@ -285,7 +284,7 @@ impl Transit for Packets {
         }
     }
 
-    fn wait(&mut self, rank: u32, since: f64) {
+    fn wait(&mut self, rank: Rank, since: Time) {
         let host = self.host(rank);
         host.polls = Some(since);
         for (earliest, index) in std::mem::take(&mut host.unseen) {
@@ -293,7 +292,7 @@ impl Transit for Packets {
         }
     }
 
-    fn go_on(&mut self, rank: u32) {
+    fn go_on(&mut self, rank: Rank) {
         self.host(rank).polls = None;
     }
 

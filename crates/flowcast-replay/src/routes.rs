@@ -7,11 +7,11 @@ use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Node, Rank};
 
-/// The numbers of the kinds of ways, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside
+/// The numbers of routes, for [`Costs::paths`](super::costs::Costs::paths): two for each group of nodes (between nodes of a site, inside
 /// a node), then two (equal ones, so that odd means inside) for each group and site that its messages go to, then two
 /// for each dedicated connection.
 #[derive(Debug, Clone, Copy)]
-pub struct WayNumbers {
+pub struct RouteNumbers {
     groups: usize,
     sites: usize,
 }
@@ -29,13 +29,13 @@ pub enum Route {
     By(usize),
 }
 
-impl WayNumbers {
+impl RouteNumbers {
     /// The numbers for the groups and sites of a placement.
-    pub fn new(placement: &Placement) -> WayNumbers {
-        WayNumbers { groups: placement.groups().len(), sites: placement.sites() }
+    pub fn new(placement: &Placement) -> RouteNumbers {
+        RouteNumbers { groups: placement.groups().len(), sites: placement.sites() }
     }
 
-    /// The way of a message that leaves a node of this group.
+    /// The route of a message that leaves a node of this group.
     pub fn number(self, group: usize, route: Route) -> usize {
         match route {
             Route::Between => 2 * group,
@@ -45,11 +45,11 @@ impl WayNumbers {
         }
     }
 
-    /// Where the messages of a way go.
-    pub fn route(self, way: usize) -> Route {
-        let pair = way / 2;
+    /// Where the messages of a route go.
+    pub fn route(self, number: usize) -> Route {
+        let pair = number / 2;
         match pair.checked_sub(self.groups) {
-            None if way.is_multiple_of(2) => Route::Between,
+            None if number.is_multiple_of(2) => Route::Between,
             None => Route::Inside,
             Some(far) if far < self.groups * self.sites => Route::ToSite(far % self.sites),
             Some(far) => Route::By(far - self.groups * self.sites),
@@ -57,19 +57,23 @@ impl WayNumbers {
     }
 }
 
-/// The kind of way of each message, as [`WayNumbers`] counts them. Empty if all messages go to other nodes of the same
+/// The number of each message's route, as [`RouteNumbers`] counts them. Empty if all messages go to other nodes of the same
 /// site from nodes of one group.
-pub fn ways_of(program: &Program, network: &Network, placement: &Placement) -> Result<Vec<u16>, SimulateError> {
-    let numbers = WayNumbers::new(placement);
+pub fn route_of_messages(
+    program: &Program,
+    network: &Network,
+    placement: &Placement,
+) -> Result<Vec<u16>, SimulateError> {
+    let numbers = RouteNumbers::new(placement);
     let connections = network.machine.wide_area.connections.len();
     if numbers.number(0, Route::By(connections)) > usize::from(u16::MAX) {
-        let problem = "found more than 32,767 kinds of ways (groups of nodes, times sites, and connections)";
+        let problem = "found more than 32,767 routes (groups of nodes, times sites, and connections)";
         return Err(SimulateError::Placement(problem.to_owned()));
     }
     if placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages() {
         return Ok(Vec::new());
     }
-    let mut ways = vec![0; program.messages() as usize];
+    let mut routes = vec![0; program.messages() as usize];
     for rank in (0..program.streams() as u32).map(Rank) {
         let node = placement.node(rank);
         let group = placement.group_index(node);
@@ -78,11 +82,11 @@ pub fn ways_of(program: &Program, network: &Network, placement: &Placement) -> R
                 let class = &program.classes()[class as usize];
                 let to = placement.node(program.receiver(slot));
                 let route = route(network, placement, (node, to), (class.tag, class.size));
-                ways[slot as usize] = numbers.number(group, route) as u16;
+                routes[slot as usize] = numbers.number(group, route) as u16;
             }
         }
     }
-    Ok(ways)
+    Ok(routes)
 }
 
 /// Where a message between two nodes goes, by its tag and size.

@@ -7,7 +7,7 @@ use flowcast_trace::expand::operation_of;
 use flowcast_trace::program::Program;
 use flowcast_trace::read::REGION;
 use flowcast_trace::run_times::{OTHER, OpenRegions, RECEIVING, RunTimes, SENDING};
-use flowcast_units::{CollectiveOp, Time};
+use flowcast_units::{CollectiveOp, Rank, Time};
 
 /// An observer that adds up the times of calls and regions.
 pub struct RunTimer<'a> {
@@ -47,8 +47,8 @@ impl<'a> RunTimer<'a> {
 
     /// Inside a collective that is carried out by messages, the time is the collective's; the time of a stream of a
     /// non-blocking collective is no call's.
-    fn add(&mut self, rank: u32, slot: u32, own: Function, nanos: f64) {
-        if rank as usize >= self.program.ranks() {
+    fn add(&mut self, rank: Rank, slot: u32, own: Function, time: Time) {
+        if rank.index() >= self.program.ranks() {
             return;
         }
         let class = &self.program.classes()[self.classes[slot as usize] as usize];
@@ -57,7 +57,7 @@ impl<'a> RunTimer<'a> {
             (None, Function::Send | Function::Isend) => SENDING,
             (None, _) => RECEIVING,
         };
-        self.times.add_call(call, Time::from_nanos(nanos));
+        self.times.add_call(call, time);
     }
 
     fn is_non_blocking(&self, slot: u32) -> bool {
@@ -66,42 +66,42 @@ impl<'a> RunTimer<'a> {
 }
 
 impl Observer for RunTimer<'_> {
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
         self.classes[slot as usize] = sent.class;
         self.add(rank, slot, Function::Send, sent.end - sent.call);
     }
 
-    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
         let own = if self.is_non_blocking(slot) { Function::Wait } else { Function::Send };
         self.add(rank, slot, own, end - start);
     }
 
-    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
         self.add(rank, slot, Function::Recv, received.end - received.call);
     }
 
-    fn accessed(&mut self, _rank: u32, accessed: Accessed) {
-        self.times.add_call(OTHER, Time::from_nanos(accessed.end - accessed.call));
+    fn accessed(&mut self, _rank: Rank, accessed: Accessed) {
+        self.times.add_call(OTHER, accessed.end - accessed.call);
     }
 
-    fn gathered(&mut self, rank: u32, gathered: Gathered) {
-        if rank as usize >= self.program.ranks() {
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+        if rank.index() >= self.program.ranks() {
             return;
         }
         let op = self.ops[gathered.instance as usize];
-        self.times.add_call(op.name(), Time::from_nanos(gathered.end - gathered.call));
+        self.times.add_call(op.name(), gathered.end - gathered.call);
     }
 
-    fn marked(&mut self, rank: u32, event: u32, time: f64) {
+    fn marked(&mut self, rank: Rank, event: u32, time: Time) {
         let (kind, value) = self.program.events()[event as usize];
         if kind != REGION {
             return;
         }
-        let regions = &mut self.regions[rank as usize];
+        let regions = &mut self.regions[rank.index()];
         let name = usize::try_from(value - 1).ok().and_then(|at| self.names.get(at));
         match name {
-            Some(name) => regions.begin(name, Time::from_nanos(time)),
-            None => regions.end(Time::from_nanos(time)),
+            Some(name) => regions.begin(name, time),
+            None => regions.end(time),
         }
     }
 }

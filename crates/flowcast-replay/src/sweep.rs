@@ -13,7 +13,7 @@ use super::costs::{Costs, Rendezvous};
 use super::observer::Unobserved;
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
-use super::routes::ways_of;
+use super::routes::route_of_messages;
 use super::transit::Undisturbed;
 use super::walk::{LaneCosts, Replay, Walk, awaited_sends};
 use super::{Engine, SimulateError};
@@ -128,10 +128,10 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
             }
             continue;
         }
-        let ways = ways_of(program, &first.network, &first.placement)?;
+        let route_of = route_of_messages(program, &first.network, &first.placement)?;
         let waits = prepared[alike[0]].has_rendezvous();
         let awaited = if waits { awaited_sends(program) } else { Vec::new() };
-        let same = Same { program, placement: &first.placement, ways: &ways, awaited: &awaited };
+        let same = Same { program, placement: &first.placement, route_of: &route_of, awaited: &awaited };
         for pass in alike.chunks(WIDE) {
             let costs: Vec<&Costs> = pass.iter().map(|index| &prepared[*index]).collect();
             let ended = if pass.len() <= NARROW { same.walk::<NARROW>(&costs)? } else { same.walk::<WIDE>(&costs)? };
@@ -146,23 +146,20 @@ pub fn run(program: &Program, what_ifs: &[WhatIf]) -> Result<Vec<SetOutcome>, Si
 struct Same<'a> {
     program: &'a Program,
     placement: &'a Placement,
-    ways: &'a [u16],
+    route_of: &'a [u16],
     awaited: &'a [bool],
 }
 
 impl Same<'_> {
     fn walk<const W: usize>(&self, networks: &[&Costs]) -> Result<Vec<SetOutcome>, SimulateError> {
-        let Same { program, placement, ways, awaited } = *self;
+        let Same { program, placement, route_of, awaited } = *self;
         let costs = LaneCosts::<W>::new(networks);
-        let walk = Walk { program, placement, costs: &costs, ways, awaited };
+        let walk = Walk { program, placement, costs: &costs, route_of, awaited };
         let (mut observer, mut transit) = (Unobserved, Undisturbed);
         let ranks = walk.run(&mut observer, &mut transit)?;
         let ranks = &ranks[..program.ranks()];
         let times = |lane: usize| {
-            ranks.iter().map(move |rank| {
-                let [end, compute] = [rank.time[lane], rank.compute[lane]].map(Time::from_nanos);
-                RankOutcome::new(end, compute, Time::ZERO)
-            })
+            ranks.iter().map(move |rank| RankOutcome::new(rank.time[lane], rank.compute[lane], Time::ZERO))
         };
         let of_lane = |lane: usize| SetOutcome {
             ends: times(lane).map(|rank| rank.end).collect(),

@@ -30,7 +30,7 @@ use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
 use flowcast_units::{Bytes, Node, Rank, Time};
 
-/// The way of messages between nodes.
+/// How messages get from node to node.
 pub trait Transit {
     /// Whether messages disturb each other; otherwise nothing below is ever called.
     const SHARED: bool;
@@ -46,10 +46,10 @@ pub trait Transit {
     fn receive_posted(&mut self, _slot: u32, _posted: ReceivePosted) {}
 
     /// A rank waits since this time, or is done: it polls and replies.
-    fn wait(&mut self, _rank: u32, _since: f64) {}
+    fn wait(&mut self, _rank: Rank, _since: Time) {}
 
     /// A rank goes on and does not poll until it waits again.
-    fn go_on(&mut self, _rank: u32) {}
+    fn go_on(&mut self, _rank: Rank) {}
 
     /// What happens next to a message, once no rank can go on without that; nothing that happens after `limit`.
     ///
@@ -58,13 +58,13 @@ pub trait Transit {
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError>;
 }
 
-/// A message that leaves its sender, in nanoseconds.
+/// A message that leaves its sender.
 #[derive(Debug, Clone, Copy)]
 pub struct Departure {
     /// Its slot; from the number of messages on, a one-sided transfer.
     pub slot: u32,
     /// When its sender's processor was through with it.
-    pub start: f64,
+    pub start: Time,
     /// Size of the data that it carries.
     pub size: Bytes,
     /// What it would cost alone.
@@ -72,7 +72,7 @@ pub struct Departure {
     /// Its RTS, where that crosses the network first.
     pub rts: Option<Rts>,
     /// The part of the delay that is not shared.
-    pub latency: f64,
+    pub latency: Time,
     /// Of a one-sided transfer: from where to where its data go.
     pub ends: Option<(Node, Node)>,
 }
@@ -81,20 +81,20 @@ pub struct Departure {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rts {
     /// The rank that sends the message.
-    pub from: u32,
+    pub from: Rank,
     /// The rank that receives the message.
-    pub to: u32,
+    pub to: Rank,
     /// The receive, if it is posted already.
     pub posted: Option<ReceivePosted>,
 }
 
-/// A receive that was posted, in nanoseconds.
+/// A receive that was posted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReceivePosted {
     /// When it was posted.
-    pub since: f64,
+    pub since: Time,
     /// When the rank had last polled: an RTS that arrived before gets its CTS at once.
-    pub polled: f64,
+    pub polled: Time,
 }
 
 /// What happens to a message in flight.
@@ -104,8 +104,8 @@ pub enum Progress {
     Held {
         /// Its slot.
         slot: u32,
-        /// Since when, in nanoseconds.
-        since: f64,
+        /// Since when.
+        since: Time,
     },
     /// Its last byte has arrived.
     Arrived(Delivery),
@@ -116,12 +116,12 @@ pub enum Progress {
 pub struct Delivery {
     /// Slot of the message, that of its [`Departure`].
     pub slot: u32,
-    /// When it began to leave its sender, in nanoseconds as all times here.
-    pub start: f64,
+    /// When it began to leave its sender.
+    pub start: Time,
     /// When its last byte arrived.
-    pub arrival: f64,
+    pub arrival: Time,
     /// When its last byte had left the sender.
-    pub left: f64,
+    pub left: Time,
 }
 
 /// Messages do not disturb each other.
@@ -165,10 +165,10 @@ pub struct Shared {
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     slot: u32,
-    start: f64,
-    latency: f64,
+    start: Time,
+    latency: Time,
     /// Time that the rest takes at the whole rate.
-    work: f64,
+    work: Time,
     route: u32,
 }
 
@@ -243,7 +243,7 @@ impl Shared {
 
     fn arrive(&mut self, number: u32) {
         let InFlight { slot, start, latency, .. } = self.in_flight[number];
-        let arrival = self.now.as_nanos();
+        let arrival = self.now;
         self.arrived.push(Delivery { slot, start, arrival, left: arrival - latency });
         self.in_flight.give_back(number);
     }
@@ -263,12 +263,12 @@ impl Shared {
         {
             self.coming.pop();
             let InFlight { work, route, .. } = self.in_flight[number];
-            if work == 0.0 {
+            if work == Time::ZERO {
                 self.arrive(number);
                 continue;
             }
             let index = self.start(number, route);
-            self.traffic.start(&self.fabric, index, self.now, Time::from_nanos(work));
+            self.traffic.start(&self.fabric, index, self.now, work);
         }
         self.order_arrivals();
     }
@@ -284,13 +284,13 @@ impl Transit for Shared {
 
     fn depart(&mut self, departure: Departure) {
         let Departure { slot, start, cost, latency, ends, .. } = departure;
-        let work = (cost.delay - latency).max(0.0);
+        let work = (cost.delay - latency).max(Time::ZERO);
         let route = match ends {
             Some(ends) => self.transfers[&ends],
             None => self.route_of[slot as usize],
         };
         let number = self.in_flight.insert(InFlight { slot, start, latency, work, route });
-        self.coming.push(Reverse((Time::from_nanos(start + latency), slot, number)));
+        self.coming.push(Reverse((start + latency, slot, number)));
     }
 
     fn deliver(&mut self, limit: Option<Time>) -> Result<Option<Progress>, SharingError> {

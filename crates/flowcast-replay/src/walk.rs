@@ -25,7 +25,7 @@ use super::observer::{Gathered, Observer, Received, Sent, Unobserved};
 use super::outcome::{Outcome, RankOutcome};
 use super::placement::Placement;
 use super::prefetch::prefetch_at;
-use super::routes::{route, ways_of};
+use super::routes::{route, route_of_messages};
 use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
 use flowcast_model::network::Network;
 use flowcast_trace::opcodes::{self, Op};
@@ -37,15 +37,15 @@ pub struct Replay<'a> {
     pub(super) program: &'a Program,
     pub(super) placement: Placement,
     pub(super) costs: Costs,
-    /// The kind of way of each message; empty if all messages go the same kind of way.
-    pub(super) ways: Vec<u16>,
+    /// The number of each message's route; empty if all messages take the same.
+    pub(super) route_of: Vec<u16>,
 }
 
 impl<'a> Replay<'a> {
     /// Computes the costs of all messages.
     ///
     /// # Errors
-    /// [`SimulateError::Placement`] if the network has more kinds of nodes than ways can be numbered.
+    /// [`SimulateError::Placement`] if the network has more kinds of nodes than routes can be numbered.
     pub fn new(
         program: &'a Program,
         network: &Network,
@@ -53,8 +53,8 @@ impl<'a> Replay<'a> {
         rendezvous: Rendezvous,
     ) -> Result<Replay<'a>, SimulateError> {
         let costs = Costs::new(program, network, &placement, rendezvous);
-        let ways = ways_of(program, network, &placement)?;
-        Ok(Replay { program, placement, costs, ways })
+        let route_of = route_of_messages(program, network, &placement)?;
+        Ok(Replay { program, placement, costs, route_of })
     }
 
     /// Runs to the end.
@@ -88,15 +88,17 @@ impl<'a> Replay<'a> {
         transit: &mut T,
     ) -> Result<Outcome, SimulateError> {
         let costs = LaneCosts::<1>::new(&[&self.costs]);
-        let walk =
-            Walk { program: self.program, placement: &self.placement, costs: &costs, ways: &self.ways, awaited: &[] };
+        let walk = Walk {
+            program: self.program,
+            placement: &self.placement,
+            costs: &costs,
+            route_of: &self.route_of,
+            awaited: &[],
+        };
         let ranks = walk.run(observer, transit)?;
         Ok(Outcome::of(
             self.program,
-            ranks.iter().map(|state| {
-                let [end, compute, overhead] = [state.time[0], state.compute[0], state.overhead].map(Time::from_nanos);
-                RankOutcome::new(end, compute, overhead)
-            }),
+            ranks.iter().map(|state| RankOutcome::new(state.time[0], state.compute[0], state.overhead)),
         ))
     }
 }
@@ -110,8 +112,8 @@ pub(super) struct Walk<'a, const W: usize> {
     pub program: &'a Program,
     pub placement: &'a Placement,
     pub costs: &'a LaneCosts<'a, W>,
-    /// The kind of way of each message; empty if all go the same kind of way.
-    pub ways: &'a [u16],
+    /// The number of each message's route; empty if all take the same.
+    pub route_of: &'a [u16],
     /// By slot: whether the sender ever asks when it may go on; empty if that is not known.
     pub awaited: &'a [bool],
 }
@@ -123,7 +125,7 @@ impl<'a, const W: usize> Walk<'a, W> {
         observer: &'a mut O,
         transit: &'a mut T,
     ) -> Result<Vec<RankState<'a, W>>, SimulateError> {
-        match (self.costs.networks[0].has_rendezvous(), self.ways.is_empty()) {
+        match (self.costs.networks[0].has_rendezvous(), self.route_of.is_empty()) {
             (false, true) => Engine::<W, O, T, false, false>::new(self, observer, transit).run(),
             (false, false) => Engine::<W, O, T, false, true>::new(self, observer, transit).run(),
             (true, true) => Engine::<W, O, T, true, false>::new(self, observer, transit).run(),
@@ -149,17 +151,17 @@ pub(super) struct RankState<'a, const W: usize> {
     /// When the sending interface may start the next message.
     interface_free: Times<W>,
     /// On the first network, when it last left a call in which it polled for messages.
-    polled: f64,
+    polled: Time,
     /// On the first network.
-    pub overhead: f64,
+    pub overhead: Time,
 }
 
 impl<'a, const W: usize> RankState<'a, W> {
-    fn new(program: &'a Program, rank: u32) -> RankState<'a, W> {
-        let first_slot = program.first_slot(Rank(rank));
-        let none = [0.0; W];
+    fn new(program: &'a Program, rank: Rank) -> RankState<'a, W> {
+        let first_slot = program.first_slot(rank);
+        let none = [Time::ZERO; W];
         RankState {
-            words: program.words(Rank(rank)),
+            words: program.words(rank),
             at: 0,
             first_slot,
             next_slot: first_slot,
@@ -168,14 +170,14 @@ impl<'a, const W: usize> RankState<'a, W> {
             time: none,
             compute: none,
             interface_free: none,
-            polled: 0.0,
-            overhead: 0.0,
+            polled: Time::ZERO,
+            overhead: Time::ZERO,
         }
     }
 
     /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
     #[inline(always)]
-    fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (f64, f64, f64) {
+    fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (Time, Time, Time) {
         let call = self.time[0];
         let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
         for lane in 0..W {
@@ -191,11 +193,11 @@ impl<'a, const W: usize> RankState<'a, W> {
     }
 
     #[inline(always)]
-    fn compute(&mut self, nanos: impl Fn(usize) -> f64) {
+    fn compute(&mut self, takes: impl Fn(usize) -> Time) {
         for lane in 0..W {
-            let nanos = nanos(lane);
-            self.time[lane] += nanos;
-            self.compute[lane] += nanos;
+            let takes = takes(lane);
+            self.time[lane] += takes;
+            self.compute[lane] += takes;
         }
     }
 }
@@ -213,16 +215,16 @@ enum Pause {
     Rare,
 }
 
-struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> {
+struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool> {
     program: &'a Program,
     placement: &'a Placement,
     costs: &'a LaneCosts<'a, W>,
-    ways: &'a [u16],
+    route_of: &'a [u16],
     observer: &'a mut O,
     transit: &'a mut T,
-    /// The costs of the only way, if there is one only.
+    /// The costs of the only route, if there is one only.
     path: &'a LanePath<W>,
-    ready: Vec<u32>,
+    ready: Vec<Rank>,
     /// When messages arrive.
     arrivals: Slots<W>,
     handshakes: Handshakes<'a, W>,
@@ -230,7 +232,8 @@ struct Engine<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS:
     accesses: Accesses,
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 where
     O: Observer,
     T: Transit,
@@ -243,11 +246,11 @@ where
             program,
             placement: walk.placement,
             costs,
-            ways: walk.ways,
+            route_of: walk.route_of,
             observer,
             transit,
             path: &costs.paths[0],
-            ready: (0..ranks).rev().collect(),
+            ready: (0..ranks).map(Rank).rev().collect(),
             arrivals: Slots::new(slots),
             handshakes: match RENDEZVOUS {
                 true => Handshakes::new(ranks as usize, (slots, if T::HANDSHAKES { slots } else { 0 }), walk.awaited),
@@ -260,10 +263,10 @@ where
 
     fn run(mut self) -> Result<Vec<RankState<'a, W>>, SimulateError> {
         let streams = self.program.streams() as u32;
-        let mut ranks: Vec<_> = (0..streams).map(|rank| RankState::new(self.program, rank)).collect();
+        let mut ranks: Vec<_> = (0..streams).map(|rank| RankState::new(self.program, Rank(rank))).collect();
         loop {
             while let Some(rank) = self.ready.pop() {
-                self.advance(rank, &mut ranks[rank as usize]);
+                self.advance(rank, &mut ranks[rank.index()]);
             }
             if T::SHARED
                 && let Some(progress) = self.transit.deliver(self.accesses.requests.first())?
@@ -283,7 +286,7 @@ where
     }
 
     /// Runs a rank until it waits or ends.
-    fn advance(&mut self, rank: u32, state: &mut RankState<'a, W>) {
+    fn advance(&mut self, rank: Rank, state: &mut RankState<'a, W>) {
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
@@ -297,7 +300,7 @@ where
 
     /// Follows the instructions of a rank until it waits or ends, or up to a rare one.
     #[inline(never)]
-    fn follow(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
+    fn follow(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
         if W > 1 {
             return self.follow_common(rank, state);
         }
@@ -311,10 +314,10 @@ where
     }
 
     #[inline(always)]
-    fn follow_common(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Pause {
+    fn follow_common(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Pause {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {
             let step = match op {
-                Op::Compute(time) => self.compute(rank, state, time.as_nanos()),
+                Op::Compute(time) => self.compute(rank, state, time),
                 Op::Send { class, slot } => {
                     let path = self.path(slot);
                     let cost = &path.classes[class as usize];
@@ -353,7 +356,7 @@ where
 
     /// Follows the instructions that [`Engine::follow`] leaves out, of which mostly several come together.
     #[inline(never)]
-    fn follow_rare(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Step {
+    fn follow_rare(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
         while let Some((op, next)) = opcodes::decode(state.words, state.at) {
             let step = match op {
                 Op::Send { class, slot } if RENDEZVOUS => {
@@ -372,7 +375,7 @@ where
                 Op::WaitSend(ago) if RENDEZVOUS => self.wait_send(rank, state, ago),
                 Op::Collective { call, instance } => self.collective(rank, state, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, state, instance),
-                Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time.as_nanos()),
+                Op::Accelerator(time) => self.compute_on_accelerator(rank, state, time),
                 // The order in which accesses are served depends on times.
                 Op::Access(index) if W == 1 => self.access(rank, state, index),
                 Op::Access(_) => Step::GoOn,
@@ -387,37 +390,37 @@ where
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: u32, state: &mut RankState<'a, W>, nanos: f64) -> Step {
+    fn compute(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
         let start = state.time[0];
         match &self.costs.speeds {
-            None => state.compute(|_| nanos),
+            None => state.compute(|_| takes),
             Some(speeds) => {
-                let speeds = &speeds[rank as usize];
+                let speeds = &speeds[rank.index()];
                 // A division by 1 changes nothing, so that it needs no case of its own here.
-                state.compute(|lane| nanos / speeds[lane]);
+                state.compute(|lane| takes / speeds[lane]);
             }
         }
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
     }
 
-    fn compute_on_accelerator(&mut self, rank: u32, state: &mut RankState<'a, W>, nanos: f64) -> Step {
+    fn compute_on_accelerator(&mut self, rank: Rank, state: &mut RankState<'a, W>, takes: Time) -> Step {
         let start = state.time[0];
         let networks = &self.costs.networks;
-        state.compute(|lane| nanos / networks[lane].accelerator_speeds[rank as usize]);
+        state.compute(|lane| takes / networks[lane].accelerator_speeds[rank.index()]);
         self.observer.computed(rank, start, state.time[0]);
         Step::GoOn
     }
 
-    /// The index of the costs of a message's way.
+    /// The number of a message's route.
     #[inline(always)]
-    fn way(&self, slot: u32) -> usize {
-        if MANY_WAYS { usize::from(self.ways[slot as usize]) } else { 0 }
+    fn route_number(&self, slot: u32) -> usize {
+        if MANY_ROUTES { usize::from(self.route_of[slot as usize]) } else { 0 }
     }
 
     #[inline(always)]
     fn path(&self, slot: u32) -> &'a LanePath<W> {
-        if MANY_WAYS { &self.costs.paths[self.way(slot)] } else { self.path }
+        if MANY_ROUTES { &self.costs.paths[self.route_number(slot)] } else { self.path }
     }
 
     /// How long the interface rests after a message, if that matters.
@@ -429,20 +432,24 @@ where
     #[inline(always)]
     fn send(
         &mut self,
-        rank: u32,
+        rank: Rank,
         state: &mut RankState<'a, W>,
         (class, slot): (u32, u32),
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
         let (call, start, end) = state.begin_send(&path.send_overhead, self.busy(cost));
         if T::SHARED && self.is_between_nodes(slot) {
-            self.observer.sent(rank, slot, Sent { class, call, start, processor: 0.0, end, arrival: f64::INFINITY });
+            self.observer.sent(
+                rank,
+                slot,
+                Sent { class, call, start, processor: Time::ZERO, end, arrival: Time::NEVER },
+            );
             self.transit.depart(self.departure(slot, class, end));
         } else {
             self.observer.sent(
                 rank,
                 slot,
-                Sent { class, call, start, processor: 0.0, end, arrival: end + cost.delay[0] },
+                Sent { class, call, start, processor: Time::ZERO, end, arrival: end + cost.delay[0] },
             );
             self.fill(slot, |lane| state.time[lane] + cost.delay[lane]);
         }
@@ -454,15 +461,15 @@ where
 
     /// Notes when the message of a slot arrives; whoever waits for it may go on.
     #[inline(always)]
-    fn fill(&mut self, slot: u32, arrival: impl Fn(usize) -> f64) {
+    fn fill(&mut self, slot: u32, arrival: impl Fn(usize) -> Time) {
         if let Some(rank) = self.arrivals.fill(slot, arrival) {
-            self.ready.push(rank);
+            self.ready.push(Rank(rank));
         }
     }
 
     /// A message that leaves its sender for the network that it shares.
-    fn departure(&self, slot: u32, class: u32, start: f64) -> Departure {
-        let path = &self.costs.networks[0].paths[self.way(slot)];
+    fn departure(&self, slot: u32, class: u32, start: Time) -> Departure {
+        let path = &self.costs.networks[0].paths[self.route_number(slot)];
         Departure {
             slot,
             start,
@@ -476,10 +483,10 @@ where
 
     /// A receive that is posted, or a wait for it.
     #[inline(always)]
-    fn receive(&mut self, rank: u32, state: &mut RankState<'a, W>, slot: u32) -> Step {
+    fn receive(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: u32) -> Step {
         let path = self.path(slot);
         let Known::Time(known) = self.arrivals.look(slot) else {
-            self.arrivals.wait(slot, rank);
+            self.arrivals.wait(slot, rank.0);
             return Step::Wait;
         };
         let arrival = self.arrivals.take(slot, known);
@@ -490,7 +497,7 @@ where
             let before = state.time[lane] + path.recv_before[lane];
             state.time[lane] = later(arrival(lane), before) + path.recv_after[lane];
         }
-        self.observer.received(rank, slot, Received { call, processor: 0.0, before, taken, end: state.time[0] });
+        self.observer.received(rank, slot, Received { call, processor: Time::ZERO, before, taken, end: state.time[0] });
         state.overhead += path.recv_before[0] + path.recv_after[0];
         if RENDEZVOUS {
             state.polled = state.time[0];
@@ -512,13 +519,13 @@ where
     /// Messages inside a node do not touch the network.
     #[inline(always)]
     fn is_between_nodes(&self, slot: u32) -> bool {
-        !MANY_WAYS || self.ways[slot as usize].is_multiple_of(2)
+        !MANY_ROUTES || self.route_of[slot as usize].is_multiple_of(2)
     }
 
-    fn collective(&mut self, rank: u32, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
+    fn collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
         let made = &self.program.calls()[call as usize];
         let startup = match made.mode {
-            CollectiveMode::Blocking => [0.0; W],
+            CollectiveMode::Blocking => [Time::ZERO; W],
             _ => self.collectives.costs.startup(made.communicator, rank).of_call,
         };
         let came = plus(&state.time, &startup);
@@ -549,22 +556,22 @@ where
     }
 
     /// When a rank's own data has reached the root of a root-synchronous collective.
-    fn own_end(&self, rank: u32, call: u32, came: &Times<W>) -> Times<W> {
+    fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
         let made = &self.program.calls()[call as usize];
         if made.mode != CollectiveMode::RootSynchronous || made.is_root {
             return *came;
         }
-        let root = made.root.unwrap_or(Rank(rank));
-        let nodes = (self.placement.node(Rank(rank)), self.placement.node(root));
+        let root = made.root.unwrap_or(rank);
+        let nodes = (self.placement.node(rank), self.placement.node(root));
         std::array::from_fn(|lane| {
             let costs = self.costs.networks[lane];
             let route = route(costs.network(), self.placement, nodes, (0, made.send));
-            let (bytes, flight) = costs.to_root(route, Rank(rank), made.send);
+            let (bytes, flight) = costs.to_root(route, rank, made.send);
             came[lane] + (bytes + flight)
         })
     }
 
-    fn wait_collective(&mut self, rank: u32, state: &mut RankState<'a, W>, instance: u32) -> Step {
+    fn wait_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32) -> Step {
         let communicator = self.program.instances()[instance as usize];
         let startup = self.collectives.costs.startup(communicator, rank).of_wait;
         let came = plus(&state.time, &startup);
@@ -579,19 +586,19 @@ where
         Step::GoOn
     }
 
-    fn leave_collective(&mut self, rank: u32, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
+    fn leave_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
         let Left { came, end, last: (last, last_rank) } = left;
         let call = state.time[0];
         state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
         let (came, end) = (came[0], state.time[0]);
-        self.observer.gathered(rank, Gathered { instance, call, processor: 0.0, came, last, last_rank, end });
+        self.observer.gathered(rank, Gathered { instance, call, processor: Time::ZERO, came, last, last_rank, end });
         state.polled = end;
     }
 
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState<'a, W>)| {
             let send = match opcodes::decode(state.words, state.at) {
-                Some((Op::WaitSend(ago), _)) => self.handshakes.send(rank as u32, ago),
+                Some((Op::WaitSend(ago), _)) => self.handshakes.send(Rank(rank as u32), ago),
                 _ => None,
             };
             let RankState { at, next_slot, entered, done, .. } = *state;
@@ -608,5 +615,5 @@ struct Left<const W: usize> {
     /// When the collective was done.
     end: Times<W>,
     /// Who decided that on the first network, by coming when.
-    last: (f64, u32),
+    last: (Time, Rank),
 }

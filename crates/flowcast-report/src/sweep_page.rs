@@ -1,6 +1,9 @@
-//! A sweep as one HTML page that loads nothing from anywhere: curves over a field, and a heat map of two.
+//! A table of results over some fields, such as a sweep, as one HTML page that loads nothing from anywhere: curves over a
+//! field, and a heat map of two.
 //!
-//! The page holds the CSV of the sweep as it is and draws it in the browser, so that [`csv_of`] gives it back.
+//! The page holds the CSV as it is and draws it in the browser, so that [`csv_of`] gives it back.
+
+use serde_json::{Value, json};
 
 use crate::charts;
 use crate::html::escape;
@@ -14,8 +17,31 @@ const BEGIN: &str = "<script type=\"text/csv\" id=\"rows\">";
 const END: &str = "</script>";
 
 /// The page of a sweep whose lines are `csv`: a comment, the columns (`set`, the fields, `makespan_s`,
-/// `communication_share`), then a line for each set.
+/// `communication_share`, perhaps `low_s` and `high_s`), then a line for each set.
 pub fn html(title: &str, csv: &str) -> String {
+    let results = json!([
+        {"name": "predicted time", "column": "makespan_s", "show": "seconds"},
+        {"name": "share of communication", "column": "communication_share", "show": "share"},
+    ]);
+    page(title, csv, &results)
+}
+
+/// The page of rates that were measured, in Mbit/s: columns `number`, `messages`, `size_bytes`, `scheduler`, `rate`.
+pub fn rates(title: &str, csv: &str) -> String {
+    let begin = json!({"over": "size_bytes", "apart": "scheduler", "log": true});
+    let rate = json!({"name": "rate one way", "column": "rate", "show": "megabits", "begin": begin});
+    page(title, csv, &json!([rate]))
+}
+
+/// The page of ratios to the best: columns `number`, `share_of_sets`, `scheduler`, `ratio`.
+pub fn ratios(title: &str, csv: &str) -> String {
+    let begin = json!({"over": "share_of_sets", "apart": "scheduler"});
+    let name = "last delivery over that of the best schedule";
+    page(title, csv, &json!([{"name": name, "column": "ratio", "show": "ratio", "begin": begin}]))
+}
+
+/// `results` are the columns that are drawn, how they are shown, and over which fields first.
+fn page(title: &str, csv: &str, results: &Value) -> String {
     let title = escape(title);
     [
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
@@ -23,6 +49,7 @@ pub fn html(title: &str, csv: &str) -> String {
         &format!("<title>{title}</title>\n<style>{}{STYLE}</style>\n<h1>{title}</h1>\n", charts::style()),
         "<div id=\"choose\"></div>\n<div id=\"curves\"></div>\n<div class=\"scroll\"><table id=\"heat\"></table></div>\n",
         &format!("{BEGIN}{}{END}\n", csv.replace('<', "&lt;")),
+        &format!("<script type=\"application/json\" id=\"results\">{results}{END}\n"),
         &format!("<script>{}\n{SCRIPT}{END}\n</html>\n", charts::script()),
     ]
     .concat()

@@ -109,6 +109,23 @@ impl<'a> PreparedProgram<'a> {
         })
     }
 
+    /// The same program on another network; `options` give contention, mapping and rendezvous, collectives stay as they are
+    /// carried out here.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::new`].
+    pub fn moved<'b>(&'b self, network: &'b Network, options: &Options) -> Result<PreparedProgram<'b>, Error> {
+        let program = self.program();
+        Ok(PreparedProgram {
+            placement: Placement::of_program(&network.machine, options.mapping.as_ref(), program)?,
+            model: model_for(options.contention, program, network)?,
+            program: Cow::Borrowed(program),
+            network,
+            rendezvous: Rendezvous::of(network, options.rendezvous_from),
+            ..*self
+        })
+    }
+
     /// The same program on a network with other numbers, whose machine has the same nodes.
     pub(crate) fn on<'b>(&'b self, network: &'b Network) -> PreparedProgram<'b> {
         PreparedProgram {

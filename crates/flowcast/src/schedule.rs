@@ -7,10 +7,10 @@ use flowcast_replay::contention;
 use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::influence::Unused;
 use flowcast_replay::journal::Journal;
+use flowcast_replay::loggops::costs::{Costs, Placed};
 use flowcast_replay::loggops::explain::Explainer;
 use flowcast_replay::loggops::sends::Sends;
-use flowcast_replay::loggops::ways::{Costs, Placed};
-use flowcast_replay::loggops::{self, Form, Loggops};
+use flowcast_replay::loggops::{self, Layout, Loggops};
 use flowcast_replay::observer::{Observer, Unobserved};
 use flowcast_replay::outcome::Outcome;
 use flowcast_replay::placement::Placement;
@@ -34,7 +34,7 @@ pub struct PreparedSchedule<'a> {
 enum Source<'a> {
     Given(&'a Schedule),
     /// Laid out for the replay; the schedule itself is given up.
-    Laid(Form),
+    Laid(Layout),
 }
 
 /// What messages cost, and where ranks run.
@@ -77,7 +77,7 @@ impl<'a> PreparedSchedule<'a> {
     ) -> Result<PreparedSchedule<'a>, Error> {
         let setting = Setting::new(&schedule, network, options)?;
         let name = schedule.name.clone();
-        let source = Source::Laid(Form::of(schedule, setting.costs()));
+        let source = Source::Laid(Layout::of(schedule, setting.costs()));
         Ok(PreparedSchedule { name, source, setting })
     }
 
@@ -85,7 +85,7 @@ impl<'a> PreparedSchedule<'a> {
     pub fn sends(&self) -> Sends<'_> {
         match &self.source {
             Source::Given(schedule) => Sends::of(schedule),
-            Source::Laid(form) => form.sends(),
+            Source::Laid(layout) => layout.sends(),
         }
     }
 
@@ -107,7 +107,7 @@ impl<'a> PreparedSchedule<'a> {
     pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
         match &self.source {
             Source::Given(schedule) => Ok(loggops::placed(schedule, self.costs(), observer)?),
-            Source::Laid(form) => form.observed(self.costs(), observer)?.ok_or(Error::Stopped),
+            Source::Laid(layout) => layout.observed(self.costs(), observer)?.ok_or(Error::Stopped),
         }
     }
 
@@ -121,7 +121,7 @@ impl<'a> PreparedSchedule<'a> {
         let setting = self.setting.on(network);
         match &self.source {
             Source::Given(schedule) => Ok(loggops::placed(schedule, setting.costs(), &mut Unobserved)?),
-            Source::Laid(form) => form.observed(setting.costs(), &mut Unobserved)?.ok_or(Error::Stopped),
+            Source::Laid(layout) => layout.observed(setting.costs(), &mut Unobserved)?.ok_or(Error::Stopped),
         }
     }
 

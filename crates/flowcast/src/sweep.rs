@@ -17,26 +17,37 @@ use crate::{Contention, Error, ModelChoice, Options, PreparedProgram};
 /// As [`predict`](crate::predict()), of the first network that has one.
 pub fn sweep(program: &Program, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
     let Some(first) = networks.first() else { return Ok(Vec::new()) };
-    let choices: Vec<Contention> = networks
-        .iter()
-        .map(|network| ModelChoice::for_program(options.contention, program, network).contention)
-        .collect();
-    let walks = |choice: &Contention| matches!(choice, Contention::Limits | Contention::Shared(Model::Independent));
     let algorithms = |network| options.collectives.table(program, Some(network));
-    let alike = networks.iter().all(|network| algorithms(network) == algorithms(first));
-    if !alike || !choices.iter().all(walks) {
-        let one = |network| {
-            let prepared = PreparedProgram::new(program, network, options)?;
-            Ok(SetOutcome::from(&prepared.engine()?.run()?))
-        };
-        return networks.iter().map(one).collect();
+    if networks.iter().all(|network| algorithms(network) == algorithms(first)) {
+        return PreparedProgram::new(program, first, options)?.sweep(networks, options);
     }
-    let prepared = PreparedProgram::new(program, first, options)?;
-    let what_if = |(network, choice): (&Network, &Contention)| {
-        let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
-        let what_if = WhatIf::new(prepared.program(), network.clone(), mapping, from)?;
-        Ok(if *choice == Contention::Limits { what_if } else { what_if.unlimited() })
+    let one = |network| {
+        let prepared = PreparedProgram::new(program, network, options)?;
+        Ok(SetOutcome::from(&prepared.engine()?.run()?))
     };
-    let what_ifs: Vec<WhatIf> = networks.iter().zip(&choices).map(what_if).collect::<Result<_, Error>>()?;
-    Ok(run(prepared.program(), &what_ifs)?)
+    networks.iter().map(one).collect()
+}
+
+impl PreparedProgram<'_> {
+    /// As [`sweep()`], with this program's collectives as they are carried out here; `options` give contention, mapping and
+    /// rendezvous.
+    ///
+    /// # Errors
+    /// As [`sweep()`].
+    pub fn sweep(&self, networks: &[Network], options: &Options) -> Result<Vec<SetOutcome>, Error> {
+        let choice = |network| ModelChoice::for_program(options.contention, self.program(), network).contention;
+        let choices: Vec<Contention> = networks.iter().map(choice).collect();
+        let walks = |choice: &Contention| matches!(choice, Contention::Limits | Contention::Shared(Model::Independent));
+        if !choices.iter().all(walks) {
+            let one = |network| Ok(SetOutcome::from(&self.moved(network, options)?.engine()?.run()?));
+            return networks.iter().map(one).collect();
+        }
+        let what_if = |(network, choice): (&Network, &Contention)| {
+            let (mapping, from) = (options.mapping.as_ref(), options.rendezvous_from);
+            let what_if = WhatIf::new(self.program(), network.clone(), mapping, from)?;
+            Ok(if *choice == Contention::Limits { what_if } else { what_if.unlimited() })
+        };
+        let what_ifs: Vec<WhatIf> = networks.iter().zip(&choices).map(what_if).collect::<Result<_, Error>>()?;
+        Ok(run(self.program(), &what_ifs)?)
+    }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flowcast::replay::Engine;
 use flowcast::replay::costs::Rendezvous;
 use flowcast::replay::journal::{Journal, Keeps};
-use flowcast::replay::loggops::ways::Costs;
-use flowcast::replay::loggops::{Form, Loggops};
+use flowcast::replay::loggops::costs::Costs;
+use flowcast::replay::loggops::{self, Loggops};
 use flowcast::replay::placement::Placement;
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::{ReadOptions, Trace, read, write};
@@ -70,12 +70,12 @@ fn what_is_kept_of_a_message_is_what_the_files_need() {
         eager_up_to: None,
     };
     let costs = Costs { parameters, placed: None };
-    let form = Form::of(schedule, costs);
-    let sends = form.sends();
+    let layout = loggops::Layout::of(schedule, costs);
+    let sends = layout.sends();
     let of_schedule = |keeps| {
         bytes_a_message(sends.count(), || {
             let mut journal = Journal::of_schedule(&sends, parameters.overhead, keeps);
-            form.observed(costs, &mut journal).unwrap().unwrap();
+            layout.observed(costs, &mut journal).unwrap().unwrap();
             journal
         })
     };

@@ -8,9 +8,9 @@ use std::cell::Cell;
 
 use flowcast::replay::explain::{Cost, Explanation};
 use flowcast::replay::journal::{Journal, Keeps};
+use flowcast::replay::loggops::costs::Costs;
 use flowcast::replay::loggops::sends::Sends;
-use flowcast::replay::loggops::ways::Costs;
-use flowcast::replay::loggops::{self, Form, Loggops, Prepared, explain::Explainer, plain, queues};
+use flowcast::replay::loggops::{self, Loggops, Prepared, explain::Explainer, plain, queues};
 use flowcast::replay::observer::{Observer, Received, Sent};
 use flowcast::trace::generate::{Shape, Workload};
 use flowcast::trace::schedule::{After, Dependency, Operation, Schedule, graph, node};
@@ -139,31 +139,31 @@ proptest! {
 
 /// All that an observer is told, in order.
 #[derive(Debug, Default, PartialEq)]
-struct Notes(Vec<(&'static str, u32, u32, Vec<f64>)>);
+struct Notes(Vec<(&'static str, u32, u32, Vec<Time>)>);
 
 impl Observer for Notes {
-    fn computed(&mut self, rank: u32, start: f64, end: f64) {
-        self.0.push(("computed", rank, 0, vec![start, end]));
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.0.push(("computed", rank.0, 0, vec![start, end]));
     }
 
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
-        self.0.push(("sent", rank, slot, vec![sent.call, sent.start, sent.end, sent.arrival]));
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+        self.0.push(("sent", rank.0, slot, vec![sent.call, sent.start, sent.end, sent.arrival]));
     }
 
-    fn queued(&mut self, slot: u32, asked: f64) {
+    fn queued(&mut self, slot: u32, asked: Time) {
         self.0.push(("queued", 0, slot, vec![asked]));
     }
 
-    fn posted(&mut self, slot: u32, time: f64) {
+    fn posted(&mut self, slot: u32, time: Time) {
         self.0.push(("posted", 0, slot, vec![time]));
     }
 
-    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
-        self.0.push(("held", rank, slot, vec![start, end]));
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
+        self.0.push(("held", rank.0, slot, vec![start, end]));
     }
 
-    fn received(&mut self, rank: u32, slot: u32, received: Received) {
-        self.0.push(("received", rank, slot, vec![received.call, received.taken, received.end]));
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+        self.0.push(("received", rank.0, slot, vec![received.call, received.taken, received.end]));
     }
 }
 
@@ -195,9 +195,9 @@ fn compare_forms(
     costs: Costs<'_>,
     explanation: &Explanation,
 ) -> Result<(), TestCaseError> {
-    let form = Form::of(schedule.clone(), costs);
-    prop_assert!(matches!(form, Form::Prepared(_)));
-    let lean = form.sends();
+    let layout = loggops::Layout::of(schedule.clone(), costs);
+    prop_assert!(matches!(layout, loggops::Layout::Prepared(_)));
+    let lean = layout.sends();
     prop_assert_eq!((lean.ranks(), lean.count(), lean.cpus()), (sends.ranks(), sends.count(), sends.cpus()));
     let mut number = 0;
     for (rank, graph) in (0..).map(Rank).zip(&schedule.graphs) {
@@ -216,7 +216,7 @@ fn compare_forms(
     let mut explainer = Explainer::new(&lean, costs);
     let (mut journal, mut plain_journal) =
         (Journal::of_schedule(&lean, overhead, keeps), Journal::of_schedule(sends, overhead, keeps));
-    form.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
+    layout.observed(costs, &mut (&mut journal, &mut explainer)).unwrap().unwrap();
     prop_assert_eq!(&explainer.finish(), explanation);
     let outcome = plain::observed(schedule, costs.parameters, &mut plain_journal).unwrap();
     assert_times_add_up(&outcome, &plain_journal);

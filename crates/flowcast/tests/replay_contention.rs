@@ -129,7 +129,9 @@ fn moving(
     let chosen = |slot: u32| {
         let flight = journal.flight(slot);
         let moves = bytes(&flight) > 0.0 && chosen(flight.from, program.receiver(slot));
-        moves.then(|| (flight.start, flight.start + bytes(&flight)))
+        moves
+            .then(|| flight.start.map_or(f64::NAN, |start| start.as_nanos()))
+            .map(|start| (start, start + bytes(&flight)))
     };
     (0..program.messages()).filter_map(chosen).collect()
 }
@@ -175,7 +177,7 @@ proptest! {
                 (0, links) | (links, 0) => prop_assert!(overlap(&[out, into].concat()) <= links),
                 (in_links, out_links) => {
                     prop_assert!(overlap(&into) <= in_links && overlap(&out) <= out_links);
-                    let received = |flight: &Flight| if flight.received.is_nan() { 0.0 } else { bytes(flight) };
+                    let received = |flight: &Flight| if flight.received.is_none() { 0.0 } else { bytes(flight) };
                     let into = moving(&program, &journal, received, |from, to| node(to) == number && node(from) != number);
                     let busy: f64 = into.iter().map(|(start, end)| end - start).sum();
                     prop_assert!(outcome.makespan().as_nanos() >= busy / f64::from(in_links) * (1.0 - 1e-9));

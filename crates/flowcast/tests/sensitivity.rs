@@ -56,14 +56,15 @@ proptest! {
         let options = Options { rendezvous_from: numbers.rendezvous_from.map(Bytes), ..independent() };
         let curve = sensitivity(&trace, &network, (parameter(field), 10_000), &options).unwrap();
         if let Some(reason) = curve.inexact {
-            let expected = matches!(reason, Inexact::Obstacle(_));
-            prop_assert!(expected, "{reason}");
-            return Ok(());
+            prop_assert!(matches!(reason, Inexact::Obstacle(_) | Inexact::Error(_)), "{reason}");
+            if reason != Inexact::Error(10_000) {
+                return Ok(());
+            }
         }
         prop_assert!(curve.curve.walks <= 2 * curve.curve.pieces.len() + 3, "{curve:?}");
         for part in parts.into_iter().chain([0.0, 1e-9, 1.0]) {
             let off = off(&trace, &network, &curve, part, &options);
-            prop_assert!(off <= 0.1, "{off} ns at {part} of {field:?}: {:?}", curve.curve);
+            prop_assert!(off <= 0.1 + curve.curve.error.as_nanos(), "{off} ns at {part} of {field:?}: {:?}", curve.curve);
         }
     }
 }
@@ -78,16 +79,17 @@ fn curves_of_bundled_traces_are_what_is_predicted() {
     let network = flowcast::model::builtin::network("gige-tcp").unwrap();
     let golden = ["halo_16_5_8192", "binbcast_16_3_16", "c_callreduce_8_1024", "alltoall_8_2_16"];
     let golden = golden.map(|name| format!("tests/golden/replay/{name}.dim"));
-    for path in golden.iter().map(String::as_str).chain(["examples/lu.S.4.dim.gz"]) {
+    for path in golden.iter().map(String::as_str).chain(["examples/lu.S.4.dim.gz", "examples/is.S.4.dim.gz"]) {
         let trace = bundled(path);
         for field in
             [("nic.latency", "0us", "1ms"), ("nic.bandwidth", "10MB/s", "10GB/s"), ("nic.overhead", "0us", "90us")]
         {
             let curve = sensitivity(&trace, &network, (parameter(field), 10_000), &independent()).unwrap();
-            assert_eq!(curve.inexact, None, "{path} {field:?}");
+            let error = curve.curve.error.as_nanos();
+            assert!(curve.inexact.is_none() || error <= 3.0, "{path} {field:?} {:?}", curve.inexact);
             for part in [0.0, 0.000_7, 0.07, 0.3, 0.501, 0.83, 0.999, 1.0] {
                 let off = off(&trace, &network, &curve, part, &independent());
-                assert!(off <= 0.01, "{off} ns at {part} of {field:?}: {path}");
+                assert!(off <= 0.01 + error, "{off} ns at {part} of {field:?}: {path}");
             }
         }
     }

@@ -35,7 +35,7 @@ def records(text):
         if line and line[0] in "123" and ":" in line:
             fields = line.split(":")
             ranks[int(fields[1])].append((int(fields[0]), fields[3:]))
-    return [ranks[rank] for rank in sorted(ranks)]
+    return [ranks[rank] for rank in range(max(ranks) + 1)]
 
 
 class Replay:

@@ -67,8 +67,12 @@ pub(super) const STEPS: &[Step] = &[
     step("advisories", "cargo-deny: no dependency with a known vulnerability", cargo::advisories).long(),
     step("openmpi", "the component inside Open MPI 4.1: layout, payloads, threads, lost rails, hpcc", openmpi::check),
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
-    step("sensitivity", "curves over a field of the network are what HiGHS finds by linear programs", sensitivity::check)
-        .on_release(),
+    step(
+        "sensitivity",
+        "curves over a field of the network are what HiGHS finds by linear programs",
+        sensitivity::check,
+    )
+    .on_release(),
     step(
         "report-page",
         "report pages in a browser: what they show, pointer, keys, search, contrast, names, no outside request",

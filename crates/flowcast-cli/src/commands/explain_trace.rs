@@ -1,13 +1,12 @@
 //! `--explain` on a trace: what the time in communication was spent on, by rank and by place in the program.
 
-use comfy_table::Table;
 use flowcast::replay::explain::{Cost, Explanation, Sums};
 use flowcast::report::sites::site_name;
 use flowcast::units::Rounded;
 use serde_json::{Value, json};
 
 use crate::output::println_out;
-use crate::tables::table;
+use crate::tables::{Table, table};
 
 /// More ranks, and more places, than this are left to `--json`.
 const ROWS: usize = 32;

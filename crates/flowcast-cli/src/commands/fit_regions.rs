@@ -18,7 +18,7 @@ use super::fit_packets::{self, PacketFit};
 use crate::output::println_out;
 use crate::provenance;
 use crate::recording::open_recording;
-use crate::tables::table;
+use crate::tables::{Table, table};
 
 /// What is fitted, and where it goes.
 pub(super) struct FitRegions<'a> {
@@ -158,12 +158,7 @@ fn print(fit: &DimemasFit, packets: Option<&PacketFit>) {
     }
 }
 
-fn add_row(
-    out: &mut comfy_table::Table,
-    fit: &DimemasFit,
-    (name, row): (&str, &str),
-    is_own: impl Fn(&MeasuredRegion) -> bool,
-) {
+fn add_row(out: &mut Table, fit: &DimemasFit, (name, row): (&str, &str), is_own: impl Fn(&MeasuredRegion) -> bool) {
     let errors: Vec<f64> = fit.errors().filter(|(region, _)| is_own(region)).map(|(_, error)| error).collect();
     let Some(worst) = errors.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) else { return };
     let mean = errors.iter().map(|error| error.abs()).sum::<f64>() / errors.len() as f64;

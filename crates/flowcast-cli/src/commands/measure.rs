@@ -257,7 +257,7 @@ fn agreed_delay(plan: &PrttPlan, previous: &PrttSamples) -> Result<Option<Time>>
 }
 
 fn provenance_of(plan: &PrttPlan, path: String) -> BTreeMap<String, String> {
-    let mut all = provenance::of_this_run();
+    let mut all = provenance::of_this_measurement();
     let (first, last) = (plan.sizes.first(), plan.sizes.last());
     let sizes = format!("{} sizes from {} to {}", plan.sizes.len(), bytes(first), bytes(last));
     all.extend([

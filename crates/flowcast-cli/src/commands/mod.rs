@@ -29,7 +29,7 @@ mod compile;
 pub(crate) mod completions;
 mod convert;
 mod demo;
-mod doctor;
+pub(crate) mod doctor;
 mod explain;
 mod explain_trace;
 mod fit;
@@ -62,12 +62,28 @@ mod validate;
 use anyhow::Result;
 use clap::Parser;
 
+pub(crate) use predict_trace::parse_mapping;
+
+use crate::tables::TableForm;
+
 /// Measure, model, predict, place and schedule the communication of message-passing programs.
 #[derive(Debug, Parser)]
 #[command(name = "flowcast", version = env!("FLOWCAST_VERSION"), arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// How tables are written: text, markdown, or csv (all rows, other lines as comments)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true,
+        global = true,
+        help_heading = "Output"
+    )]
+    tables: TableForm,
 }
 
 subcommands!(Command {
@@ -105,6 +121,7 @@ subcommands!(Command {
 impl Cli {
     /// Runs the chosen command.
     pub(crate) fn run(self) -> Result<()> {
+        self.tables.choose();
         self.command.run()
     }
 }

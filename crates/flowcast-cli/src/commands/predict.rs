@@ -53,7 +53,7 @@ pub(crate) struct Predict {
     #[arg(long, help_heading = "Output")]
     explain: bool,
     /// Probability with which the interval of a prediction is to hold what is measured, in per cent
-    #[arg(long, value_name = "PERCENT", default_value_t = 90.0, help_heading = "Output")]
+    #[arg(long, value_name = "PERCENT", default_value = "90", value_parser = probability, help_heading = "Output")]
     level: f64,
     /// Name in the network's ledger of what is predicted: its own errors do not count for the interval
     #[arg(long, value_name = "NAME", help_heading = "Output")]
@@ -113,7 +113,7 @@ impl Predict {
             fields: overrides.iter().map(|(key, _)| key.clone()).collect(),
             explain: self.explain,
             json: self.json,
-            level: self.level()?,
+            level: self.level,
             judged: self.judged.clone(),
         };
         let networks: Vec<Network> =
@@ -148,13 +148,6 @@ impl Predict {
         let plot = self.pattern.plot.as_deref();
         outputs.extend(plot.map(|path| Output { option: "--plot", path, endings: &["svg", "html"] }));
         declare(self.inputs.iter().map(PathBuf::as_path).chain(named), outputs)
-    }
-
-    fn level(&self) -> Result<f64> {
-        match self.level {
-            level if level > 0.0 && level < 100.0 => Ok(level / 100.0),
-            found => bail!("--level: found {found}, expected a number of per cent above 0 and below 100"),
-        }
     }
 
     fn models(&self) -> Result<Vec<Contention>> {
@@ -192,6 +185,14 @@ impl Predict {
                 predict_comparison::of_pattern(&steps, networks, &options, asked)
             }
         }
+    }
+}
+
+/// A number of per cent as a probability.
+pub(super) fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("expected a number of per cent above 0 and below 100".to_owned()),
     }
 }
 

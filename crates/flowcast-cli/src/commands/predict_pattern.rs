@@ -1,6 +1,5 @@
 //! The part of `flowcast predict` for patterns of concurrent communications.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use super::predict::Asked;
 use super::predict_trace::{add_interval, margin};
 use crate::files::write_text;
-use crate::output::Grouped;
+use crate::output::{Grouped, println_out};
 use crate::tables::{Most, USUAL_ROWS, cells, table};
 
 /// Options for patterns.
@@ -61,7 +60,6 @@ pub(super) fn run(
     if let Some(path) = &args.plot {
         draw(path, &predicted, &format!("{flows} on {}, {}", network.name, model.name()))?;
     }
-    let mut out = std::io::stdout().lock();
     if asked.json {
         let mut document = document(&predicted, network, (args, asked.explain));
         if args.seeds.is_none() {
@@ -70,23 +68,23 @@ pub(super) fn run(
         for (index, interval) in intervals.iter().flat_map(|intervals| &intervals.flows).enumerate() {
             document["flows"][index]["interval_s"] = [interval.low.as_seconds(), interval.high.as_seconds()].into();
         }
-        writeln!(out, "{document}")?;
+        println_out!("{document}");
         return Ok(());
     }
-    print_flows(&mut out, &predicted, args.show_flows)?;
+    print_flows(&predicted, args.show_flows);
     let in_steps = if predicted.len() > 1 { format!(" in {} steps", predicted.len()) } else { String::new() };
     let interval = intervals.as_ref().map(|intervals| &intervals.makespan);
     let makespan = interval.map_or_else(|| Rounded(makespan).to_string(), ToString::to_string);
-    writeln!(out, "{flows}{in_steps} on {} ({}): the last ends at {makespan}", network.name, model.name())?;
+    println_out!("{flows}{in_steps} on {} ({}): the last ends at {makespan}", network.name, model.name());
     match predicted.len() {
-        1 => writeln!(out, "{}", margin(Some(network), interval))?,
-        _ => writeln!(out, "no margin known of patterns in several steps")?,
+        1 => println_out!("{}", margin(Some(network), interval)),
+        _ => println_out!("no margin known of patterns in several steps"),
     }
     if let Some(seeds) = args.seeds {
-        writeln!(out, "medians of {seeds} runs; nine of ten end between the times low and high")?;
+        println_out!("medians of {seeds} runs; nine of ten end between the times low and high");
     }
     if asked.explain {
-        print_intervals(&mut out, &predicted, network)?;
+        print_intervals(&predicted, network);
     }
     Ok(())
 }
@@ -166,7 +164,7 @@ fn interval_entry(prediction: &Prediction, interval: &Interval) -> Value {
     })
 }
 
-fn print_flows(out: &mut impl Write, predicted: &[PatternPrediction], show: Most) -> Result<()> {
+fn print_flows(predicted: &[PatternPrediction], show: Most) {
     let mut columns = vec![">flow", ">from", ">to", ">size", ">start", ">end", ">duration", ">alone", ">slowdown"];
     let has_steps = predicted.len() > 1;
     if has_steps {
@@ -188,8 +186,7 @@ fn print_flows(out: &mut impl Write, predicted: &[PatternPrediction], show: Most
         }
         table.add_row(row);
     }
-    writeln!(out, "{}", show.shown(&table, flows.len(), "--show-flows"))?;
-    Ok(())
+    println_out!("{}", show.shown(&table, flows.len(), "--show-flows"));
 }
 
 fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
@@ -207,7 +204,7 @@ fn flow_cells(predicted: &FlowPrediction) -> Vec<Cell> {
     ])
 }
 
-fn print_intervals(out: &mut impl Write, predicted: &[PatternPrediction], network: &Network) -> Result<()> {
+fn print_intervals(predicted: &[PatternPrediction], network: &Network) {
     let mut table = table(&[">flow", ">from", ">until", ">share", ">rate", "why"]);
     let lone_rate = network.nic.rate().as_bytes_per_second() / 1e6;
     let flows = predicted.iter().flat_map(|step| {
@@ -226,8 +223,7 @@ fn print_intervals(out: &mut impl Write, predicted: &[PatternPrediction], networ
             ]);
         }
     }
-    writeln!(out, "\n{table}")?;
-    Ok(())
+    println_out!("\n{table}");
 }
 
 fn draw(path: &Path, predicted: &[PatternPrediction], title: &str) -> Result<()> {

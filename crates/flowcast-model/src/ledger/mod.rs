@@ -64,7 +64,8 @@ pub struct Accuracy {
     pub is_fitted: bool,
     /// How many predictions, at least 1.
     pub cases: u64,
-    /// The mean absolute error, as a share of what was measured.
+    /// The mean absolute error, as a share of what was measured; `None` in an entry of a network file that gives none,
+    /// which then does not count when the most accurate model is chosen.
     pub mean: Option<f64>,
     /// The machine on which it was measured.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -8,51 +8,52 @@ use super::events::{Event, Kind};
 use super::messages::{Mark, Message, Purpose};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
+use super::route_costs::{Delay, Move, RouteCosts};
 use super::slots::{Release, state};
-use super::ways::{Delay, Move, Way};
 use flowcast_queues::lanes::Lane;
+use flowcast_units::{Rank, Time};
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(always)]
-    fn way(&self, slot: u32) -> &Way {
-        &self.ways[self.way_number(slot)]
+    fn route_costs(&self, slot: u32) -> &RouteCosts {
+        &self.route_costs[self.route_number(slot)]
     }
 
     #[inline(always)]
-    pub(super) fn way_number(&self, slot: u32) -> usize {
-        if self.way_of.is_empty() { 0 } else { usize::from(self.way_of[slot as usize]) }
+    pub(super) fn route_number(&self, slot: u32) -> usize {
+        if self.route_of.is_empty() { 0 } else { usize::from(self.route_of[slot as usize]) }
     }
 
-    /// A start-up on the way of a slot.
+    /// A start-up on the route of a slot.
     #[inline(always)]
     fn start_up_on(&mut self, slot: u32, delay: Delay) -> Delay {
-        let way = self.way_number(slot);
+        let number = self.route_number(slot);
         match &mut self.perturbation {
-            Some(perturbation) => Delay::of(perturbation.start_up(delay.nanos, self.routes[way])),
+            Some(perturbation) => Delay::of(perturbation.start_up(delay.time, self.routes[number])),
             None => delay,
         }
     }
 
     /// A send: overhead first, then the message is handed to the network or waits for its receiver.
     #[inline(always)]
-    pub(super) fn send(&mut self, rank: u32, class: u32, slot: u32) -> Step {
+    pub(super) fn send(&mut self, rank: Rank, class: u32, slot: u32) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank as usize].phase == Phase::Begin {
-            let way = self.way(slot);
-            let (overhead, busy) = (way.send, way.moves[class as usize].busy);
+        if self.ranks[rank.index()].phase == Phase::Begin {
+            let costs = self.route_costs(slot);
+            let (overhead, busy) = (costs.send, costs.moves[class as usize].busy);
             let overhead = self.start_up_on(slot, overhead);
             if let Some(step) = self.begin_send(rank, overhead, busy) {
                 return step;
             }
         }
-        let RankState { call, before: start, waited: processor, .. } = self.ranks[rank as usize];
-        let arrival = f64::INFINITY;
+        let RankState { call, before: start, waited: processor, .. } = self.ranks[rank.index()];
+        let arrival = Time::NEVER;
         self.observer.sent(rank, slot, Sent { class, call, start, processor, end: now, arrival });
         let receiver = self.slots.receiver(slot);
         let state = self.slots.states[slot as usize];
         let mut message = Message::new(slot, rank, class, Purpose::Deliver);
         let nodes = (self.processors.node(rank), self.processors.node(receiver));
-        let route = if self.way_of.is_empty() { Route::Between } else { self.routes[self.way_number(slot)] };
+        let route = if self.route_of.is_empty() { Route::Between } else { self.routes[self.route_number(slot)] };
         self.links.route(&mut message, receiver, nodes, route);
         if T::HANDSHAKES && route == Route::Between && self.cost(&message).rendezvous {
             return self.send_rts(message, receiver);
@@ -69,36 +70,36 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         Step::Done
     }
 
-    /// A call begins that takes the processor for so many nanoseconds.
+    /// A call begins that takes the processor for so long.
     #[inline(always)]
-    pub(super) fn begin_call(&mut self, rank: u32, overhead: f64) {
-        let state = &mut self.ranks[rank as usize];
+    pub(super) fn begin_call(&mut self, rank: Rank, overhead: Time) {
+        let state = &mut self.ranks[rank.index()];
         state.call = self.pending.now();
-        state.waited = 0.0;
+        state.waited = Time::ZERO;
         state.overhead += overhead;
     }
 
     /// The processor's part of a send, once the interface is free; the step if that takes time.
     #[inline(always)]
-    pub(super) fn begin_send(&mut self, rank: u32, overhead: Delay, busy: f64) -> Option<Step> {
+    pub(super) fn begin_send(&mut self, rank: Rank, overhead: Delay, busy: Time) -> Option<Step> {
         let now = self.pending.now();
-        let state = &mut self.ranks[rank as usize];
+        let state = &mut self.ranks[rank.index()];
         let start = if state.interface_free > now { state.interface_free } else { now };
         state.call = now;
         state.before = start;
-        state.waited = 0.0;
-        if busy > 0.0 {
+        state.waited = Time::ZERO;
+        if busy > Time::ZERO {
             state.interface_free = start + busy;
         }
-        state.overhead += overhead.nanos;
+        state.overhead += overhead.time;
         if start > now {
-            state.until = start + overhead.nanos;
-            state.spend = start - now + overhead.nanos;
+            state.until = start + overhead.time;
+            state.spend = start - now + overhead.time;
             state.lane = Lane::NONE;
             state.phase = Phase::StartUp;
             return Some(Step::Spend);
         }
-        (overhead.nanos > 0.0).then(|| self.start_up(rank, overhead))
+        (overhead.time > Time::ZERO).then(|| self.start_up(rank, overhead))
     }
 
     /// Where there is rendezvous: notes for later waits who sent; whether the sender has to stop.
@@ -107,7 +108,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let slot = message.slot;
         self.slots.note_send(message.from, slot);
         let cost = self.cost(message);
-        if !cost.rendezvous || state != state::EMPTY && cost.held == 0.0 {
+        if !cost.rendezvous || state != state::EMPTY && cost.held == Time::ZERO {
             self.slots.releases[slot as usize] = Release::Released;
             return false;
         }
@@ -115,7 +116,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return false;
         }
         message.mark(Mark::HoldsSender);
-        self.ranks[message.from as usize].before = self.pending.now();
+        self.ranks[message.from.index()].before = self.pending.now();
         let number = self.messages.add(*message);
         if state == state::EMPTY {
             self.slots.wait(slot, number);
@@ -127,7 +128,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     #[inline(always)]
     fn cost(&self, message: &Message) -> Move {
-        self.way(message.slot).moves[message.class as usize]
+        self.route_costs(message.slot).moves[message.class as usize]
     }
 
     /// Hands a message to the network.
@@ -138,7 +139,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             self.messages.set_asked(number, now);
             let message = &self.messages[number];
             if message.purpose == Purpose::Deliver {
-                self.observer.moved(message.slot, now, f64::INFINITY);
+                self.observer.moved(message.slot, now, Time::NEVER);
             }
         }
         if self.links.request(&mut self.messages, number) {
@@ -148,7 +149,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A receive is posted for a slot that was in this state; a sender that waits for it may start.
     #[inline(always)]
-    fn post_receive(&mut self, rank: u32, slot: u32, state: u8) {
+    fn post_receive(&mut self, rank: Rank, slot: u32, state: u8) {
         if T::HANDSHAKES && self.post_to_transit(rank, slot, state) {
             return;
         }
@@ -161,7 +162,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     #[inline(never)]
     fn meet(&mut self, number: u32) {
         self.hand_over(number);
-        if self.cost(&self.messages[number]).held == 0.0 {
+        if self.cost(&self.messages[number]).held == Time::ZERO {
             self.release_sender(number);
         }
     }
@@ -176,7 +177,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return;
         }
         let now = self.pending.now();
-        let state = &mut self.ranks[from as usize];
+        let state = &mut self.ranks[from.index()];
         let since = state.before;
         self.observer.held(from, slot, since, now);
         self.leave_call(from, now);
@@ -189,16 +190,16 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let now = self.pending.now();
         let Message { slot, class, .. } = self.messages[number];
         let moved = Event { kind: Kind::Moved, index: number };
-        let number_of_way = self.way_number(slot);
-        let way = &self.ways[number_of_way];
-        let cost = &way.moves[class as usize];
-        let arrival = if T::SHARED && self.routes[number_of_way] == Route::Between {
+        let route_number = self.route_number(slot);
+        let costs = &self.route_costs[route_number];
+        let cost = &costs.moves[class as usize];
+        let arrival = if T::SHARED && self.routes[route_number] == Route::Between {
             self.depart(number, None);
-            f64::INFINITY
+            Time::NEVER
         } else if self.perturbation.is_some() {
-            self.begin_perturbed_transfer(number, number_of_way)
-        } else if way.has_latency {
-            let arrival = now + cost.arrives.nanos;
+            self.begin_perturbed_transfer(number, route_number)
+        } else if costs.has_latency {
+            let arrival = now + cost.arrives.time;
             self.pending.at(now + cost.bytes, moved);
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
             arrival
@@ -216,26 +217,27 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A transfer whose bandwidth varies; gives the time of its arrival.
     #[cold]
-    fn begin_perturbed_transfer(&mut self, number: u32, way: usize) -> f64 {
+    fn begin_perturbed_transfer(&mut self, number: u32, route_number: usize) -> Time {
         let now = self.pending.now();
         let class = self.messages[number].class as usize;
-        let size = self.program.classes()[class].size.0 as f64;
-        let cost = self.ways[way].moves[class];
+        let size = self.program.classes()[class].size;
+        let cost = self.route_costs[route_number].moves[class];
         let perturbation = self.perturbation.as_mut().expect("costs vary");
-        let factors = perturbation.transfer(now, way, self.routes[way], size);
-        let latency = cost.arrives.nanos - cost.bytes;
+        let factors = perturbation.transfer(now, route_number, self.routes[route_number], size);
+        let latency = cost.arrives.time - cost.bytes;
         let arrival = now + (cost.bytes * factors.until_there + latency);
         self.pending.at(now + cost.bytes * factors.on_links, Event { kind: Kind::Moved, index: number });
-        if self.arrives_later(way) {
+        if self.arrives_later(route_number) {
             self.pending.at(arrival, Event { kind: Kind::Arrived, index: number });
         }
         arrival
     }
 
-    /// Whether messages of a way arrive later than they leave the links.
+    /// Whether messages of a route arrive later than they leave the links.
     #[inline(always)]
-    fn arrives_later(&self, way: usize) -> bool {
-        self.ways[way].has_latency || self.perturbation.is_some() && matches!(self.routes[way], Route::ToSite(_))
+    fn arrives_later(&self, number: usize) -> bool {
+        self.route_costs[number].has_latency
+            || self.perturbation.is_some() && matches!(self.routes[number], Route::ToSite(_))
     }
 
     /// A message has left its links.
@@ -247,7 +249,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if message.purpose != Purpose::Deliver {
             let (_, flight) = self.messages.part(number);
             match (flight, message.purpose) {
-                (0.0, _) => self.arrived(number),
+                (flight, _) if flight == Time::ZERO => self.arrived(number),
                 (_, Purpose::Transfer) => {}
                 _ => self.pending.at(self.pending.now() + flight, Event { kind: Kind::Arrived, index: number }),
             }
@@ -255,11 +257,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         if self.slots.has_rendezvous() {
             let cost = self.cost(&message);
-            if cost.rendezvous && cost.held > 0.0 {
+            if cost.rendezvous && cost.held > Time::ZERO {
                 self.release_sender(number);
             }
         }
-        if !self.arrives_later(self.way_number(message.slot)) {
+        if !self.arrives_later(self.route_number(message.slot)) {
             self.arrived(number);
         }
     }
@@ -287,18 +289,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A receive (which posts itself) or a wait for one posted before: overhead, then the message is taken or awaited.
     #[inline(always)]
-    pub(super) fn receive(&mut self, rank: u32, slot: u32) -> Step {
+    pub(super) fn receive(&mut self, rank: Rank, slot: u32) -> Step {
         let now = self.pending.now();
-        if self.ranks[rank as usize].phase == Phase::Begin {
+        if self.ranks[rank.index()].phase == Phase::Begin {
             self.enter_call(rank);
-            let before = self.way(slot).before;
+            let before = self.route_costs(slot).before;
             let before = self.start_up_on(slot, before);
-            self.begin_call(rank, before.nanos);
-            if before.nanos > 0.0 {
+            self.begin_call(rank, before.time);
+            if before.time > Time::ZERO {
                 return self.start_up(rank, before);
             }
         }
-        self.ranks[rank as usize].before = now;
+        self.ranks[rank.index()].before = now;
         let state = self.slots.states[slot as usize];
         if state == state::ARRIVED {
             return self.take(rank, slot);
@@ -310,18 +312,18 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// Takes a message that is there.
     #[inline(always)]
-    fn take(&mut self, rank: u32, slot: u32) -> Step {
+    fn take(&mut self, rank: Rank, slot: u32) -> Step {
         let now = self.pending.now();
-        let after = self.way(slot).after;
-        let state = &mut self.ranks[rank as usize];
+        let after = self.route_costs(slot).after;
+        let state = &mut self.ranks[rank.index()];
         state.next_slot += u32::from(slot == state.next_slot);
         let RankState { call, before, waited: processor, .. } = *state;
-        self.observer.received(rank, slot, Received { call, processor, before, taken: now, end: now + after.nanos });
-        self.leave_call(rank, now + after.nanos);
-        if after.nanos > 0.0 {
-            self.ranks[rank as usize].overhead += after.nanos;
+        self.observer.received(rank, slot, Received { call, processor, before, taken: now, end: now + after.time });
+        self.leave_call(rank, now + after.time);
+        if after.time > Time::ZERO {
+            self.ranks[rank.index()].overhead += after.time;
             self.start_up(rank, after);
-            self.ranks[rank as usize].phase = Phase::Finish;
+            self.ranks[rank.index()].phase = Phase::Finish;
             return Step::Spend;
         }
         Step::Done
@@ -329,8 +331,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A non-blocking receive.
     #[inline(always)]
-    pub(super) fn post(&mut self, rank: u32) -> Step {
-        let state = &mut self.ranks[rank as usize];
+    pub(super) fn post(&mut self, rank: Rank) -> Step {
+        let state = &mut self.ranks[rank.index()];
         let slot = state.next_slot;
         state.next_slot += 1;
         self.observer.posted(slot, self.pending.now());
@@ -343,7 +345,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A wait for a send, which costs nothing.
-    pub(super) fn wait_send(&mut self, rank: u32, ago: u32) -> Step {
+    pub(super) fn wait_send(&mut self, rank: Rank, ago: u32) -> Step {
         let Some(slot) = self.slots.sent(rank, ago) else { return Step::Skip };
         let release = &mut self.slots.releases[slot as usize];
         if *release == Release::Released {
@@ -351,7 +353,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             return Step::Skip;
         }
         *release = Release::Awaited;
-        self.ranks[rank as usize].before = self.pending.now();
+        self.ranks[rank.index()].before = self.pending.now();
         Step::Wait
     }
 }

@@ -8,14 +8,14 @@ use super::events::{Event, Kind};
 use super::messages::{Message, NONE, Purpose};
 use super::processors::Place;
 use super::ranks::{Phase, RankState, Step};
-use super::ways::Delay;
+use super::route_costs::Delay;
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
-use flowcast_units::{Node, Rank};
+use flowcast_units::{Rank, Time};
 
 /// A rank that has come, and its call.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    rank: u32,
+    rank: Rank,
     call: u32,
 }
 
@@ -32,9 +32,9 @@ struct CollectiveState {
     /// The last to come among those that call themselves the root.
     root: Option<Entry>,
     /// Who decided the end and when that rank came: the last to come, or the one whose part was last at the root.
-    decided: (f64, u32),
+    decided: (Time, Rank),
     /// When that was decided.
-    decided_at: f64,
+    decided_at: Time,
     /// The ranks that wait, in the order of their coming, linked through `next_waiting`.
     first_waiting: u32,
     last_waiting: u32,
@@ -47,8 +47,8 @@ const NOBODY: CollectiveState = CollectiveState {
     done: false,
     last: None,
     root: None,
-    decided: (0.0, NONE),
-    decided_at: 0.0,
+    decided: (Time::ZERO, Rank(NONE)),
+    decided_at: Time::ZERO,
     first_waiting: NONE,
     last_waiting: NONE,
 };
@@ -72,20 +72,20 @@ impl CollectiveStates {
     }
 
     /// A rank waits for the end.
-    fn wait(&mut self, instance: u32, rank: u32) {
+    fn wait(&mut self, instance: u32, rank: Rank) {
         let collective = &mut self.all[instance as usize];
-        self.next_waiting[rank as usize] = NONE;
-        match std::mem::replace(&mut collective.last_waiting, rank) {
-            NONE => collective.first_waiting = rank,
-            before => self.next_waiting[before as usize] = rank,
+        self.next_waiting[rank.index()] = NONE;
+        match std::mem::replace(&mut collective.last_waiting, rank.0) {
+            NONE => collective.first_waiting = rank.0,
+            before => self.next_waiting[before as usize] = rank.0,
         }
     }
 }
 
 impl CollectiveState {
     /// A rank that came at `by.0` brings the end nearer now; of several at the same time the last to have come counts.
-    fn decide(&mut self, now: f64, by: (f64, u32)) {
-        if now > self.decided_at || self.decided.1 == NONE || by.0 >= self.decided.0 {
+    fn decide(&mut self, now: Time, by: (Time, Rank)) {
+        if now > self.decided_at || self.decided.1 == Rank(NONE) || by.0 >= self.decided.0 {
             self.decided = by;
             self.decided_at = now;
         }
@@ -99,18 +99,18 @@ impl CollectiveState {
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A collective call.
-    pub(super) fn collective(&mut self, rank: u32, call: u32, instance: u32) -> Step {
+    pub(super) fn collective(&mut self, rank: Rank, call: u32, instance: u32) -> Step {
         let made = self.program.calls()[call as usize];
-        if self.ranks[rank as usize].phase == Phase::Begin {
+        if self.ranks[rank.index()].phase == Phase::Begin {
             let startup = match made.mode {
-                CollectiveMode::Blocking => 0.0,
-                _ => self.costs.collective_startup(made.communicator, Rank(rank)).trunc(),
+                CollectiveMode::Blocking => Time::ZERO,
+                _ => self.costs.collective_startup(made.communicator, rank).whole_nanos(),
             };
             if made.mode != CollectiveMode::NonBlocking {
                 self.enter_call(rank);
             }
             self.begin_call(rank, startup);
-            if startup > 0.0 {
+            if startup > Time::ZERO {
                 return self.start_up(rank, Delay::of(startup));
             }
         }
@@ -136,9 +136,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         Step::Wait
     }
 
-    fn enter(&mut self, rank: u32, call: u32, instance: u32) {
+    fn enter(&mut self, rank: Rank, call: u32, instance: u32) {
         let came = self.pending.now();
-        let state = &mut self.ranks[rank as usize];
+        let state = &mut self.ranks[rank.index()];
         state.before = came;
         let entry = Some(Entry { rank, call });
         let collective = &mut self.collectives.all[instance as usize];
@@ -151,22 +151,21 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// The part of a rank goes to the root like a message that needs no start-up.
-    fn send_part(&mut self, rank: u32, made: &CollectiveCall, instance: u32) {
-        let root = made.root.map_or(rank, |root| root.0);
+    fn send_part(&mut self, rank: Rank, made: &CollectiveCall, instance: u32) {
+        let root = made.root.unwrap_or(rank);
         let mut message = Message::new(instance, rank, 0, Purpose::Part);
         let nodes = (self.processors.node(rank), self.processors.node(root));
-        let places = (Node(nodes.0), Node(nodes.1));
-        let route = route(self.costs.network(), self.placement, places, (0, made.send));
+        let route = route(self.costs.network(), self.placement, nodes, (0, made.send));
         self.links.route(&mut message, root, nodes, route);
         let number = self.messages.add(message);
-        self.messages.set_part(number, self.costs.to_root(route, Rank(rank), made.send));
+        self.messages.set_part(number, self.costs.to_root(route, rank, made.send));
         self.hand_over(number);
     }
 
     /// The part of a rank is with the root.
-    pub(super) fn part_arrived(&mut self, rank: u32, instance: u32) {
+    pub(super) fn part_arrived(&mut self, rank: Rank, instance: u32) {
         let communicator = self.program.instances()[instance as usize];
-        let came = self.ranks[rank as usize].before;
+        let came = self.ranks[rank.index()].before;
         let collective = &mut self.collectives.all[instance as usize];
         collective.parts += 1;
         collective.decide(self.pending.now(), (came, rank));
@@ -193,7 +192,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if synchronous || self.costs.sites(communicator).next().is_none() {
             self.end_collective(instance);
         } else {
-            let number = self.messages.add(Message::new(instance, 0, 0, Purpose::Collective));
+            let number = self.messages.add(Message::new(instance, Rank(0), 0, Purpose::Collective));
             self.messages[number].source = 0;
             self.ask_site(number, 0);
             self.start_granted();
@@ -225,7 +224,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let collective = &self.collectives.all[self.messages[number].slot as usize];
         let Entry { rank, call } = collective.deciding();
         let call = &self.program.calls()[call as usize];
-        let takes = self.costs.collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
+        let takes = self.costs.collective(call.op, call.communicator, rank, (call.send, call.recv));
         self.pending.at(self.pending.now() + takes, Event { kind: Kind::Gathered, index: number });
     }
 
@@ -250,11 +249,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let mut waits = false;
         while waiting != NONE {
             let next = self.collectives.next_waiting[waiting as usize];
-            if waiting == deciding {
+            let rank = Rank(waiting);
+            if rank == deciding {
                 waits = true;
             } else {
-                self.leave(waiting, instance);
-                self.advance(waiting, Place::Back);
+                self.leave(rank, instance);
+                self.advance(rank, Place::Back);
             }
             waiting = next;
         }
@@ -265,17 +265,17 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A wait for a non-blocking collective, which costs a start-up of its own.
-    pub(super) fn wait_collective(&mut self, rank: u32, instance: u32) -> Step {
-        if self.ranks[rank as usize].phase == Phase::Begin {
+    pub(super) fn wait_collective(&mut self, rank: Rank, instance: u32) -> Step {
+        if self.ranks[rank.index()].phase == Phase::Begin {
             let communicator = self.program.instances()[instance as usize];
-            let startup = self.costs.collective_startup(communicator, Rank(rank));
+            let startup = self.costs.collective_startup(communicator, rank);
             self.enter_call(rank);
             self.begin_call(rank, startup);
-            if startup > 0.0 {
+            if startup > Time::ZERO {
                 return self.start_up(rank, Delay::of(startup));
             }
         }
-        self.ranks[rank as usize].before = self.pending.now();
+        self.ranks[rank.index()].before = self.pending.now();
         if self.collectives.all[instance as usize].done {
             self.leave(rank, instance);
             return Step::Done;
@@ -285,15 +285,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A rank goes on from a collective, which it left behind without waiting or waited for to the end.
-    fn leave(&mut self, rank: u32, instance: u32) {
+    fn leave(&mut self, rank: Rank, instance: u32) {
         let collective = &self.collectives.all[instance as usize];
-        let decided = if collective.done { collective.decided } else { (self.ranks[rank as usize].before, rank) };
+        let decided = if collective.done { collective.decided } else { (self.ranks[rank.index()].before, rank) };
         self.leave_after(rank, instance, decided);
     }
 
     /// A rank goes on from a collective whose end `last`, a time and a rank, decided.
-    fn leave_after(&mut self, rank: u32, instance: u32, last: (f64, u32)) {
-        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank as usize];
+    fn leave_after(&mut self, rank: Rank, instance: u32, last: (Time, Rank)) {
+        let RankState { call, before: came, waited: processor, .. } = self.ranks[rank.index()];
         let end = self.pending.now();
         let (last, last_rank) = last;
         self.observer.gathered(rank, Gathered { instance, call, processor, came, last, last_rank, end });

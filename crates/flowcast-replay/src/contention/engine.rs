@@ -6,7 +6,7 @@ use super::super::deadlock_report::{DeadlockReport, Stand};
 use super::super::observer::Observer;
 use super::super::outcome::{Outcome, RankOutcome, Waits};
 use super::super::placement::Placement;
-use super::super::routes::{Route, WayNumbers};
+use super::super::routes::{Route, RouteNumbers};
 use super::super::transit::Transit;
 use super::accesses::Accesses;
 use super::collective::CollectiveStates;
@@ -16,10 +16,10 @@ use super::messages::{Messages, Purpose};
 use super::perturbation::Perturbation;
 use super::processors::{Place, Processors};
 use super::ranks::{Phase, RankState, Step};
+use super::route_costs::{Delay, RouteCosts, route_costs};
 use super::scheduling::{Scheduling, Slice, priorities};
 use super::shared::InTransit;
 use super::slots::Slots;
-use super::ways::{Delay, Way, ways};
 use crate::prefetch::MANY_RANKS;
 use crate::walk::Replay;
 use flowcast_trace::opcodes::{self, Op};
@@ -40,12 +40,12 @@ enum TurnEnd {
 pub(super) struct Engine<'a, O, T> {
     pub program: &'a Program,
     pub costs: &'a Costs,
-    pub way_of: &'a [u16],
+    pub route_of: &'a [u16],
     pub observer: &'a mut O,
     /// Carries the messages between nodes that have their links and buses, if they share the network.
     pub transit: &'a mut T,
     pub in_transit: InTransit,
-    pub ways: Vec<Way>,
+    pub route_costs: Vec<RouteCosts>,
     pub ranks: Vec<RankState<'a>>,
     pub slots: Slots,
     pub pending: Pending,
@@ -54,7 +54,7 @@ pub(super) struct Engine<'a, O, T> {
     pub messages: Messages,
     pub collectives: CollectiveStates,
     pub placement: &'a Placement,
-    /// By kind of way: where its messages go.
+    /// By number of a route: where its messages go.
     pub routes: Vec<Route>,
     /// Absent if turns are first come, first served.
     pub scheduling: Option<Box<Scheduling>>,
@@ -66,11 +66,11 @@ pub(super) struct Engine<'a, O, T> {
 
 impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     pub(super) fn new(replay: &'a Replay<'_>, links: Links, observer: &'a mut O, transit: &'a mut T) -> Self {
-        let Replay { program, placement, costs, ways: way_of } = replay;
+        let Replay { program, placement, costs, route_of } = replay;
         let ranks = program.streams();
         let mut pending = Pending::default();
-        let numbers = WayNumbers::new(placement);
-        let routes: Vec<Route> = (0..costs.paths.len()).map(|way| numbers.route(way)).collect();
+        let numbers = RouteNumbers::new(placement);
+        let routes: Vec<Route> = (0..costs.paths.len()).map(|number| numbers.route(number)).collect();
         let network = costs.network();
         let scheduler = &network.machine.scheduler;
         let processors = Processors::new(placement, ranks, priorities(scheduler, ranks));
@@ -79,11 +79,11 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         Engine {
             program,
             costs,
-            way_of,
+            route_of,
             observer,
             transit,
             in_transit: InTransit::new::<T>(program, costs.has_rendezvous()),
-            ways: ways(costs, &mut pending),
+            route_costs: route_costs(costs, &mut pending),
             ranks: (0..ranks as u32)
                 .map(Rank)
                 .map(|rank| RankState::new(program.words(rank), program.first_slot(rank)))
@@ -104,7 +104,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     }
 
     pub(super) fn run(mut self) -> Result<Outcome, SimulateError> {
-        for rank in 0..self.ranks.len() as u32 {
+        for rank in (0..self.ranks.len() as u32).map(Rank) {
             self.queue(rank, Place::Back);
         }
         self.dispatch();
@@ -119,7 +119,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 self.look_ahead();
             }
             match kind {
-                Kind::Turn => self.turn(index),
+                Kind::Turn => self.turn(Rank(index)),
                 Kind::Moved => self.moved(index),
                 Kind::Arrived => self.arrived(index),
                 Kind::Gathered => self.gathered(index),
@@ -133,10 +133,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             Waits { processors: self.waits.processors, preemptions: self.waits.preemptions, ..self.links.waits };
         let outcome = Outcome::of(
             self.program,
-            self.ranks.iter().map(|state| {
-                let [end, compute, overhead] = [state.end, state.compute, state.overhead].map(Time::from_nanos);
-                RankOutcome::new(end, compute, overhead)
-            }),
+            self.ranks.iter().map(|state| RankOutcome::new(state.end, state.compute, state.overhead)),
         );
         Ok(Outcome { waits, ..outcome })
     }
@@ -151,8 +148,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// A rank wants a processor for its next instruction; one without instructions has ended.
     #[inline(always)]
-    pub(super) fn queue(&mut self, rank: u32, place: Place) {
-        let state = &mut self.ranks[rank as usize];
+    pub(super) fn queue(&mut self, rank: Rank, place: Place) {
+        let state = &mut self.ranks[rank.index()];
         if state.phase == Phase::Begin && state.at as usize >= state.words.len() {
             state.end = self.pending.now();
             state.phase = Phase::Ended;
@@ -160,7 +157,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
             return self.enter_call(rank);
         }
         self.stop_polling(rank);
-        let state = &mut self.ranks[rank as usize];
+        let state = &mut self.ranks[rank.index()];
         state.queued = self.pending.now();
         self.processors.queue(rank, place);
         if let Some(scheduling) = &mut self.scheduling {
@@ -171,8 +168,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// The instruction of a rank is done.
     #[inline(always)]
-    pub(super) fn advance(&mut self, rank: u32, place: Place) {
-        let state = &mut self.ranks[rank as usize];
+    pub(super) fn advance(&mut self, rank: Rank, place: Place) {
+        let state = &mut self.ranks[rank.index()];
         state.at = state.next;
         state.phase = Phase::Begin;
         self.queue(rank, place);
@@ -180,10 +177,10 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// A rank has got a processor: its turn comes when it has computed, or spent its overhead, or at once.
     #[inline(always)]
-    fn start_turn(&mut self, rank: u32) {
+    fn start_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
-        let event = Event { kind: Kind::Turn, index: rank };
-        let state = &mut self.ranks[rank as usize];
+        let event = Event::turn(rank);
+        let state = &mut self.ranks[rank.index()];
         if now > state.queued {
             state.waited += now - state.queued;
             self.waits.processors += 1;
@@ -191,7 +188,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         if self.scheduling.is_some() {
             return self.start_scheduled_turn(rank);
         }
-        let state = &mut self.ranks[rank as usize];
+        let state = &mut self.ranks[rank.index()];
         match state.phase {
             Phase::StartUp => state.phase = Phase::Started,
             Phase::Finish => state.phase = Phase::Finishing,
@@ -202,58 +199,58 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     }
 
     #[inline(always)]
-    fn start_instruction(&mut self, rank: u32) {
-        let state = &mut self.ranks[rank as usize];
+    fn start_instruction(&mut self, rank: Rank) {
+        let state = &mut self.ranks[rank.index()];
         if opcodes::computes(state.words, state.at as usize) == Some(true)
             && let Some((Op::Compute(time), next)) = opcodes::decode(state.words, state.at as usize)
         {
             state.at = next as u32;
-            return self.compute(rank, time.as_nanos());
+            return self.compute(rank, time);
         }
-        self.pending.at_once(Event { kind: Kind::Turn, index: rank });
+        self.pending.at_once(Event::turn(rank));
     }
 
     #[inline(always)]
-    fn compute(&mut self, rank: u32, nanos: f64) {
-        let nanos = self.scaled(rank, nanos);
+    fn compute(&mut self, rank: Rank, time: Time) {
+        let takes = self.scaled(rank, time);
         let start = self.pending.now();
-        self.ranks[rank as usize].compute += nanos;
-        self.observer.computed(rank, start, start + nanos);
-        self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
+        self.ranks[rank.index()].compute += takes;
+        self.observer.computed(rank, start, start + takes);
+        self.pending.at(start + takes, Event::turn(rank));
     }
 
     /// What a computation takes on the processor of a rank.
     #[inline(always)]
-    pub(super) fn scaled(&mut self, rank: u32, nanos: f64) -> f64 {
-        let mut speed = if self.costs.is_as_traced { 1.0 } else { self.costs.speeds[rank as usize] };
+    pub(super) fn scaled(&mut self, rank: Rank, time: Time) -> Time {
+        let mut speed = if self.costs.is_as_traced { 1.0 } else { self.costs.speeds[rank.index()] };
         if let Some(perturbation) = &mut self.perturbation {
             speed = perturbation.speed(speed);
         }
-        if speed == 1.0 { nanos } else { nanos / speed }
+        if speed == 1.0 { time } else { time / speed }
     }
 
     /// A rank computes on an accelerator; its processor is free for others.
-    fn accelerate(&mut self, rank: u32, nanos: f64) -> TurnEnd {
-        let speed = self.costs.accelerator_speeds[rank as usize];
-        let nanos = if speed == 1.0 { nanos } else { nanos / speed };
+    fn accelerate(&mut self, rank: Rank, time: Time) -> TurnEnd {
+        let speed = self.costs.accelerator_speeds[rank.index()];
+        let takes = if speed == 1.0 { time } else { time / speed };
         let start = self.pending.now();
-        let state = &mut self.ranks[rank as usize];
+        let state = &mut self.ranks[rank.index()];
         state.phase = Phase::Accelerated;
-        state.compute += nanos;
-        self.observer.computed(rank, start, start + nanos);
-        self.pending.at(start + nanos, Event { kind: Kind::Turn, index: rank });
+        state.compute += takes;
+        self.observer.computed(rank, start, start + takes);
+        self.pending.at(start + takes, Event::turn(rank));
         TurnEnd::Leaves
     }
 
     /// A slice of a rank, or the switch to it, has ended; whether it goes on.
-    fn ends_turn(&mut self, rank: u32) -> bool {
+    fn ends_turn(&mut self, rank: Rank) -> bool {
         match self.end_slice(rank) {
             Slice::Done => return true,
             Slice::Switched | Slice::Past => {}
             Slice::Cut => {
                 self.processors.release(rank);
                 // Its computation may be its last instruction: it is queued although there is none behind.
-                self.ranks[rank as usize].queued = self.pending.now();
+                self.ranks[rank.index()].queued = self.pending.now();
                 self.processors.queue(rank, Place::Back);
                 if let Some(next) = self.processors.next_beside(rank) {
                     self.start_turn(next);
@@ -265,8 +262,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// A rank goes on.
     #[inline(always)]
-    fn turn(&mut self, rank: u32) {
-        if self.ranks[rank as usize].phase >= Phase::Accelerated {
+    fn turn(&mut self, rank: Rank) {
+        if self.ranks[rank.index()].phase >= Phase::Accelerated {
             return self.without_processor(rank);
         }
         if self.scheduling.is_some() && !self.ends_turn(rank) {
@@ -289,8 +286,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// The time that a rank spent without a processor, and without waiting for others, is over.
     #[inline(never)]
-    fn without_processor(&mut self, rank: u32) {
-        match self.ranks[rank as usize].phase {
+    fn without_processor(&mut self, rank: Rank) {
+        match self.ranks[rank.index()].phase {
             Phase::Asking => self.asked(rank),
             Phase::Answered => self.answered(rank),
             _ => self.advance(rank, Place::Back),
@@ -299,9 +296,9 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// Does instructions until one takes a turn of its own.
     #[inline(always)]
-    fn step(&mut self, rank: u32) -> TurnEnd {
-        let words = self.ranks[rank as usize].words;
-        if self.ranks[rank as usize].phase == Phase::Finishing {
+    fn step(&mut self, rank: Rank) -> TurnEnd {
+        let words = self.ranks[rank.index()].words;
+        if self.ranks[rank.index()].phase == Phase::Finishing {
             self.go_on(rank);
             if let Some(end) = self.keep_processor(rank) {
                 return end;
@@ -310,7 +307,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         // Between two computations others get the processor.
         let mut place = Place::Back;
         loop {
-            let at = self.ranks[rank as usize].at as usize;
+            let at = self.ranks[rank.index()].at as usize;
             let Some((op, next)) = opcodes::decode(words, at) else {
                 // Where the stream is damaged the rank stands for ever.
                 if at >= words.len() {
@@ -318,17 +315,17 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 }
                 return TurnEnd::Leaves;
             };
-            self.ranks[rank as usize].next = next as u32;
+            self.ranks[rank.index()].next = next as u32;
             let step = match op {
                 Op::Compute(_) => {
                     self.queue(rank, place);
                     return TurnEnd::Leaves;
                 }
-                Op::Accelerator(time) => return self.accelerate(rank, time.as_nanos()),
+                Op::Accelerator(time) => return self.accelerate(rank, time),
                 Op::Send { class, slot } => self.send(rank, class, slot),
-                Op::Recv => self.receive(rank, self.ranks[rank as usize].next_slot),
+                Op::Recv => self.receive(rank, self.ranks[rank.index()].next_slot),
                 Op::Irecv => self.post(rank),
-                Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(Rank(rank)) + own),
+                Op::WaitRecv(own) => self.receive(rank, self.program.first_slot(rank) + own),
                 Op::WaitSend(ago) => self.wait_send(rank, ago),
                 Op::Collective { call, instance } => self.collective(rank, call, instance),
                 Op::WaitCollective(instance) => self.wait_collective(rank, instance),
@@ -353,12 +350,12 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
                 }
                 Step::Spend => return self.start_next_turn(rank),
                 Step::Wait => {
-                    self.ranks[rank as usize].phase = Phase::Waiting;
+                    self.ranks[rank.index()].phase = Phase::Waiting;
                     self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
                 Step::Asks(phase) => {
-                    self.ranks[rank as usize].phase = phase;
+                    self.ranks[rank.index()].phase = phase;
                     self.enter_call(rank);
                     return TurnEnd::Leaves;
                 }
@@ -375,16 +372,16 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
     }
 
     #[inline(always)]
-    fn go_on(&mut self, rank: u32) {
-        let state = &mut self.ranks[rank as usize];
+    fn go_on(&mut self, rank: Rank) {
+        let state = &mut self.ranks[rank.index()];
         state.at = state.next;
         state.phase = Phase::Begin;
     }
 
     /// A rank has done a call. `None` if its next turn is the very next event.
     #[inline(always)]
-    fn keep_processor(&mut self, rank: u32) -> Option<TurnEnd> {
-        let state = &self.ranks[rank as usize];
+    fn keep_processor(&mut self, rank: Rank) -> Option<TurnEnd> {
+        let state = &self.ranks[rank.index()];
         let Some(computes) = opcodes::computes(state.words, state.at as usize) else {
             self.queue(rank, Place::Front);
             return Some(TurnEnd::Leaves);
@@ -398,8 +395,8 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// A rank that is not done with a call, or has just done one, comes before all others of its node.
     #[inline(always)]
-    fn start_next_turn(&mut self, rank: u32) -> TurnEnd {
-        self.ranks[rank as usize].queued = self.pending.now();
+    fn start_next_turn(&mut self, rank: Rank) -> TurnEnd {
+        self.ranks[rank.index()].queued = self.pending.now();
         let keeps = match &mut self.scheduling {
             Some(scheduling) => {
                 scheduling.queued(rank, Place::Front);
@@ -417,14 +414,14 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
 
     /// Lets a rank spend processor time before it goes on with its call; the caller books it.
     #[inline(always)]
-    pub(super) fn start_up(&mut self, rank: u32, delay: Delay) -> Step {
+    pub(super) fn start_up(&mut self, rank: Rank, delay: Delay) -> Step {
         let now = self.pending.now();
-        let state = &mut self.ranks[rank as usize];
+        let state = &mut self.ranks[rank.index()];
         state.phase = Phase::StartUp;
-        state.until = now + delay.nanos;
+        state.until = now + delay.time;
         state.lane = delay.lane;
         if self.scheduling.is_some() {
-            state.spend = delay.nanos;
+            state.spend = delay.time;
         }
         Step::Spend
     }
@@ -456,7 +453,7 @@ impl<'a, O: Observer, T: Transit> Engine<'a, O, T> {
         let stand = |(rank, state): (usize, &RankState)| {
             let at = state.at as usize;
             let send = match opcodes::decode(state.words, at) {
-                Some((Op::WaitSend(ago), _)) => self.slots.sent(rank as u32, ago),
+                Some((Op::WaitSend(ago), _)) => self.slots.sent(Rank(rank as u32), ago),
                 _ => None,
             };
             let RankState { next_slot, phase, .. } = *state;

@@ -1,6 +1,7 @@
 //! What happens in a replay under limits, in the order of time.
 
 use flowcast_queues::lanes::LaneQueue;
+use flowcast_units::Rank;
 
 /// The events to come.
 pub(super) type Pending = LaneQueue<Event>;
@@ -25,4 +26,12 @@ pub(super) struct Event {
     pub kind: Kind,
     /// To whom, as the kind says.
     pub index: u32,
+}
+
+impl Event {
+    /// A rank has the processor and goes on.
+    #[inline(always)]
+    pub(super) fn turn(rank: Rank) -> Event {
+        Event { kind: Kind::Turn, index: rank.0 }
+    }
 }

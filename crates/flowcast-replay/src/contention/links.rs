@@ -93,7 +93,7 @@ impl Links {
         for node in (0..placement.nodes() as u32).map(Node) {
             self.buses.push(Buses::new(placement.groups()[placement.group_index(node)].intra_buses));
         }
-        let of_rank = (0..program.streams() as u32).map(|rank| first + placement.node(Rank(rank)).0);
+        let of_rank = (0..program.streams() as u32).map(Rank).map(|rank| first + placement.node(rank).0);
         self.buses_inside = of_rank.collect();
     }
 
@@ -128,8 +128,8 @@ impl Links {
 
     /// Asks for the links of a node.
     #[inline(always)]
-    pub(super) fn prefetch_node(&self, node: u32) {
-        prefetch_at(&self.pools, self.of_node[node as usize]);
+    pub(super) fn prefetch_node(&self, node: Node) {
+        prefetch_at(&self.pools, self.of_node[node.index()]);
     }
 
     /// Asks for the messages that wait for the links of another.
@@ -144,17 +144,17 @@ impl Links {
 
     /// The site of a node.
     #[inline(always)]
-    fn site(&self, node: u32) -> u32 {
-        self.site_of.get(node as usize).copied().unwrap_or(0)
+    fn site(&self, node: Node) -> u32 {
+        self.site_of.get(node.index()).copied().unwrap_or(0)
     }
 
     /// Sets what a message to a rank needs, between ranks on these nodes.
     #[inline(always)]
-    pub(super) fn route(&self, message: &mut Message, to: u32, (from, at): (u32, u32), route: Route) {
+    pub(super) fn route(&self, message: &mut Message, to: Rank, (from, at): (Node, Node), route: Route) {
         match route {
             Route::Between => {
-                message.source = self.of_node[from as usize];
-                message.destination = self.of_node[at as usize];
+                message.source = self.of_node[from.index()];
+                message.destination = self.of_node[at.index()];
                 let site = self.site(from);
                 if self.buses[site as usize].is_limited() {
                     message.bus = Bus(site as u16 + 2);
@@ -175,12 +175,12 @@ impl Links {
         }
     }
 
-    fn route_inside(&self, message: &mut Message, to: u32) {
+    fn route_inside(&self, message: &mut Message, to: Rank) {
         message.mark(Mark::Inside);
         if !self.buses_inside.is_empty() {
             message.bus = Bus::INSIDE;
         }
-        let (source, destination) = (self.of_rank[message.from as usize], self.of_rank[to as usize]);
+        let (source, destination) = (self.of_rank[message.from.index()], self.of_rank[to.index()]);
         // A message of a task to itself passes no link.
         if message.from != to && (source != destination || source == NONE) {
             message.source = source;
@@ -199,7 +199,7 @@ impl Links {
 
     fn buses_of(&mut self, message: &Message) -> &mut Buses {
         let index = match message.bus {
-            Bus::INSIDE => self.buses_inside[message.from as usize] as usize,
+            Bus::INSIDE => self.buses_inside[message.from.index()] as usize,
             Bus(site) => usize::from(site) - 2,
         };
         &mut self.buses[index]

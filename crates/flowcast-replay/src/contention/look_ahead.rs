@@ -10,6 +10,7 @@ use super::events::{Event, Kind};
 use super::messages::Purpose;
 use crate::prefetch::{prefetch, prefetch_at};
 use flowcast_trace::opcodes::{self, Op};
+use flowcast_units::Rank;
 
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// Prefetches what the next events will need, in the order in which one thing leads to another.
@@ -43,14 +44,14 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 let state = &self.ranks[event.index as usize];
                 prefetch_at(state.words, state.at);
                 prefetch_at(&self.slots.states, state.next_slot);
-                self.links.prefetch_node(self.processors.node(event.index));
+                self.links.prefetch_node(self.processors.node(Rank(event.index)));
             }
             _ => {
                 let message = &self.messages[event.index];
                 self.links.prefetch(message);
                 prefetch_at(&self.slots.states, message.slot);
                 if message.purpose == Purpose::Deliver {
-                    prefetch(&self.ranks[self.slots.receiver(message.slot) as usize].words);
+                    prefetch(&self.ranks[self.slots.receiver(message.slot).index()].words);
                 }
             }
         }
@@ -71,7 +72,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 let message = &self.messages[event.index];
                 self.links.prefetch_waiting(message, &self.messages);
                 if message.purpose == Purpose::Deliver {
-                    let state = &self.ranks[self.slots.receiver(message.slot) as usize];
+                    let state = &self.ranks[self.slots.receiver(message.slot).index()];
                     prefetch(&state.overhead);
                     prefetch_at(state.words, state.at);
                 }

@@ -1,6 +1,7 @@
 //! The messages that are in flight or wait for something, and the queues in which they wait.
 
 use crate::slab::Slab;
+use flowcast_units::{Rank, Time};
 
 /// No message, pool, rank or bus.
 pub(super) const NONE: u32 = u32::MAX;
@@ -56,8 +57,8 @@ impl Bus {
 pub(super) struct Message {
     /// The receiver's slot, or what the purpose says.
     pub slot: u32,
-    /// Number of the rank that sends it.
-    pub from: u32,
+    /// The rank that sends it.
+    pub from: Rank,
     /// Message class; for a collective: the buses that it holds so far.
     pub class: u32,
     /// The pool of links that it leaves through; for a collective: which of its sites it asks.
@@ -75,7 +76,7 @@ pub(super) struct Message {
 
 impl Message {
     /// A message that has nothing yet.
-    pub(super) fn new(slot: u32, from: u32, class: u32, purpose: Purpose) -> Message {
+    pub(super) fn new(slot: u32, from: Rank, class: u32, purpose: Purpose) -> Message {
         Message {
             slot,
             from,
@@ -114,10 +115,10 @@ impl Message {
 pub(super) struct Messages {
     all: Slab<Message>,
     /// When each was handed to the network, as far as somebody wants to know.
-    asked: Vec<f64>,
+    asked: Vec<Time>,
     /// How long what is no ordinary message is on the links and in flight: parts of root-synchronous collectives, one-sided
     /// transfers.
-    parts: Vec<(f64, f64)>,
+    parts: Vec<(Time, Time)>,
 }
 
 impl Messages {
@@ -134,22 +135,22 @@ impl Messages {
     }
 
     /// Notes when a message was handed to the network.
-    pub(super) fn set_asked(&mut self, number: u32, time: f64) {
-        put(&mut self.asked, number, time, 0.0);
+    pub(super) fn set_asked(&mut self, number: u32, time: Time) {
+        put(&mut self.asked, number, time, Time::ZERO);
     }
 
     /// When it was.
-    pub(super) fn asked(&self, number: u32) -> f64 {
+    pub(super) fn asked(&self, number: u32) -> Time {
         self.asked[number as usize]
     }
 
     /// Notes how long a part is on the links and in flight.
-    pub(super) fn set_part(&mut self, number: u32, times: (f64, f64)) {
-        put(&mut self.parts, number, times, (0.0, 0.0));
+    pub(super) fn set_part(&mut self, number: u32, times: (Time, Time)) {
+        put(&mut self.parts, number, times, (Time::ZERO, Time::ZERO));
     }
 
     /// How long it is.
-    pub(super) fn part(&self, number: u32) -> (f64, f64) {
+    pub(super) fn part(&self, number: u32) -> (Time, Time) {
         self.parts[number as usize]
     }
 }
@@ -251,7 +252,7 @@ mod tests {
             for (action, choice) in steps {
                 match action {
                     0 | 1 => {
-                        let number = messages.add(Message::new(0, 0, 0, Purpose::Deliver));
+                        let number = messages.add(Message::new(0, Rank(0), 0, Purpose::Deliver));
                         prop_assert!(!list.contains(&number));
                         if action == 0 {
                             queue.push_back(&mut messages, number);

@@ -23,10 +23,10 @@ mod perturbation;
 mod pool;
 mod processors;
 mod ranks;
+mod route_costs;
 mod scheduling;
 mod shared;
 mod slots;
-mod ways;
 
 use super::SimulateError;
 use super::costs::Rendezvous;

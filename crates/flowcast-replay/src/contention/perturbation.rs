@@ -8,6 +8,7 @@ use super::super::routes::Route;
 use flowcast_model::machine::random::{Randomness, Shape};
 use flowcast_model::machine::wide_area::WideArea;
 use flowcast_model::network::Network;
+use flowcast_units::{Bytes, Time};
 
 /// How often the average of the traffic between sites is taken.
 const PERIOD: f64 = 10e9;
@@ -21,7 +22,7 @@ pub(super) struct Perturbation {
     numbers: Pcg64,
     random: Randomness,
     wide_area: WideArea,
-    /// Bytes per second on each way; 0 is infinite.
+    /// Bytes per second on each route; 0 is infinite.
     rates: Vec<f64>,
     /// Bytes per nanosecond, averaged, and bytes since the last period began.
     traffic: f64,
@@ -52,7 +53,7 @@ impl Perturbation {
             numbers: Pcg64::seed_from_u64(machine.random.seed),
             random: machine.random,
             wide_area: machine.wide_area.clone(),
-            rates: (0..routes.len()).map(|way| costs.rate(way, routes[way]).as_bytes_per_second()).collect(),
+            rates: (0..routes.len()).map(|number| costs.rate(number, routes[number]).as_bytes_per_second()).collect(),
             traffic: 0.0,
             recent: 0.0,
             next_period: PERIOD,
@@ -66,19 +67,19 @@ impl Perturbation {
     }
 
     /// A start-up, instead of this one.
-    pub(super) fn start_up(&mut self, nanos: f64, route: Route) -> f64 {
+    pub(super) fn start_up(&mut self, time: Time, route: Route) -> Time {
         let shape = match route {
             Route::Between => self.random.latency.shape,
             Route::Inside => self.random.intra_latency.shape,
             Route::ToSite(_) => self.random.wide_area_latency.shape,
             Route::By(_) => Shape::None,
         };
-        (nanos + self.draw(shape)).max(0.0)
+        (time + Time::from_nanos(self.draw(shape))).max(Time::ZERO)
     }
 
-    /// What becomes of a transfer on this way.
-    pub(super) fn transfer(&mut self, now: f64, way: usize, route: Route, size: f64) -> Stretch {
-        let rate = self.rates[way];
+    /// What becomes of a transfer on this route.
+    pub(super) fn transfer(&mut self, now: Time, number: usize, route: Route, size: Bytes) -> Stretch {
+        let rate = self.rates[number];
         let shape = match route {
             Route::Between => self.random.bandwidth.shape,
             Route::Inside => self.random.intra_bandwidth.shape,
@@ -92,14 +93,14 @@ impl Perturbation {
     }
 
     /// What the traffic leaves of the bandwidth between sites.
-    fn traffic_ratio(&mut self, now: f64, size: f64) -> f64 {
-        while self.next_period <= now {
+    fn traffic_ratio(&mut self, now: Time, size: Bytes) -> f64 {
+        while self.next_period <= now.as_nanos() {
             let memory = self.wide_area.traffic_memory;
             self.traffic = self.traffic * memory + self.recent / PERIOD * (1.0 - memory);
             self.recent = 0.0;
             self.next_period += PERIOD;
         }
-        self.recent += size;
+        self.recent += size.0 as f64;
         let most = self.wide_area.max_traffic.as_bytes_per_second() / 1e9;
         if most == 0.0 {
             return 1.0;

@@ -30,7 +30,7 @@ struct NodeState {
 #[derive(Debug, Clone)]
 pub(super) struct Processors {
     nodes: Vec<NodeState>,
-    node_of: Vec<u32>,
+    node_of: Vec<Node>,
     /// How many ranks there are, before their progress streams.
     ranks: u32,
     /// By rank: the next in the queue of its node.
@@ -53,13 +53,13 @@ impl Processors {
             let group = &placement.groups()[placement.group_index(Node(node))];
             NodeState { free: group.cpus.max(1), first: NONE, last: NONE }
         };
-        let node_of: Vec<u32> = (0..streams as u32).map(|rank| placement.node(Rank(rank)).0).collect();
+        let node_of: Vec<Node> = (0..streams as u32).map(|rank| placement.node(Rank(rank))).collect();
         let alone = !placement.is_shared();
         let ranks = placement.ranks() as u32;
         let streams_of_ranks = ranks..streams as u32;
         let mut rank_of = vec![NONE; if alone { placement.nodes() } else { 0 }];
         if alone {
-            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize] as usize] = rank);
+            (0..ranks).for_each(|rank| rank_of[node_of[rank as usize].index()] = rank);
             rank_of.extend(streams_of_ranks.clone());
         }
         let of_stream = NodeState { free: 1, first: NONE, last: NONE };
@@ -96,8 +96,8 @@ impl Processors {
 
     /// The node of a rank.
     #[inline(always)]
-    pub(super) fn node(&self, rank: u32) -> u32 {
-        self.node_of[rank as usize]
+    pub(super) fn node(&self, rank: Rank) -> Node {
+        self.node_of[rank.index()]
     }
 
     /// How many nodes there are, one for each progress stream included.
@@ -107,43 +107,43 @@ impl Processors {
 
     /// The node whose processors a rank uses; for a progress stream the one that is its own.
     #[inline(always)]
-    pub(super) fn home(&self, rank: u32) -> u32 {
-        match rank.checked_sub(self.ranks) {
-            None => self.node_of[rank as usize],
+    pub(super) fn home(&self, rank: Rank) -> u32 {
+        match rank.0.checked_sub(self.ranks) {
+            None => self.node_of[rank.index()].0,
             Some(stream) => (self.nodes.len() - (self.node_of.len() - self.ranks as usize)) as u32 + stream,
         }
     }
 
     /// A rank wants a processor.
     #[inline(always)]
-    pub(super) fn queue(&mut self, rank: u32, place: Place) {
+    pub(super) fn queue(&mut self, rank: Rank, place: Place) {
         let number = self.home(rank);
         if self.are_alone() {
-            self.wants[rank as usize] = true;
+            self.wants[rank.index()] = true;
             return self.note_change(number);
         }
         let node = &mut self.nodes[number as usize];
         if node.first == NONE {
-            self.next[rank as usize] = NONE;
-            (node.first, node.last) = (rank, rank);
+            self.next[rank.index()] = NONE;
+            (node.first, node.last) = (rank.0, rank.0);
             self.note_change(number);
         } else if !self.priorities.is_empty() {
             self.queue_by_priority(rank, place);
         } else if place == Place::Front {
-            self.next[rank as usize] = node.first;
-            node.first = rank;
+            self.next[rank.index()] = node.first;
+            node.first = rank.0;
         } else {
-            self.next[rank as usize] = NONE;
-            self.next[node.last as usize] = rank;
-            node.last = rank;
+            self.next[rank.index()] = NONE;
+            self.next[node.last as usize] = rank.0;
+            node.last = rank.0;
         }
     }
 
     /// Among ranks of its own number at the front or the back.
-    fn queue_by_priority(&mut self, rank: u32, place: Place) {
+    fn queue_by_priority(&mut self, rank: Rank, place: Place) {
         let home = self.home(rank) as usize;
         let node = &mut self.nodes[home];
-        let own = self.priorities[rank as usize];
+        let own = self.priorities[rank.index()];
         let mut before = NONE;
         let mut at = node.first;
         while at != NONE {
@@ -154,19 +154,19 @@ impl Processors {
             before = at;
             at = self.next[at as usize];
         }
-        self.next[rank as usize] = at;
+        self.next[rank.index()] = at;
         match before {
-            NONE => node.first = rank,
-            before => self.next[before as usize] = rank,
+            NONE => node.first = rank.0,
+            before => self.next[before as usize] = rank.0,
         }
         if at == NONE {
-            node.last = rank;
+            node.last = rank.0;
         }
     }
 
     /// A rank gives its processor back.
     #[inline(always)]
-    pub(super) fn release(&mut self, rank: u32) {
+    pub(super) fn release(&mut self, rank: Rank) {
         if self.are_alone() {
             return;
         }
@@ -180,7 +180,7 @@ impl Processors {
 
     /// A rank takes the processor back that it has just given back, unless it is gone.
     #[inline(always)]
-    pub(super) fn keep(&mut self, rank: u32) -> bool {
+    pub(super) fn keep(&mut self, rank: Rank) -> bool {
         if self.are_alone() {
             return true;
         }
@@ -193,26 +193,26 @@ impl Processors {
 
     /// Whether the node of `rank` has a free processor, and no other rank would get one in the next round.
     #[inline(always)]
-    pub(super) fn nobody_waits(&self, rank: u32) -> bool {
+    pub(super) fn nobody_waits(&self, rank: Rank) -> bool {
         self.changed.is_empty() && (self.are_alone() || self.nodes[self.home(rank) as usize].free > 0)
     }
 
     /// The next rank that gets a processor of the node of `rank`.
     #[inline(always)]
-    pub(super) fn next_beside(&mut self, rank: u32) -> Option<u32> {
+    pub(super) fn next_beside(&mut self, rank: Rank) -> Option<Rank> {
         self.take(self.home(rank))
     }
 
     /// The next rank of any node that gets a processor: by node, then in the order of the node's queue.
     #[inline(always)]
-    pub(super) fn next(&mut self) -> Option<u32> {
+    pub(super) fn next(&mut self) -> Option<Rank> {
         if self.changed.is_empty() {
             return None;
         }
         self.next_of_changed()
     }
 
-    fn next_of_changed(&mut self) -> Option<u32> {
+    fn next_of_changed(&mut self) -> Option<Rank> {
         if !self.sorted {
             // Highest first: nodes are taken from the end.
             self.changed.sort_unstable_by(|a, b| b.cmp(a));
@@ -228,17 +228,17 @@ impl Processors {
     }
 
     #[inline(always)]
-    fn take(&mut self, number: u32) -> Option<u32> {
+    fn take(&mut self, number: u32) -> Option<Rank> {
         if self.are_alone() {
-            let rank = self.rank_of[number as usize];
-            return std::mem::replace(&mut self.wants[rank as usize], false).then_some(rank);
+            let rank = Rank(self.rank_of[number as usize]);
+            return std::mem::replace(&mut self.wants[rank.index()], false).then_some(rank);
         }
         let node = &mut self.nodes[number as usize];
         if node.free == 0 || node.first == NONE {
             return None;
         }
-        let rank = node.first;
-        node.first = self.next[rank as usize];
+        let rank = Rank(node.first);
+        node.first = self.next[rank.index()];
         node.free -= 1;
         Some(rank)
     }

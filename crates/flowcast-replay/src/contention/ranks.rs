@@ -1,6 +1,7 @@
 //! The state of a rank, and what a turn of it leads to.
 
 use flowcast_queues::lanes::Lane;
+use flowcast_units::Time;
 
 /// How far a rank is with its instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -57,21 +58,21 @@ pub(super) struct RankState<'a> {
     pub lane: Lane,
     pub phase: Phase,
     /// When the program called, and when it had spent the start-up of the call.
-    pub call: f64,
-    pub before: f64,
+    pub call: Time,
+    pub before: Time,
     /// When the start-up, or the time on a message that has come, ends.
-    pub until: f64,
+    pub until: Time,
     /// When it began to wait for a processor.
-    pub queued: f64,
+    pub queued: Time,
     /// How long its call has waited for a processor and for the switch to it.
-    pub waited: f64,
-    pub overhead: f64,
-    pub compute: f64,
-    pub end: f64,
+    pub waited: Time,
+    pub overhead: Time,
+    pub compute: Time,
+    pub end: Time,
     /// When the sending interface may start the next message.
-    pub interface_free: f64,
+    pub interface_free: Time,
     /// How long the start-up takes, where turns are scheduled.
-    pub spend: f64,
+    pub spend: Time,
 }
 
 impl<'a> RankState<'a> {
@@ -82,17 +83,17 @@ impl<'a> RankState<'a> {
             next: 0,
             next_slot,
             phase: Phase::Begin,
-            call: 0.0,
-            before: 0.0,
-            until: 0.0,
-            spend: 0.0,
+            call: Time::ZERO,
+            before: Time::ZERO,
+            until: Time::ZERO,
+            spend: Time::ZERO,
             lane: Lane::NONE,
-            queued: 0.0,
-            interface_free: 0.0,
-            end: 0.0,
-            compute: 0.0,
-            waited: 0.0,
-            overhead: 0.0,
+            queued: Time::ZERO,
+            interface_free: Time::ZERO,
+            end: Time::ZERO,
+            compute: Time::ZERO,
+            waited: Time::ZERO,
+            overhead: Time::ZERO,
         }
     }
 }

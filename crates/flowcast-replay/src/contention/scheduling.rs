@@ -8,38 +8,39 @@
 use super::super::observer::Observer;
 use super::super::transit::Transit;
 use super::engine::Engine;
-use super::events::{Event, Kind};
+use super::events::Event;
 use super::processors::Place;
 use super::ranks::Phase;
 use flowcast_model::machine::scheduler::{Policy, Scheduler};
 use flowcast_trace::opcodes::{self, Op};
+use flowcast_units::{Rank, Time};
 
 /// What the scheduler knows about a rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Share {
     /// Processor time that the turn still needs, once that is known.
-    rest: Option<f64>,
+    rest: Option<Time>,
     /// How much of its quantum it has used.
-    used: f64,
+    used: Time,
     /// Whether it has given its processor up since.
     lost: bool,
     switching: bool,
     /// Whether the slice belongs to a computation.
     computes: bool,
-    slice_start: f64,
+    slice_start: Time,
     /// When the slice ends.
-    due: f64,
+    due: Time,
     running: bool,
 }
 
 const FRESH: Share = Share {
     rest: None,
-    used: 0.0,
+    used: Time::ZERO,
     lost: true,
     switching: false,
     computes: false,
-    slice_start: 0.0,
-    due: 0.0,
+    slice_start: Time::ZERO,
+    due: Time::ZERO,
     running: false,
 };
 
@@ -47,15 +48,15 @@ const FRESH: Share = Share {
 #[derive(Debug, Clone)]
 pub(super) struct Scheduling {
     policy: Policy,
-    quantum: f64,
-    context_switch: f64,
+    quantum: Time,
+    context_switch: Time,
     preemptive: bool,
     priorities: Vec<i32>,
     shares: Vec<Share>,
     /// Ends of slices that were cut short: rank and time.
-    cut: Vec<(u32, f64)>,
+    cut: Vec<(Rank, Time)>,
     /// By node, if that matters: the ranks that run there.
-    running: Vec<Vec<u32>>,
+    running: Vec<Vec<Rank>>,
 }
 
 /// What the end of a slice, or of a switch, means.
@@ -73,12 +74,12 @@ pub(super) enum Slice {
 impl Scheduling {
     /// `None` if turns are first come, first served, and cost nothing.
     pub(super) fn new(scheduler: &Scheduler, ranks: usize, nodes: usize) -> Option<Scheduling> {
-        let plain = scheduler.policy == Policy::Fifo && scheduler.context_switch.as_nanos() == 0.0;
+        let plain = scheduler.policy == Policy::Fifo && scheduler.context_switch == Time::ZERO;
         let preemptive = scheduler.policy == Policy::Priority && scheduler.preemptive;
         (!plain).then(|| Scheduling {
             policy: scheduler.policy,
-            quantum: scheduler.quantum.as_nanos(),
-            context_switch: scheduler.context_switch.as_nanos(),
+            quantum: scheduler.quantum,
+            context_switch: scheduler.context_switch,
             preemptive,
             priorities: priorities(scheduler, ranks),
             shares: vec![FRESH; ranks],
@@ -93,25 +94,25 @@ impl Scheduling {
     }
 
     /// A rank has been queued.
-    pub(super) fn queued(&mut self, rank: u32, place: Place) {
-        self.shares[rank as usize].lost = place == Place::Back;
+    pub(super) fn queued(&mut self, rank: Rank, place: Place) {
+        self.shares[rank.index()].lost = place == Place::Back;
     }
 
     /// The rank that has to make room for this one, on a node without a free processor.
-    fn victim(&self, rank: u32, node: u32) -> Option<u32> {
-        let number = |rank: &u32| self.priorities[*rank as usize];
+    fn victim(&self, rank: Rank, node: u32) -> Option<Rank> {
+        let number = |rank: &Rank| self.priorities[rank.index()];
         let least_urgent =
             self.running[node as usize].iter().copied().max_by_key(|running| (number(running), *running));
-        least_urgent.filter(|running| number(running) > number(&rank) && !self.shares[*running as usize].switching)
+        least_urgent.filter(|running| number(running) > number(&rank) && !self.shares[running.index()].switching)
     }
 
     /// How long the next slice of a rank that still needs `rest` is.
-    fn slice(&mut self, rank: u32, rest: f64) -> f64 {
+    fn slice(&mut self, rank: Rank, rest: Time) -> Time {
         if self.policy != Policy::RoundRobin {
             return rest;
         }
-        let fresh = self.context_switch > 0.0;
-        let share = &mut self.shares[rank as usize];
+        let fresh = self.context_switch > Time::ZERO;
+        let share = &mut self.shares[rank.index()];
         let slice = if share.lost || fresh || share.used == self.quantum {
             share.used = rest.min(self.quantum);
             share.used
@@ -136,7 +137,7 @@ pub(super) fn priorities(scheduler: &Scheduler, ranks: usize) -> Vec<i32> {
 impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A rank has got a processor.
     #[cold]
-    pub(super) fn start_scheduled_turn(&mut self, rank: u32) {
+    pub(super) fn start_scheduled_turn(&mut self, rank: Rank) {
         let now = self.pending.now();
         let node = self.processors.home(rank);
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
@@ -144,36 +145,36 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
             running.push(rank);
         }
         let switch = scheduling.context_switch;
-        let share = &mut scheduling.shares[rank as usize];
+        let share = &mut scheduling.shares[rank.index()];
         share.running = true;
-        if switch == 0.0 {
+        if switch == Time::ZERO {
             return self.start_slice(rank);
         }
         share.switching = true;
         share.due = now + switch;
-        self.ranks[rank as usize].waited += switch;
-        self.pending.at(now + switch, Event { kind: Kind::Turn, index: rank });
+        self.ranks[rank.index()].waited += switch;
+        self.pending.at(now + switch, Event::turn(rank));
     }
 
-    fn start_slice(&mut self, rank: u32) {
+    fn start_slice(&mut self, rank: Rank) {
         let now = self.pending.now();
         let scheduling = self.scheduling.as_ref().expect("turns are scheduled");
-        let rest = match scheduling.shares[rank as usize].rest {
+        let rest = match scheduling.shares[rank.index()].rest {
             Some(rest) => rest,
             None => self.needs(rank),
         };
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
         let slice = scheduling.slice(rank, rest);
-        let share = &mut scheduling.shares[rank as usize];
+        let share = &mut scheduling.shares[rank.index()];
         share.rest = Some(rest - slice);
         share.slice_start = now;
         share.due = now + slice;
-        self.pending.at(now + slice, Event { kind: Kind::Turn, index: rank });
+        self.pending.at(now + slice, Event::turn(rank));
     }
 
     /// Processor time that the turn needs in all.
-    fn needs(&mut self, rank: u32) -> f64 {
-        let state = &mut self.ranks[rank as usize];
+    fn needs(&mut self, rank: Rank) -> Time {
+        let state = &mut self.ranks[rank.index()];
         let mut computes = false;
         let needs = match state.phase {
             Phase::StartUp => {
@@ -188,26 +189,26 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
                 Some((Op::Compute(time), next)) => {
                     state.at = next as u32;
                     computes = true;
-                    self.scaled(rank, time.as_nanos())
+                    self.scaled(rank, time)
                 }
-                _ => 0.0,
+                _ => Time::ZERO,
             },
         };
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        scheduling.shares[rank as usize].computes = computes;
+        scheduling.shares[rank.index()].computes = computes;
         needs
     }
 
     /// A slice, or a switch, of a rank has ended.
     #[cold]
-    pub(super) fn end_slice(&mut self, rank: u32) -> Slice {
+    pub(super) fn end_slice(&mut self, rank: Rank) -> Slice {
         let now = self.pending.now();
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
         if let Some(place) = scheduling.cut.iter().position(|cut| *cut == (rank, now)) {
             scheduling.cut.remove(place);
             return Slice::Past;
         }
-        let share = &mut scheduling.shares[rank as usize];
+        let share = &mut scheduling.shares[rank.index()];
         if share.switching {
             share.switching = false;
             self.start_slice(rank);
@@ -220,8 +221,8 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         }
         self.book_slice(rank);
         let scheduling = self.scheduling.as_mut().expect("turns are scheduled");
-        let share = &mut scheduling.shares[rank as usize];
-        if share.rest > Some(0.0) {
+        let share = &mut scheduling.shares[rank.index()];
+        if share.rest > Some(Time::ZERO) {
             self.waits.preemptions += 1;
             return Slice::Cut;
         }
@@ -229,19 +230,19 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         Slice::Done
     }
 
-    fn book_slice(&mut self, rank: u32) {
+    fn book_slice(&mut self, rank: Rank) {
         let now = self.pending.now();
-        let share = &self.scheduling.as_ref().expect("turns are scheduled").shares[rank as usize];
+        let share = &self.scheduling.as_ref().expect("turns are scheduled").shares[rank.index()];
         if share.computes {
             let start = share.slice_start;
-            self.ranks[rank as usize].compute += now - start;
+            self.ranks[rank.index()].compute += now - start;
             self.observer.computed(rank, start, now);
         }
     }
 
     /// A rank wants a processor: one that runs on its node may have to make room.
     #[cold]
-    pub(super) fn make_room(&mut self, rank: u32) {
+    pub(super) fn make_room(&mut self, rank: Rank) {
         let node = self.processors.home(rank);
         let Some(scheduling) = self.scheduling.as_mut().filter(|scheduling| scheduling.preemptive) else { return };
         if self.processors.has_free(node) {
@@ -250,15 +251,15 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let Some(victim) = scheduling.victim(rank, node) else { return };
         scheduling.running[node as usize].retain(|other| *other != victim);
         let now = self.pending.now();
-        let share = &mut scheduling.shares[victim as usize];
+        let share = &mut scheduling.shares[victim.index()];
         share.running = false;
         let due = share.due;
-        share.rest = Some(due - now + share.rest.unwrap_or(0.0));
+        share.rest = Some(due - now + share.rest.unwrap_or(Time::ZERO));
         scheduling.cut.push((victim, due));
         self.waits.preemptions += 1;
         self.book_slice(victim);
         self.processors.release(victim);
-        self.ranks[victim as usize].queued = now;
+        self.ranks[victim.index()].queued = now;
         self.processors.queue(victim, Place::Front);
     }
 }

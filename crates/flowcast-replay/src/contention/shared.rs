@@ -23,7 +23,7 @@ use crate::costs::ClassCost;
 use flowcast_model::sharing::SharingError;
 use flowcast_trace::access::{Access, TransferKind};
 use flowcast_trace::program::Program;
-use flowcast_units::{Node, Time};
+use flowcast_units::{Rank, Time};
 
 /// What has to be known of messages that share the network; nothing if they do not.
 pub(super) struct InTransit {
@@ -32,7 +32,7 @@ pub(super) struct InTransit {
     /// By slot, where RTS and CTS cross the network: the receive, if it is posted before the message is sent.
     posted: Vec<ReceivePosted>,
     /// By rank, where RTS and CTS cross the network: when it last left a call in which it polled.
-    polled: Vec<f64>,
+    polled: Vec<Time>,
 }
 
 impl InTransit {
@@ -42,8 +42,11 @@ impl InTransit {
         let rows = |is_kept: bool, count: usize| if is_kept { count } else { 0 };
         InTransit {
             numbers: vec![0; rows(T::SHARED, slots)],
-            posted: vec![ReceivePosted { since: 0.0, polled: 0.0 }; rows(T::HANDSHAKES && has_rendezvous, slots)],
-            polled: vec![0.0; rows(T::HANDSHAKES, program.streams())],
+            posted: vec![
+                ReceivePosted { since: Time::ZERO, polled: Time::ZERO };
+                rows(T::HANDSHAKES && has_rendezvous, slots)
+            ],
+            polled: vec![Time::ZERO; rows(T::HANDSHAKES, program.streams())],
         }
     }
 }
@@ -56,9 +59,9 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         if next == Some(now) {
             return Ok(false);
         }
-        let Some(progress) = self.transit.deliver(next.map(Time::from_nanos))? else { return Ok(false) };
+        let Some(progress) = self.transit.deliver(next)? else { return Ok(false) };
         // The packet level rounds its times.
-        let within = |time: f64| time.min(next.unwrap_or(f64::INFINITY)).max(now);
+        let within = |time: Time| time.min(next.unwrap_or(Time::NEVER)).max(now);
         match progress {
             Progress::Held { slot, since } => {
                 self.pending.advance(within(since));
@@ -75,27 +78,27 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     /// A message departs that has all links that it needs.
     pub(super) fn depart(&mut self, number: u32, rts: Option<Rts>) {
         let (now, Message { slot, class, .. }) = (self.pending.now(), self.messages[number]);
-        let way = self.way_number(slot);
+        let route = self.route_number(slot);
         let size = self.program.classes()[class as usize].size;
-        let mut cost = self.costs.paths[way].classes[class as usize];
+        let mut cost = self.costs.paths[route].classes[class as usize];
         cost.delay = cost.bytes;
         if let Some(perturbation) = self.perturbation.as_mut().filter(|_| !T::HANDSHAKES) {
-            cost.delay *= perturbation.transfer(now, way, Route::Between, size.0 as f64).on_links;
+            cost.delay = cost.delay * perturbation.transfer(now, route, Route::Between, size).on_links;
         }
         self.in_transit.numbers[slot as usize] = number;
-        self.transit.depart(Departure { slot, start: now, size, cost, rts, latency: 0.0, ends: None });
+        self.transit.depart(Departure { slot, start: now, size, cost, rts, latency: Time::ZERO, ends: None });
     }
 
     /// The data of a one-sided transfer depart.
     pub(super) fn depart_transfer(&mut self, number: u32) {
-        let Message { slot: index, class: rank, .. } = self.messages[number];
+        let Message { slot: index, class, .. } = self.messages[number];
         let Access::Transfer { kind, target, size, .. } = self.program.accesses()[index as usize] else { return };
-        let (own, other) = (Node(self.processors.node(rank)), Node(self.processors.node(target.0)));
+        let (own, other) = (self.processors.node(Rank(class)), self.processors.node(target));
         let ends = Some(if kind == TransferKind::Get { (other, own) } else { (own, other) });
         let (bytes, _) = self.messages.part(number);
         let cost = ClassCost { delay: bytes, bytes, ..ClassCost::default() };
         let (slot, start) = (self.program.messages() + number, self.pending.now());
-        self.transit.depart(Departure { slot, start, size, cost, rts: None, latency: 0.0, ends });
+        self.transit.depart(Departure { slot, start, size, cost, rts: None, latency: Time::ZERO, ends });
     }
 
     /// The last byte of a message has passed the links; packet by packet it has arrived.
@@ -103,11 +106,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let Delivery { slot, start, arrival, .. } = delivery;
         if let Some(number) = slot.checked_sub(self.program.messages()) {
             let (_, flight) = self.messages.part(number);
-            return self.pass_on(number, if T::HANDSHAKES { 0.0 } else { flight });
+            return self.pass_on(number, if T::HANDSHAKES { Time::ZERO } else { flight });
         }
         let number = self.in_transit.numbers[slot as usize];
-        let way = self.way_number(slot);
-        let latency = if T::HANDSHAKES { 0.0 } else { self.costs.paths[way].latency };
+        let route = self.route_number(slot);
+        let latency = if T::HANDSHAKES { Time::ZERO } else { self.costs.paths[route].latency };
         if O::WATCHES {
             self.observer.moved(slot, start, arrival + latency);
             let asked = self.messages.asked(number);
@@ -121,12 +124,12 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         self.pass_on(number, latency);
     }
 
-    /// The last byte of a message is so far from its receiver, in nanoseconds.
-    fn pass_on(&mut self, number: u32, latency: f64) {
+    /// The last byte of a message is so far from its receiver.
+    fn pass_on(&mut self, number: u32, latency: Time) {
         if T::HANDSHAKES {
             return self.arrived(number);
         }
-        if latency > 0.0 {
+        if latency > Time::ZERO {
             self.pending.at(self.pending.now() + latency, Event { kind: Kind::Arrived, index: number });
         }
         self.moved(number);
@@ -140,7 +143,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
     }
 
     /// A rendezvous message departs with its RTS.
-    pub(super) fn send_rts(&mut self, mut message: Message, receiver: u32) -> Step {
+    pub(super) fn send_rts(&mut self, mut message: Message, receiver: Rank) -> Step {
         let Message { slot, from, class, .. } = message;
         self.slots.note_send(from, slot);
         let is_posted = self.slots.states[slot as usize] != state::EMPTY;
@@ -148,7 +151,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
         let is_blocking = !self.program.classes()[class as usize].mode.non_blocking;
         if is_blocking {
             message.mark(Mark::HoldsSender);
-            self.ranks[from as usize].before = self.pending.now();
+            self.ranks[from.index()].before = self.pending.now();
         }
         let number = self.messages.add(message);
         if O::WATCHES {
@@ -163,11 +166,11 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A receive is posted: whether its message comes with RTS and CTS, so that the network brings sender and receiver
     /// together.
-    pub(super) fn post_to_transit(&mut self, rank: u32, slot: u32, before: u8) -> bool {
-        if self.routes[self.way_number(slot)] != Route::Between {
+    pub(super) fn post_to_transit(&mut self, rank: Rank, slot: u32, before: u8) -> bool {
+        if self.routes[self.route_number(slot)] != Route::Between {
             return false;
         }
-        let posted = ReceivePosted { since: self.pending.now(), polled: self.in_transit.polled[rank as usize] };
+        let posted = ReceivePosted { since: self.pending.now(), polled: self.in_transit.polled[rank.index()] };
         match before {
             state::PENDING => self.transit.receive_posted(slot, posted),
             state::EMPTY => self.in_transit.posted.get_mut(slot as usize).into_iter().for_each(|at| *at = posted),
@@ -178,7 +181,7 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank waits in a call, or has ended: it answers RTS and CTS.
     #[inline(always)]
-    pub(super) fn enter_call(&mut self, rank: u32) {
+    pub(super) fn enter_call(&mut self, rank: Rank) {
         if T::HANDSHAKES {
             self.transit.wait(rank, self.pending.now());
         }
@@ -186,17 +189,17 @@ impl<O: Observer, T: Transit> Engine<'_, O, T> {
 
     /// A rank does not answer until it waits again.
     #[inline(always)]
-    pub(super) fn stop_polling(&mut self, rank: u32) {
+    pub(super) fn stop_polling(&mut self, rank: Rank) {
         if T::HANDSHAKES {
             self.transit.go_on(rank);
         }
     }
 
-    /// A rank leaves a call in which it polled, at this time in nanoseconds.
+    /// A rank leaves a call in which it polled, at this time.
     #[inline(always)]
-    pub(super) fn leave_call(&mut self, rank: u32, end: f64) {
+    pub(super) fn leave_call(&mut self, rank: Rank, end: Time) {
         if T::HANDSHAKES {
-            self.in_transit.polled[rank as usize] = end;
+            self.in_transit.polled[rank.index()] = end;
             self.stop_polling(rank);
         }
     }

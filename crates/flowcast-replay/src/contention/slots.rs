@@ -47,7 +47,7 @@ impl Slots {
     pub(super) fn new(program: &Program, has_rendezvous: bool) -> Slots {
         let messages = program.messages();
         let ranks = program.streams() as u32;
-        let mut firsts: Vec<u32> = (0..ranks).map(|rank| program.first_slot(Rank(rank))).collect();
+        let mut firsts: Vec<u32> = (0..ranks).map(Rank).map(|rank| program.first_slot(rank)).collect();
         firsts.push(messages);
         let ranks_per_slot = (u64::from(ranks) << 32) / u64::from(messages.max(1));
         let states = vec![state::EMPTY; messages as usize];
@@ -62,16 +62,16 @@ impl Slots {
 
     /// Which rank receives into a slot: looked for where it would be if all ranks received as much.
     #[inline(always)]
-    pub(super) fn receiver(&self, slot: u32) -> u32 {
+    pub(super) fn receiver(&self, slot: u32) -> Rank {
         let guess = ((u64::from(slot) * self.ranks_per_slot) >> 32) as usize;
         for rank in [guess, guess + 1] {
             if let Some([first, end]) = self.firsts.get(rank..rank + 2)
                 && (*first..*end).contains(&slot)
             {
-                return rank as u32;
+                return Rank(rank as u32);
             }
         }
-        self.firsts.partition_point(|first| *first <= slot) as u32 - 1
+        Rank(self.firsts.partition_point(|first| *first <= slot) as u32 - 1)
     }
 
     /// A message waits for its receiver.
@@ -86,8 +86,8 @@ impl Slots {
     }
 
     /// Notes the slot of a send.
-    pub(super) fn note_send(&mut self, rank: u32, slot: u32) {
-        let (_, next) = &mut self.made[rank as usize];
+    pub(super) fn note_send(&mut self, rank: Rank, slot: u32) {
+        let (_, next) = &mut self.made[rank.index()];
         self.sends[*next as usize] = slot;
         *next += 1;
     }
@@ -99,8 +99,8 @@ impl Slots {
     }
 
     /// The slot of the send of a rank that was this many sends ago.
-    pub(super) fn sent(&self, rank: u32, ago: u32) -> Option<u32> {
-        let (first, next) = *self.made.get(rank as usize)?;
+    pub(super) fn sent(&self, rank: Rank, ago: u32) -> Option<u32> {
+        let (first, next) = *self.made.get(rank.index())?;
         let index = next.checked_sub(ago + 1).filter(|index| *index >= first)?;
         Some(self.sends[index as usize])
     }
@@ -108,10 +108,10 @@ impl Slots {
 
 fn places_of_sends(program: &Program) -> Vec<(u32, u32)> {
     let mut first = 0;
-    let place = |rank| {
+    let place = |rank: Rank| {
         let place = first;
-        first += program.ops(Rank(rank)).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
+        first += program.ops(rank).filter(|(_, op)| matches!(op, Op::Send { .. })).count() as u32;
         (place, place)
     };
-    (0..program.streams() as u32).map(place).collect()
+    (0..program.streams() as u32).map(Rank).map(place).collect()
 }

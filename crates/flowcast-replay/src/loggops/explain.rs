@@ -13,12 +13,13 @@
 
 use std::cmp::Reverse;
 
+use super::costs::{Costs, Travel};
 use super::sends::Sends;
-use super::ways::{Costs, Travel};
 use crate::explain::{Call, Cost, Explanation, Site, Sums};
 use crate::flights::{Columns, Flight, Flights, Source};
 use crate::journal::Function;
 use crate::observer::{Observer, Received, Sent};
+use flowcast_units::{Rank, Time};
 
 /// An observer that adds up what the communication of a schedule costs.
 pub struct Explainer<'a> {
@@ -56,40 +57,42 @@ impl<'a> Explainer<'a> {
 }
 
 impl Observer for Explainer<'_> {
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
         self.flights.sent(rank, slot, sent);
         let Sent { call, start, end, .. } = sent;
-        for (cost, nanos) in [(Cost::Bandwidth, start - call), (Cost::Overhead, end - start)] {
-            self.ranks[rank as usize].add(cost, nanos);
-            self.sends.add(cost, nanos);
+        for (cost, time) in [(Cost::Bandwidth, start - call), (Cost::Overhead, end - start)] {
+            self.ranks[rank.index()].add(cost, time);
+            self.sends.add(cost, time);
         }
     }
 
-    fn moved(&mut self, slot: u32, start: f64, arrival: f64) {
+    fn moved(&mut self, slot: u32, start: Time, arrival: Time) {
         self.flights.moved(slot, start, arrival);
     }
 
-    fn held(&mut self, rank: u32, slot: u32, start: f64, end: f64) {
+    fn held(&mut self, rank: Rank, slot: u32, start: Time, end: Time) {
         let flight = self.flights.flight(slot);
-        let latency = self.travel(slot, &flight).latency.as_nanos();
-        let there = (flight.ready + latency).clamp(start, end);
-        for (cost, nanos) in [(Cost::Latency, there - start), (Cost::LateReceiver, end - there)] {
-            self.ranks[rank as usize].add(cost, nanos);
-            self.sends.add(cost, nanos);
+        let ready = flight.ready.unwrap_or(start);
+        let there = (ready + self.travel(slot, &flight).latency).clamp(start, end);
+        for (cost, time) in [(Cost::Latency, there - start), (Cost::LateReceiver, end - there)] {
+            self.ranks[rank.index()].add(cost, time);
+            self.sends.add(cost, time);
         }
     }
 
-    fn received(&mut self, rank: u32, slot: u32, Received { call, taken, end, .. }: Received) {
-        let flight @ Flight { ready, arrival, .. } = self.flights.flight(slot);
+    fn received(&mut self, rank: Rank, slot: u32, Received { call, taken, end, .. }: Received) {
+        let flight = self.flights.flight(slot);
+        let (ready, arrival) = (flight.ready.unwrap_or(call), flight.arrival.unwrap_or(taken));
         let Travel { latency, bytes, shares, .. } = self.travel(slot, &flight);
         let taken = taken.max(call);
         let left = ready.clamp(call, taken);
-        let moves = ready + latency.as_nanos();
+        let moves = ready + latency;
         let there = moves.clamp(left, taken);
         // A flow that was waited for while it moved lost its share of the time to others.
-        let lost = 1.0 - bytes.as_nanos() / (arrival - moves).max(bytes.as_nanos());
-        let conflict = if shares && lost > 1e-9 { (arrival.min(taken) - there).max(0.0) * lost } else { 0.0 };
-        let overhead = self.costs.parameters.overhead.as_nanos().min(end - taken);
+        let lost = 1.0 - bytes.as_nanos() / (arrival - moves).max(bytes).as_nanos();
+        let conflict =
+            if shares && lost > 1e-9 { (arrival.min(taken) - there).max(Time::ZERO) * lost } else { Time::ZERO };
+        let overhead = self.costs.parameters.overhead.min(end - taken);
         let costs = [
             (Cost::LateSender, left - call),
             (Cost::Latency, there - left),
@@ -98,9 +101,9 @@ impl Observer for Explainer<'_> {
             (Cost::Overhead, overhead),
             (Cost::Bandwidth, end - taken - overhead),
         ];
-        for (cost, nanos) in costs {
-            self.ranks[rank as usize].add(cost, nanos);
-            self.receives.add(cost, nanos);
+        for (cost, time) in costs {
+            self.ranks[rank.index()].add(cost, time);
+            self.receives.add(cost, time);
         }
     }
 }

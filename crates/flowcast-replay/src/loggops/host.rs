@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::prepared::Kind;
 use crate::prefetch::prefetch;
 use flowcast_queues::{MEMBER_BITS, NEVER, member_of, time_of};
+use flowcast_units::{Rank, Time};
 
 /// Neighbouring operations, created one after the other.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +31,7 @@ impl Run {
 /// A message on its way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arrival {
-    pub time: f64,
+    pub time: Time,
     pub created: u32,
     /// Operation of the sender that sends it.
     pub node: u32,
@@ -44,11 +45,11 @@ const NEAR: usize = 4;
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub(super) struct Host {
-    pub cpu: f64,
-    pub sending: f64,
-    pub receiving: f64,
+    pub cpu: Time,
+    pub sending: Time,
+    pub receiving: Time,
     /// When the first receives are to be posted.
-    recv_time: f64,
+    recv_time: Time,
     sends: Run,
     calcs: Run,
     /// Bits of the queues that go on in [`Overflow`].
@@ -56,8 +57,8 @@ pub(super) struct Host {
     head: u8,
     length: u8,
     recvs: Run,
-    pub compute: f64,
-    pub overhead: f64,
+    pub compute: Time,
+    pub overhead: Time,
     /// The first messages, a ring.
     arrivals: [Arrival; NEAR],
 }
@@ -66,31 +67,33 @@ pub(super) struct Host {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overflow {
     /// Sends, receives, computations; receives have a time.
-    runs: [VecDeque<(f64, Run)>; 3],
+    runs: [VecDeque<(Time, Run)>; 3],
     arrivals: VecDeque<Arrival>,
 }
 
 #[inline(always)]
-pub(super) fn later(one: f64, other: f64) -> f64 {
+pub(super) fn later(one: Time, other: Time) -> Time {
     if one > other { one } else { other }
 }
 
 #[inline(always)]
-fn key(time: f64, created: u32, kind: Kind, rank: u32) -> u128 {
-    u128::from(time.to_bits()) << 64 | u128::from(created) << 32 | u128::from((kind as u32) << MEMBER_BITS | rank)
+fn key(time: Time, created: u32, kind: Kind, rank: Rank) -> u128 {
+    u128::from(time.as_nanos().to_bits()) << 64
+        | u128::from(created) << 32
+        | u128::from((kind as u32) << MEMBER_BITS | rank.0)
 }
 
 /// Time, kind and rank of a key.
 #[inline(always)]
-pub(super) fn of_key(key: u128) -> (f64, Kind, u32) {
+pub(super) fn of_key(key: u128) -> (Time, Kind, Rank) {
     let kind = [Kind::Send, Kind::Recv, Kind::Calc, Kind::Message][key as u32 as usize >> MEMBER_BITS];
-    (time_of(key), kind, member_of(key))
+    (time_of(key), kind, Rank(member_of(key)))
 }
 
 impl Host {
     /// The key of its next event: the least of four, by time and then by creation.
     #[inline(always)]
-    pub(super) fn next(&self, rank: u32) -> u128 {
+    pub(super) fn next(&self, rank: Rank) -> u128 {
         let mut least = NEVER;
         if self.sends.count > 0 {
             least = least.min(key(later(self.cpu, self.sending), self.sends.created, Kind::Send, rank));
@@ -120,7 +123,7 @@ impl Host {
 
     /// Queues an operation that has become free.
     #[inline(always)]
-    pub(super) fn push(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut [Overflow], rank: u32) {
+    pub(super) fn push(&mut self, kind: Kind, created: u32, node: u32, overflow: &mut [Overflow], rank: Rank) {
         let cpu = self.cpu;
         let is_recv = kind == Kind::Recv;
         if self.overflown >> kind as u8 & 1 == 0 {
@@ -137,7 +140,7 @@ impl Host {
                 return;
             }
         }
-        self.push_far(kind, created, node, &mut overflow[rank as usize]);
+        self.push_far(kind, created, node, &mut overflow[rank.index()]);
     }
 
     #[inline(never)]
@@ -152,12 +155,12 @@ impl Host {
 
     /// Takes the first operation of a kind.
     #[inline(always)]
-    pub(super) fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: u32) -> u32 {
+    pub(super) fn pop(&mut self, kind: Kind, overflow: &mut [Overflow], rank: Rank) -> u32 {
         let run = self.run(kind);
         let node = run.node;
         *run = Run { created: run.created + 1, node: node + 1, count: run.count - 1 };
         if run.count == 0 && self.overflown >> kind as u8 & 1 == 1 {
-            self.refill(kind, &mut overflow[rank as usize]);
+            self.refill(kind, &mut overflow[rank.index()]);
         }
         node
     }
@@ -178,9 +181,9 @@ impl Host {
 
     /// Queues a message; whether it is the only one.
     #[inline(always)]
-    pub(super) fn expect(&mut self, arrival: Arrival, overflow: &mut [Overflow], rank: u32) -> bool {
+    pub(super) fn expect(&mut self, arrival: Arrival, overflow: &mut [Overflow], rank: Rank) -> bool {
         if self.length as usize == NEAR {
-            overflow[rank as usize].arrivals.push_back(arrival);
+            overflow[rank.index()].arrivals.push_back(arrival);
             self.overflown |= 1 << Kind::Message as u8;
             return false;
         }
@@ -191,14 +194,14 @@ impl Host {
 
     /// Takes the first message.
     #[inline(always)]
-    pub(super) fn take(&mut self, overflow: &mut [Overflow], rank: u32) -> Arrival {
+    pub(super) fn take(&mut self, overflow: &mut [Overflow], rank: Rank) -> Arrival {
         let place = self.head as usize % NEAR;
         let first = self.arrivals[place];
         self.head = (place as u8 + 1) % NEAR as u8;
         self.length -= 1;
         if self.overflown >> Kind::Message as u8 & 1 == 1 {
             // The ring was full, so the place of the first is the last one now.
-            let more = &mut overflow[rank as usize].arrivals;
+            let more = &mut overflow[rank.index()].arrivals;
             if let Some(arrival) = more.pop_front() {
                 self.arrivals[place] = arrival;
                 self.length += 1;

@@ -13,16 +13,16 @@
 //! place among those of equal time. Sizes of 0 cost as much as sizes of 1, where the original wraps around.
 //!
 //! [`queues`] carries this out fast where it can, [`plain`] as it is written here. Where ranks share nodes, or messages the
-//! network, [`ways`] says what changes.
+//! network, [`costs`] says what changes.
 
+pub mod costs;
 pub mod explain;
-mod form;
 mod host;
+mod layout;
 pub mod plain;
 mod prepared;
 pub mod queues;
 pub mod sends;
-pub mod ways;
 
 use super::SimulateError;
 use super::observer::Observer;
@@ -31,9 +31,9 @@ use flowcast_model::network::Network;
 use flowcast_trace::schedule::Schedule;
 use flowcast_units::{Bytes, Time, TimePerByte};
 
-pub use form::Form;
+use costs::{Carrier, Costs};
+pub use layout::Layout;
 pub use prepared::Prepared;
-use ways::{Costs, Ways};
 
 /// The parameters of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,7 +102,7 @@ pub fn observed<O: Observer>(
 /// As [`run`], and those of a sharing model.
 pub fn placed<O: Observer>(schedule: &Schedule, costs: Costs<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
     if !costs.are_plain() {
-        return plain::on(schedule, Ways::new(schedule, costs)?, observer);
+        return plain::on(schedule, Carrier::new(schedule, costs)?, observer);
     }
     let parameters = costs.parameters;
     match Prepared::new(schedule) {

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::Loggops;
-use super::ways::{Costs, Travel, Ways};
+use super::costs::{Carrier, Costs, Travel};
 use crate::SimulateError;
 use crate::deadlock::{Wait, deadlock};
 use crate::matching::{MatchQueue, Pattern};
@@ -35,29 +35,29 @@ pub fn observed<O: Observer>(
     parameters: Loggops,
     observer: &mut O,
 ) -> Result<Outcome, SimulateError> {
-    on(schedule, Ways::alone(Costs { parameters, placed: None }), observer)
+    on(schedule, Carrier::alone(Costs { parameters, placed: None }), observer)
 }
 
-/// As [`observed`], for messages that go these ways.
+/// As [`observed`], for messages that this carries.
 ///
 /// # Errors
 /// As [`run`], and those of a sharing model.
-pub fn on<O: Observer>(schedule: &Schedule, ways: Ways<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
-    let mut engine = Engine::new(schedule, ways, observer);
+pub fn on<O: Observer>(schedule: &Schedule, carrier: Carrier<'_>, observer: &mut O) -> Result<Outcome, SimulateError> {
+    let mut engine = Engine::new(schedule, carrier, observer);
     engine.run()?;
     engine.finish()
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    Operation { rank: u32, node: u32 },
+    Operation { rank: Rank, node: u32 },
     Message(Message),
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Message {
-    to: u32,
-    from: u32,
+    to: Rank,
+    from: Rank,
     node: u32,
     size: Bytes,
     tag: Option<u32>,
@@ -119,7 +119,7 @@ struct Engine<'a, O> {
     /// The number of each rank's first operation, as observers count them.
     bases: Vec<u32>,
     parameters: Loggops,
-    ways: Ways<'a>,
+    carrier: Carrier<'a>,
     /// Messages that share the network, by slot.
     flows: HashMap<u32, Message>,
     hosts: Vec<Host>,
@@ -130,7 +130,7 @@ struct Engine<'a, O> {
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
-    fn new(schedule: &'a Schedule, ways: Ways<'a>, observer: &'a mut O) -> Engine<'a, O> {
+    fn new(schedule: &'a Schedule, carrier: Carrier<'a>, observer: &'a mut O) -> Engine<'a, O> {
         let (cpus, nics) = (schedule.cpus(), schedule.nics());
         let host = |graph: &flowcast_trace::schedule::Graph| Host {
             cpus: vec![Time::ZERO; cpus],
@@ -144,8 +144,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             schedule,
             observer,
             bases: schedule.bases(),
-            parameters: ways.costs.parameters,
-            ways,
+            parameters: carrier.costs.parameters,
+            carrier,
             flows: HashMap::new(),
             hosts,
             queue: BinaryHeap::new(),
@@ -156,14 +156,14 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn run(&mut self) -> Result<(), SimulateError> {
-        for rank in 0..self.hosts.len() as u32 {
-            let open = &self.hosts[rank as usize].open;
+        for rank in (0..self.hosts.len() as u32).map(Rank) {
+            let open = &self.hosts[rank.index()].open;
             let roots = (0..open.len() as u32).filter(|node| open[*node as usize] == 0).collect();
-            self.hosts[rank as usize].free = roots;
+            self.hosts[rank.index()].free = roots;
             self.queue_free(rank);
         }
         loop {
-            if let Some(delivery) = self.ways.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
+            if let Some(delivery) = self.carrier.deliver(self.queue.peek().map(|Reverse(entry)| entry.time))? {
                 self.deliver(delivery);
                 continue;
             }
@@ -180,38 +180,38 @@ impl<'a, O: Observer> Engine<'a, O> {
         let Delivery { slot, start, arrival, .. } = delivery;
         self.observer.moved(slot, start, arrival);
         let message = self.flows.remove(&slot).expect("what arrives has departed");
-        self.push(Time::from_nanos(arrival), Event::Message(message));
+        self.push(arrival, Event::Message(message));
     }
 
-    fn node(&self, rank: u32, node: u32) -> &'a Node {
-        &self.schedule.graphs[rank as usize].nodes[node as usize]
+    fn node(&self, rank: Rank, node: u32) -> &'a Node {
+        &self.schedule.graphs[rank.index()].nodes[node as usize]
     }
 
-    fn start(&mut self, entry: Entry, rank: u32, index: u32) {
+    fn start(&mut self, entry: Entry, rank: Rank, index: u32) {
         let node = self.node(rank, index);
         let (cpu, nic) = (usize::from(node.cpu), usize::from(node.nic));
         match node.operation {
             Operation::Calc(time) => {
-                let host = &mut self.hosts[rank as usize];
+                let host = &mut self.hosts[rank.index()];
                 if host.cpus[cpu] > entry.time {
-                    return self.requeue(entry, self.hosts[rank as usize].cpus[cpu]);
+                    return self.requeue(entry, self.hosts[rank.index()].cpus[cpu]);
                 }
                 host.cpus[cpu] = entry.time + time;
                 host.book(Activity::Compute, entry.time, time);
-                self.observer.computed(rank, entry.time.as_nanos(), (entry.time + time).as_nanos());
+                self.observer.computed(rank, entry.time, entry.time + time);
                 self.mark_started(rank, index);
                 self.mark_done(rank, index);
                 self.queue_free(rank);
             }
             Operation::Send { to, size, tag } => {
-                let travel = self.ways.costs.travel(Rank(rank), to, size);
-                let host = &self.hosts[rank as usize];
+                let travel = self.carrier.costs.travel(rank, to, size);
+                let host = &self.hosts[rank.index()];
                 let interface = travel.interface.map_or(Time::ZERO, |_| host.sending[nic]);
                 let free = host.cpus[cpu].max(interface);
                 if free > entry.time {
                     return self.requeue(entry, free);
                 }
-                let message = Message { to: to.0, from: rank, node: index, size, tag, cpu: node.cpu, nic: node.nic };
+                let message = Message { to, from: rank, node: index, size, tag, cpu: node.cpu, nic: node.nic };
                 self.send(entry.time, message, travel);
             }
             Operation::Recv { from, size, tag } => {
@@ -224,7 +224,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn send(&mut self, now: Time, message: Message, travel: Travel) {
         let Travel { latency, bytes, interface, on_receiver, shares } = travel;
         let overhead = self.parameters.overhead;
-        let host = &mut self.hosts[message.from as usize];
+        let host = &mut self.hosts[message.from.index()];
         let call = std::mem::replace(&mut host.cpus[usize::from(message.cpu)], now + overhead);
         if let Some((gap, bytes)) = interface {
             host.sending[usize::from(message.nic)] = now + gap + bytes;
@@ -233,13 +233,13 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(message.size.0);
         let slot = self.slot(message);
-        let [call, start, end] = [call, now, now + overhead].map(Time::as_nanos);
-        let arrival = if shares { f64::INFINITY } else { (now + overhead + latency + bytes).as_nanos() };
-        self.observer.sent(message.from, slot, Sent { class: slot, call, start, processor: 0.0, end, arrival });
+        let (start, end) = (now, now + overhead);
+        let arrival = if shares { Time::NEVER } else { end + latency + bytes };
+        self.observer.sent(message.from, slot, Sent { class: slot, call, start, processor: Time::ZERO, end, arrival });
         self.mark_started(message.from, message.node);
         if shares {
             self.flows.insert(slot, message);
-            self.ways.depart((slot, message.size), now + overhead, travel);
+            self.carrier.depart((slot, message.size), now + overhead, travel);
         } else {
             // Bytes that the receiver's processor moves are still to come then.
             self.push(now + overhead + latency + (bytes - on_receiver), Event::Message(message));
@@ -250,23 +250,23 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.queue_free(message.from);
     }
 
-    fn post(&mut self, now: Time, rank: u32, index: u32, size: Bytes, pattern: Pattern) {
+    fn post(&mut self, now: Time, rank: Rank, index: u32, size: Bytes, pattern: Pattern) {
         let node = self.node(rank, index);
         self.mark_started(rank, index);
         let mut touched = [rank, rank];
-        match self.hosts[rank as usize].unexpected.take(pattern) {
+        match self.hosts[rank.index()].unexpected.take(pattern) {
             Some(message) => {
                 let slot = self.slot(message);
-                self.observer.posted(slot, now.as_nanos());
+                self.observer.posted(slot, now);
                 // The receive decides by its own size, but a sender that went on at once cannot be released again.
                 if self.parameters.is_rendezvous(size) && self.parameters.is_rendezvous(message.size) {
-                    self.observer.queued(slot, now.as_nanos());
+                    self.observer.queued(slot, now);
                     self.release_sender(now, message, node.cpu, node.nic);
                     touched[0] = message.from;
                 }
                 self.mark_done(rank, index);
             }
-            None => self.hosts[rank as usize].posted.push(pattern, index),
+            None => self.hosts[rank.index()].posted.push(pattern, index),
         }
         self.queue_touched(touched);
     }
@@ -274,24 +274,22 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn arrive(&mut self, entry: Entry, message: Message) {
         let overhead = self.parameters.overhead;
         let (cpu, nic) = (usize::from(message.cpu), usize::from(message.nic));
-        let Travel { interface, on_receiver, .. } =
-            self.ways.costs.travel(Rank(message.from), Rank(message.to), message.size);
+        let Travel { interface, on_receiver, .. } = self.carrier.costs.travel(message.from, message.to, message.size);
         let slot = self.slot(message);
-        let host = &mut self.hosts[message.to as usize];
+        let host = &mut self.hosts[message.to.index()];
         let free = host.cpus[cpu].max(interface.map_or(Time::ZERO, |_| host.receiving[nic]));
         if free > entry.time {
             return self.requeue(entry, free);
         }
         let end = entry.time + overhead + on_receiver;
-        let call = std::mem::replace(&mut host.cpus[cpu], end).as_nanos();
+        let call = std::mem::replace(&mut host.cpus[cpu], end);
         if let Some((gap, bytes)) = interface {
             host.receiving[nic] = entry.time + gap + bytes;
         }
         host.book(Activity::Overhead, entry.time, overhead + on_receiver);
-        let taken = entry.time.as_nanos();
-        let received = Received { call, processor: 0.0, before: call, taken, end: end.as_nanos() };
+        let received = Received { call, processor: Time::ZERO, before: call, taken: entry.time, end };
         self.observer.received(message.to, slot, received);
-        let pattern = Pattern { peer: Some(message.from), tag: message.tag };
+        let pattern = Pattern { peer: Some(message.from.0), tag: message.tag };
         let mut touched = [message.to, message.to];
         match host.posted.take(pattern) {
             Some(recv) => {
@@ -310,10 +308,10 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn release_sender(&mut self, now: Time, message: Message, cpu: u8, nic: u8) {
         self.mark_done(message.from, message.node);
         let slot = self.slot(message);
-        let sender = &mut self.hosts[message.from as usize];
+        let sender = &mut self.hosts[message.from.index()];
         let (cpu, nic) = (&mut sender.cpus[usize::from(cpu)], &mut sender.sending[usize::from(nic)]);
         if now > *cpu {
-            self.observer.held(message.from, slot, cpu.as_nanos(), now.as_nanos());
+            self.observer.held(message.from, slot, *cpu, now);
         }
         *cpu = now.max(*cpu);
         *nic = now.max(*nic);
@@ -321,30 +319,30 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// What observers call a message by.
     fn slot(&self, message: Message) -> u32 {
-        self.bases[message.from as usize].wrapping_add(message.node)
+        self.bases[message.from.index()].wrapping_add(message.node)
     }
 
-    fn mark_started(&mut self, rank: u32, node: u32) {
-        let graph = &self.schedule.graphs[rank as usize];
-        self.hosts[rank as usize].release(graph.released_by_start(node));
+    fn mark_started(&mut self, rank: Rank, node: u32) {
+        let graph = &self.schedule.graphs[rank.index()];
+        self.hosts[rank.index()].release(graph.released_by_start(node));
     }
 
-    fn mark_done(&mut self, rank: u32, node: u32) {
-        let graph = &self.schedule.graphs[rank as usize];
-        let host = &mut self.hosts[rank as usize];
+    fn mark_done(&mut self, rank: Rank, node: u32) {
+        let graph = &self.schedule.graphs[rank.index()];
+        let host = &mut self.hosts[rank.index()];
         host.done += 1;
         host.release(graph.released_by_end(node));
     }
 
-    fn queue_touched(&mut self, mut ranks: [u32; 2]) {
+    fn queue_touched(&mut self, mut ranks: [Rank; 2]) {
         ranks.sort_unstable();
         self.queue_free(ranks[0]);
         self.queue_free(ranks[1]);
     }
 
     /// Queues the operations of a rank that have become free: sends, then receives, then computations.
-    fn queue_free(&mut self, rank: u32) {
-        let mut free = std::mem::take(&mut self.hosts[rank as usize].free);
+    fn queue_free(&mut self, rank: Rank) {
+        let mut free = std::mem::take(&mut self.hosts[rank.index()].free);
         free.sort_by_key(|node| match self.node(rank, *node).operation {
             Operation::Send { .. } => 0,
             Operation::Recv { .. } => 1,
@@ -352,18 +350,18 @@ impl<'a, O: Observer> Engine<'a, O> {
         });
         for index in free.drain(..) {
             let node = self.node(rank, index);
-            let host = &self.hosts[rank as usize];
+            let host = &self.hosts[rank.index()];
             let cpu = host.cpus[usize::from(node.cpu)];
             let time = match node.operation {
                 Operation::Send { to, size, .. } => {
-                    let interface = self.ways.costs.travel(Rank(rank), to, size).interface;
+                    let interface = self.carrier.costs.travel(rank, to, size).interface;
                     cpu.max(interface.map_or(Time::ZERO, |_| host.sending[usize::from(node.nic)]))
                 }
                 _ => cpu,
             };
             self.push(time, Event::Operation { rank, node: index });
         }
-        self.hosts[rank as usize].free = free;
+        self.hosts[rank.index()].free = free;
     }
 
     fn push(&mut self, time: Time, event: Event) {
@@ -388,7 +386,7 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     fn unmatched_message(&self, message: Message) -> SimulateError {
         SimulateError::Unmatched {
-            place: self.schedule.place(message.from as usize, message.node),
+            place: self.schedule.place(message.from.index(), message.node),
             found: format!("a send from rank {} to rank {} that nobody receives", message.from, message.to),
             expected: "a receive with its source and tag".to_owned(),
         }
@@ -397,14 +395,14 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// Some operations never ran: a receive without a message, or operations that wait for each other.
     fn explain_stop(&self) -> SimulateError {
         // What a rank that has done everything was to send or receive will never come: that is the fault to name.
-        let is_done = |rank: u32| self.hosts[rank as usize].done == self.schedule.graphs[rank as usize].nodes.len();
+        let is_done = |rank: Rank| self.hosts[rank.index()].done == self.schedule.graphs[rank.index()].nodes.len();
         let mut waits = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            if let Some(message) = host.unexpected.first().filter(|_| is_done(index as u32)) {
+            if let Some(message) = host.unexpected.first().filter(|_| is_done(Rank(index as u32))) {
                 return self.unmatched_message(message);
             }
             match host.posted.first_entry() {
-                Some((Pattern { peer: Some(peer), .. }, node)) if is_done(peer) => {
+                Some((Pattern { peer: Some(peer), .. }, node)) if is_done(Rank(peer)) => {
                     return SimulateError::Unmatched {
                         place: self.schedule.place(index, node),
                         found: format!("a receive of rank {index} from rank {peer} that nobody sends"),
@@ -412,7 +410,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                     };
                 }
                 Some((pattern, node)) => waits.push(self.recv_wait(index, pattern, node)),
-                None if !is_done(index as u32) => waits.push(self.other_wait(index, host)),
+                None if !is_done(Rank(index as u32)) => waits.push(self.other_wait(index, host)),
                 None => {}
             }
         }
@@ -434,7 +432,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     /// A rank whose operations wait for a rendezvous or for each other.
     fn other_wait(&self, rank: usize, host: &Host) -> Wait {
         let rank_id = Rank(rank as u32);
-        let sent = |message: &Message| message.from == rank as u32;
+        let sent = |message: &Message| message.from == rank_id;
         let waiting = self.hosts.iter().find_map(|other| other.unexpected.iter().find(|message| sent(message)));
         if let Some(message) = waiting.filter(|message| self.parameters.is_rendezvous(message.size)) {
             return Wait {
@@ -442,7 +440,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                 owner: rank_id,
                 place: self.schedule.place(rank, message.node),
                 what: format!("rank {} to receive its message", message.to),
-                on: vec![Rank(message.to)],
+                on: vec![message.to],
             };
         }
         let stuck = host.open.iter().position(|open| *open > 0).unwrap_or(0);

@@ -21,7 +21,7 @@ use crate::prefetch::prefetch_at;
 use flowcast_queues::ladder::Ladder;
 use flowcast_queues::tournament::Tournament;
 use flowcast_queues::{KeyQueue, NEVER};
-use flowcast_units::{Bytes, Time};
+use flowcast_units::{Bytes, Rank, Time};
 
 /// Runs a schedule; `None` if it does not come to its end. [`super::plain`] then stops at the same place and tells why.
 pub fn run(prepared: &Prepared, parameters: Loggops) -> Option<Outcome> {
@@ -60,16 +60,16 @@ const SOME_RANKS: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 struct SizeCost {
-    bytes: f64,
+    bytes: Time,
     rendezvous: bool,
 }
 
-/// The parameters as the events need them, in nanoseconds.
+/// The parameters as the events need them.
 #[derive(Debug, Clone, Copy)]
 struct Costs {
-    overhead: f64,
-    gap: f64,
-    latency: f64,
+    overhead: Time,
+    gap: Time,
+    latency: Time,
 }
 
 struct Engine<'a, O, Q> {
@@ -97,11 +97,10 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     fn new(prepared: &'a Prepared, parameters: Loggops, observer: &'a mut O, order: Q) -> Engine<'a, O, Q> {
         let ranks = prepared.bases.len() - 1;
         let size = |size: &Bytes| SizeCost {
-            bytes: parameters.bytes_time(*size).as_nanos(),
+            bytes: parameters.bytes_time(*size),
             rendezvous: parameters.is_rendezvous(*size),
         };
         let Loggops { latency, overhead, gap, .. } = parameters;
-        let [latency, overhead, gap] = [latency, overhead, gap].map(Time::as_nanos);
         Engine {
             prepared,
             observer,
@@ -123,8 +122,8 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     }
 
     fn run(mut self) -> Option<Outcome> {
-        for rank in 0..self.hosts.len() as u32 {
-            let (first, last) = (self.prepared.bases[rank as usize], self.prepared.bases[rank as usize + 1]);
+        for rank in (0..self.hosts.len() as u32).map(Rank) {
+            let (first, last) = (self.prepared.bases[rank.index()], self.prepared.bases[rank.index() + 1]);
             self.free.extend((first..last).filter(|node| self.open[*node as usize] == 0));
             self.queue_free(rank);
         }
@@ -134,7 +133,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             match kind {
                 Kind::Message => self.arrive(now, rank),
                 _ => {
-                    let node = self.hosts[rank as usize].pop(kind, &mut self.overflow, rank);
+                    let node = self.hosts[rank.index()].pop(kind, &mut self.overflow, rank);
                     let op = &self.prepared.ops[node as usize];
                     if !Q::KNOWS_MORE {
                         prefetch_at(&self.prepared.ops, node + AHEAD);
@@ -160,8 +159,8 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         let [first, second, third, fourth] = self.order.soon();
         if first != NEVER {
             let rank = of_key(first).2;
-            self.hosts[rank as usize].prefetch();
-            prefetch_at(self.order.keys(), rank);
+            self.hosts[rank.index()].prefetch();
+            prefetch_at(self.order.keys(), rank.0);
         }
         if second != NEVER {
             self.prefetch_operation(second);
@@ -178,7 +177,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn prefetch_operation(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
-        let host = &self.hosts[rank as usize];
+        let host = &self.hosts[rank.index()];
         if kind != Kind::Message || !Q::KNOWS_MORE {
             let node = if Q::KNOWS_MORE { host.first(kind) } else { host.next_node() };
             prefetch_at(&self.prepared.ops, node);
@@ -195,7 +194,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn prefetch_partner(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
-        let host = &self.hosts[rank as usize];
+        let host = &self.hosts[rank.index()];
         let ops = &self.prepared.ops;
         if kind == Kind::Message {
             if let Some(channel) = host.next_channel() {
@@ -219,7 +218,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     #[inline(always)]
     fn prefetch_dependents(&self, key: u128) {
         let (_, kind, rank) = of_key(key);
-        let host = &self.hosts[rank as usize];
+        let host = &self.hosts[rank.index()];
         let ops = &self.prepared.ops;
         match kind {
             Kind::Message => {
@@ -238,9 +237,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn compute(&mut self, now: f64, rank: u32, op: &Op) {
-        let host = &mut self.hosts[rank as usize];
-        let time = f64::from_bits(op.payload);
+    fn compute(&mut self, now: Time, rank: Rank, op: &Op) {
+        let host = &mut self.hosts[rank.index()];
+        let time = Time::from_nanos(f64::from_bits(op.payload));
         host.cpu = now + time;
         host.compute += time;
         self.observer.computed(rank, now, now + time);
@@ -250,10 +249,10 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn send(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
+    fn send(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
         let Costs { overhead, gap, latency } = self.costs;
         let cost = self.sizes[op.size() as usize];
-        let host = &mut self.hosts[rank as usize];
+        let host = &mut self.hosts[rank.index()];
         let call = std::mem::replace(&mut host.cpu, now + overhead);
         host.sending = now + gap + cost.bytes;
         host.overhead += overhead;
@@ -269,8 +268,14 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         self.start(op);
         let time = now + overhead + latency;
         if O::WATCHES {
-            let sent =
-                Sent { class: node, call, start: now, processor: 0.0, end: now + overhead, arrival: time + cost.bytes };
+            let sent = Sent {
+                class: node,
+                call,
+                start: now,
+                processor: Time::ZERO,
+                end: now + overhead,
+                arrival: time + cost.bytes,
+            };
             self.observer.sent(rank, node, sent);
         }
         let arrival = Arrival { time, created: self.created, node, channel: op.channel(), size: op.size() };
@@ -278,16 +283,17 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         if !cost.rendezvous {
             self.end(op);
         }
-        let receiver = &mut self.hosts[op.peer as usize];
-        let is_only = receiver.expect(arrival, &mut self.overflow, op.peer);
-        if is_only && op.peer != rank {
-            self.order.set(op.peer, receiver.next(op.peer));
+        let peer = Rank(op.peer);
+        let receiver = &mut self.hosts[peer.index()];
+        let is_only = receiver.expect(arrival, &mut self.overflow, peer);
+        if is_only && peer != rank {
+            self.order.set(op.peer, receiver.next(peer));
         }
         self.queue_free(rank);
     }
 
     #[inline(always)]
-    fn post(&mut self, now: f64, rank: u32, node: u32, op: &Op) {
+    fn post(&mut self, now: Time, rank: Rank, node: u32, op: &Op) {
         self.start(op);
         if let Some(sent) = self.meet(op.channel(), node) {
             self.observer.posted(sent, now);
@@ -303,9 +309,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
     }
 
     #[inline(always)]
-    fn arrive(&mut self, now: f64, rank: u32) {
+    fn arrive(&mut self, now: Time, rank: Rank) {
         let Costs { overhead, gap, .. } = self.costs;
-        let host = &mut self.hosts[rank as usize];
+        let host = &mut self.hosts[rank.index()];
         let Arrival { node, channel, size, .. } = host.take(&mut self.overflow, rank);
         let cost = self.sizes[size as usize];
         let call = std::mem::replace(&mut host.cpu, now + overhead + cost.bytes);
@@ -318,7 +324,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         }
         if O::WATCHES {
             let received =
-                Received { call, processor: 0.0, before: call, taken: now, end: now + overhead + cost.bytes };
+                Received { call, processor: Time::ZERO, before: call, taken: now, end: now + overhead + cost.bytes };
             self.observer.received(rank, node, received);
         }
         if let Some(posted) = self.meet(channel, node | MESSAGE) {
@@ -352,9 +358,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     /// A rendezvous: the sender goes on now, then the receiver; of the ranks the lower first.
     #[inline(never)]
-    fn finish_both(&mut self, now: f64, (rank, recv): (u32, &Op), sent: u32) {
-        let sender = self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1;
-        let host = &mut self.hosts[sender as usize];
+    fn finish_both(&mut self, now: Time, (rank, recv): (Rank, &Op), sent: u32) {
+        let sender = Rank(self.prepared.bases.partition_point(|base| *base <= sent) as u32 - 1);
+        let host = &mut self.hosts[sender.index()];
         let before = host.cpu;
         host.cpu = later(now, before);
         if now > before {
@@ -417,9 +423,9 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
 
     /// Queues the operations that have become free, sends, then receives, then computations, and sets the rank's key.
     #[inline(always)]
-    fn queue_free(&mut self, rank: u32) {
+    fn queue_free(&mut self, rank: Rank) {
         let ops = &self.prepared.ops;
-        let host = &mut self.hosts[rank as usize];
+        let host = &mut self.hosts[rank.index()];
         let overflow = &mut self.overflow;
         let mut queue = |node: u32, kind: Kind| {
             host.push(kind, self.created, node, overflow, rank);
@@ -436,7 +442,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
             }
         }
         self.free.clear();
-        self.order.set(rank, host.next(rank));
+        self.order.set(rank.0, host.next(rank));
     }
 
     /// `None` if something was left undone.
@@ -444,11 +450,7 @@ impl<'a, O: Observer, Q: KeyQueue> Engine<'a, O, Q> {
         if self.done < self.prepared.ops.len() || self.channels.iter().any(|channel| channel.first != NOBODY) {
             return None;
         }
-        let rank = |host: &Host| {
-            let nanos = Time::from_nanos;
-            let (end, compute, overhead) = (nanos(host.cpu), nanos(host.compute), nanos(host.overhead));
-            RankOutcome::new(end, compute, overhead)
-        };
+        let rank = |host: &Host| RankOutcome::new(host.cpu, host.compute, host.overhead);
         let ranks = self.hosts.iter().map(rank).collect();
         Some(Outcome { ranks, messages: self.messages, bytes: Bytes(self.bytes), waits: Waits::default() })
     }

@@ -75,51 +75,59 @@ enum Meet {
     Above(f64, f64),
 }
 
-/// Finds the curve between a value and a larger one by tangents; `walk` gives those at several values. With more than `most_walks` the
-/// smallest gaps stay open. `None` if the function turns out not to be convex.
+/// Finds the curve between a value and a larger one by tangents; `walk` gives those at several values in ascending order.
+/// With more than `most_walks` the smallest gaps stay open. `rounding` is by how much a makespan may lie beside its line.
+/// `None` if the function turns out not to be convex.
 ///
 /// # Errors
 /// Those of `walk`.
 pub fn trace_curve<E>(
     (from, to): (f64, f64),
-    most_walks: usize,
+    (most_walks, rounding): (usize, Time),
     mut walk: impl FnMut(&[f64]) -> Result<Vec<Tangent>, E>,
 ) -> Result<Option<Curve>, E> {
     let ends = walk(&[from, to])?;
     let (first, last) = (ends[0], ends[1]);
-    let tolerance = tolerance(first.makespan.max(last.makespan));
+    let tolerance = rounding.as_nanos() + tolerance(first.makespan.max(last.makespan));
     let mut walks = ends.len();
     let mut gaps = vec![Gap::new(first, last, tolerance)];
     loop {
-        let mut open: Vec<(f64, f64)> = gaps.iter().filter_map(Gap::open).collect();
-        if walks + open.len() > most_walks {
-            // The gaps in which the makespan may lie highest above the tangents come first.
-            open.sort_by(|a, b| b.1.total_cmp(&a.1));
-            open.truncate(most_walks.saturating_sub(walks));
-        }
-        if open.is_empty() {
+        let values = open_values(&gaps, most_walks.saturating_sub(walks));
+        if values.is_empty() {
             break;
         }
-        let mut values: Vec<f64> = open.into_iter().map(|(at, _)| at).collect();
-        values.sort_by(f64::total_cmp);
-        let found = walk(&values)?;
-        walks += found.len();
-        let mut found = found.into_iter().peekable();
-        let mut narrowed = Vec::with_capacity(2 * gaps.len());
-        for gap in gaps {
-            let of_gap = |tangent: &Tangent| matches!(gap.meet, Meet::Above(at, _) if at == tangent.at);
-            match found.next_if(of_gap) {
-                None => narrowed.push(gap),
-                Some(tangent) => match gap.split(tangent, tolerance) {
-                    Some(parts) => narrowed.extend(parts),
-                    None => return Ok(None),
-                },
-            }
+        walks += values.len();
+        match narrowed(gaps, walk(&values)?, tolerance) {
+            Some(narrower) => gaps = narrower,
+            None => return Ok(None),
         }
-        gaps = narrowed;
     }
     let error = gaps.iter().filter_map(Gap::open).map(|(_, height)| height).fold(0.0, f64::max);
     Ok(Some(Curve { pieces: pieces(&gaps, (from, to), tolerance), walks, error: Time::from_nanos(error) }))
+}
+
+/// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
+fn open_values(gaps: &[Gap], most: usize) -> Vec<f64> {
+    let mut open: Vec<(f64, f64)> = gaps.iter().filter_map(Gap::open).collect();
+    open.sort_by(|a, b| b.1.total_cmp(&a.1));
+    open.truncate(most);
+    let mut values: Vec<f64> = open.into_iter().map(|(at, _)| at).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// The gaps that are left where the tangents of some were found.
+fn narrowed(gaps: Vec<Gap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<Gap>> {
+    let mut found = found.into_iter().peekable();
+    let mut narrower = Vec::with_capacity(2 * gaps.len());
+    for gap in gaps {
+        let of_gap = |tangent: &Tangent| matches!(gap.meet, Meet::Above(at, _) if at == tangent.at);
+        match found.next_if(of_gap) {
+            None => narrower.push(gap),
+            Some(tangent) => narrower.extend(gap.split(tangent, tolerance)?),
+        }
+    }
+    Some(narrower)
 }
 
 /// Below this, differences are rounding: each of some million additions may round a time by half a unit in its last place.
@@ -205,7 +213,7 @@ mod tests {
 
     fn traced(lines: &[(f64, f64)], most: usize) -> Curve {
         let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect());
-        trace_curve((0.0, 100.0), most, walk).unwrap().unwrap()
+        trace_curve((0.0, 100.0), (most, Time::ZERO), walk).unwrap().unwrap()
     }
 
     #[test]
@@ -229,7 +237,7 @@ mod tests {
     fn a_function_that_bends_down_is_refused() {
         let bent = |at: &f64| Tangent { at: *at, makespan: Time::from_nanos(at.sqrt()), slope: 0.5 / at.sqrt() };
         let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(bent).collect());
-        assert_eq!(trace_curve((1.0, 100.0), 100, walk), Ok(None));
+        assert_eq!(trace_curve((1.0, 100.0), (100, Time::ZERO), walk), Ok(None));
     }
 
     proptest! {

@@ -11,6 +11,7 @@ use crate::placement::Placement;
 use crate::walk::Replay;
 use flowcast_model::network::Network;
 use flowcast_trace::program::Program;
+use flowcast_units::Time;
 
 /// Why a makespan is no convex, piecewise linear function of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -33,12 +34,6 @@ pub enum Obstacle {
     /// Ranks of a collective give different sizes, and the last to come decides.
     #[error("the rank that comes last decides the sizes of a collective")]
     Sizes,
-    /// A collective that does not block starts after whole nanoseconds.
-    #[error("collectives that do not block start after whole nanoseconds")]
-    Startup,
-    /// A collective in which each rank waits for its own data at the root.
-    #[error("collectives are synchronous at their root")]
-    RootSynchronous,
 }
 
 /// A program on networks that differ in one parameter, of which all costs are linear functions.
@@ -66,8 +61,14 @@ impl<'a> Family<'a> {
         }
         let costs = |network: &Network| Costs::new(program, network, &placement.on(&network.machine), rendezvous);
         let costs: Vec<Costs> = networks.iter().map(costs).collect();
-        let slopes = CostSlopes::of(program, &Samples { values, costs: &costs })?;
+        let slopes = CostSlopes::of(program, &Samples { values, costs: &costs, placement })?;
         Ok(Family { program, placement, rendezvous, slopes })
+    }
+
+    /// By how much a makespan may lie beside the line of its tangent, because the start-up of collectives that do not block
+    /// is cut to whole nanoseconds and changes with the parameter.
+    pub fn rounding(&self) -> Time {
+        Time::from_nanos(self.slopes.truncated as f64)
     }
 
     /// The makespan on the network of a value of the parameter, and its slope there.

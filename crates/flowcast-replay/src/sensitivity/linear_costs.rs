@@ -4,19 +4,27 @@ use std::collections::HashMap;
 
 use super::family::Obstacle;
 use crate::costs::{ClassCost, Costs, PathCosts};
+use crate::placement::Placement;
+use crate::routes::route;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::{CollectiveCall, CollectiveMode, Program};
-use flowcast_units::Rank;
+use flowcast_units::{Rank, Time};
 
 /// How the costs change for each unit of the parameter.
 #[derive(Debug, Clone)]
 pub(super) struct CostSlopes {
-    /// By kind of way.
+    /// By kind of route.
     pub paths: Vec<PathSlopes>,
     /// By rank: of the time that a nanosecond of the trace's computation takes.
     pub inverse_speeds: Vec<f64>,
-    /// By execution of a collective.
+    /// By execution of a collective: of its time once all have come.
     pub collectives: Vec<f64>,
+    /// By execution of a collective and rank, where each rank sends to the root and goes on: of the way to the root.
+    pub to_roots: HashMap<(u32, Rank), f64>,
+    /// By communicator and group of a rank's node: of the start-up of collectives that do not block.
+    startups: HashMap<(u32, usize), f64>,
+    /// How many executions start after a start-up that changes, cut to whole nanoseconds.
+    pub truncated: u64,
 }
 
 /// As [`PathCosts`].
@@ -40,32 +48,55 @@ pub(super) struct ClassSlopes {
 pub(super) struct Samples<'a> {
     pub values: &'a [f64],
     pub costs: &'a [Costs],
+    pub placement: &'a Placement,
 }
 
 impl CostSlopes {
     /// Of costs that turn out to be linear.
     pub(super) fn of(program: &Program, samples: &Samples<'_>) -> Result<CostSlopes, Obstacle> {
         let Samples { costs, .. } = *samples;
-        let inverse_speed = |rank: usize| samples.slope(|costs| 1.0 / costs.speeds[rank]);
+        let inverse_speed = |rank: usize| samples.line(|costs| 1.0 / costs.speeds[rank]);
         let inverse_speeds: Vec<f64> = (0..program.streams()).map(inverse_speed).collect::<Result<_, _>>()?;
-        let accelerator = |rank: usize| samples.slope(|costs| 1.0 / costs.accelerator_speeds[rank]);
+        let accelerator = |rank: usize| samples.line(|costs| 1.0 / costs.accelerator_speeds[rank]);
         let accelerators: Vec<f64> = (0..program.streams()).map(accelerator).collect::<Result<_, _>>()?;
         let is_constant = inverse_speeds.iter().chain(&accelerators).all(|slope| *slope == 0.0);
         let uses = Uses::of(program);
         if uses.accelerators && !is_constant {
             return Err(Obstacle::Accelerators);
         }
+        let startups = uses.startups(program, samples)?;
+        let changes = |(instance, rank): &(u32, Rank)| {
+            let key = (program.instances()[*instance as usize], costs[0].group_index(*rank));
+            startups.get(&key).is_some_and(|slope| *slope != 0.0)
+        };
+        let mut truncated: Vec<u32> =
+            uses.starting.iter().filter(|start| changes(start)).map(|start| start.0).collect();
+        truncated.sort_unstable();
+        truncated.dedup();
         Ok(CostSlopes {
-            paths: (0..costs[0].paths.len()).map(|way| samples.path(way)).collect::<Result<_, _>>()?,
+            paths: (0..costs[0].paths.len()).map(|route| samples.path(route)).collect::<Result<_, _>>()?,
             inverse_speeds,
-            collectives: uses.collective_slopes(program, samples)?,
+            collectives: uses.collectives(program, samples)?,
+            to_roots: uses.to_roots(program, samples)?,
+            startups,
+            truncated: truncated.len() as u64,
         })
+    }
+
+    /// Of the start-up of a collective that does not block, for ranks of a group.
+    pub(super) fn startup(&self, communicator: u32, group: usize) -> f64 {
+        self.startups.get(&(communicator, group)).copied().unwrap_or(0.0)
     }
 }
 
 impl Samples<'_> {
-    /// How a cost changes for each unit of the parameter, if it is a linear function of it.
-    fn slope(&self, cost: impl Fn(&Costs) -> f64) -> Result<f64, Obstacle> {
+    /// How many nanoseconds a cost changes by for each unit of the parameter, if it is a linear function of it.
+    fn slope(&self, cost: impl Fn(&Costs) -> Time) -> Result<f64, Obstacle> {
+        self.line(|costs| cost(costs).as_nanos())
+    }
+
+    /// As [`Samples::slope`], of a number.
+    fn line(&self, cost: impl Fn(&Costs) -> f64) -> Result<f64, Obstacle> {
         let at = |index: usize| cost(&self.costs[index]);
         let last = self.values.len() - 1;
         let (first, end) = (at(0), at(last));
@@ -81,17 +112,17 @@ impl Samples<'_> {
         if slope.is_finite() && (1..last).all(is_on_line) { Ok(slope) } else { Err(Obstacle::NotLinear) }
     }
 
-    fn path(&self, way: usize) -> Result<PathSlopes, Obstacle> {
-        let of = |cost: fn(&PathCosts) -> f64| self.slope(|costs| cost(&costs.paths[way]));
+    fn path(&self, route: usize) -> Result<PathSlopes, Obstacle> {
+        let of = |cost: fn(&PathCosts) -> Time| self.slope(|costs| cost(&costs.paths[route]));
         let class = |class: usize| {
-            let of = |cost: fn(&ClassCost) -> f64| self.slope(|costs| cost(&costs.paths[way].classes[class]));
+            let of = |cost: fn(&ClassCost) -> Time| self.slope(|costs| cost(&costs.paths[route].classes[class]));
             Ok(ClassSlopes { delay: of(|cost| cost.delay)?, busy: of(|cost| cost.busy)?, held: of(|cost| cost.held)? })
         };
         Ok(PathSlopes {
             send_overhead: of(|path| path.send_overhead)?,
             recv_before: of(|path| path.recv_before)?,
             recv_after: of(|path| path.recv_after)?,
-            classes: (0..self.costs[0].paths[way].classes.len()).map(class).collect::<Result<_, _>>()?,
+            classes: (0..self.costs[0].paths[route].classes.len()).map(class).collect::<Result<_, _>>()?,
         })
     }
 
@@ -107,6 +138,10 @@ struct Uses {
     accelerators: bool,
     /// By execution of a collective: the calls that may decide how long it takes, each with the rank that makes it.
     deciding: Vec<Vec<(u32, Rank)>>,
+    /// Executions and ranks that have a start-up there.
+    starting: Vec<(u32, Rank)>,
+    /// Executions in which ranks send to the root and go on, the call and the rank.
+    sending: Vec<(u32, u32, Rank)>,
 }
 
 impl Uses {
@@ -116,12 +151,24 @@ impl Uses {
             for (_, op) in program.ops(rank) {
                 match op {
                     Op::Accelerator(_) => uses.accelerators = true,
-                    Op::Collective { call, instance } => uses.decides(program, (call, rank), instance),
+                    Op::Collective { call, instance } => uses.collective(program, (call, rank), instance),
                     _ => {}
                 }
             }
         }
         uses
+    }
+
+    fn collective(&mut self, program: &Program, (call, rank): (u32, Rank), instance: u32) {
+        let made = &program.calls()[call as usize];
+        if made.mode != CollectiveMode::Blocking {
+            self.starting.push((instance, rank));
+        }
+        if made.mode != CollectiveMode::RootSynchronous {
+            self.decides(program, (call, rank), instance);
+        } else if !made.is_root {
+            self.sending.push((instance, call, rank));
+        }
     }
 
     /// Where there are roots, one of these decides, else any rank that may come last.
@@ -139,16 +186,9 @@ impl Uses {
         known.dedup_by_key(|(call, _)| *call);
     }
 
-    fn collective_slopes(&self, program: &Program, samples: &Samples<'_>) -> Result<Vec<f64>, Obstacle> {
-        for call in program.calls() {
-            match call.mode {
-                CollectiveMode::Blocking => {}
-                CollectiveMode::RootSynchronous => return Err(Obstacle::RootSynchronous),
-                CollectiveMode::NonBlocking => check_startup(program, call, samples)?,
-            }
-        }
-        let mut known: HashMap<(u32, usize), (f64, f64)> = HashMap::new();
-        let mut of_call = |call: u32, rank: Rank| -> Result<(f64, f64), Obstacle> {
+    fn collectives(&self, program: &Program, samples: &Samples<'_>) -> Result<Vec<f64>, Obstacle> {
+        let mut known: HashMap<(u32, usize), (Time, f64)> = HashMap::new();
+        let mut of_call = |call: u32, rank: Rank| -> Result<(Time, f64), Obstacle> {
             let key = (call, samples.costs[0].group_index(rank));
             if let Some(found) = known.get(&key) {
                 return Ok(*found);
@@ -171,15 +211,30 @@ impl Uses {
         };
         self.deciding.iter().map(slope).collect()
     }
-}
 
-/// The start-up of a collective that does not block is cut to whole nanoseconds.
-fn check_startup(program: &Program, call: &CollectiveCall, samples: &Samples<'_>) -> Result<(), Obstacle> {
-    let members = &program.communicators()[call.communicator as usize].members;
-    let startup = |costs: &Costs, rank: Rank| costs.collective_startup(call.communicator, rank);
-    let is_constant = |rank: &Rank| {
-        let first = startup(&samples.costs[0], *rank);
-        samples.costs.iter().all(|costs| startup(costs, *rank) == first)
-    };
-    if members.iter().all(is_constant) { Ok(()) } else { Err(Obstacle::Startup) }
+    fn to_roots(&self, program: &Program, samples: &Samples<'_>) -> Result<HashMap<(u32, Rank), f64>, Obstacle> {
+        let slope = |(instance, call, rank): &(u32, u32, Rank)| {
+            let made = &program.calls()[*call as usize];
+            let nodes = [*rank, made.root.unwrap_or(*rank)].map(|rank| samples.placement.node(rank));
+            let slope = samples.slope(|costs| {
+                let route = route(costs.network(), samples.placement, (nodes[0], nodes[1]), (0, made.send));
+                let (bytes, flight) = costs.to_root(route, *rank, made.send);
+                bytes + flight
+            })?;
+            Ok(((*instance, *rank), slope))
+        };
+        self.sending.iter().map(slope).collect()
+    }
+
+    fn startups(&self, program: &Program, samples: &Samples<'_>) -> Result<HashMap<(u32, usize), f64>, Obstacle> {
+        let mut startups = HashMap::new();
+        for (instance, rank) in &self.starting {
+            let communicator = program.instances()[*instance as usize];
+            let key = (communicator, samples.costs[0].group_index(*rank));
+            if !startups.contains_key(&key) {
+                startups.insert(key, samples.slope(|costs| costs.collective_startup(communicator, *rank))?);
+            }
+        }
+        Ok(startups)
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::linear_costs::{CostSlopes, PathSlopes};
 use crate::observer::{Gathered, Observer, Received, Sent};
 use crate::walk::Replay;
+use flowcast_units::{Rank, Time};
 
 /// Follows a walk and adds up slopes where it adds up times: of two times the slope of the later one counts, of equal times
 /// that of the rank's own, which is as true.
@@ -23,14 +24,14 @@ pub(super) struct Slopes<'a> {
     handshakes: Vec<f64>,
     /// By slot: messages whose sender waits for the receiver.
     pending: HashMap<u32, Pending>,
-    /// By execution of a collective: when the last rank has come so far, and the slope of that.
-    gathered: Vec<(f64, f64)>,
+    /// By execution of a collective: when the last rank, or the data of the last, has come so far, and the slope of that.
+    gathered: Vec<(Time, f64)>,
 }
 
 /// A message that is ready at the sender.
 struct Pending {
     class: u32,
-    ready: f64,
+    ready: Time,
     slope: f64,
 }
 
@@ -48,7 +49,7 @@ impl<'a> Slopes<'a> {
             arrivals: vec![0.0; slots],
             handshakes: vec![f64::NAN; waits],
             pending: HashMap::new(),
-            gathered: vec![(-1.0, 0.0); program.instances().len()],
+            gathered: vec![(Time::from_nanos(-1.0), 0.0); program.instances().len()],
         }
     }
 
@@ -59,33 +60,33 @@ impl<'a> Slopes<'a> {
 
     #[inline(always)]
     fn path(&self, slot: u32) -> &'a PathSlopes {
-        &self.costs.paths[self.replay.ways.get(slot as usize).map_or(0, |way| usize::from(*way))]
+        &self.costs.paths[self.replay.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))]
     }
 }
 
 impl Observer for Slopes<'_> {
     #[inline(always)]
-    fn computed(&mut self, rank: u32, start: f64, end: f64) {
-        self.ranks[rank as usize] += (end - start) * self.compute[rank as usize];
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.ranks[rank.index()] += (end - start).as_nanos() * self.compute[rank.index()];
     }
 
     #[inline(always)]
-    fn sent(&mut self, rank: u32, slot: u32, sent: Sent) {
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
         let path = self.path(slot);
         let cost = &path.classes[sent.class as usize];
-        let at = rank as usize;
+        let at = rank.index();
         let begun = if sent.start > sent.call { self.interfaces[at] } else { self.ranks[at] };
         self.interfaces[at] = begun + cost.busy;
         let slope = begun + path.send_overhead;
         self.ranks[at] = slope;
-        if sent.arrival.is_finite() {
+        if sent.arrival < Time::NEVER {
             self.arrivals[slot as usize] = slope + cost.delay;
         } else {
             self.pending.insert(slot, Pending { class: sent.class, ready: sent.end, slope });
         }
     }
 
-    fn moved(&mut self, slot: u32, start: f64, _arrival: f64) {
+    fn moved(&mut self, slot: u32, start: Time, _arrival: Time) {
         let Some(Pending { class, ready, slope }) = self.pending.remove(&slot) else { return };
         let path = self.path(slot);
         let posted = self.handshakes[slot as usize];
@@ -102,34 +103,46 @@ impl Observer for Slopes<'_> {
         self.handshakes[slot as usize] = start + cost.held;
     }
 
-    fn posted(&mut self, slot: u32, _time: f64) {
+    fn posted(&mut self, slot: u32, _time: Time) {
         if let Some(posted) = self.handshakes.get_mut(slot as usize) {
             *posted = self.ranks[self.replay.program.receiver(slot).index()];
         }
     }
 
-    fn held(&mut self, rank: u32, slot: u32, _start: f64, _end: f64) {
-        self.ranks[rank as usize] = self.handshakes[slot as usize];
+    fn held(&mut self, rank: Rank, slot: u32, _start: Time, _end: Time) {
+        self.ranks[rank.index()] = self.handshakes[slot as usize];
     }
 
     #[inline(always)]
-    fn received(&mut self, rank: u32, slot: u32, received: Received) {
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
         let path = self.path(slot);
-        let own = &mut self.ranks[rank as usize];
+        let own = &mut self.ranks[rank.index()];
         let waited = received.taken > received.before;
         let taken = if waited { self.arrivals[slot as usize] } else { *own + path.recv_before };
         *own = taken + path.recv_after;
     }
 
-    fn gathered(&mut self, rank: u32, gathered: Gathered) {
-        let Gathered { instance, came, last, last_rank, end, .. } = gathered;
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+        let Gathered { instance, call, came, last, last_rank, end, .. } = gathered;
+        let own = rank.index();
+        if came > call {
+            let communicator = self.replay.program.instances()[instance as usize];
+            self.ranks[own] += self.costs.startup(communicator, self.replay.costs.group_index(rank));
+        }
         let latest = &mut self.gathered[instance as usize];
+        if let Some(to_root) = self.costs.to_roots.get(&(instance, rank)) {
+            self.ranks[own] += to_root;
+            if latest.0 < end {
+                *latest = (end, self.ranks[own]);
+            }
+            return;
+        }
         // Whoever came last has not left before the first to leave is observed, or was observed when it came.
         if latest.0 < last {
-            *latest = (last, self.ranks[last_rank as usize]);
+            *latest = (last, self.ranks[last_rank.index()]);
         }
         if end > came {
-            self.ranks[rank as usize] = latest.1 + self.costs.collectives[instance as usize];
+            self.ranks[own] = latest.1 + self.costs.collectives[instance as usize];
         }
     }
 }

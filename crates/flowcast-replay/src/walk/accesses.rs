@@ -17,11 +17,11 @@ use super::{Engine, RankState, Step, route};
 use crate::accesses::{Done, Memory, Requests, Transfers};
 use crate::costs::{ClassCost, Costs, PathCosts};
 use crate::observer::{Accessed, Observer};
-use crate::routes::WayNumbers;
+use crate::routes::RouteNumbers;
 use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};
-use flowcast_units::{Bytes, Rank};
+use flowcast_units::{Bytes, Rank, Time};
 
 /// All accesses that are in flight.
 #[derive(Default)]
@@ -35,10 +35,10 @@ pub(super) struct Accesses {
 /// A transfer that shares the network.
 #[derive(Debug, Clone, Copy)]
 struct Flight {
-    rank: u32,
+    rank: Rank,
     memory: Memory,
     cost: ClassCost,
-    latency: f64,
+    latency: Time,
 }
 
 impl Accesses {
@@ -48,12 +48,13 @@ impl Accesses {
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 where
     O: Observer,
     T: Transit,
 {
-    pub(super) fn access(&mut self, rank: u32, state: &mut RankState<'a, W>, index: u32) -> Step {
+    pub(super) fn access(&mut self, rank: Rank, state: &mut RankState<'a, W>, index: u32) -> Step {
         match self.program.accesses()[index as usize] {
             Access::Transfer { kind, window, target, size } => {
                 self.transfer_data(rank, state, (index, kind, size), (window, target));
@@ -63,7 +64,7 @@ where
             Access::Unlock { window, target } => {
                 let step = self.flush(rank, state, index, (window, Some(target)));
                 if let Step::GoOn = step {
-                    self.accesses.requests.unlock((window, target.0), state.time[0], &mut self.ready);
+                    self.accesses.requests.unlock((window, target), state.time[0], &mut self.ready);
                 }
                 step
             }
@@ -77,16 +78,16 @@ where
         self.costs.networks[0]
     }
 
-    fn path_to(&self, rank: u32, target: Rank) -> &'a PathCosts {
-        let (from, to) = (self.placement.node(Rank(rank)), self.placement.node(target));
+    fn path_to(&self, rank: Rank, target: Rank) -> &'a PathCosts {
+        let (from, to) = (self.placement.node(rank), self.placement.node(target));
         // One-sided communication has no tag by which a dedicated connection could be chosen, and no size yet.
         let route = route(self.network().network(), self.placement, (from, to), (0, Bytes(0)));
-        &self.network().paths[WayNumbers::new(self.placement).number(self.placement.group_index(from), route)]
+        &self.network().paths[RouteNumbers::new(self.placement).number(self.placement.group_index(from), route)]
     }
 
     fn transfer_data(
         &mut self,
-        rank: u32,
+        rank: Rank,
         state: &mut RankState<'a, W>,
         (index, kind, size): (u32, TransferKind, Bytes),
         (window, target): (i32, Rank),
@@ -94,8 +95,8 @@ where
         let path = self.path_to(rank, target);
         let cost = path.accesses[index as usize];
         let (call, start, came) = state.begin_send(&[path.send_overhead; W], Some(&[cost.busy; W]));
-        let memory = (window, target.0);
-        let (own, other) = (self.placement.node(Rank(rank)), self.placement.node(target));
+        let memory = (window, target);
+        let (own, other) = (self.placement.node(rank), self.placement.node(target));
         if T::SHARED && own != other {
             self.accesses.transfers.start(rank, memory);
             let number = self.accesses.flights.insert(Flight { rank, memory, cost, latency: path.latency });
@@ -112,11 +113,19 @@ where
             });
         } else {
             self.accesses.transfers.start(rank, memory);
-            let done = Done { at: came + cost.delay, latency: path.latency, conflict: 0.0 };
+            let done = Done { at: came + cost.delay, latency: path.latency, conflict: Time::ZERO };
             self.accesses.transfers.end(rank, memory, done);
         }
-        let nothing =
-            Accessed { access: index, call, start, came, processor: 0.0, queued: 0.0, latency: 0.0, end: came };
+        let nothing = Accessed {
+            access: index,
+            call,
+            start,
+            came,
+            processor: Time::ZERO,
+            queued: Time::ZERO,
+            latency: Time::ZERO,
+            end: came,
+        };
         self.observer.accessed(rank, nothing);
     }
 
@@ -125,7 +134,7 @@ where
         let Flight { rank, memory, cost, latency } = self.accesses.flights[number];
         self.accesses.flights.give_back(number);
         let Delivery { start, arrival, .. } = delivery;
-        let done = Done { at: arrival, latency, conflict: (arrival - start - cost.delay).max(0.0) };
+        let done = Done { at: arrival, latency, conflict: (arrival - start - cost.delay).max(Time::ZERO) };
         if self.accesses.transfers.end(rank, memory, done) {
             self.ready.push(rank);
         }
@@ -133,7 +142,7 @@ where
 
     fn flush(
         &mut self,
-        rank: u32,
+        rank: Rank,
         state: &mut RankState<'a, W>,
         index: u32,
         (window, target): (i32, Option<Rank>),
@@ -145,7 +154,7 @@ where
         Step::GoOn
     }
 
-    fn lock(&mut self, rank: u32, state: &mut RankState<'a, W>, (index, access): (u32, Access), target: Rank) -> Step {
+    fn lock(&mut self, rank: Rank, state: &mut RankState<'a, W>, (index, access): (u32, Access), target: Rank) -> Step {
         let path = self.path_to(rank, target);
         let (call, came) = (state.time[0], state.time[0] + path.send_overhead);
         let asked = came + path.latency;
@@ -153,24 +162,32 @@ where
         let end = granted + path.latency;
         state.overhead += path.send_overhead;
         state.time = [end; W];
-        let latency = 2.0 * path.latency;
-        let accessed =
-            Accessed { access: index, call, start: call, came, processor: 0.0, queued: granted - asked, latency, end };
+        let latency = path.latency * 2.0;
+        let accessed = Accessed {
+            access: index,
+            call,
+            start: call,
+            came,
+            processor: Time::ZERO,
+            queued: granted - asked,
+            latency,
+            end,
+        };
         self.observer.accessed(rank, accessed);
         Step::GoOn
     }
 
-    fn file(&mut self, rank: u32, state: &mut RankState<'a, W>, index: u32, access: Access) -> Step {
+    fn file(&mut self, rank: Rank, state: &mut RankState<'a, W>, index: u32, access: Access) -> Step {
         let call = state.time[0];
         let Some((begun, end)) = self.ask(rank, state, call, access) else { return Step::Wait };
         state.time = [end; W];
-        let latency = self.network().file_system().latency.as_nanos();
+        let latency = self.network().file_system().latency;
         let accessed = Accessed {
             access: index,
             call,
             start: call,
             came: call,
-            processor: 0.0,
+            processor: Time::ZERO,
             queued: begun - call,
             latency,
             end,
@@ -180,7 +197,7 @@ where
     }
 
     /// When a request is carried out; the first time it is put to the others.
-    fn ask(&mut self, rank: u32, state: &mut RankState<'a, W>, time: f64, access: Access) -> Option<(f64, f64)> {
+    fn ask(&mut self, rank: Rank, state: &mut RankState<'a, W>, time: Time, access: Access) -> Option<(Time, Time)> {
         let served = self.accesses.requests.take(rank);
         if served.is_none() && !state.entered {
             self.accesses.requests.put(rank, time, access);

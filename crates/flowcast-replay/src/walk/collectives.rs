@@ -5,11 +5,12 @@ use super::lanes::{CollectiveCosts, Times, later};
 use crate::costs::Costs;
 use crate::slab::Slab;
 use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_units::{Rank, Time};
 
 /// A rank's arrival at a collective.
 pub(super) struct Entry<const W: usize> {
     /// The rank that comes to it.
-    pub rank: u32,
+    pub rank: Rank,
     /// Index of its call among those of the program.
     pub call: u32,
     /// When its start-up was over, on each network.
@@ -22,7 +23,7 @@ pub(super) struct Entry<const W: usize> {
 #[derive(Clone, Copy)]
 struct Last<const W: usize> {
     came: Times<W>,
-    rank: [u32; W],
+    rank: [Rank; W],
     call: [u32; W],
 }
 
@@ -36,10 +37,10 @@ struct Execution<const W: usize> {
     /// When the part of a root-synchronous operation that is done last is done.
     last_part: Times<W>,
     /// When the rank of that part came on the first network, and that rank.
-    last_part_of: (f64, u32),
+    last_part_of: (Time, Rank),
     finish: Times<W>,
     /// When the rank came that decided the end on the first network, and that rank.
-    decided: (f64, u32),
+    decided: (Time, Rank),
 }
 
 /// What is kept of every execution.
@@ -79,7 +80,7 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     /// A rank comes. If it is the one that all wait for, those that wait become ready.
-    pub(super) fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<u32>) {
+    pub(super) fn enter(&mut self, instance: u32, entry: &Entry<W>, ready: &mut Vec<Rank>) {
         let at = instance as usize;
         if self.progress[at].number == NOBODY {
             self.progress[at].number = self.executions.insert(Execution::new());
@@ -93,13 +94,13 @@ impl<'a, const W: usize> Collectives<'a, W> {
         self.executions[self.progress[at].number].decide(self.program, &mut self.costs);
         let mut waiting = std::mem::replace(&mut self.progress[at].waiting, NOBODY);
         while waiting != NOBODY {
-            ready.push(waiting);
+            ready.push(Rank(waiting));
             waiting = self.next_waiting[waiting as usize];
         }
     }
 
     /// When the operation is done, and who decided that by coming when on the first network; once all have come.
-    pub(super) fn finish(&self, instance: u32) -> Option<(&Times<W>, (f64, u32))> {
+    pub(super) fn finish(&self, instance: u32) -> Option<(&Times<W>, (Time, Rank))> {
         let progress = &self.progress[instance as usize];
         let all = progress.entered >= self.members(instance) && progress.number != NOBODY;
         all.then(|| {
@@ -109,9 +110,9 @@ impl<'a, const W: usize> Collectives<'a, W> {
     }
 
     /// The rank becomes ready when the last has come.
-    pub(super) fn wait(&mut self, instance: u32, rank: u32) {
+    pub(super) fn wait(&mut self, instance: u32, rank: Rank) {
         let progress = &mut self.progress[instance as usize];
-        self.next_waiting[rank as usize] = std::mem::replace(&mut progress.waiting, rank);
+        self.next_waiting[rank.index()] = std::mem::replace(&mut progress.waiting, rank.0);
     }
 
     /// A rank asks no more; what the last one leaves behind serves another execution.
@@ -133,15 +134,16 @@ impl<'a, const W: usize> Collectives<'a, W> {
 impl<const W: usize> Execution<W> {
     fn new() -> Execution<W> {
         // Every arrival is later: times are not negative.
-        let nobody = Last { came: [-1.0; W], rank: [0; W], call: [0; W] };
+        let before_all = Time::from_nanos(-1.0);
+        let nobody = Last { came: [before_all; W], rank: [Rank(0); W], call: [0; W] };
         Execution {
             last: nobody,
             root: nobody,
             has_root: false,
-            last_part: [-1.0; W],
-            last_part_of: (-1.0, 0),
-            finish: [0.0; W],
-            decided: (0.0, 0),
+            last_part: [before_all; W],
+            last_part_of: (before_all, Rank(0)),
+            finish: [Time::ZERO; W],
+            decided: (Time::ZERO, Rank(0)),
         }
     }
 
@@ -164,7 +166,7 @@ impl<const W: usize> Execution<W> {
     fn decide(&mut self, program: &Program, costs: &mut CollectiveCosts<'_, W>) {
         let deciding = if self.has_root { &self.root } else { &self.last };
         self.decided = (self.last.came[0], self.last.rank[0]);
-        let mut duration = [0.0; W];
+        let mut duration = [Time::ZERO; W];
         let mut known = None;
         for lane in 0..W {
             let (call, rank) = (deciding.call[lane], deciding.rank[lane]);

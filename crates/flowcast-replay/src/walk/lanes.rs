@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use crate::costs::{Costs, PathCosts};
 use flowcast_trace::program::CollectiveCall;
-use flowcast_units::Rank;
+use flowcast_units::{Rank, Time};
 
-/// A time in nanoseconds on each network.
-pub(super) type Times<const W: usize> = [f64; W];
+/// A time on each network.
+pub(super) type Times<const W: usize> = [Time; W];
 
-/// The later of two times that are numbers.
+/// The later of two times.
 #[inline(always)]
-pub(super) fn later(a: f64, b: f64) -> f64 {
+pub(super) fn later(a: Time, b: Time) -> Time {
     if a > b { a } else { b }
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct LanePath<const W: usize> {
 pub(crate) struct LaneCosts<'a, const W: usize> {
     pub paths: Vec<LanePath<W>>,
     /// By rank; absent if all processors compute at the speed of the trace.
-    pub speeds: Option<Vec<Times<W>>>,
+    pub speeds: Option<Vec<[f64; W]>>,
     /// Whether an interface rests after a message on any network. If not, when it is free never matters.
     pub has_busy_interfaces: bool,
     /// By lane; the lanes behind the last network repeat it.
@@ -57,11 +57,11 @@ impl<'a, const W: usize> LaneCosts<'a, W> {
         let as_traced = costs.iter().all(|costs| costs.is_as_traced);
         let paths = costs.iter().flat_map(|costs| &costs.paths);
         LaneCosts {
-            paths: (0..first.paths.len()).map(|way| LanePath::new(|lane| &networks[lane].paths[way])).collect(),
+            paths: (0..first.paths.len()).map(|route| LanePath::new(|lane| &networks[lane].paths[route])).collect(),
             speeds: (!as_traced).then(|| (0..first.speeds.len()).map(speeds).collect()),
             has_busy_interfaces: paths
                 .flat_map(|path| path.classes.iter().chain(&path.accesses))
-                .any(|cost| cost.busy > 0.0),
+                .any(|cost| cost.busy > Time::ZERO),
             networks,
         }
     }
@@ -99,27 +99,25 @@ impl<'a, const W: usize> CollectiveCosts<'a, W> {
     }
 
     /// What ranks of one group have in common.
-    pub(super) fn group(&self, rank: u32) -> usize {
-        self.networks[0].group_index(Rank(rank))
+    pub(super) fn group(&self, rank: Rank) -> usize {
+        self.networks[0].group_index(rank)
     }
 
     /// What the operation takes after all have come if this rank's call, number `index`, decides.
-    pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: u32) -> &Times<W> {
+    pub(super) fn duration(&mut self, index: u32, call: &CollectiveCall, rank: Rank) -> &Times<W> {
         let networks = self.networks;
-        let of =
-            |lane: usize| networks[lane].collective(call.op, call.communicator, Rank(rank), (call.send, call.recv));
+        let of = |lane: usize| networks[lane].collective(call.op, call.communicator, rank, (call.send, call.recv));
         let key = (index, self.group(rank));
         self.durations.entry(key).or_insert_with(|| std::array::from_fn(of))
     }
 
     /// Start-up of a non-blocking or root-synchronous collective, and of the wait for one.
-    pub(super) fn startup(&mut self, communicator: u32, rank: u32) -> &Startup<W> {
+    pub(super) fn startup(&mut self, communicator: u32, rank: Rank) -> &Startup<W> {
         let networks = self.networks;
         let key = (communicator, self.group(rank));
         self.startups.entry(key).or_insert_with(|| {
-            let of_wait: Times<W> =
-                std::array::from_fn(|lane| networks[lane].collective_startup(communicator, Rank(rank)));
-            Startup { of_call: of_wait.map(f64::trunc), of_wait }
+            let of_wait: Times<W> = std::array::from_fn(|lane| networks[lane].collective_startup(communicator, rank));
+            Startup { of_call: of_wait.map(Time::whole_nanos), of_wait }
         })
     }
 }

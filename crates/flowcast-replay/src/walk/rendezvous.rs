@@ -10,13 +10,14 @@ use super::{Engine, RankState, Step};
 use crate::observer::{Observer, Sent};
 use crate::slab::Slab;
 use crate::transit::{Departure, ReceivePosted, Rts, Transit};
+use flowcast_units::{Rank, Time};
 
 /// What senders and receivers know of each other.
 pub(super) struct Handshakes<'a, const W: usize> {
     /// By slot: when the receiver came; or the pending send.
     posted: Slots<W>,
     /// By slot, if handshakes take the network: when the receiver had last polled, when it came.
-    polled: Vec<f64>,
+    polled: Vec<Time>,
     /// When the senders of messages may go on.
     released: Slots<W>,
     /// By slot: whether the sender ever asks for that; empty if it may.
@@ -38,7 +39,7 @@ impl<'a, const W: usize> Handshakes<'a, W> {
     pub(super) fn new(ranks: usize, (slots, polls): (usize, usize), awaited: &'a [bool]) -> Self {
         Handshakes {
             posted: Slots::new(slots),
-            polled: vec![0.0; polls],
+            polled: vec![Time::ZERO; polls],
             released: Slots::new(slots),
             awaited,
             pending: Slab::default(),
@@ -48,26 +49,27 @@ impl<'a, const W: usize> Handshakes<'a, W> {
 
     /// A rank has sent without waiting for its receiver.
     #[inline(always)]
-    pub(super) fn skip(&mut self, rank: u32, slot: u32) {
+    pub(super) fn skip(&mut self, rank: Rank, slot: u32) {
         self.posted.close(slot);
         self.released.close(slot);
-        self.sends[rank as usize].push(slot);
+        self.sends[rank.index()].push(slot);
     }
 
     /// The slot of the send of a rank that was so many sends ago.
-    pub(super) fn send(&self, rank: u32, ago: u32) -> Option<u32> {
-        let sends = self.sends.get(rank as usize)?;
+    pub(super) fn send(&self, rank: Rank, ago: u32) -> Option<u32> {
+        let sends = self.sends.get(rank.index())?;
         Some(sends[sends.len().checked_sub(ago as usize + 1)?])
     }
 }
 
-impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_WAYS: bool> Engine<'a, W, O, T, RENDEZVOUS, MANY_WAYS>
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
 where
     O: Observer,
     T: Transit,
 {
     /// A blocking receive.
-    pub(super) fn post_and_receive(&mut self, rank: u32, state: &mut RankState<'a, W>) -> Step {
+    pub(super) fn post_and_receive(&mut self, rank: Rank, state: &mut RankState<'a, W>) -> Step {
         let slot = state.next_slot;
         if !state.entered {
             self.post(slot, &plus(&state.time, &self.path(slot).recv_before), state.polled);
@@ -79,7 +81,7 @@ where
     }
 
     /// A receiver is ready for the message of a slot; a sender that waits for it starts the transfer.
-    pub(super) fn post(&mut self, slot: u32, time: &Times<W>, polled: f64) {
+    pub(super) fn post(&mut self, slot: u32, time: &Times<W>, polled: Time) {
         let handshake = T::HANDSHAKES && self.is_between_nodes(slot);
         match self.handshakes.posted.look(slot) {
             Known::Time(_) => {}
@@ -109,7 +111,7 @@ where
         if T::SHARED && self.is_between_nodes(slot) {
             self.transit.depart(self.departure(slot, class, start[0]));
             // A sender that is not held by the transfer itself need not wait for its end.
-            if cost.held[0] == 0.0 {
+            if cost.held[0] == Time::ZERO {
                 self.release(slot, &start);
             }
             return;
@@ -127,11 +129,11 @@ where
         } else {
             released.close(slot)
         };
-        self.ready.extend(waits);
+        self.ready.extend(waits.map(Rank));
     }
 
     /// The sender of a message may go on, if that holds it.
-    pub(super) fn let_go(&mut self, slot: u32, time: f64) {
+    pub(super) fn let_go(&mut self, slot: u32, time: Time) {
         if RENDEZVOUS
             && slot < self.program.messages()
             && !matches!(self.handshakes.released.look(slot), Known::Time(_))
@@ -140,7 +142,7 @@ where
         }
     }
 
-    pub(super) fn send_rendezvous(&mut self, rank: u32, state: &mut RankState<'a, W>, class: u32, slot: u32) -> Step {
+    pub(super) fn send_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: u32) -> Step {
         let non_blocking = self.program.classes()[class as usize].mode.non_blocking;
         if !state.entered {
             self.start_rendezvous(rank, state, class, slot);
@@ -154,12 +156,12 @@ where
         step
     }
 
-    fn start_rendezvous(&mut self, rank: u32, state: &mut RankState<'a, W>, class: u32, slot: u32) {
+    fn start_rendezvous(&mut self, rank: Rank, state: &mut RankState<'a, W>, class: u32, slot: u32) {
         let path = self.path(slot);
         let busy = self.busy(&path.classes[class as usize]);
         let (call, start, end) = state.begin_send(&path.send_overhead, busy);
-        self.handshakes.sends[rank as usize].push(slot);
-        self.observer.sent(rank, slot, Sent { class, call, start, processor: 0.0, end, arrival: f64::INFINITY });
+        self.handshakes.sends[rank.index()].push(slot);
+        self.observer.sent(rank, slot, Sent { class, call, start, processor: Time::ZERO, end, arrival: Time::NEVER });
         if T::HANDSHAKES && self.is_between_nodes(slot) {
             self.send_rts(rank, slot, class, end);
         } else if let Known::Time(number) = self.handshakes.posted.look(slot) {
@@ -172,7 +174,7 @@ where
     }
 
     /// A rendezvous message departs with its RTS.
-    fn send_rts(&mut self, rank: u32, slot: u32, class: u32, ready: f64) {
+    fn send_rts(&mut self, rank: Rank, slot: u32, class: u32, ready: Time) {
         let handshakes = &mut self.handshakes;
         let posted = match handshakes.posted.look(slot) {
             Known::Time(number) => {
@@ -180,18 +182,18 @@ where
                 Some(ReceivePosted { since, polled: handshakes.polled[slot as usize] })
             }
             _ => {
-                handshakes.posted.wait(slot, rank);
+                handshakes.posted.wait(slot, rank.0);
                 None
             }
         };
-        let rts = Rts { from: rank, to: self.program.receiver(slot).0, posted };
+        let rts = Rts { from: rank, to: self.program.receiver(slot), posted };
         self.transit.depart(Departure { rts: Some(rts), ..self.departure(slot, class, ready) });
     }
 
     /// Waits until the sender of a slot may go on.
-    fn until_released(&mut self, rank: u32, state: &mut RankState<'a, W>, slot: u32) -> Step {
+    fn until_released(&mut self, rank: Rank, state: &mut RankState<'a, W>, slot: u32) -> Step {
         let Known::Time(number) = self.handshakes.released.look(slot) else {
-            self.handshakes.released.wait(slot, rank);
+            self.handshakes.released.wait(slot, rank.0);
             return Step::Wait;
         };
         let release = self.handshakes.released.take(slot, number);
@@ -204,7 +206,7 @@ where
         Step::GoOn
     }
 
-    pub(super) fn wait_send(&mut self, rank: u32, state: &mut RankState<'a, W>, ago: u32) -> Step {
+    pub(super) fn wait_send(&mut self, rank: Rank, state: &mut RankState<'a, W>, ago: u32) -> Step {
         match self.handshakes.send(rank, ago) {
             Some(slot) => self.until_released(rank, state, slot),
             None => Step::GoOn,

@@ -7,7 +7,7 @@ use crate::prefetch::prefetch_at;
 use crate::slab::Slab;
 use flowcast_trace::opcodes::Op;
 use flowcast_trace::program::Program;
-use flowcast_units::Rank;
+use flowcast_units::{Rank, Time};
 
 /// What is known about the time of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl<const W: usize> Slots<W> {
     /// So many slots, of which nothing is known.
     pub(super) fn new(slots: usize) -> Slots<W> {
         let mut times = Slab::default();
-        let _past = times.insert([0.0; W]);
+        let _past = times.insert([Time::ZERO; W]);
         Slots { known: vec![NOTHING; slots], times }
     }
 
@@ -59,11 +59,11 @@ impl<const W: usize> Slots<W> {
 
     /// The time of a slot is known now, lane by lane. Gives who waits for it.
     #[inline(always)]
-    pub(super) fn fill(&mut self, slot: u32, time: impl Fn(usize) -> f64) -> Option<u32> {
+    pub(super) fn fill(&mut self, slot: u32, time: impl Fn(usize) -> Time) -> Option<u32> {
         let known = if W == 1 {
-            time(0).to_bits()
+            time(0).as_nanos().to_bits()
         } else {
-            let number = self.times.take(|| [0.0; W]);
+            let number = self.times.take(|| [Time::ZERO; W]);
             let times = &mut self.times[number];
             (0..W).for_each(|lane| times[lane] = time(lane));
             u64::from(number)
@@ -75,13 +75,13 @@ impl<const W: usize> Slots<W> {
 
     /// Uses the time of a slot, which needs it no more: the time of each lane.
     #[inline(always)]
-    pub(super) fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> f64 {
+    pub(super) fn take(&mut self, slot: u32, known: u64) -> impl Fn(usize) -> Time {
         if W > 1 && known != PAST {
             self.known[slot as usize] = PAST;
             self.times.give_back(known as u32);
         }
-        let times = if W > 1 { &self.times[known as u32] } else { &[0.0; W] };
-        move |lane| if W == 1 { f64::from_bits(known) } else { times[lane] }
+        let times = if W > 1 { &self.times[known as u32] } else { &[Time::ZERO; W] };
+        move |lane| if W == 1 { Time::from_nanos(f64::from_bits(known)) } else { times[lane] }
     }
 
     /// Nobody will ask for more than whether the time is over. Gives who waits.
@@ -108,9 +108,9 @@ impl<const W: usize> Slots<W> {
 pub(crate) fn awaited_sends(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.messages() as usize];
     let mut sends = Vec::new();
-    for rank in 0..program.streams() as u32 {
+    for rank in (0..program.streams() as u32).map(Rank) {
         sends.clear();
-        for (_, op) in program.ops(Rank(rank)) {
+        for (_, op) in program.ops(rank) {
             match op {
                 Op::Send { class, slot } => {
                     awaited[slot as usize] = !program.classes()[class as usize].mode.non_blocking;

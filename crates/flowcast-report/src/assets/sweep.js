@@ -1,13 +1,12 @@
-// A sweep: the CSV in the page as curves over one field, one for each value of another, and as a heat map of both.
+// The CSV in the page as curves over one field, one for each value of another, and as a heat map of both.
 
 const lines = document.getElementById("rows").textContent.replaceAll("&lt;", "<").trim().split("\n");
 const columns = lines[1].split(",");
 const rows = lines.slice(2).map((line) => line.split(",").map((cell) => (cell === "" || isNaN(cell) ? cell : Number(cell))));
-const fields = columns.slice(1, -2).map((name, index) => ({ name, column: index + 1, values: [...new Set(rows.map((row) => row[index + 1]))] }));
-const results = [
-  { name: "predicted time", column: columns.length - 2, show: seconds },
-  { name: "share of communication", column: columns.length - 1, show: (share) => `${(share * 100).toFixed(1)} %` },
-];
+const results = JSON.parse(document.getElementById("results").textContent).map((one) => ({ ...one, column: columns.indexOf(one.column), show: (value) => shows[one.show](value) }));
+const place = results[0].column;
+const [low, high] = [columns.indexOf("low_s"), columns.indexOf("high_s")];
+const fields = columns.slice(1, place).map((name, index) => ({ name, column: index + 1, values: [...new Set(rows.map((row) => row[index + 1]))] }));
 const colours = ["#0b57a4", "#b45309", "#0f766e", "#7e22ce", "#be123c", "#4d7c0f", "#0369a1", "#a16207", "#334155", "#c026d3", "#15803d", "#9f1239"];
 
 function scaled(value, steps) {
@@ -15,12 +14,19 @@ function scaled(value, steps) {
   const [size, unit] = steps.find(([size]) => Math.abs(value) >= size) ?? steps.at(-1);
   return `${Number((value / size).toPrecision(4))} ${unit}`;
 }
+const shows = {
+  seconds,
+  share: (share) => `${(share * 100).toFixed(1)} %`,
+  megabits: (rate) => scaled(rate, [[1e3, "Gbit/s"], [1, "Mbit/s"], [1e-3, "kbit/s"]]),
+  ratio: (ratio) => ratio.toFixed(3),
+};
 function seconds(value) {
   return scaled(value, [[1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]);
 }
 function shown(field, value) {
   if (typeof value !== "number") return value;
   if (field.name.endsWith("_bytes_per_s")) return scaled(value, [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
+  if (field.name.endsWith("_bytes")) return scaled(value, [[2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
   return field.name.endsWith("_s") ? seconds(value) : String(value);
 }
 
@@ -42,11 +48,16 @@ function tick(label) {
   return box;
 }
 
-const numeric = fields.filter((field) => field.values.every((value) => typeof value === "number"));
+const isNumeric = (field) => field.values.every((value) => typeof value === "number");
+// Of networks and mappings alone, points stand beside one another in the order given.
+const numeric = fields.some(isNumeric) ? fields.filter(isNumeric) : fields;
 const result = chooser("Show", results.map((one) => one.name), 0);
-const over = chooser("over", numeric.map((field) => field.name), 0);
-const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], fields.length > 1 ? 2 : 0);
+const begin = results[0].begin ?? { over: numeric[0]?.name, apart: fields[1]?.name };
+const at = (list, name) => list.findIndex((field) => field.name === name);
+const over = chooser("over", numeric.map((field) => field.name), Math.max(0, at(numeric, begin.over)));
+const apart = chooser("a curve for each", ["nothing", ...fields.map((field) => field.name)], at(fields, begin.apart) + 1);
 const [logX, logY] = [tick("logarithmic across"), tick("logarithmic up")];
+logX.checked = begin.log === true;
 const fixed = fields.map((field) => chooser(field.name, field.values.map((value) => shown(field, value)), 0));
 
 function draw() {
@@ -54,22 +65,33 @@ function draw() {
   const series = Number(apart.value) ? fields[apart.value - 1] : null;
   fields.forEach((field, index) => (fixed[index].parentElement.hidden = field === across || field === series));
   const held = rows.filter((row) => fields.every((field, index) => field === across || field === series || row[field.column] === field.values[fixed[index].value]));
-  const of = (x, value) => held.find((row) => row[across.column] === x && (series === null || series === across || row[series.column] === value))?.[what.column] ?? null;
-  const x = [...across.values].sort((one, other) => one - other);
+  const row = (x, value) => held.find((row) => row[across.column] === x && (series === null || series === across || row[series.column] === value));
+  const number = (cell) => (typeof cell === "number" ? cell : null);
+  const isOrdered = isNumeric(across);
+  const x = isOrdered ? [...across.values].sort((one, other) => one - other) : across.values;
+  const places = isOrdered ? x : x.map((_, index) => index);
+  const named = (place) => (isOrdered ? shown(across, place) : (x[place] ?? ""));
   const names = series && series !== across ? series.values : [null];
-  const table = names.map((value) => x.map((at) => of(at, value)));
+  const column = (value, column) => x.map((at) => number(row(at, value)?.[column]));
+  const table = names.map((value) => column(value, what.column));
+  const hasEnds = high > 0 && what.column === place;
+  const ends = hasEnds ? names.flatMap((value) => [column(value, low), column(value, high)]) : [];
   const curves = document.getElementById("curves");
   curves.replaceChildren();
   const log = (box, values) => (box.checked && values.every((value) => value === null || value > 0) ? 3 : 1);
   namedChart(curves, `${what.name} over ${across.name}`, {
     height: 360,
-    scales: { x: { time: false, distr: log(logX, x) }, y: { distr: log(logY, table.flat()) } },
-    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map((at) => (at === null ? "" : shown(across, at))) }), chartAxis({ size: 84, values: (_, splits) => splits.map((value) => (value === null ? "" : what.show(value))) })],
-    series: [{ label: across.name, value: (_, at) => (at === null ? "–" : shown(across, at)) }, ...names.map((value, index) => ({
+    scales: { x: { time: false, distr: isOrdered ? log(logX, x) : 1 }, y: { distr: log(logY, [...table, ...ends].flat()) } },
+    axes: [chartAxis({ space: 90, values: (_, splits) => splits.map((at) => (at === null ? "" : named(at))), ...(isOrdered ? {} : { incrs: [1] }) }), chartAxis({ size: 84, values: (_, splits) => splits.map((value) => (value === null ? "" : what.show(value))) })],
+    series: [{ label: across.name, value: (_, at) => (at === null ? "–" : named(at)) }, ...names.map((value, index) => ({
       label: value === null ? what.name : shown(series, value), stroke: colours[index % colours.length], width: 1.6, points: { show: x.length < 40 },
       value: (_, at) => (at === null ? "–" : what.show(at)),
+    })), ...ends.map((_, index) => ({
+      label: `${names[index >> 1] === null ? "" : shown(series, names[index >> 1])} ${index % 2 ? "high" : "low"}`, points: { show: false }, width: 0,
+      value: (_, at) => (at === null ? "–" : what.show(at)),
     }))],
-  }, [x, ...table]);
+    bands: ends.flatMap((_, index) => (index % 2 ? [{ series: [1 + names.length + index, names.length + index], fill: `${colours[(index >> 1) % colours.length]}22` }] : [])),
+  }, [places, ...table, ...ends]);
   heat(what, across, series === across ? null : series, x, names, table);
 }
 

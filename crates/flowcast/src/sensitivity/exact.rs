@@ -76,8 +76,10 @@ impl Search<'_> {
             Ok(family) => family,
             Err(obstacle) => return Ok(Err(Inexact::Obstacle(obstacle))),
         };
-        let curve = trace_curve((from, to), self.most_walks, |values| self.tangents(&family, values))?;
-        Ok(curve.ok_or(Inexact::NotConvex))
+        let rounding = family.rounding();
+        let curve = trace_curve((from, to), (self.most_walks, rounding), |values| self.tangents(&family, values))?;
+        let with_rounding = |curve: Curve| Curve { error: curve.error.max(rounding), ..curve };
+        Ok(curve.map(with_rounding).ok_or(Inexact::NotConvex))
     }
 
     /// Why the networks do not share one program, one placement and one walk.

@@ -57,9 +57,9 @@ pub enum Inexact {
     /// A walk found a makespan below a tangent.
     #[error("the makespan turned out not to be convex")]
     NotConvex,
-    /// There were more pieces than walks were allowed for.
-    #[error("there are more pieces than {0} walks can find")]
-    Pieces(usize),
+    /// The curve may be off by its error: collectives start after whole nanoseconds, or there are more pieces than walks.
+    #[error("collectives that do not block start after whole nanoseconds, or {0} walks find too few pieces")]
+    Error(usize),
 }
 
 /// Predicts a trace over a range of a field's values; an exact curve takes at most `most_walks` walks.
@@ -80,7 +80,7 @@ pub fn sensitivity(
         Trace::Program(program) => exact::curve(program, network, (&parameter, most_walks), options)?,
     };
     let (curve, inexact) = match found {
-        Ok(curve) if curve.error > Time::ZERO => (curve, Some(Inexact::Pieces(most_walks))),
+        Ok(curve) if curve.error > Time::ZERO => (curve, Some(Inexact::Error(most_walks))),
         Ok(curve) => (curve, None),
         Err(reason) => (sampled::curve(&parameter, reason == Inexact::WholeNumbers, at)?, Some(reason)),
     };

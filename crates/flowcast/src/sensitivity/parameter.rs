@@ -95,12 +95,19 @@ impl Parameter {
         }
     }
 
-    /// A value as people and `--set` write it.
+    /// The field's own value.
+    pub fn value(&self, at: f64) -> Quantity {
+        match self.kind {
+            Quantity::Rate(_) => TimePerByte::from_nanos(at).rate().into(),
+            kind => kind.with_number(if self.is_inverse { 1.0 / at } else { at }),
+        }
+    }
+
+    /// A value as `--set` takes it; of a rate its inverse.
     pub fn text(&self, at: f64) -> String {
         match self.kind {
             Quantity::Rate(_) => TimePerByte::from_nanos(at).to_string(),
-            kind if self.is_inverse => kind.with_number(1.0 / at).to_string(),
-            kind => kind.with_number(at).to_string(),
+            _ => self.value(at).to_string(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
-use super::Check;
+use super::{Check, Verdict};
 
 /// Where to look: the files of a machine, this one's or a test's.
 #[derive(Debug)]
@@ -73,6 +73,12 @@ pub(super) enum Extent {
 /// All of them.
 pub(super) fn checks(machine: &Machine, extent: Extent) -> Vec<Check> {
     vec![governor(machine), clock_source(machine), time_sync(machine, extent), swap(machine), load(machine)]
+}
+
+/// The problems that disturb a measurement while it runs, on one machine.
+pub(super) fn disturbances(machine: &Machine) -> Vec<Check> {
+    let all = checks(machine, Extent::OneMachine);
+    all.into_iter().filter(|check| check.verdict == Verdict::Bad).collect()
 }
 
 fn governor(machine: &Machine) -> Check {

@@ -90,6 +90,16 @@ impl Doctor {
     }
 }
 
+/// What on this machine disturbs a measurement, for its record; each problem is said on standard error. None if all is well.
+pub(crate) fn disturbances() -> Option<String> {
+    let problems = machine::disturbances(&Machine::this());
+    for problem in &problems {
+        eprintln!("flowcast: note: {}: {} (flowcast doctor)", problem.name, problem.found);
+    }
+    let texts: Vec<String> = problems.iter().map(|problem| format!("{}: {}", problem.name, problem.found)).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
 /// All checks.
 #[derive(Serialize)]
 struct Checked {

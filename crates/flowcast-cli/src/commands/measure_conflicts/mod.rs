@@ -183,7 +183,7 @@ impl MeasureConflicts {
     }
 
     fn provenance(&self, path: &str) -> BTreeMap<String, String> {
-        let mut all = provenance::of_this_run();
+        let mut all = provenance::of_this_measurement();
         all.insert("path".into(), path.to_owned());
         all.insert("seed".into(), self.seed.to_string());
         all.insert("repetitions".into(), self.repeating.describe());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use flowcast::report::sweep_page;
 use flowcast::scheduler::RailSet;
 use flowcast::scheduler::split::SplitRule;
 use flowcast::units::{Bytes, Time};
@@ -174,7 +175,9 @@ impl Bench {
         }
         if let Some(path) = &self.plot {
             let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
-            plot::write(path, bench_plot::rates(&names, self.rails.len(), &results.points()))?;
+            let points = results.points();
+            let page = || sweep_page::rates("Rail schedulers", &bench_plot::table(&names, &points));
+            plot::write(path, || bench_plot::rates(&names, self.rails.len(), &points), page)?;
         }
         let alone = self.rails.len();
         let measured = BenchResult {

@@ -39,6 +39,18 @@ pub(super) fn rates(names: &[&str], alone: usize, points: &[Point]) -> String {
     svg + "</svg>\n"
 }
 
+/// The columns of the rates.
+pub(super) fn table(names: &[&str], points: &[Point]) -> String {
+    let mut csv = "# {\"schema\":\"flowcast/rails-rates/1\"}\nnumber,messages,size_bytes,scheduler,rate\n".to_owned();
+    // Rails are named by the user.
+    let names: Vec<String> = names.iter().map(|name| name.replace([',', '"'], " ")).collect();
+    let all = points.iter().flat_map(|point| names.iter().enumerate().map(move |named| (point, named)));
+    for (number, (point, (subject, name))) in all.enumerate() {
+        let _ = writeln!(csv, "{number},{},{},{name},{}", point.messages, point.size.0, point.rate(subject));
+    }
+    csv
+}
+
 fn style(subject: usize, together: usize) -> String {
     if subject < together {
         let width = if subject == 0 { 3.0 } else { 1.4 };

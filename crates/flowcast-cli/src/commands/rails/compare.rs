@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use flowcast::model::loggp::LogGp;
+use flowcast::report::sweep_page;
 use flowcast::scheduler::Rail;
 use flowcast::scheduler::compare::{Comparison, Ratios};
 use flowcast::scheduler::discipline::SchedulerName;
@@ -126,7 +127,9 @@ impl Compare {
         let caption = self.caption(combinations.len());
         if let Some(path) = &self.plot {
             let rows = schedulers.iter().zip(&overall).map(|(name, ratios)| Row { name: name.to_string(), ratios });
-            plot::write(path, plot::ratios(&caption, &rows.collect::<Vec<_>>()))?;
+            let rows: Vec<Row> = rows.collect();
+            let page = || sweep_page::ratios(&format!("Rail schedulers: {caption}"), &plot::quantiles(&rows));
+            plot::write(path, || plot::ratios(&caption, &rows), page)?;
         }
         let compared = Compared {
             caption,

@@ -52,17 +52,20 @@ pub(super) fn ratios(caption: &str, rows: &[Row]) -> String {
     svg + "</svg>\n"
 }
 
-/// Writes a picture to a file: a page around it unless the file's name ends in `.svg`.
-pub(super) fn write(path: &Path, picture: String) -> Result<()> {
-    let is_picture = path.extension().is_some_and(|ending| ending == "svg");
-    write_text(path, &if is_picture { picture } else { page(&picture) })
+/// The columns of the ratios' quantiles, in steps of a hundredth of the sets.
+pub(super) fn quantiles(rows: &[Row]) -> String {
+    let mut csv = "# {\"schema\":\"flowcast/rails-ratios/1\"}\nnumber,share_of_sets,scheduler,ratio\n".to_owned();
+    let hundredths = (0..=100).flat_map(|hundredth| rows.iter().map(move |row| (f64::from(hundredth) / 100.0, row)));
+    for (number, (share, row)) in hundredths.enumerate() {
+        let _ = writeln!(csv, "{number},{share},{},{}", row.name, row.ratios.quantile(share));
+    }
+    csv
 }
 
-fn page(picture: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Rail schedulers</title></head>\n\
-         <body>\n{picture}</body>\n</html>\n"
-    )
+/// Writes a picture if the file's name ends in `.svg`, else a page.
+pub(super) fn write(path: &Path, picture: impl FnOnce() -> String, page: impl FnOnce() -> String) -> Result<()> {
+    let is_picture = path.extension().is_some_and(|ending| ending == "svg");
+    write_text(path, &if is_picture { picture() } else { page() })
 }
 
 fn line(svg: &mut String, [x1, y1, x2, y2]: [f64; 4], colour: &str, width: f64) {

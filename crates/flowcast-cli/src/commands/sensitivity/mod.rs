@@ -10,22 +10,20 @@ use clap::Args;
 use flowcast::model::quantity::Quantity;
 use flowcast::report::sensitivity_page::SensitivityPage;
 use flowcast::trace::Trace;
-use flowcast::units::Bytes;
-use flowcast::{Contention, Options, Parameter, sensitivity};
+use flowcast::{Parameter, sensitivity};
 use serde::Serialize;
 
 use self::words::Words;
-use super::predict_trace::parse_mapping;
-use crate::collectives::CollectivesArgs;
 use crate::files::{Output, declare};
 use crate::network_args::{NetworkArgs, full_name};
 use crate::output::{Format, Shown, println_out, show, write_page};
 use crate::progress::Progress;
+use crate::replay_args::ReplayArgs;
 use crate::tables::{Most, USUAL_ROWS, table};
-use crate::trace_args::{open_trace, print_notes, threads, trace_help};
+use crate::trace_args::{open_trace, print_notes, trace_help};
 
 /// Say how the predicted time depends on a field of the network: the whole curve, its slopes, and how much worse or better
-/// the field has to be to be felt
+/// the field has to be to be felt; exact where messages do not disturb one another (--model independent)
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sensitivity lu.dim --network gige-tcp --model independent --parameter nic.latency --range 0us..1ms
@@ -36,24 +34,14 @@ pub(crate) struct Sensitivity {
     input: PathBuf,
     #[command(flatten)]
     network: NetworkArgs,
-    /// What concurrent messages do to each other, as for `flowcast predict`; the curve is exact where they do not disturb
-    /// one another (independent), and joins predictions at some values under other models
-    #[arg(long, value_name = "MODEL", help_heading = "Network")]
-    model: Option<String>,
+    #[command(flatten)]
+    replay: ReplayArgs,
     /// The field to vary, as for --set, or latency, bandwidth, overhead, gap
     #[arg(long, value_name = "FIELD")]
     parameter: String,
     /// Its values, each with its unit, such as 0us..1ms
     #[arg(long, value_name = "FROM..TO")]
     range: String,
-    /// Where ranks run: fill, round-robin, N-per-node, or a file
-    #[arg(long, value_name = "MAP", help_heading = "Program")]
-    mapping: Option<String>,
-    /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
-    #[arg(long, value_name = "BYTES", help_heading = "Program")]
-    rendezvous_from: Option<Bytes>,
-    #[command(flatten)]
-    collectives: CollectivesArgs,
     /// Walks over the program after which the search for further pieces ends
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     most_walks: usize,
@@ -122,14 +110,7 @@ impl Sensitivity {
         declare(inputs, pages)?;
         let network = self.network.load()?;
         let parameter = self.parameter()?;
-        let options = Options {
-            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
-            mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
-            rendezvous_from: self.rendezvous_from,
-            collectives: self.collectives.read()?,
-            threads: threads(),
-            ..Options::default()
-        };
+        let options = self.replay.options()?;
         let trace = open_trace(&self.input)?;
         if let Trace::Program(program) = &trace {
             print_notes(program);

@@ -2,7 +2,9 @@
 
 use flowcast::replay::sensitivity::Piece;
 use flowcast::units::{Rounded, Time};
-use flowcast::{Parameter, Sensitivity};
+use flowcast::{Inexact, Parameter, Sensitivity};
+
+use crate::quantities::rounded;
 
 /// By which parts the answer in words says how far the field may get worse, or has to get better.
 const PARTS: [f64; 2] = [0.01, 0.1];
@@ -20,6 +22,10 @@ impl Words<'_> {
         let (walks, pieces) = (curve.walks, curve.pieces.len());
         let exact = match inexact {
             None => format!("exact: {pieces} {}, found by {walks} walks", plural(pieces, "piece")),
+            Some(reason @ Inexact::Error(_)) => {
+                let error = Rounded(curve.error);
+                format!("exact within {error}: {pieces} {}, found by {walks} walks; {reason}", plural(pieces, "piece"))
+            }
             Some(reason) => format!("not exact: {walks} predictions joined by lines, as {reason}"),
         };
         let base = self.found.base.map_or("not set".to_owned(), |base| shown(&self.found.parameter, base));
@@ -111,26 +117,7 @@ fn step(parameter: &Parameter) -> f64 {
     base.powf(((to - from) / 10.0).log(base).floor())
 }
 
-/// A value of the field for people: four digits and a fitting unit.
+/// A value of the field for people.
 fn shown(parameter: &Parameter, at: f64) -> String {
-    let value = if parameter.is_inverse() { 1.0 / at } else { at };
-    match parameter.unit() {
-        "s" => Rounded(Time::from_nanos(at)).to_string(),
-        "s/B" if parameter.is_inverse() => {
-            scaled(1e9 / at, &[(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (0.0, "B/s")])
-        }
-        "s/B" => format!("{} ns/B", four_digits(value)),
-        "B" => format!("{value} B"),
-        _ => four_digits(value),
-    }
-}
-
-fn scaled(value: f64, units: &[(f64, &str)]) -> String {
-    let (size, unit) = units.iter().find(|(size, _)| value >= *size).copied().unwrap_or((1.0, ""));
-    format!("{} {unit}", four_digits(value / if size > 0.0 { size } else { 1.0 }))
-}
-
-fn four_digits(value: f64) -> String {
-    let rounded: f64 = format!("{value:.3e}").parse().expect("a number that was written as one");
-    rounded.to_string()
+    rounded(parameter.value(at))
 }

@@ -1,4 +1,4 @@
-//! `--grid`: the values of a field, and all combinations of several fields in a fixed order.
+//! What a sweep varies: networks, mappings, the values of fields, and all combinations of them in a fixed order.
 
 use anyhow::{Context, Result, bail};
 use flowcast::model::network::Network;
@@ -9,16 +9,24 @@ use crate::network_args::full_name;
 /// More combinations than this are a slip of the pen.
 const MOST_SETS: usize = 10_000_000;
 
-/// One field of the network and the values that it takes.
+/// What is varied, and the values that it takes.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
     /// The text as given, the field's name in full.
     pub text: String,
-    /// The field, as `--set` names it.
+    /// The field, as `--set` names it; `network` or `mapping`.
     pub key: String,
     /// The field with the unit of the values in a result.
     pub column: String,
+    varies: Varies,
     values: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Varies {
+    Network,
+    Mapping,
+    Field,
 }
 
 #[derive(Debug, Clone)]
@@ -53,7 +61,27 @@ impl Axis {
         }
         .with_context(|| format!("--grid {text}"))?;
         let column = format!("{key}{}", kind.suffix());
-        Ok(Axis { text: format!("{key}={}", values.trim()), key, column, values: found })
+        Ok(Axis { text: format!("{key}={}", values.trim()), key, column, varies: Varies::Field, values: found })
+    }
+
+    /// Networks or mappings by name; none if there is only one.
+    fn named(varies: Varies, names: &[&str]) -> Result<Option<Axis>> {
+        if names.len() < 2 {
+            return Ok(None);
+        }
+        let key = if varies == Varies::Network { "network" } else { "mapping" };
+        for (index, name) in names.iter().enumerate() {
+            if name.contains([',', '"', '\n']) {
+                bail!("--{key} {name}: found a comma or a quote in a name, expected one that a column of CSV can hold");
+            }
+            if names[..index].contains(name) {
+                bail!("--{key} {name}: found the name twice, expected it once");
+            }
+        }
+        let value = |name: &&str| Value { shown: (*name).to_owned(), set: String::new() };
+        let values = names.iter().map(value).collect();
+        let text = format!("{key}={}", names.join(","));
+        Ok(Some(Axis { text, key: key.to_owned(), column: key.to_owned(), varies, values }))
     }
 
     /// How many values.
@@ -161,15 +189,22 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Of the `--grid` texts; every value is tried on the network.
-    pub(super) fn parse(texts: &[String], network: &Network) -> Result<Grid> {
-        let axes: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
-        refuse_twins(&axes)?;
-        for (axis, text) in axes.iter().zip(texts) {
-            for value in &axis.values {
+    /// Networks, then mappings, then the `--grid` texts; every value is tried on every network.
+    pub(super) fn new(networks: &[Network], mappings: &[String], texts: &[String]) -> Result<Grid> {
+        let fields: Vec<Axis> = texts.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
+        refuse_twins(&fields)?;
+        for (axis, text) in fields.iter().zip(texts) {
+            for (value, network) in axis.values.iter().flat_map(|value| networks.iter().map(move |one| (value, one))) {
                 let tried = network.with_overrides(&[(axis.key.clone(), value.set.clone())]);
                 tried.with_context(|| format!("--grid {text}"))?;
             }
+        }
+        let networks: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+        let mappings: Vec<&str> = mappings.iter().map(String::as_str).collect();
+        let named = [Axis::named(Varies::Network, &networks)?, Axis::named(Varies::Mapping, &mappings)?];
+        let axes: Vec<Axis> = named.into_iter().flatten().chain(fields).collect();
+        if axes.is_empty() {
+            bail!("found nothing to vary, expected --grid KEY=VALUES, or several of --network or --mapping");
         }
         let product = axes.iter().try_fold(1usize, |product, axis| product.checked_mul(axis.len()));
         match product.filter(|sets| *sets <= MOST_SETS) {
@@ -206,12 +241,22 @@ impl Grid {
         self.axes.iter().zip(positions).map(|(axis, at)| axis.values[at].shown.as_str())
     }
 
-    /// The network of a set.
-    pub(super) fn network(&self, network: &Network, set: usize) -> Result<Network> {
+    /// The network of a set, one of `networks` with the set's values in it.
+    pub(super) fn network(&self, networks: &[Network], set: usize) -> Result<Network> {
         let positions = self.positions(set);
-        let pairs = self.axes.iter().zip(positions);
+        let pairs = self.axes.iter().zip(positions).filter(|(axis, _)| axis.varies == Varies::Field);
         let overrides: Vec<_> = pairs.map(|(axis, at)| (axis.key.clone(), axis.values[at].set.clone())).collect();
-        Ok(network.with_overrides(&overrides)?)
+        Ok(networks[self.index(Varies::Network, set)].with_overrides(&overrides)?)
+    }
+
+    /// Which of the mappings a set has.
+    pub(super) fn mapping(&self, set: usize) -> usize {
+        self.index(Varies::Mapping, set)
+    }
+
+    fn index(&self, varies: Varies, set: usize) -> usize {
+        let axis = self.axes.iter().position(|axis| axis.varies == varies);
+        axis.map_or(0, |axis| self.positions(set)[axis])
     }
 }
 
@@ -232,6 +277,12 @@ fn refuse_twins(axes: &[Axis]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn new(network: &Network, mappings: &[&str], texts: &[&str]) -> Result<Grid> {
+        let [mappings, texts] =
+            [mappings, texts].map(|all| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+        Grid::new(std::slice::from_ref(network), &mappings, &texts)
+    }
 
     fn shown(text: &str) -> Vec<String> {
         Axis::parse(text).unwrap().values.into_iter().map(|value| value.shown).collect()
@@ -263,12 +314,25 @@ mod tests {
     #[test]
     fn values_reach_the_network_as_given() {
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-        let grid = Grid::parse(&["latency=6.2us,4.7us".into(), "gap=1ns..3ns:3".into()], &network).unwrap();
+        let grid = new(&network, &[], &["latency=6.2us,4.7us", "gap=1ns..3ns:3"]).unwrap();
         assert_eq!(grid.len(), 6);
         assert_eq!(grid.positions(4), [1, 1]);
-        let fourth = grid.network(&network, 4).unwrap();
+        let fourth = grid.network(&[network], 4).unwrap();
         assert_eq!(fourth.nic.latency.as_nanos(), 4700.0);
         assert_eq!(fourth.nic.gap.as_nanos(), 2.0);
+    }
+
+    #[test]
+    fn networks_and_mappings_change_slower_than_fields() {
+        let networks = ["gige-tcp", "gige-lam"].map(|name| flowcast::model::builtin::network(name).unwrap());
+        let mappings = ["fill", "round-robin"].map(str::to_owned);
+        let grid = Grid::new(&networks, &mappings, &["latency=1us,2us,3us".to_owned()]).unwrap();
+        assert_eq!(grid.len(), 12);
+        assert_eq!(grid.shown(7).collect::<Vec<_>>(), ["gige-lam", "fill", "0.000002"]);
+        assert_eq!(
+            (grid.network(&networks, 7).unwrap().name.as_str(), grid.mapping(7), grid.mapping(9)),
+            ("gige-lam", 0, 1)
+        );
     }
 
     #[test]
@@ -281,13 +345,14 @@ mod tests {
         assert!(error("latency=1us..5us").contains("expected FROM..TO:COUNT"));
         assert!(error("latency=").contains("found an empty or quoted value"));
         let network = flowcast::model::builtin::network("gige-tcp").unwrap();
-        let refused = |texts: &[&str]| {
-            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-            format!("{:#}", Grid::parse(&texts, &network).unwrap_err())
-        };
+        let refused = |texts: &[&str]| format!("{:#}", new(&network, &[], texts).unwrap_err());
         assert!(refused(&["latency=1..5:2"]).contains("--grid latency=1..5:2"));
         assert!(refused(&["nic.colour=1us..5us:2"]).contains("nic.colour"));
         assert!(refused(&["latency=1us,2us", "nic.latency=3us"]).contains("found the field twice"));
         assert!(refused(&["bandwidth=1MB/s", "gap_per_byte=1ns/B"]).contains("found the field twice"));
+        assert!(refused(&[]).contains("found nothing to vary"));
+        let mappings = |names: &[&str]| format!("{:#}", new(&network, names, &[]).unwrap_err());
+        assert!(mappings(&["fill", "fill"]).contains("--mapping fill: found the name twice"));
+        assert!(mappings(&["fill", "a,b"]).contains("--mapping a,b: found a comma"));
     }
 }

@@ -12,35 +12,39 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use flowcast::model::algorithm::AlgorithmTable;
 use flowcast::model::network::Network;
 use flowcast::report::sweep_page;
 use flowcast::trace::{Program, Trace, compiled};
 use flowcast::units::Bytes;
-use flowcast::{Contention, Options, PreparedProgram};
+use flowcast::{Contention, ModelChoice, Options, PreparedProgram, no_margin};
 use serde_json::{Value, json};
 
 use self::grid::Grid;
 use self::output::Output;
 use self::rows::{Form, Part, Rows};
 use self::work::Work;
+use super::predict::probability;
 use super::predict_trace::parse_mapping;
-use crate::collectives::{CollectivesArgs, expanded};
+use crate::collectives::{CollectivesArgs, note_formulas};
 use crate::files::{self, declare, read_own_text, read_text, write_whole};
-use crate::network_args::NetworkArgs;
+use crate::network_args::{LoadedNetwork, load_all, parse_overrides};
 use crate::progress::Progress;
 use crate::trace_args::{open_trace, print_notes, program_help, threads};
 
-/// Replay a trace on many networks in one go: all combinations of the values of some fields
+/// Replay a trace on many networks in one go: all combinations of networks, mappings and values of fields
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid bandwidth=10MB/s..1GB/s:8:log -o lu.csv
   flowcast sweep lu.dim --network gige-tcp --grid latency=1us..100us:20 --grid overhead=0us..9us:4 -o lu.html
+  flowcast sweep lu.dim --network 'gige-*' --mapping fill --mapping round-robin --level 90 -o lu.html
   flowcast sweep lu.dim --network gige-tcp --grid overhead=1us,5us --shard 2/4 -o lu.2.csv --resume
   flowcast sweep --merge lu.1.csv lu.2.csv lu.3.csv lu.4.csv -o lu.csv")]
 pub(crate) struct Sweep {
     #[arg(required_unless_present = "merge", conflicts_with = "merge", help = program_help())]
     input: Option<PathBuf>,
-    /// Built-in network (see `flowcast networks`), network file (TOML) or Dimemas configuration (.cfg)
+    /// Built-in network (see `flowcast networks`), network file (TOML), Dimemas configuration (.cfg), or a pattern of names
+    /// such as 'gige-*' (repeatable: each in turn)
     #[arg(
         short,
         long,
@@ -49,7 +53,7 @@ pub(crate) struct Sweep {
         conflicts_with = "merge",
         help_heading = "Network"
     )]
-    network: Option<String>,
+    network: Vec<String>,
     /// Replace a field of the network in all sets, such as nic.latency=5us (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "merge", help_heading = "Network")]
     overrides: Vec<String>,
@@ -57,9 +61,9 @@ pub(crate) struct Sweep {
     /// that share a network cost each set a replay of its own (independent: one replay for up to 32 sets)
     #[arg(long, value_name = "MODEL", conflicts_with = "merge", help_heading = "Network")]
     model: Option<String>,
-    /// Where ranks run: fill, round-robin, N-per-node, or a file
+    /// Where ranks run: fill, round-robin, N-per-node, or a file (repeatable: each in turn)
     #[arg(long, value_name = "MAP", conflicts_with = "merge", help_heading = "Program")]
-    mapping: Option<String>,
+    mapping: Vec<String>,
     /// Messages of at least this size wait for their receiver, whatever the trace says, such as 64KiB
     #[arg(long, value_name = "BYTES", conflicts_with = "merge", help_heading = "Program")]
     rendezvous_from: Option<Bytes>,
@@ -67,8 +71,12 @@ pub(crate) struct Sweep {
     collectives: CollectivesArgs,
     /// Vary a field: KEY=FROM..TO:COUNT, KEY=FROM..TO:COUNT:log or KEY=v1,v2,v3 (repeatable); KEY as for --set, or
     /// latency, bandwidth, overhead, gap
-    #[arg(long, value_name = "KEY=VALUES", required_unless_present = "merge", conflicts_with = "merge")]
+    #[arg(long, value_name = "KEY=VALUES", conflicts_with = "merge")]
     grid: Vec<String>,
+    /// Add the interval that holds what is measured with this probability in per cent, as of `flowcast predict`: each set
+    /// takes up to 64 replays more
+    #[arg(long, value_name = "PERCENT", value_parser = probability, conflicts_with = "merge", help_heading = "Output")]
+    level: Option<f64>,
     /// File to write, a page with curves and a heat map if it ends in .html; sets that are done are kept in FILE.partial
     /// until all are; standard output if absent
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -120,53 +128,96 @@ impl Shard {
 impl Sweep {
     /// Replays, or merges, and writes.
     pub(crate) fn run(self) -> Result<()> {
-        let network = self.network.as_ref().map(PathBuf::from);
-        let inputs = self.input.iter().chain(&network).chain(&self.merge);
+        let named = self.network.iter().chain(&self.mapping).map(Path::new);
+        let inputs = self.input.iter().chain(&self.merge).map(PathBuf::as_path).chain(named);
         let outputs = self.output.iter().map(|path| files::Output::new("-o", path));
-        declare(inputs.map(PathBuf::as_path), outputs)?;
-        let (Some(input), Some(network)) = (&self.input, &self.network) else {
+        declare(inputs, outputs)?;
+        let Some(input) = &self.input else {
             let output = self.output.as_deref().context("found --merge without -o, expected -o FILE")?;
             return merge(&self.merge, output);
         };
-        let arguments = NetworkArgs { network: network.clone(), overrides: self.overrides.clone() };
-        let network = arguments.load()?;
-        let grid = Grid::parse(&self.grid, &network)?;
-        let options = Options {
-            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
-            mapping: self.mapping.as_deref().map(parse_mapping).transpose()?,
-            rendezvous_from: self.rendezvous_from,
-            ..Options::default()
-        };
+        if self.json && self.output.as_deref().is_some_and(output::is_page) {
+            bail!("--json: found a page to write, expected a file of lines");
+        }
+        let networks: Vec<Network> = load_all(&self.network, &parse_overrides(&self.overrides)?)?
+            .into_iter()
+            .map(LoadedNetwork::announced)
+            .collect();
+        let grid = Grid::new(&networks, &self.mapping, &self.grid)?;
         let trace = open_trace(input)?;
         let Trace::Program(program) = &trace else {
             bail!("{}: found a GOAL schedule, expected a trace (of a schedule: predict)", input.display());
         };
         print_notes(program);
-        let collectives = self.collectives.read()?;
-        let table = collectives.table(program, Some(&network));
-        let expanded = expanded(program, &collectives, Some(&network))?;
-        let program = expanded.as_ref().unwrap_or(program);
+        let options = self.options()?;
+        let table = same_algorithms(program, &networks, &options[0])?;
+        let prepared = PreparedProgram::new(program, &networks[0], &options[0])?;
+        note_formulas(prepared.collectives_by_formula());
+        let choices = self.choices(&prepared, &networks, &options)?;
+        let mut description = describe(input, &trace, prepared.program(), &networks, &grid);
+        description["model"] = one_or_all(choices.iter().map(|choice| choice.name()));
+        self.describe_options(&mut description, &options, table);
         let form = if self.json { Form::JsonLines } else { Form::Csv };
-        if self.json && self.output.as_deref().is_some_and(output::is_page) {
-            bail!("--json: found a page to write, expected a file of lines");
+        let header = rows::header(form, &description, &grid, self.level.is_some());
+        let (prepared, networks, options) = (&prepared, &networks[..], &options[..]);
+        self.work(&Work { prepared, networks, options, grid: &grid, form, level: self.level }, header)
+    }
+
+    /// One for each mapping.
+    fn options(&self) -> Result<Vec<Options>> {
+        let options = Options {
+            contention: self.model.as_deref().map(Contention::named).transpose()?.unwrap_or_default(),
+            rendezvous_from: self.rendezvous_from,
+            collectives: self.collectives.read()?,
+            threads: threads(),
+            ..Options::default()
+        };
+        if self.mapping.is_empty() {
+            return Ok(vec![options]);
         }
-        let mut description = describe(input, &trace, program, &network, &grid);
+        let placed = |text: &String| Ok(Options { mapping: Some(parse_mapping(text)?), ..options.clone() });
+        self.mapping.iter().map(placed).collect()
+    }
+
+    /// The model on each network; each is said once, and where no margin is known.
+    fn choices(
+        &self,
+        prepared: &PreparedProgram<'_>,
+        networks: &[Network],
+        options: &[Options],
+    ) -> Result<Vec<ModelChoice>> {
+        let mut said = Vec::new();
+        let choice = |network| {
+            let choice = prepared.moved(network, &options[0])?.model().clone();
+            let lacks = self.level.is_some() && network.intervals.is_empty() && network.ledger().is_empty();
+            let lacks = lacks.then(|| format!("note: {}: {}", network.name, no_margin(network)));
+            for line in std::iter::once(choice.to_string()).chain(lacks) {
+                if !said.contains(&line) {
+                    eprintln!("flowcast: {line}");
+                    said.push(line);
+                }
+            }
+            Ok(choice)
+        };
+        networks.iter().map(choice).collect()
+    }
+
+    /// What sets this sweep apart from others of the same trace, networks and grid.
+    fn describe_options(&self, description: &mut Value, options: &[Options], table: Option<AlgorithmTable>) {
         if let Some(table) = table {
             description["collectives_fingerprint"] = fingerprint(format!("{table:?}").as_bytes()).into();
         }
-        let prepared = PreparedProgram::new(program, &network, &options)?;
-        description["model"] = prepared.model().name().into();
-        if let Some(mapping) = &self.mapping {
-            description["mapping"] = mapping.as_str().into();
-            description["mapping_fingerprint"] = fingerprint(format!("{:?}", options.mapping).as_bytes()).into();
+        if !self.mapping.is_empty() {
+            let mark = |options: &Options| fingerprint(format!("{:?}", options.mapping).as_bytes());
+            description["mapping"] = one_or_all(self.mapping.iter().map(String::as_str));
+            description["mapping_fingerprint"] = one_or_all(options.iter().map(mark));
         }
         if let Some(from) = self.rendezvous_from {
             description["rendezvous_from"] = from.to_string().into();
         }
-        eprintln!("flowcast: {}", prepared.model());
-        let header = rows::header(form, &description, &grid);
-        let work = Work { program, network: &network, grid: &grid, form, options: &options };
-        self.work(&work, header)
+        if let Some(level) = self.level {
+            description["interval_level"] = level.into();
+        }
     }
 
     fn work(&self, work: &Work<'_>, header: String) -> Result<()> {
@@ -209,12 +260,38 @@ fn is_done(target: &Path, header: &str, mut sets: Range<usize>) -> bool {
     part.is_ok_and(|part| part.header == header && sets.all(|set| part.rows.contains(set)))
 }
 
+/// The algorithms that carry out the collectives; none where the formula holds.
+///
+/// # Errors
+/// The networks name different ones.
+fn same_algorithms(program: &Program, networks: &[Network], options: &Options) -> Result<Option<AlgorithmTable>> {
+    let tables = || networks.iter().map(|network| options.collectives.table(program, Some(network)));
+    let first = tables().next().flatten();
+    if let Some(at) = tables().position(|table| table != first) {
+        let (one, other) = (&networks[0].name, &networks[at].name);
+        bail!(
+            "found networks that carry out collectives differently, {one} and {other}, expected one way (--collectives)"
+        );
+    }
+    Ok(first)
+}
+
+/// One value as itself, several as a list.
+fn one_or_all<T: Into<Value> + PartialEq>(values: impl IntoIterator<Item = T>) -> Value {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.dedup();
+    if values.len() == 1 { values.swap_remove(0).into() } else { values.into() }
+}
+
 /// What was swept. Nothing that depends on the place, the time or the part, so that equal sweeps are equal files.
-fn describe(input: &Path, trace: &Trace, program: &Program, network: &Network, grid: &Grid) -> Value {
+fn describe(input: &Path, trace: &Trace, program: &Program, networks: &[Network], grid: &Grid) -> Value {
     // The first part of the compiled form has the checksum of all.
     let trace_mark = fingerprint(&compiled::parts(trace)[0]);
     // Where a value comes from changes no result.
-    let figures = Network { origins: BTreeMap::new(), ..network.clone() };
+    let mark = |network: &Network| {
+        let figures = Network { origins: BTreeMap::new(), ..network.clone() };
+        fingerprint(figures.to_toml().as_bytes())
+    };
     json!({
         "schema": "flowcast/sweep/1",
         "flowcast": env!("CARGO_PKG_VERSION"),
@@ -222,8 +299,8 @@ fn describe(input: &Path, trace: &Trace, program: &Program, network: &Network, g
         "trace_fingerprint": trace_mark,
         "ranks": program.ranks(),
         "messages": program.messages(),
-        "network": network.name,
-        "network_fingerprint": fingerprint(figures.to_toml().as_bytes()),
+        "network": one_or_all(networks.iter().map(|network| network.name.as_str())),
+        "network_fingerprint": one_or_all(networks.iter().map(mark)),
         "grid": grid.axes().iter().map(|axis| axis.text.as_str()).collect::<Vec<_>>(),
         "sets": grid.len(),
     })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
+use flowcast::Interval;
 use flowcast::replay::sweep::SetOutcome;
 use serde_json::Value;
 
@@ -16,23 +17,40 @@ pub(super) enum Form {
 }
 
 /// The lines before the rows: equal for all parts of a sweep and for no other sweep.
-pub(super) fn header(form: Form, description: &Value, grid: &Grid) -> String {
+pub(super) fn header(form: Form, description: &Value, grid: &Grid, has_intervals: bool) -> String {
     match form {
         Form::JsonLines => format!("{description}\n"),
         Form::Csv => {
             let fields: String = grid.axes().iter().map(|axis| format!("{},", axis.column)).collect();
-            format!("# {description}\nset,{fields}makespan_s,communication_share\n")
+            let ends = if has_intervals { ",low_s,high_s" } else { "" };
+            format!("# {description}\nset,{fields}makespan_s,communication_share{ends}\n")
         }
     }
 }
 
+/// What a set came to.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// When the ranks ended.
+    pub outcome: SetOutcome,
+    /// If intervals are asked for, that of the makespan, if one is known.
+    pub interval: Option<Option<Interval>>,
+}
+
 /// The line of a set.
-pub(super) fn row(form: Form, grid: &Grid, set: usize, outcome: &SetOutcome) -> String {
-    let (makespan, share) = (outcome.makespan().as_seconds(), outcome.communication_share());
+pub(super) fn row(form: Form, grid: &Grid, set: usize, found: &Found) -> String {
+    let (makespan, share) = (found.outcome.makespan().as_seconds(), found.outcome.communication_share());
+    let ends =
+        found.interval.as_ref().map(|known| known.as_ref().map(|one| [one.low, one.high].map(|end| end.as_seconds())));
     match form {
         Form::Csv => {
             let values: String = grid.shown(set).map(|value| format!("{value},")).collect();
-            format!("{set},{values}{makespan},{share}\n")
+            let ends = match ends {
+                None => String::new(),
+                Some(None) => ",,".to_owned(),
+                Some(Some([low, high])) => format!(",{low},{high}"),
+            };
+            format!("{set},{values}{makespan},{share}{ends}\n")
         }
         Form::JsonLines => {
             let field = |(name, value): (&str, &str)| match value.parse::<f64>() {
@@ -41,7 +59,12 @@ pub(super) fn row(form: Form, grid: &Grid, set: usize, outcome: &SetOutcome) -> 
             };
             let names = grid.axes().iter().map(|axis| axis.column.as_str());
             let values: String = names.zip(grid.shown(set)).map(field).collect();
-            format!("{{\"set\":{set},{values}\"makespan_s\":{makespan},\"communication_share\":{share}}}\n")
+            let ends = match ends {
+                None => String::new(),
+                Some(None) => ",\"interval_s\":null".to_owned(),
+                Some(Some([low, high])) => format!(",\"interval_s\":[{low},{high}]"),
+            };
+            format!("{{\"set\":{set},{values}\"makespan_s\":{makespan},\"communication_share\":{share}{ends}}}\n")
         }
     }
 }
@@ -87,7 +110,8 @@ impl Rows {
             return Vec::new();
         }
         let mut changed = vec![false; grid.axes().len()];
-        let makespans: Vec<Option<&str>> = self.lines().map(|line| makespan_of(form, line)).collect();
+        let place = 1 + grid.axes().len();
+        let makespans: Vec<Option<&str>> = self.lines().map(|line| makespan_of(form, place, line)).collect();
         for set in 0..grid.len() {
             let mut step = 1;
             for (axis, at) in grid.positions(set).into_iter().enumerate().rev() {
@@ -100,10 +124,10 @@ impl Rows {
     }
 }
 
-/// As text: a number that is read and compared would have to be read exactly.
-fn makespan_of(form: Form, line: &str) -> Option<&str> {
+/// As text: a number that is read and compared would have to be read exactly. `place`: of its column in CSV.
+fn makespan_of(form: Form, place: usize, line: &str) -> Option<&str> {
     match form {
-        Form::Csv => line.rsplit(',').nth(1),
+        Form::Csv => line.split(',').nth(place),
         Form::JsonLines => line.split_once("\"makespan_s\":")?.1.split(',').next(),
     }
 }

@@ -6,23 +6,26 @@ use std::sync::mpsc;
 
 use anyhow::Result;
 use flowcast::model::network::Network;
+use flowcast::replay::sweep::SetOutcome;
 use flowcast::replay::sweep::WIDEST;
-use flowcast::trace::Program;
-use flowcast::{Options, sweep};
+use flowcast::{IntervalOptions, Options, PreparedProgram};
 
 use super::grid::Grid;
-use super::rows::{Form, row};
+use super::rows::{Form, Found, row};
 
 /// Lanes of a walk fill up in steps of this many sets.
 const STEP: usize = 8;
 
 /// A sweep to do.
 pub(super) struct Work<'a> {
-    pub program: &'a Program,
-    pub network: &'a Network,
+    pub prepared: &'a PreparedProgram<'a>,
+    pub networks: &'a [Network],
+    /// One for each mapping.
+    pub options: &'a [Options],
     pub grid: &'a Grid,
     pub form: Form,
-    pub options: &'a Options,
+    /// Probability with which intervals hold what is measured, if they are asked for.
+    pub level: Option<f64>,
 }
 
 type Lines = Vec<(usize, String)>;
@@ -58,9 +61,27 @@ impl Work<'_> {
     }
 
     fn lines(&self, sets: &[usize]) -> Result<Lines> {
-        let networks = sets.iter().map(|set| self.grid.network(self.network, *set)).collect::<Result<Vec<_>>>()?;
-        let outcomes = sweep(self.program, &networks, self.options)?;
-        let line = |(set, outcome): (&usize, _)| (*set, row(self.form, self.grid, *set, outcome));
-        Ok(sets.iter().zip(&outcomes).map(line).collect())
+        let mut lines = Vec::new();
+        for sets in sets.chunk_by(|one, next| self.grid.mapping(*one) == self.grid.mapping(*next)) {
+            let networks = sets.iter().map(|set| self.grid.network(self.networks, *set)).collect::<Result<Vec<_>>>()?;
+            let found = self.found(&networks, &self.options[self.grid.mapping(sets[0])])?;
+            lines.extend(sets.iter().zip(&found).map(|(set, found)| (*set, row(self.form, self.grid, *set, found))));
+        }
+        Ok(lines)
+    }
+
+    fn found(&self, networks: &[Network], options: &Options) -> Result<Vec<Found>> {
+        let Some(level) = self.level else {
+            let outcomes = self.prepared.sweep(networks, options)?;
+            return Ok(outcomes.into_iter().map(|outcome| Found { outcome, interval: None }).collect());
+        };
+        let asked = IntervalOptions { level, ..IntervalOptions::default() };
+        let one = |network| {
+            let prepared = self.prepared.moved(network, options)?;
+            let outcome = prepared.engine()?.run()?;
+            let interval = Some(prepared.interval(&outcome, &asked)?);
+            Ok(Found { outcome: SetOutcome::from(&outcome), interval })
+        };
+        networks.iter().map(one).collect()
     }
 }

@@ -3,26 +3,27 @@
 use super::super::costs::{Costs, PathCosts};
 use super::events::{Event, Pending};
 use flowcast_queues::lanes::Lane;
+use flowcast_units::Time;
 
 /// A delay that many events have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delay {
-    /// Length of the delay, in nanoseconds.
-    pub nanos: f64,
+    /// Length of the delay.
+    pub time: Time,
     /// Lane of the events that come after this delay.
     pub lane: Lane,
 }
 
 impl Delay {
     /// A delay of its own.
-    pub(super) fn of(nanos: f64) -> Delay {
-        Delay { nanos, lane: Lane::NONE }
+    pub(super) fn of(time: Time) -> Delay {
+        Delay { time, lane: Lane::NONE }
     }
 
     /// Inserts an event that is due after the delay; gives its time.
     #[inline(always)]
-    pub(super) fn schedule(self, pending: &mut Pending, event: Event) -> f64 {
-        let time = pending.now() + self.nanos;
+    pub(super) fn schedule(self, pending: &mut Pending, event: Event) -> Time {
+        let time = pending.now() + self.time;
         pending.put(self.lane, time, event);
         time
     }
@@ -34,18 +35,18 @@ pub(super) struct Move {
     /// From the start of the transfer to the arrival.
     pub arrives: Delay,
     /// How long the links are taken; the same where there is no latency besides.
-    pub bytes: f64,
+    pub bytes: Time,
     /// From one start at the sending interface to the next.
-    pub busy: f64,
+    pub busy: Time,
     /// How long a sender that waited for its receiver is held by the transfer.
-    pub held: f64,
+    pub held: Time,
     /// Whether the sender waits for the receiver.
     pub rendezvous: bool,
 }
 
-/// What a message costs on one kind of way.
+/// What a message costs on one kind of route.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct RouteCosts {
     /// Processor time of the sender.
     pub send: Delay,
     /// Receiver's processor time before it looks for the message.
@@ -58,18 +59,18 @@ pub(super) struct Way {
     pub moves: Vec<Move>,
 }
 
-/// All ways, with lanes for their delays.
-pub(super) fn ways(costs: &Costs, pending: &mut Pending) -> Vec<Way> {
+/// The costs of all routes, with lanes for their delays.
+pub(super) fn route_costs(costs: &Costs, pending: &mut Pending) -> Vec<RouteCosts> {
     let delays = |path: &PathCosts| {
         let own = [path.send_overhead, path.recv_before, path.recv_after];
-        own.into_iter().chain(path.classes.iter().map(|class| class.delay)).collect::<Vec<f64>>()
+        own.into_iter().chain(path.classes.iter().map(|class| class.delay)).collect::<Vec<Time>>()
     };
     pending.open_lanes(costs.paths.iter().flat_map(delays).collect());
-    costs.paths.iter().map(|path| way(path, pending)).collect()
+    costs.paths.iter().map(|path| on_route(path, pending)).collect()
 }
 
-fn way(path: &PathCosts, pending: &Pending) -> Way {
-    let delay = |nanos: f64| Delay { nanos, lane: pending.lane(nanos) };
+fn on_route(path: &PathCosts, pending: &Pending) -> RouteCosts {
+    let delay = |time: Time| Delay { time, lane: pending.lane(time) };
     let moves = path.classes.iter().map(|class| Move {
         arrives: delay(class.delay),
         bytes: class.bytes,
@@ -77,11 +78,11 @@ fn way(path: &PathCosts, pending: &Pending) -> Way {
         held: class.held,
         rendezvous: class.rendezvous,
     });
-    Way {
+    RouteCosts {
         send: delay(path.send_overhead),
         before: delay(path.recv_before),
         after: delay(path.recv_after),
-        has_latency: path.latency > 0.0,
+        has_latency: path.latency > Time::ZERO,
         moves: moves.collect(),
     }
 }

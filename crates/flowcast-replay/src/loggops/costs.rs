@@ -1,4 +1,4 @@
-//! What the messages of a schedule cost on their way, and which of them share the network.
+//! What the messages of a schedule cost, and which of them share the network.
 //!
 //! Without a placement every message travels as LogGOPSim has it. With one, messages inside a node take the node's latency
 //! and bandwidth and no interface; with a sharing model those between nodes are flows: `L` and then their bytes, alone
@@ -85,25 +85,25 @@ enum Sharing {
 }
 
 /// The costs, and the network where it is shared.
-pub struct Ways<'a> {
+pub struct Carrier<'a> {
     /// What each message costs alone.
     pub costs: Costs<'a>,
     network: Option<Sharing>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> Carrier<'a> {
     /// Every message for itself.
-    pub fn alone(costs: Costs<'a>) -> Ways<'a> {
-        Ways { costs, network: None }
+    pub fn alone(costs: Costs<'a>) -> Carrier<'a> {
+        Carrier { costs, network: None }
     }
 
     /// For the messages of a schedule.
     ///
     /// # Errors
     /// Those of the sharing model and of its fabric.
-    pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<Ways<'a>, SimulateError> {
+    pub fn new(schedule: &Schedule, costs: Costs<'a>) -> Result<Carrier<'a>, SimulateError> {
         let Some(Placed { placement, sharing: Some((network, model)) }) = costs.placed else {
-            return Ok(Ways::alone(costs));
+            return Ok(Carrier::alone(costs));
         };
         let bases = schedule.bases();
         let sends = |rank: Rank| {
@@ -128,14 +128,13 @@ impl<'a> Ways<'a> {
                 Sharing::Packets(Box::new(Packets::between(slots, placement, all, &network)?))
             }
         };
-        Ok(Ways { costs, network: Some(network) })
+        Ok(Carrier { costs, network: Some(network) })
     }
 
     /// A flow begins at `start`.
     pub fn depart(&mut self, (slot, size): (u32, Bytes), start: Time, travel: Travel) {
         let Travel { latency, bytes, .. } = travel;
-        let cost = ClassCost { delay: (latency + bytes).as_nanos(), bytes: bytes.as_nanos(), ..ClassCost::default() };
-        let (start, latency) = (start.as_nanos(), latency.as_nanos());
+        let cost = ClassCost { delay: latency + bytes, bytes, ..ClassCost::default() };
         let departure = Departure { slot, start, size, cost, rts: None, latency, ends: None };
         match &mut self.network {
             Some(Sharing::Rates(shared)) => shared.depart(departure),
