@@ -26,6 +26,7 @@
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
 //! inputs give equal results, on any number of threads.
 
+mod changes;
 mod choice;
 mod error;
 mod interval;
@@ -44,6 +45,7 @@ use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
 use flowcast_fit::verdict::FitError;
 
+pub use changes::{Change, changes};
 pub use choice::ModelChoice;
 pub use error::Error;
 pub use flowcast_calibrate as calibrate;

@@ -125,3 +125,16 @@ fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
     assert_eq!(whole.inexact, Some(Inexact::WholeNumbers));
     assert_eq!(whole.curve.pieces.len(), 3);
 }
+
+#[test]
+fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let trace = bundled("examples/lu.S.4.dim.gz");
+    let base = predict(&trace, &network, &independent()).unwrap().outcome.makespan();
+    let changes = flowcast::changes(&trace, &network, &independent()).unwrap();
+    assert!(changes.is_sorted_by_key(|change| change.makespan) && changes.iter().all(|change| change.makespan < base));
+    let best = &changes[0];
+    assert_eq!(best.field, "nic.latency");
+    let set = network.with_overrides(&[(best.field.clone(), "32.7us".into())]).unwrap();
+    assert_eq!(predict(&trace, &set, &independent()).unwrap().outcome.makespan(), best.makespan);
+}

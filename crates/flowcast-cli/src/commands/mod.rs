@@ -25,12 +25,14 @@ macro_rules! subcommands {
 mod bench;
 mod bench_packet;
 mod bench_sweep;
+mod compare;
 mod compile;
 pub(crate) mod completions;
 mod convert;
 mod demo;
 pub(crate) mod doctor;
 mod explain;
+mod explain_path;
 mod explain_trace;
 mod fit;
 mod fit_conflicts;
@@ -94,6 +96,7 @@ subcommands!(Command {
     Sensitivity(sensitivity::Sensitivity),
     #[command(subcommand)]
     Explain(explain::Explain),
+    Compare(compare::Compare),
     Compile(compile::Compile),
     Convert(convert::Convert),
     Generate(generate::Generate),
