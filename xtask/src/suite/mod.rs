@@ -13,7 +13,7 @@ mod openmpi;
 mod packages;
 mod parquet;
 pub(crate) mod programs;
-mod python;
+mod python_modules;
 mod record;
 mod sensitivity;
 mod steps;

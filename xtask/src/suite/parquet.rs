@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::programs::run_within;
-use super::{Outcome, cargo, python};
+use super::{Outcome, cargo, python_modules};
 
 const FOLDER: &str = "target/parquet";
 /// A Python of the suite's own, where the system's cannot read Parquet.
@@ -32,7 +32,7 @@ for row, texts in zip(rows, expected):
 
 /// Replays a trace, writes its messages both ways, and compares.
 pub(super) fn check() -> Outcome {
-    let Some(python) = python::that_imports(&["duckdb", "pyarrow"], OWN_PYTHON) else {
+    let Some(python) = python_modules::that_imports(&["duckdb", "pyarrow"], OWN_PYTHON) else {
         return Outcome::Skipped("Python has neither duckdb nor pyarrow, and pip cannot install pyarrow".into());
     };
     match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {

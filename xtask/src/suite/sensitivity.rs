@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::programs::run_within;
-use super::{Outcome, cargo, python};
+use super::{Outcome, cargo, python_modules};
 
 const FOLDER: &str = "target/sensitivity";
 const OWN_PYTHON: &str = "target/sensitivity/python";
@@ -24,7 +24,7 @@ const TRACES: [&str; 5] = [
 
 /// Compares every piece of the curves of bundled traces and of random programs.
 pub(super) fn check() -> Outcome {
-    let Some(python) = python::that_imports(&["highspy"], OWN_PYTHON) else {
+    let Some(python) = python_modules::that_imports(&["highspy"], OWN_PYTHON) else {
         return Outcome::Skipped("Python has no highspy, and pip cannot install it".into());
     };
     match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
