@@ -31,6 +31,9 @@ pub enum Obstacle {
     /// Computation on accelerators, whose time the walk does not tell apart.
     #[error("the program computes on accelerators")]
     Accelerators,
+    /// Processors spend on messages what a table by size says.
+    #[error("the network has overheads by size")]
+    Overheads,
     /// Ranks of a collective give different sizes, and the last to come decides.
     #[error("the rank that comes last decides the sizes of a collective")]
     Sizes,

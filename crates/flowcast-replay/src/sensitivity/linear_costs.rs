@@ -1,6 +1,7 @@
 //! The costs of a program as linear functions of a parameter.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::family::Obstacle;
 use crate::costs::{ClassCost, Costs, PathCosts};
@@ -231,8 +232,8 @@ impl Uses {
         for (instance, rank) in &self.starting {
             let communicator = program.instances()[*instance as usize];
             let key = (communicator, samples.costs[0].group_index(*rank));
-            if !startups.contains_key(&key) {
-                startups.insert(key, samples.slope(|costs| costs.collective_startup(communicator, *rank))?);
+            if let Entry::Vacant(unknown) = startups.entry(key) {
+                unknown.insert(samples.slope(|costs| costs.collective_startup(communicator, *rank))?);
             }
         }
         Ok(startups)

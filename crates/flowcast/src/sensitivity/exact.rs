@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use flowcast_model::network::Network;
+use flowcast_model::network::{Network, Overheads};
 use flowcast_model::sharing::model::Model;
 use flowcast_replay::contention;
 use flowcast_replay::costs::Rendezvous;
@@ -27,6 +27,9 @@ pub(super) fn curve(
     options: &Options,
 ) -> Result<Result<Curve, Inexact>, Error> {
     let (from, to) = parameter.range();
+    if network.overheads != Overheads::default() {
+        return Ok(Err(Inexact::Obstacle(Obstacle::Overheads)));
+    }
     let first = parameter.network(network, from)?;
     let prepared = PreparedProgram::new(program, &first, options)?;
     let search = Search { prepared: &prepared, network, parameter, options, most_walks };
