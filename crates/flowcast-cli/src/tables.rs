@@ -122,7 +122,7 @@ macro_rules! cells {
 pub(crate) use cells;
 
 /// How many rows of a long table are printed: so many, or `all`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Most(usize);
 
 /// As the default of an option.

@@ -157,7 +157,13 @@ mod tests {
     fn an_override_reaches_its_field_and_a_wrong_one_is_named() {
         let set = |key: &str, value: &str| network("gige-tcp").unwrap().with_overrides(&[(key.into(), value.into())]);
         assert_eq!(set("nic.bandwidth", "50Mbit/s").unwrap().nic.rate().as_bytes_per_second(), 6.25e6);
+        assert_eq!(set("nic.bandwidth", "8ns/B").unwrap().nic.rate().as_bytes_per_second(), 1.25e8);
         assert_eq!(set("sharing.io_out", "3").unwrap().sharing.flow_cuts.io_out, Some(3.0));
+        assert_eq!(
+            network("gige-tcp").unwrap().quantity("nic.gap"),
+            Some(flowcast_units::Time::from_nanos(897.0).into())
+        );
+        assert_eq!(network("gige-tcp").unwrap().quantity("machine.nodes.*.speed"), Some(1.0.into()));
         for (key, value) in [("nic.latency", "5"), ("nic.latncy", "5us"), ("nic.latency.x", "1"), ("", "1")] {
             let message = set(key, value).unwrap_err().to_string();
             assert!(message.contains(key), "{key}: {message}");

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use crate::field_names;
+use crate::machine::NodeGroup;
 use crate::network::{Network, NetworkError};
+use crate::network_file::upgrade::current_name;
 use crate::network_file::{self, NetworkFile, field_error, refused};
 use crate::quantity::Quantity;
 use crate::stats::resampling::{Resampler, normal_score};
@@ -87,6 +89,21 @@ impl Interval {
 }
 
 impl Network {
+    /// The value of a field by its dotted name, as `--set` names it; `*` stands for the first place of a list, and a machine
+    /// without nodes has one group. None where the field is not set, or is no number.
+    pub fn quantity(&self, field: &str) -> Option<Quantity> {
+        match current_name(field) {
+            "nic.bandwidth" => Some(Quantity::Rate(self.nic.rate())),
+            "nic.gap_per_byte" => Some(Quantity::TimePerByte(self.nic.per_byte())),
+            name if self.machine.nodes.is_empty() && name.starts_with("machine.nodes.") => {
+                let mut network = self.clone();
+                network.machine.nodes.push(NodeGroup::default());
+                network.quantity(name)
+            }
+            name => quantity_in(&self.to_table(), &name.replace('*', "0")),
+        }
+    }
+
     /// As many networks, each with other values of the fields that have an interval and that `matters` names; equal
     /// seeds give equal networks. They have neither intervals nor what stands behind the numbers. None where no such
     /// field has an interval.

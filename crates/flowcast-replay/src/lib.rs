@@ -36,7 +36,7 @@
 //! | wait for limited links, buses and processors, by Dimemas' rules | [`contention`] | |
 //! | share the network by a model, or cross it packet by packet | [`transit`], beneath either of them | [`loggops::costs`] |
 //!
-//! [`sweep`] replays one program under many parameters at once.
+//! [`sweep`] replays one program under many parameters at once, [`sensitivity`] says how its time depends on one of them.
 
 mod accesses;
 pub mod call_tallies;
@@ -61,6 +61,7 @@ pub mod placement;
 mod prefetch;
 pub mod routes;
 pub mod run_times;
+pub mod sensitivity;
 mod slab;
 pub mod sweep;
 pub mod timeline;

@@ -470,8 +470,8 @@ where
                 }
                 Op::Recv if RENDEZVOUS => self.post_and_receive(rank, state),
                 Op::Irecv if RENDEZVOUS => {
-                    self.post(state.next_slot, &state.time, state.polled);
                     self.observer.posted(state.next_slot, state.time[0]);
+                    self.post(state.next_slot, &state.time, state.polled);
                     state.next_slot += 1;
                     Step::GoOn
                 }

@@ -27,6 +27,7 @@ pub mod export;
 mod html;
 pub mod pairs_page;
 pub mod pattern_plot;
+pub mod sensitivity_page;
 pub mod sites;
 pub mod sweep_page;
 pub mod validation;

@@ -17,7 +17,7 @@
 //! - The **high level** is this page: [`predict`](predict()), [`predict_many`] and [`sweep`](sweep()) for traces,
 //!   [`predict_pattern`] for patterns of concurrent messages, [`fit`](fit()) from measured round trips to a network. It
 //!   takes a [`Trace`], a [`Network`] and [`Options`], and chooses the engine. [`Prepared::interval`] and
-//!   [`pattern_intervals`] say how far a prediction may be off.
+//!   [`pattern_intervals`] say how far a prediction may be off, [`sensitivity`](sensitivity()) how it depends on a field.
 //! - The **low level** is for those who bring their own observer or network, or keep a prepared trace between replays:
 //!   [`Prepared`], and the crates below it, which this one re-exports as modules: [`units`], [`recording`], [`model`],
 //!   [`packet`], [`flows`], [`fit`](mod@fit), [`scheduler`], [`trace`], [`replay`], [`calibrate`], [`place`],
@@ -26,6 +26,7 @@
 //! No clock, socket, path, environment variable or global is touched here: callers hand in bytes and get values. Equal
 //! inputs give equal results, on any number of threads.
 
+mod changes;
 mod choice;
 mod conversion;
 mod error;
@@ -36,6 +37,7 @@ mod prepared;
 mod program;
 mod recorded;
 mod schedule;
+mod sensitivity;
 pub mod study;
 mod sweep;
 
@@ -45,6 +47,7 @@ use flowcast_fit::loggp::{FitOptions, LogGpFit, fit_loggp};
 use flowcast_fit::samples::PrttSamples;
 use flowcast_fit::verdict::FitError;
 
+pub use changes::{Change, changes};
 pub use choice::ModelChoice;
 pub use conversion::{Conversion, ConversionError, TraceForm};
 pub use error::Error;
@@ -67,6 +70,7 @@ pub use prepared::{Outputs, Prediction, Prepared};
 pub use program::{PreparedProgram, split};
 pub use recorded::Recorded;
 pub use schedule::PreparedSchedule;
+pub use sensitivity::{Inexact, Parameter, Sensitivity, sensitivity};
 pub use sweep::sweep;
 
 use model::network::Network;

@@ -8,9 +8,10 @@ use flowcast_model::sharing::model::{Model, quasi_dynamic_feedback};
 use flowcast_replay::Engine;
 use flowcast_replay::contention;
 use flowcast_replay::costs::Rendezvous;
+use flowcast_replay::critical_path::CriticalPath;
 use flowcast_replay::explain::Explainer;
 use flowcast_replay::influence::{Done, Unused, without_influence};
-use flowcast_replay::journal::Journal;
+use flowcast_replay::journal::{Journal, Keeps};
 use flowcast_replay::meetings::messages_meet;
 use flowcast_replay::observer::Observer;
 use flowcast_replay::outcome::Outcome;
@@ -188,6 +189,17 @@ impl<'a> PreparedProgram<'a> {
     /// As [`PreparedProgram::engine`]; ranks that wait for each other.
     pub fn observe<O: Observer>(&self, observer: &mut O) -> Result<Outcome, Error> {
         Ok(self.engine()?.observed(observer)?)
+    }
+
+    /// Replays and follows the causes of the end back: the outcome, and the path that limits it.
+    ///
+    /// # Errors
+    /// As [`PreparedProgram::observe`].
+    pub fn critical_path(&self) -> Result<(Outcome, CriticalPath), Error> {
+        let engine = self.engine()?;
+        let mut journal = Journal::new(&self.program, Keeps::CAUSES);
+        let outcome = finite(engine.observed(&mut journal)?, Some(self.network), &[])?;
+        Ok((outcome, engine.critical_path(&journal)))
     }
 
     /// Replays for all that is asked for; the journal goes to `export`.

@@ -15,7 +15,9 @@ mod packages;
 mod parquet;
 pub(crate) mod programs;
 mod python;
+mod python_modules;
 mod record;
+mod sensitivity;
 mod steps;
 
 use std::cmp::Reverse;

@@ -1,20 +1,18 @@
 //! The table of messages as Parquet, read by a program that is not ours.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::programs::{find, run_within};
-use super::{Outcome, cargo};
+use super::programs::run_within;
+use super::{Outcome, cargo, python_modules};
 
 const FOLDER: &str = "target/parquet";
 /// A Python of the suite's own, where the system's cannot read Parquet.
 const OWN_PYTHON: &str = "target/parquet/python";
-/// How long its packages may take to come.
-const INSTALL: Duration = Duration::from_secs(300);
 const TRACE: &str = "crates/flowcast/examples/data/lu.S.4.dim.gz";
 
 /// Prints the rows as the CSV has them.
@@ -34,36 +32,13 @@ for row, texts in zip(rows, expected):
 
 /// Replays a trace, writes its messages both ways, and compares.
 pub(super) fn check() -> Outcome {
-    let Some(python) = python() else {
+    let Some(python) = python_modules::that_imports(&["duckdb", "pyarrow"], OWN_PYTHON) else {
         return Outcome::Skipped("Python has neither duckdb nor pyarrow, and pip cannot install pyarrow".into());
     };
     match cargo::run(&["build", "--release", "--package", "flowcast-cli"]) {
         Outcome::Passed => write_and_compare(&python).into(),
         other => other,
     }
-}
-
-/// A Python that can read Parquet: the system's, or one of the suite's own.
-fn python() -> Option<PathBuf> {
-    let system = find("python3")?;
-    let own = Path::new(OWN_PYTHON).join("bin/python");
-    if let Some(able) = [&system, &own].into_iter().find(|python| reads_parquet(python)) {
-        return Some(able.clone());
-    }
-    println!("missing: duckdb or pyarrow, needed by parquet; installing pyarrow into {OWN_PYTHON}");
-    let mut make = Command::new(&system);
-    let made = run_within(INSTALL, make.args(["-m", "venv", OWN_PYTHON])).is_ok_and(|status| status.success());
-    let mut install = Command::new(&own);
-    let install = install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pyarrow"]);
-    (made && run_within(INSTALL, install).is_ok_and(|status| status.success()) && reads_parquet(&own)).then_some(own)
-}
-
-fn reads_parquet(python: &Path) -> bool {
-    let can_import = |module| {
-        let output = Command::new(python).args(["-c", &format!("import {module}")]).output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    ["duckdb", "pyarrow"].into_iter().any(can_import)
 }
 
 fn write_and_compare(python: &Path) -> Result<()> {

@@ -7,7 +7,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet, python, record};
+use super::{
+    Outcome, browser, cargo, dist, formats, fuzz, layers, licences, links, openmpi, parquet, python, record,
+    sensitivity,
+};
 use crate::{bench, golden};
 
 /// One step.
@@ -74,6 +77,12 @@ pub(super) const STEPS: &[Step] = &[
     step("parquet", "another program reads the table of messages as it stands in the CSV", parquet::check).on_release(),
     step("python", "the Python package in a fresh environment: its tests, types, engines and notebooks", python::check)
         .on_release(),
+    step(
+        "sensitivity",
+        "curves over a field of the network are what HiGHS finds by linear programs",
+        sensitivity::check,
+    )
+    .on_release(),
     step(
         "report-page",
         "report pages in a browser: what they show, pointer, keys, search, contrast, names, no outside request",

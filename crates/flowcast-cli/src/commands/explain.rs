@@ -1,4 +1,5 @@
-//! `flowcast explain`: what stands behind a prediction. So far: which algorithm carries out which collectives of a trace.
+//! `flowcast explain`: what stands behind a prediction: which algorithm carries out which collectives of a trace, and what the
+//! predicted time is spent on.
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use flowcast::trace::Trace;
 use flowcast::trace::expand::Expanded;
 use serde::Serialize;
 
+use super::explain_path::Path;
 use crate::collectives::{self, CollectivesArgs};
 use crate::network_args::{LoadedNetwork, load, parse_overrides};
 use crate::output::{Format, Grouped, Shown, println_out, show};
@@ -16,9 +18,10 @@ use crate::trace_args::{open_trace, program_help, threads};
 
 subcommands! {
     /// Say what stands behind a prediction
-    #[command(after_help = "Example:\n  flowcast explain collectives is.dim --collectives mpich")]
+    #[command(after_help = "Examples:\n  flowcast explain collectives is.dim --collectives mpich\n  flowcast explain path lu.dim --network gige-tcp")]
     Explain {
         Collectives(Collectives),
+        Path(Path),
     }
 }
 

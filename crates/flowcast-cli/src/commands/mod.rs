@@ -25,12 +25,14 @@ macro_rules! subcommands {
 mod bench;
 mod bench_packet;
 mod bench_sweep;
+mod compare;
 mod compile;
 pub(crate) mod completions;
 mod convert;
 mod demo;
 pub(crate) mod doctor;
 mod explain;
+mod explain_path;
 mod explain_trace;
 mod fit;
 mod fit_calls;
@@ -58,12 +60,15 @@ mod predict_pattern;
 mod predict_trace;
 mod rails;
 mod record;
+mod sensitivity;
 mod sweep;
 mod tcp_rank;
 mod validate;
 
 use anyhow::Result;
 use clap::Parser;
+
+pub(crate) use predict_trace::parse_mapping;
 
 use crate::tables::TableForm;
 
@@ -92,8 +97,10 @@ subcommands!(Command {
     Record(record::Record),
     Predict(predict::Predict),
     Sweep(sweep::Sweep),
+    Sensitivity(sensitivity::Sensitivity),
     #[command(subcommand)]
     Explain(explain::Explain),
+    Compare(compare::Compare),
     Compile(compile::Compile),
     Convert(convert::Convert),
     Generate(generate::Generate),

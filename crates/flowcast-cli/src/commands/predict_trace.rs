@@ -212,7 +212,8 @@ pub(super) fn read_goal_params(text: &str) -> Result<Loggops> {
     }
 }
 
-pub(super) fn parse_mapping(text: &str) -> Result<Mapping> {
+/// The rule or the file of a mapping that an option names.
+pub(crate) fn parse_mapping(text: &str) -> Result<Mapping> {
     read_mapping(text, &mut Maps::default())
 }
 

@@ -3,6 +3,7 @@
 use super::{NetworkFile, field_error, line_at, upgrade};
 use crate::field_names;
 use crate::network::{Network, NetworkError};
+use flowcast_units::TimePerByte;
 use toml::{Table, Value};
 
 /// What a field takes away when it is set, because it says the same thing otherwise or for one model alone.
@@ -35,7 +36,7 @@ pub(crate) fn apply(mut table: Table, overrides: &[(String, String)]) -> Result<
         let current = upgrade::current_name(key);
         field_names::check(current).map_err(|problem| field_error(&format!("--set {key}"), problem))?;
         let parts: Vec<&str> = current.split('.').collect();
-        insert(&mut table, current, &parts, literal(value))?;
+        insert(&mut table, current, &parts, literal(current, value))?;
     }
     // Through text, because only the text form reports the name of a refused field.
     let merged = table.to_string();
@@ -145,8 +146,13 @@ fn insert_in_list(items: &mut Vec<Value>, key: &str, parts: &[&str], value: Valu
     Ok(())
 }
 
-/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`.
-fn literal(value: &str) -> Value {
+/// Numbers and truth values as such, everything else as text: `3`, `0.5`, `true`, `44KB`, `flow-cuts`. A rate may be given
+/// by its inverse: `8ns/B`.
+fn literal(field: &str, value: &str) -> Value {
+    let is_rate = field.ends_with("bandwidth") || field.ends_with("wire_rate");
+    if let (true, Ok(per_byte)) = (is_rate, TimePerByte::parse(value)) {
+        return Value::String(per_byte.rate().to_string());
+    }
     if let Ok(integer) = value.parse::<i64>() {
         Value::Integer(integer)
     } else if let Ok(number) = value.parse::<f64>() {

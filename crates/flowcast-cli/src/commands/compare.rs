@@ -1,0 +1,224 @@
+//! `flowcast compare`: two saved predictions of one program, and what became slower in which.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use flowcast::model::stats::interval::{MeanInterval, mean_interval};
+use flowcast::model::stats::sample::median;
+use flowcast::units::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Finding;
+use crate::files::{declare, read_text};
+use crate::output::{Format, Seconds, Shown, println_out, show};
+use crate::tables::{Most, USUAL_ROWS, cells, table};
+
+/// Compare two saved predictions of a program: what became slower, and on which ranks; exit code 1 beyond a threshold
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowcast predict lu.dim --network gige-tcp --json > before.json
+  flowcast compare before.json after.json --threshold 5
+  flowcast compare before/ after/ --threshold 5 --tables markdown > comparison.md")]
+pub(crate) struct Compare {
+    /// What `flowcast predict --json` printed, or a folder with several of these, as of different seeds
+    before: PathBuf,
+    /// The same of the program, network or mapping that is to be judged
+    after: PathBuf,
+    /// Per cent by which it may take longer; beyond, the exit code is 1
+    #[arg(long, value_name = "PERCENT")]
+    threshold: Option<f64>,
+    /// Ranks of which the table has a row, those that lose most first; or all
+    #[arg(long, value_name = "COUNT", help_heading = "Output", default_value = USUAL_ROWS)]
+    show_ranks: Most,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// The confidence at which repeated predictions have to differ.
+const LEVEL: f64 = 0.95;
+
+/// The part of `flowcast/replay/1` that is compared.
+#[derive(Debug, Deserialize)]
+struct Saved {
+    schema: String,
+    makespan_s: f64,
+    ranks: Vec<SavedRank>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct SavedRank {
+    end_s: f64,
+    compute_s: f64,
+    blocked_s: f64,
+    overhead_s: f64,
+}
+
+impl Compare {
+    /// Compares, prints, and fails beyond the threshold.
+    pub(crate) fn run(self) -> Result<()> {
+        declare([self.before.as_path(), self.after.as_path()], [])?;
+        if self.threshold.is_some_and(|percent| !(percent >= 0.0 && percent.is_finite())) {
+            bail!("--threshold: found a number that is not at least 0, expected a number of per cent");
+        }
+        let (before, after) = (read(&self.before)?, read(&self.after)?);
+        if before[0].ranks.len() != after[0].ranks.len() {
+            let counts = (before[0].ranks.len(), after[0].ranks.len());
+            bail!("{}: found {} ranks, expected {} as before", self.after.display(), counts.1, counts.0);
+        }
+        let compared = Compared::of(&before, &after, self.show_ranks)?;
+        show(&compared, self.format)?;
+        match self.threshold {
+            Some(percent) if compared.is_certain && compared.change > percent / 100.0 => {
+                let longer = compared.change * 100.0;
+                Err(Finding(format!("{longer:.1} % longer than before, more than the threshold of {percent} %")).into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The predictions of a file or of all files of a folder, in the order of their names; at least one.
+fn read(path: &Path) -> Result<Vec<Saved>> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
+        files = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+        files.sort();
+    }
+    let one = |file: &PathBuf| {
+        let expected = "expected what `flowcast predict --json` prints for a trace (flowcast/replay/1)";
+        let saved: Saved = serde_json::from_str(&read_text(file)?)
+            .with_context(|| format!("{}: found something else, {expected}", file.display()))?;
+        match saved.schema.as_str() {
+            "flowcast/replay/1" => Ok(saved),
+            other => bail!("{}: found the schema `{other}`, {expected}", file.display()),
+        }
+    };
+    let all: Vec<Saved> = files.iter().map(one).collect::<Result<_>>()?;
+    match all.iter().find(|saved| saved.ranks.len() != all[0].ranks.len()) {
+        Some(_) => bail!("{}: found predictions of different numbers of ranks, expected one program", path.display()),
+        None if all.is_empty() => bail!("{}: found no file that ends in .json, expected predictions", path.display()),
+        None => Ok(all),
+    }
+}
+
+/// Both, side by side; times of several predictions are medians.
+#[derive(Debug, Serialize)]
+struct Compared {
+    before_s: Seconds,
+    after_s: Seconds,
+    /// Of the time before; positive if it takes longer.
+    change: f64,
+    repetitions: [usize; 2],
+    /// Whether the means of repeated predictions differ at 95 %, or there is one of each.
+    is_certain: bool,
+    ranks: Vec<RankRow>,
+    #[serde(skip)]
+    shown: Most,
+}
+
+#[derive(Debug, Serialize)]
+struct RankRow {
+    rank: usize,
+    before_s: Seconds,
+    after_s: Seconds,
+    compute_s: Seconds,
+    blocked_s: Seconds,
+    overhead_s: Seconds,
+}
+
+impl Compared {
+    fn of(before: &[Saved], after: &[Saved], shown: Most) -> Result<Compared> {
+        let makespans = |all: &[Saved]| all.iter().map(|saved| saved.makespan_s).collect::<Vec<f64>>();
+        let (old, new) = (makespans(before), makespans(after));
+        let (before_s, after_s) = (median(&old)?, median(&new)?);
+        let of_rank = |all: &[Saved], rank: usize, of: fn(&SavedRank) -> f64| {
+            median(&all.iter().map(|saved| of(&saved.ranks[rank])).collect::<Vec<f64>>())
+        };
+        let row = |rank: usize| -> Result<RankRow> {
+            let ends = [of_rank(before, rank, |rank| rank.end_s)?, of_rank(after, rank, |rank| rank.end_s)?];
+            let more = |of: fn(&SavedRank) -> f64| -> Result<Seconds> {
+                Ok(seconds(of_rank(after, rank, of)? - of_rank(before, rank, of)?))
+            };
+            Ok(RankRow {
+                rank,
+                before_s: seconds(ends[0]),
+                after_s: seconds(ends[1]),
+                compute_s: more(|rank| rank.compute_s)?,
+                blocked_s: more(|rank| rank.blocked_s)?,
+                overhead_s: more(|rank| rank.overhead_s)?,
+            })
+        };
+        let mut ranks: Vec<RankRow> = (0..before[0].ranks.len()).map(row).collect::<Result<_>>()?;
+        ranks.sort_by_key(|row| (std::cmp::Reverse(row.after_s.0 - row.before_s.0), row.rank));
+        Ok(Compared {
+            before_s: seconds(before_s),
+            after_s: seconds(after_s),
+            change: if before_s > 0.0 { after_s / before_s - 1.0 } else { 0.0 },
+            repetitions: [old.len(), new.len()],
+            is_certain: differ(&old, &new)?,
+            ranks,
+            shown,
+        })
+    }
+}
+
+fn seconds(value: f64) -> Seconds {
+    Seconds(Time::from_nanos(value * 1e9))
+}
+
+/// Whether the confidence intervals of the means lie apart; a single prediction has no spread.
+fn differ(old: &[f64], new: &[f64]) -> Result<bool> {
+    if old.len() < 2 || new.len() < 2 {
+        return Ok(true);
+    }
+    let ends = |interval: MeanInterval| (interval.mean - interval.half_width, interval.mean + interval.half_width);
+    let (old, new) = (ends(mean_interval(old, LEVEL)?), ends(mean_interval(new, LEVEL)?));
+    Ok(old.1 < new.0 || new.1 < old.0)
+}
+
+impl Shown for Compared {
+    const SCHEMA: &'static str = "flowcast/prediction-comparison/1";
+
+    fn print(&self) {
+        let Compared { before_s, after_s, change, .. } = self;
+        let words = match change {
+            change if *change > 0.0 => format!("{:.1} % longer than before", change * 100.0),
+            change if *change < 0.0 => format!("{:.1} % shorter than before", -change * 100.0),
+            _ => "as long as before".to_owned(),
+        };
+        let doubt = if self.is_certain { "" } else { ", which repeated predictions do not make certain" };
+        println_out!("{words}: {before_s} before, {after_s} after{doubt}");
+        let mut rows =
+            table(&[">rank", ">end before", ">end after", ">more compute", ">more blocked", ">more overhead"]);
+        for row in self.shown.of(&self.ranks) {
+            rows.add_row(cells![row.rank, row.before_s, row.after_s, row.compute_s, row.blocked_s, row.overhead_s]);
+        }
+        println_out!("{}", self.shown.shown(&rows, self.ranks.len(), "--show-ranks"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved(makespan_s: f64) -> Saved {
+        let rank = SavedRank { end_s: makespan_s, compute_s: 0.5, blocked_s: makespan_s - 0.5, overhead_s: 0.0 };
+        Saved { schema: String::new(), makespan_s, ranks: vec![rank] }
+    }
+
+    #[test]
+    fn repeated_predictions_have_to_lie_apart() {
+        let compared = |old: &[f64], new: &[f64]| {
+            let all = |times: &[f64]| times.iter().map(|time| saved(*time)).collect::<Vec<_>>();
+            Compared::of(&all(old), &all(new), Most::default()).unwrap()
+        };
+        let apart = compared(&[1.0, 1.01, 0.99], &[1.2, 1.21, 1.19]);
+        assert!(apart.is_certain && (apart.change - 0.2).abs() < 1e-9);
+        assert!(!compared(&[1.0, 1.5, 0.8], &[1.2, 0.9, 1.6]).is_certain);
+        let single = compared(&[1.0], &[1.5]);
+        assert!(single.is_certain && single.ranks[0].blocked_s.0.as_seconds() == 0.5);
+    }
+}

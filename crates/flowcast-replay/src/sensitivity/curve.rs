@@ -1,0 +1,259 @@
+//! A convex, piecewise linear function from its tangents.
+
+use flowcast_units::Time;
+
+/// The makespan at one value of a parameter, and how it changes there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tangent {
+    /// Value of the parameter, in its unit.
+    pub at: f64,
+    /// The makespan there.
+    pub makespan: Time,
+    /// How many nanoseconds it grows by for each unit of the parameter; at a breakpoint any number between the slopes to
+    /// both sides.
+    pub slope: f64,
+}
+
+/// A part of the curve on which the makespan is a linear function of the parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Piece {
+    /// Where it begins, in the parameter's unit.
+    pub from: f64,
+    /// Where it ends; the next piece begins there.
+    pub to: f64,
+    /// The makespan at its beginning.
+    pub makespan: Time,
+    /// Nanoseconds that the makespan grows by for each unit of the parameter.
+    pub slope: f64,
+}
+
+/// A curve, and what it took to find it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Its pieces in the order of the parameter, without gaps.
+    pub pieces: Vec<Piece>,
+    /// How many values of the parameter were walked.
+    pub walks: usize,
+    /// How far the curve may lie below the makespan where there were too few walks to find all pieces; else 0.
+    pub error: Time,
+}
+
+impl Tangent {
+    /// Where its line lies at another value, in nanoseconds.
+    fn line(&self, at: f64) -> f64 {
+        self.makespan.as_nanos() + self.slope * (at - self.at)
+    }
+}
+
+impl Piece {
+    /// The makespan at a value on it.
+    pub fn at(&self, value: f64) -> Time {
+        self.makespan + Time::from_nanos(self.slope * (value - self.from))
+    }
+}
+
+impl Curve {
+    /// The makespan at a value; none outside the curve.
+    pub fn at(&self, value: f64) -> Option<Time> {
+        self.pieces.iter().find(|piece| (piece.from..=piece.to).contains(&value)).map(|piece| piece.at(value))
+    }
+}
+
+/// Two neighbouring tangents, and what is known between them.
+#[derive(Clone, Copy)]
+struct Gap {
+    left: Tangent,
+    right: Tangent,
+    meet: Meet,
+}
+
+#[derive(Clone, Copy)]
+enum Meet {
+    /// The function is the left line up to here, and the right line from here on.
+    At(f64),
+    /// The lines meet here, at this time, but the function may lie above.
+    Above(f64, f64),
+}
+
+/// Finds the curve between a value and a larger one by tangents; `walk` gives those at several values in ascending order.
+/// With more than `most_walks` the smallest gaps stay open. `rounding` is by how much a makespan may lie beside its line.
+/// `None` if the function turns out not to be convex.
+///
+/// # Errors
+/// Those of `walk`.
+pub fn trace_curve<E>(
+    (from, to): (f64, f64),
+    (most_walks, rounding): (usize, Time),
+    mut walk: impl FnMut(&[f64]) -> Result<Vec<Tangent>, E>,
+) -> Result<Option<Curve>, E> {
+    let ends = walk(&[from, to])?;
+    let (first, last) = (ends[0], ends[1]);
+    let tolerance = rounding.as_nanos() + tolerance(first.makespan.max(last.makespan));
+    let mut walks = ends.len();
+    let mut gaps = vec![Gap::new(first, last, tolerance)];
+    loop {
+        let values = open_values(&gaps, most_walks.saturating_sub(walks));
+        if values.is_empty() {
+            break;
+        }
+        walks += values.len();
+        match narrowed(gaps, walk(&values)?, tolerance) {
+            Some(narrower) => gaps = narrower,
+            None => return Ok(None),
+        }
+    }
+    let error = gaps.iter().filter_map(Gap::open).map(|(_, height)| height).fold(0.0, f64::max);
+    Ok(Some(Curve { pieces: pieces(&gaps, (from, to), tolerance), walks, error: Time::from_nanos(error) }))
+}
+
+/// Where to walk next, at most so often: in the gaps in which the makespan may lie highest above the tangents.
+fn open_values(gaps: &[Gap], most: usize) -> Vec<f64> {
+    let mut open: Vec<(f64, f64)> = gaps.iter().filter_map(Gap::open).collect();
+    open.sort_by(|a, b| b.1.total_cmp(&a.1));
+    open.truncate(most);
+    let mut values: Vec<f64> = open.into_iter().map(|(at, _)| at).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// The gaps that are left where the tangents of some were found.
+fn narrowed(gaps: Vec<Gap>, found: Vec<Tangent>, tolerance: f64) -> Option<Vec<Gap>> {
+    let mut found = found.into_iter().peekable();
+    let mut narrower = Vec::with_capacity(2 * gaps.len());
+    for gap in gaps {
+        let of_gap = |tangent: &Tangent| matches!(gap.meet, Meet::Above(at, _) if at == tangent.at);
+        match found.next_if(of_gap) {
+            None => narrower.push(gap),
+            Some(tangent) => narrower.extend(gap.split(tangent, tolerance)?),
+        }
+    }
+    Some(narrower)
+}
+
+/// Below this, differences are rounding: each of some million additions may round a time by half a unit in its last place.
+fn tolerance(makespan: Time) -> f64 {
+    1e-3 + 1e-13 * makespan.as_nanos()
+}
+
+impl Gap {
+    fn new(left: Tangent, right: Tangent, tolerance: f64) -> Gap {
+        let meet = if (left.line(right.at) - right.makespan.as_nanos()).abs() <= tolerance {
+            Meet::At(right.at)
+        } else if (right.line(left.at) - left.makespan.as_nanos()).abs() <= tolerance {
+            Meet::At(left.at)
+        } else {
+            let at = left.at + (right.line(left.at) - left.makespan.as_nanos()) / (left.slope - right.slope);
+            // A breakpoint between two neighbouring numbers is one of them.
+            if at > left.at && at < right.at { Meet::Above(at, left.line(at)) } else { Meet::At(right.at) }
+        };
+        Gap { left, right, meet }
+    }
+
+    /// Where its tangents meet, and by how much the function may lie above there; none if that is known.
+    fn open(&self) -> Option<(f64, f64)> {
+        let Meet::Above(at, lowest) = self.meet else { return None };
+        let part = (at - self.left.at) / (self.right.at - self.left.at);
+        let [left, right] = [self.left, self.right].map(|tangent| tangent.makespan.as_nanos());
+        Some((at, left + part * (right - left) - lowest))
+    }
+
+    /// What a walk where the tangents meet leaves: this gap with its breakpoint known, or two. None where the function lies
+    /// below a tangent.
+    fn split(self, found: Tangent, tolerance: f64) -> Option<Vec<Gap>> {
+        let Meet::Above(at, lowest) = self.meet else { return Some(vec![self]) };
+        let above = found.makespan.as_nanos() - lowest;
+        if above < -tolerance {
+            return None;
+        }
+        if above <= tolerance {
+            return Some(vec![Gap { meet: Meet::At(at), ..self }]);
+        }
+        Some(vec![Gap::new(self.left, found, tolerance), Gap::new(found, self.right, tolerance)])
+    }
+
+    fn meet(&self) -> f64 {
+        match self.meet {
+            Meet::At(at) | Meet::Above(at, _) => at,
+        }
+    }
+}
+
+/// Each tangent's line from where it meets the one before to where it meets the next.
+fn pieces(gaps: &[Gap], (from, to): (f64, f64), tolerance: f64) -> Vec<Piece> {
+    let tangents = gaps.iter().map(|gap| gap.left).chain(gaps.last().map(|gap| gap.right));
+    let begins = std::iter::once(from).chain(gaps.iter().map(Gap::meet));
+    let ends = gaps.iter().map(Gap::meet).chain([to]);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for ((tangent, from), to) in tangents.zip(begins).zip(ends) {
+        let piece = Piece { from, to, makespan: Time::from_nanos(tangent.line(from)), slope: tangent.slope };
+        match pieces.last_mut() {
+            Some(before) if is_same_line(before, &piece, tolerance) => before.to = to,
+            _ if from < to => pieces.push(piece),
+            _ => {}
+        }
+    }
+    pieces
+}
+
+fn is_same_line(before: &Piece, piece: &Piece, tolerance: f64) -> bool {
+    [piece.from, piece.to].iter().all(|at| (before.at(*at) - piece.at(*at)).as_nanos().abs() <= tolerance)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The maximum of lines `(height at 0, slope)`.
+    fn highest(lines: &[(f64, f64)], at: f64) -> Tangent {
+        let line = lines.iter().max_by(|a, b| (a.0 + a.1 * at).total_cmp(&(b.0 + b.1 * at))).unwrap();
+        Tangent { at, makespan: Time::from_nanos(line.0 + line.1 * at), slope: line.1 }
+    }
+
+    fn traced(lines: &[(f64, f64)], most: usize) -> Curve {
+        let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(|at| highest(lines, *at)).collect());
+        trace_curve((0.0, 100.0), (most, Time::ZERO), walk).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_pieces_are_the_lines_that_are_ever_highest() {
+        let curve = traced(&[(100.0, 0.0), (90.0, 1.0), (0.0, 2.0), (50.0, 1.1)], 100);
+        let expected = [(0.0, 10.0, 100.0, 0.0), (10.0, 90.0, 100.0, 1.0), (90.0, 100.0, 180.0, 2.0)];
+        let expected =
+            expected.map(|(from, to, makespan, slope)| Piece { from, to, makespan: Time::from_nanos(makespan), slope });
+        assert_eq!(curve.pieces, expected);
+        assert_eq!((curve.walks, curve.error), (5, Time::ZERO));
+    }
+
+    #[test]
+    fn a_curve_with_too_few_walks_says_how_far_it_may_be_off() {
+        let curve = traced(&[(100.0, 0.0), (90.0, 1.0), (0.0, 2.0)], 2);
+        assert_eq!(curve.walks, 2);
+        assert!((curve.error.as_nanos() - 50.0).abs() < 1e-9, "{curve:?}");
+    }
+
+    #[test]
+    fn a_function_that_bends_down_is_refused() {
+        let bent = |at: &f64| Tangent { at: *at, makespan: Time::from_nanos(at.sqrt()), slope: 0.5 / at.sqrt() };
+        let walk = |values: &[f64]| Ok::<_, ()>(values.iter().map(bent).collect());
+        assert_eq!(trace_curve((1.0, 100.0), (100, Time::ZERO), walk), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn a_curve_is_the_maximum_of_its_lines(
+            lines in proptest::collection::vec((0u32..2000, 0u32..40), 1..40),
+            values in proptest::collection::vec(0.0..100.0f64, 20),
+        ) {
+            let lines: Vec<(f64, f64)> = lines.iter().map(|(height, slope)| (f64::from(*height), f64::from(*slope))).collect();
+            let curve = traced(&lines, 1000);
+            prop_assert!(curve.pieces.windows(2).all(|pair| pair[0].to == pair[1].from && pair[0].slope < pair[1].slope));
+            prop_assert!(curve.walks <= 2 * curve.pieces.len() + 1, "{} walks, {:?}", curve.walks, curve.pieces);
+            for at in values {
+                let difference = curve.at(at).unwrap() - highest(&lines, at).makespan;
+                prop_assert!(difference.as_nanos().abs() < 2e-3, "{at}: {difference:?}");
+            }
+        }
+    }
+}

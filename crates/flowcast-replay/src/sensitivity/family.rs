@@ -1,0 +1,90 @@
+//! A program on networks that differ in one parameter.
+
+use thiserror::Error;
+
+use super::curve::Tangent;
+use super::linear_costs::{CostSlopes, Samples};
+use super::slopes::Slopes;
+use crate::SimulateError;
+use crate::costs::{Costs, Rendezvous};
+use crate::placement::Placement;
+use crate::walk::Replay;
+use flowcast_model::network::Network;
+use flowcast_trace::program::Program;
+use flowcast_units::Time;
+
+/// Why a makespan is no convex, piecewise linear function of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Obstacle {
+    /// A cost is no linear function of it.
+    #[error("a cost is no linear function of it")]
+    NotLinear,
+    /// It decides which sends wait for their receivers.
+    #[error("it decides which messages wait for their receiver")]
+    Rendezvous,
+    /// It decides where ranks run, or by which routes messages go.
+    #[error("it decides where ranks run")]
+    Placement,
+    /// Files and locks, which are served in the order of time.
+    #[error("one-sided communication and files are served in the order of time")]
+    Accesses,
+    /// Computation on accelerators, whose time the walk does not tell apart.
+    #[error("the program computes on accelerators")]
+    Accelerators,
+    /// Processors spend on messages what a table by size says.
+    #[error("the network has overheads by size")]
+    Overheads,
+    /// Ranks of a collective give different sizes, and the last to come decides.
+    #[error("the rank that comes last decides the sizes of a collective")]
+    Sizes,
+}
+
+/// A program on networks that differ in one parameter, of which all costs are linear functions.
+#[derive(Debug)]
+pub struct Family<'a> {
+    program: &'a Program,
+    placement: &'a Placement,
+    rendezvous: Rendezvous,
+    slopes: CostSlopes,
+}
+
+impl<'a> Family<'a> {
+    /// Of the networks at several values of the parameter in ascending order: the ends of the range, and between them
+    /// values at which it is checked that costs are linear. The placement is that of any of them.
+    ///
+    /// # Errors
+    /// The obstacle, if the makespan is not piecewise linear.
+    pub fn new(
+        program: &'a Program,
+        (placement, rendezvous): (&'a Placement, Rendezvous),
+        (values, networks): (&[f64], &[Network]),
+    ) -> Result<Family<'a>, Obstacle> {
+        if !program.accesses().is_empty() {
+            return Err(Obstacle::Accesses);
+        }
+        let costs = |network: &Network| Costs::new(program, network, &placement.on(&network.machine), rendezvous);
+        let costs: Vec<Costs> = networks.iter().map(costs).collect();
+        let slopes = CostSlopes::of(program, &Samples { values, costs: &costs, placement })?;
+        Ok(Family { program, placement, rendezvous, slopes })
+    }
+
+    /// By how much a makespan may lie beside the line of its tangent, because the start-up of collectives that do not block
+    /// is cut to whole nanoseconds and changes with the parameter.
+    pub fn rounding(&self) -> Time {
+        Time::from_nanos(self.slopes.truncated as f64)
+    }
+
+    /// The makespan on the network of a value of the parameter, and its slope there.
+    ///
+    /// # Errors
+    /// As [`Replay::run`].
+    pub fn tangent(&self, at: f64, network: &Network) -> Result<Tangent, SimulateError> {
+        let replay = Replay::new(self.program, network, self.placement.on(&network.machine), self.rendezvous)?;
+        let of_nanosecond = |(slope, speed): (&f64, &f64)| if speed.is_finite() { slope * speed } else { 0.0 };
+        let compute = self.slopes.inverse_speeds.iter().zip(&replay.costs.speeds).map(of_nanosecond).collect();
+        let mut slopes = Slopes::new(&replay, &self.slopes, compute);
+        let outcome = replay.observed(&mut slopes)?;
+        let slope = outcome.slowest().map_or(0.0, |rank| slopes.end(rank.index()));
+        Ok(Tangent { at, makespan: outcome.makespan(), slope })
+    }
+}

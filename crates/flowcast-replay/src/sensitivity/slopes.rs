@@ -1,0 +1,148 @@
+//! How fast every time of a replay changes with a parameter, beside the walk that computes the times.
+
+use std::collections::HashMap;
+
+use super::linear_costs::{CostSlopes, PathSlopes};
+use crate::observer::{Gathered, Observer, Received, Sent};
+use crate::walk::Replay;
+use flowcast_units::{Rank, Time};
+
+/// Follows a walk and adds up slopes where it adds up times: of two times the slope of the later one counts, of equal times
+/// that of the rank's own, which is as true.
+pub(super) struct Slopes<'a> {
+    replay: &'a Replay<'a>,
+    costs: &'a CostSlopes,
+    /// By rank: how a nanosecond of computation changes.
+    compute: Vec<f64>,
+    /// By rank: of its time.
+    ranks: Vec<f64>,
+    /// By rank: of when its interface is free.
+    interfaces: Vec<f64>,
+    /// By slot: of when its message arrives.
+    arrivals: Vec<f64>,
+    /// By slot, where senders wait for receivers: of when the receive was posted, then of when the sender may go on.
+    handshakes: Vec<f64>,
+    /// By slot: messages whose sender waits for the receiver.
+    pending: HashMap<u32, Pending>,
+    /// By execution of a collective: when the last rank, or the data of the last, has come so far, and the slope of that.
+    gathered: Vec<(Time, f64)>,
+}
+
+/// A message that is ready at the sender.
+struct Pending {
+    class: u32,
+    ready: Time,
+    slope: f64,
+}
+
+impl<'a> Slopes<'a> {
+    pub(super) fn new(replay: &'a Replay<'a>, costs: &'a CostSlopes, compute: Vec<f64>) -> Slopes<'a> {
+        let program = replay.program;
+        let slots = program.messages() as usize;
+        let waits = if replay.costs.has_rendezvous() { slots } else { 0 };
+        Slopes {
+            replay,
+            costs,
+            compute,
+            ranks: vec![0.0; program.streams()],
+            interfaces: vec![0.0; program.streams()],
+            arrivals: vec![0.0; slots],
+            handshakes: vec![f64::NAN; waits],
+            pending: HashMap::new(),
+            gathered: vec![(Time::from_nanos(-1.0), 0.0); program.instances().len()],
+        }
+    }
+
+    /// The slope of when a rank ended.
+    pub(super) fn end(&self, rank: usize) -> f64 {
+        self.ranks[rank]
+    }
+
+    #[inline(always)]
+    fn path(&self, slot: u32) -> &'a PathSlopes {
+        &self.costs.paths[self.replay.route_of.get(slot as usize).map_or(0, |route| usize::from(*route))]
+    }
+}
+
+impl Observer for Slopes<'_> {
+    #[inline(always)]
+    fn computed(&mut self, rank: Rank, start: Time, end: Time) {
+        self.ranks[rank.index()] += (end - start).as_nanos() * self.compute[rank.index()];
+    }
+
+    #[inline(always)]
+    fn sent(&mut self, rank: Rank, slot: u32, sent: Sent) {
+        let path = self.path(slot);
+        let cost = &path.classes[sent.class as usize];
+        let at = rank.index();
+        let begun = if sent.start > sent.call { self.interfaces[at] } else { self.ranks[at] };
+        self.interfaces[at] = begun + cost.busy;
+        let slope = begun + path.send_overhead;
+        self.ranks[at] = slope;
+        if sent.arrival < Time::NEVER {
+            self.arrivals[slot as usize] = slope + cost.delay;
+        } else {
+            self.pending.insert(slot, Pending { class: sent.class, ready: sent.end, slope });
+        }
+    }
+
+    fn moved(&mut self, slot: u32, start: Time, _arrival: Time) {
+        let Some(Pending { class, ready, slope }) = self.pending.remove(&slot) else { return };
+        let path = self.path(slot);
+        let posted = self.handshakes[slot as usize];
+        let start = match start > ready {
+            false => slope,
+            true if posted.is_nan() => {
+                // A blocking receive, in which the receiver still is.
+                self.ranks[self.replay.program.receiver(slot).index()] + path.recv_before
+            }
+            true => posted,
+        };
+        let cost = &path.classes[class as usize];
+        self.arrivals[slot as usize] = start + cost.delay;
+        self.handshakes[slot as usize] = start + cost.held;
+    }
+
+    fn posted(&mut self, slot: u32, _time: Time) {
+        if let Some(posted) = self.handshakes.get_mut(slot as usize) {
+            *posted = self.ranks[self.replay.program.receiver(slot).index()];
+        }
+    }
+
+    fn held(&mut self, rank: Rank, slot: u32, _start: Time, _end: Time) {
+        self.ranks[rank.index()] = self.handshakes[slot as usize];
+    }
+
+    #[inline(always)]
+    fn received(&mut self, rank: Rank, slot: u32, received: Received) {
+        let path = self.path(slot);
+        let own = &mut self.ranks[rank.index()];
+        let waited = received.taken > received.before;
+        let taken = if waited { self.arrivals[slot as usize] } else { *own + path.recv_before };
+        *own = taken + path.recv_after;
+    }
+
+    fn gathered(&mut self, rank: Rank, gathered: Gathered) {
+        let Gathered { instance, call, came, last, last_rank, end, .. } = gathered;
+        let own = rank.index();
+        if came > call {
+            let communicator = self.replay.program.instances()[instance as usize];
+            self.ranks[own] += self.costs.startup(communicator, self.replay.costs.group_index(rank));
+        }
+        let latest = &mut self.gathered[instance as usize];
+        if let Some(to_root) = self.costs.to_roots.get(&(instance, rank)) {
+            self.ranks[own] += to_root;
+            if latest.0 < end {
+                *latest = (end, self.ranks[own]);
+            }
+            return;
+        }
+        // Whoever came last has not left before the first to leave is observed, or was observed when it came.
+        if latest.0 < last {
+            *latest = (last, self.ranks[last_rank.index()]);
+        }
+        if end > came {
+            self.ranks[own] = latest.1 + self.costs.collectives[instance as usize];
+        }
+    }
+}

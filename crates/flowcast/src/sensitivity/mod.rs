@@ -1,0 +1,126 @@
+//! How the predicted time depends on one field of the network, over a range of its values.
+//!
+//! Where messages do not disturb one another the time is a maximum of linear functions of the field, and the curve is found
+//! exactly ([`flowcast_replay::sensitivity`]): at each value it equals what [`predict`](crate::predict()) says there, but
+//! for rounding. Of a rate, and of the speed of a processor, the inverse is the parameter: times grow with it linearly.
+//! Elsewhere the order of events depends on the field, and the curve joins predictions at values that are chosen closer
+//! together where it bends ([`Sensitivity::inexact`]).
+
+mod exact;
+mod parameter;
+mod sampled;
+
+use flowcast_model::network::Network;
+use flowcast_replay::sensitivity::{Curve, Obstacle, Piece};
+use flowcast_trace::Trace;
+use flowcast_units::Time;
+use thiserror::Error;
+
+use crate::{Error, ModelChoice, Options, predict};
+pub use parameter::Parameter;
+
+/// How the predicted time depends on one field of the network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sensitivity {
+    /// The field and the range of its values.
+    pub parameter: Parameter,
+    /// By which model, on the network as it is.
+    pub model: ModelChoice,
+    /// The parameter's value on the network as it is; none if the network does not set the field.
+    pub base: Option<f64>,
+    /// The predicted time on the network as it is.
+    pub base_makespan: Time,
+    /// The predicted time over the range.
+    pub curve: Curve,
+    /// Why the curve is not exact; none if it is.
+    pub inexact: Option<Inexact>,
+}
+
+/// Why a curve is made of predictions at some values only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Inexact {
+    /// What messages do to each other depends on the order of events.
+    #[error("under model {0} the order of events may depend on it (--model independent: exact)")]
+    Model(&'static str),
+    /// Ranks of a schedule are served in the order of time.
+    #[error("the replay of a schedule depends on the order of events")]
+    Schedule,
+    /// The field takes whole numbers.
+    #[error("the field takes whole numbers only")]
+    WholeNumbers,
+    /// The model, the algorithms of collectives or the places of ranks change within the range.
+    #[error("it decides by which model, by which algorithms or where the program runs")]
+    Choice,
+    /// The makespan is not piecewise linear.
+    #[error(transparent)]
+    Obstacle(Obstacle),
+    /// A walk found a makespan below a tangent.
+    #[error("the makespan turned out not to be convex")]
+    NotConvex,
+    /// The curve may be off by its error: collectives start after whole nanoseconds, or there are more pieces than walks.
+    #[error("collectives that do not block start after whole nanoseconds, or {0} walks find too few pieces")]
+    Error(usize),
+}
+
+/// Predicts a trace over a range of a field's values; an exact curve takes at most `most_walks` walks.
+///
+/// # Errors
+/// As [`predict`](crate::predict()), at the network's own value or any other of the range.
+pub fn sensitivity(
+    trace: &Trace,
+    network: &Network,
+    (parameter, most_walks): (Parameter, usize),
+    options: &Options,
+) -> Result<Sensitivity, Error> {
+    let base = predict(trace, network, options)?;
+    let at = |at: f64| Ok(predict(trace, &parameter.network(network, at)?, options)?.outcome.makespan());
+    let found = match trace {
+        Trace::Schedule(_) => Err(Inexact::Schedule),
+        Trace::Program(_) if parameter.is_whole(network) => Err(Inexact::WholeNumbers),
+        Trace::Program(program) => exact::curve(program, network, (&parameter, most_walks), options)?,
+    };
+    let (curve, inexact) = match found {
+        Ok(curve) if curve.error > Time::ZERO => (curve, Some(Inexact::Error(most_walks))),
+        Ok(curve) => (curve, None),
+        Err(reason) => (sampled::curve(&parameter, reason == Inexact::WholeNumbers, at)?, Some(reason)),
+    };
+    let value = network.quantity(parameter.field()).map(|value| parameter.of(value));
+    Ok(Sensitivity {
+        base: value.filter(|value| value.is_finite()),
+        model: base.model,
+        base_makespan: base.outcome.makespan(),
+        parameter,
+        curve,
+        inexact,
+    })
+}
+
+impl Sensitivity {
+    /// The value nearest to the network's own at which the predicted time is `factor` times that of the network as it is;
+    /// none within the range.
+    pub fn value_at(&self, factor: f64) -> Option<f64> {
+        let base = self.base?;
+        let aim = self.base_makespan.as_nanos() * factor;
+        let on_piece = |piece: &Piece| {
+            let at = piece.from + (aim - piece.makespan.as_nanos()) / piece.slope;
+            // The ends of a piece belong to it, whatever the division rounds to.
+            let room = 1e-12 * at.abs();
+            (piece.slope != 0.0 && piece.from - room <= at && at <= piece.to + room)
+                .then(|| at.clamp(piece.from, piece.to))
+        };
+        let crossings = self.curve.pieces.iter().filter_map(on_piece);
+        crossings.min_by(|a, b| (a - base).abs().total_cmp(&(b - base).abs()))
+    }
+
+    /// The piece on which the network as it is lies, the one behind it at a breakpoint; none outside the range.
+    pub fn base_piece(&self) -> Option<&Piece> {
+        let base = self.base?;
+        self.curve.pieces.iter().rev().find(|piece| (piece.from..=piece.to).contains(&base))
+    }
+
+    /// Where a larger value of the parameter makes the program faster, which no cost alone can do: the order of events
+    /// changes there.
+    pub fn falls(&self) -> impl Iterator<Item = &Piece> {
+        self.curve.pieces.iter().filter(|piece| (piece.at(piece.to) - piece.makespan).as_nanos() < -1.0)
+    }
+}

@@ -1,0 +1,128 @@
+//! The field that is varied, in the unit in which times grow with it linearly.
+
+use flowcast_model::network::{Network, NetworkError};
+use flowcast_model::quantity::Quantity;
+use flowcast_units::TimePerByte;
+
+use crate::Error;
+
+/// A field of the network and the range of its values. As a number it counts nanoseconds, nanoseconds per byte, bytes or
+/// what has no unit; of a rate and of a speed the inverse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    field: String,
+    kind: Quantity,
+    is_inverse: bool,
+    from: f64,
+    to: f64,
+}
+
+impl Parameter {
+    /// A field, as `--set` names it, from one value to a larger one; both of the kind that the field takes.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for values of different kinds, an empty range, or a rate or speed that begins at 0.
+    pub fn new(field: &str, from: Quantity, to: Quantity) -> Result<Parameter, Error> {
+        let wrong = |found: String, expected| Error::Option { option: "--range", found, expected };
+        if from.kind() != to.kind() {
+            let found = format!("{} and {}", from.kind(), to.kind());
+            return Err(wrong(found, "two values of the same kind, each with its unit"));
+        }
+        if from.number() >= to.number() {
+            return Err(wrong(format!("{from}..{to}"), "FROM below TO"));
+        }
+        let is_speed = field.rsplit('.').next().is_some_and(|name| name.ends_with("speed"));
+        let is_inverse = matches!(from, Quantity::Rate(_)) || is_speed;
+        if is_inverse && from.number() <= 0.0 {
+            return Err(wrong(format!("{from}..{to}"), "FROM above 0, where 0 stands for infinitely fast"));
+        }
+        let mut parameter = Parameter { field: field.to_owned(), kind: from, is_inverse, from: 0.0, to: 0.0 };
+        let ends = [parameter.of(from), parameter.of(to)];
+        (parameter.from, parameter.to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        Ok(parameter)
+    }
+
+    /// The field, as `--set` names it.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// The smallest and the largest value.
+    pub fn range(&self) -> (f64, f64) {
+        (self.from, self.to)
+    }
+
+    /// Whether it is the inverse of the field.
+    pub fn is_inverse(&self) -> bool {
+        self.is_inverse
+    }
+
+    /// Whether it is a time, not a time per byte, a size or a number.
+    pub fn is_time(&self) -> bool {
+        matches!(self.kind, Quantity::Time(_))
+    }
+
+    /// The unit of [`Parameter::in_unit`]: `s`, `s/B`, `B`, or none.
+    pub fn unit(&self) -> &'static str {
+        match self.kind {
+            Quantity::Time(_) => "s",
+            Quantity::Rate(_) | Quantity::TimePerByte(_) => "s/B",
+            Quantity::Size(_) => "B",
+            Quantity::Number(_) => "",
+        }
+    }
+
+    /// A value in base units.
+    pub fn in_unit(&self, at: f64) -> f64 {
+        if self.in_nanos() { at / 1e9 } else { at }
+    }
+
+    /// Seconds that the makespan grows by for each [`Parameter::unit`], of a slope in nanoseconds for each of the parameter.
+    pub fn slope_in_unit(&self, slope: f64) -> f64 {
+        if self.in_nanos() { slope } else { slope / 1e9 }
+    }
+
+    fn in_nanos(&self) -> bool {
+        matches!(self.kind, Quantity::Time(_) | Quantity::Rate(_) | Quantity::TimePerByte(_))
+    }
+
+    /// The parameter of a value of the field.
+    pub(super) fn of(&self, value: Quantity) -> f64 {
+        match value {
+            Quantity::Rate(rate) => TimePerByte::from_rate(rate).as_nanos(),
+            value if self.is_inverse => 1.0 / value.number(),
+            value => value.number(),
+        }
+    }
+
+    /// The field's own value.
+    pub fn value(&self, at: f64) -> Quantity {
+        match self.kind {
+            Quantity::Rate(_) => TimePerByte::from_nanos(at).rate().into(),
+            kind => kind.with_number(if self.is_inverse { 1.0 / at } else { at }),
+        }
+    }
+
+    /// A value as `--set` takes it; of a rate its inverse.
+    pub fn text(&self, at: f64) -> String {
+        match self.kind {
+            Quantity::Rate(_) => TimePerByte::from_nanos(at).to_string(),
+            _ => self.value(at).to_string(),
+        }
+    }
+
+    /// The network with a value of the field.
+    pub(super) fn network(&self, network: &Network, at: f64) -> Result<Network, NetworkError> {
+        network.with_overrides(&[(self.field.clone(), self.text(at))])
+    }
+
+    /// Whether the field refuses what is no whole number.
+    pub(super) fn is_whole(&self, network: &Network) -> bool {
+        let whole = self.from.ceil();
+        let is_number = matches!(self.kind, Quantity::Number(_) | Quantity::Size(_)) && !self.is_inverse;
+        let between = whole + 0.5;
+        is_number
+            && (matches!(self.kind, Quantity::Size(_))
+                || self.network(network, whole).is_ok() && self.network(network, between).is_err())
+    }
+}

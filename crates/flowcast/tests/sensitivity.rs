@@ -1,0 +1,140 @@
+//! The curve of the makespan over a field against predictions at single values of it.
+
+mod random_programs;
+
+use flowcast::model::network::Network;
+use flowcast::model::quantity::Quantity;
+use flowcast::model::sharing::model::Model;
+use flowcast::trace::Trace;
+use flowcast::units::Bytes;
+use flowcast::{Contention, Inexact, Options, Parameter, Sensitivity, predict, sensitivity};
+use proptest::prelude::*;
+use random_programs::{any_numbers, any_records, read_bytes};
+
+/// Fields and ranges of all kinds: times, times per byte, rates, speeds.
+const FIELDS: [(&str, &str, &str); 9] = [
+    ("nic.latency", "0us", "200us"),
+    ("nic.latency", "20us", "40us"),
+    ("nic.overhead", "0us", "50us"),
+    ("nic.gap", "0us", "80us"),
+    ("nic.gap_per_byte", "0ns/B", "20ns/B"),
+    ("nic.bandwidth", "50MB/s", "10GB/s"),
+    ("machine.nodes.0.speed", "0.25", "4"),
+    ("machine.nodes.*.intra_latency", "0us", "90us"),
+    ("machine.nodes.0.intra_bandwidth", "100MB/s", "20GB/s"),
+];
+
+fn parameter((field, from, to): (&str, &str, &str)) -> Parameter {
+    Parameter::new(field, Quantity::parse(from).unwrap(), Quantity::parse(to).unwrap()).unwrap()
+}
+
+fn independent() -> Options {
+    Options { contention: Contention::Shared(Model::Independent), ..Options::default() }
+}
+
+/// By how many nanoseconds the curve is off a prediction at this part of its range.
+fn off(trace: &Trace, network: &Network, curve: &Sensitivity, part: f64, options: &Options) -> f64 {
+    let (from, to) = curve.parameter.range();
+    let at = from + part * (to - from);
+    let set = network.with_overrides(&[(curve.parameter.field().to_owned(), curve.parameter.text(at))]).unwrap();
+    let predicted = predict(trace, &set, options).unwrap().outcome.makespan();
+    (curve.curve.at(at).unwrap() - predicted).as_nanos().abs()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_curve_is_what_is_predicted_at_every_value(
+        records in any_records(),
+        numbers in any_numbers(),
+        field in proptest::sample::select(&FIELDS[..]),
+        parts in proptest::collection::vec(0.0..=1.0f64, 8),
+    ) {
+        let trace = Trace::Program(records.program());
+        let network = numbers.network(trace.ranks());
+        let options = Options { rendezvous_from: numbers.rendezvous_from.map(Bytes), ..independent() };
+        let curve = sensitivity(&trace, &network, (parameter(field), 10_000), &options).unwrap();
+        if let Some(reason) = curve.inexact {
+            prop_assert!(matches!(reason, Inexact::Obstacle(_) | Inexact::Error(_)), "{reason}");
+            if reason != Inexact::Error(10_000) {
+                return Ok(());
+            }
+        }
+        prop_assert!(curve.curve.walks <= 2 * curve.curve.pieces.len() + 3, "{curve:?}");
+        for part in parts.into_iter().chain([0.0, 1e-9, 1.0]) {
+            let off = off(&trace, &network, &curve, part, &options);
+            prop_assert!(off <= 0.1 + curve.curve.error.as_nanos(), "{off} ns at {part} of {field:?}: {:?}", curve.curve);
+        }
+    }
+}
+
+fn bundled(path: &str) -> Trace {
+    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+    read_bytes(&path, std::fs::read(&path).unwrap()).unwrap()
+}
+
+#[test]
+fn curves_of_bundled_traces_are_what_is_predicted() {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let golden = ["halo_16_5_8192", "binbcast_16_3_16", "c_callreduce_8_1024", "alltoall_8_2_16"];
+    let golden = golden.map(|name| format!("tests/golden/replay/{name}.dim"));
+    for path in golden.iter().map(String::as_str).chain(["examples/lu.S.4.dim.gz", "examples/is.S.4.dim.gz"]) {
+        let trace = bundled(path);
+        for field in
+            [("nic.latency", "0us", "1ms"), ("nic.bandwidth", "10MB/s", "10GB/s"), ("nic.overhead", "0us", "90us")]
+        {
+            let curve = sensitivity(&trace, &network, (parameter(field), 10_000), &independent()).unwrap();
+            let error = curve.curve.error.as_nanos();
+            assert!(curve.inexact.is_none() || error <= 3.0, "{path} {field:?} {:?}", curve.inexact);
+            for part in [0.0, 0.000_7, 0.07, 0.3, 0.501, 0.83, 0.999, 1.0] {
+                let off = off(&trace, &network, &curve, part, &independent());
+                assert!(off <= 0.01 + error, "{off} ns at {part} of {field:?}: {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_tolerance_is_where_the_time_is_that_much_longer() {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let trace = bundled("examples/lu.S.4.dim.gz");
+    let curve =
+        sensitivity(&trace, &network, (parameter(("nic.latency", "0us", "1ms")), 1000), &independent()).unwrap();
+    for factor in [0.9, 0.99, 1.01, 1.1] {
+        let at = curve.value_at(factor).unwrap();
+        let set = network.with_overrides(&[("nic.latency".into(), curve.parameter.text(at))]).unwrap();
+        let predicted = predict(&trace, &set, &independent()).unwrap().outcome.makespan();
+        let ratio = predicted.as_nanos() / curve.base_makespan.as_nanos();
+        assert!((ratio - factor).abs() < 1e-9, "{factor}: {ratio}");
+    }
+    assert_eq!(curve.value_at(1e6), None);
+    assert_eq!(curve.base, Some(network.nic.latency.as_nanos()));
+}
+
+#[test]
+fn what_depends_on_the_order_of_events_is_sampled_and_says_so() {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let trace = bundled("tests/golden/replay/halo_16_5_8192.dim");
+    let run = |field, options: &Options| sensitivity(&trace, &network, (parameter(field), 1000), options).unwrap();
+    let fair = Options { contention: Contention::Shared(Model::Fair), ..Options::default() };
+    let curve = run(("nic.latency", "0us", "1ms"), &fair);
+    assert_eq!(curve.inexact, Some(Inexact::Model("fair")));
+    assert!(off(&trace, &network, &curve, 0.5, &fair) < 1e-3 * curve.base_makespan.as_nanos());
+    let whole = run(("machine.buses", "1", "4"), &Options::default());
+    assert_eq!(whole.inexact, Some(Inexact::WholeNumbers));
+    assert_eq!(whole.curve.pieces.len(), 3);
+}
+
+#[test]
+fn the_changes_that_help_most_come_first_and_are_what_is_predicted() {
+    let network = flowcast::model::builtin::network("gige-tcp").unwrap();
+    let trace = bundled("examples/lu.S.4.dim.gz");
+    let base = predict(&trace, &network, &independent()).unwrap().outcome.makespan();
+    let changes = flowcast::changes(&trace, &network, &independent()).unwrap();
+    assert!(changes.is_sorted_by_key(|change| change.makespan) && changes.iter().all(|change| change.makespan < base));
+    let best = &changes[0];
+    assert_eq!(best.field, "nic.latency");
+    let set = network.with_overrides(&[(best.field.clone(), "32.7us".into())]).unwrap();
+    assert_eq!(predict(&trace, &set, &independent()).unwrap().outcome.makespan(), best.makespan);
+}
