@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use flowcast::model::quantity::Quantity;
 use flowcast::report::sensitivity_page::SensitivityPage;
+use flowcast::study::grid::full_name;
 use flowcast::trace::Trace;
 use flowcast::{Parameter, sensitivity};
 use serde::Serialize;
 
 use self::words::Words;
 use crate::files::{Output, declare};
-use crate::network_args::{NetworkArgs, full_name};
+use crate::network_args::NetworkArgs;
 use crate::output::{Format, Shown, println_out, show, write_page};
 use crate::progress::Progress;
 use crate::replay_args::ReplayArgs;
