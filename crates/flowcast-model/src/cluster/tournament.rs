@@ -7,6 +7,9 @@ use flowcast_units::Node;
 
 /// The pairs of each round. Every two of the nodes, which are all different, meet once.
 pub fn rounds(nodes: &[Node]) -> Vec<Vec<(Node, Node)>> {
+    if nodes.len() < 2 {
+        return Vec::new();
+    }
     let mut circle: Vec<Option<Node>> = nodes.iter().copied().map(Some).collect();
     if circle.len() % 2 == 1 {
         circle.push(None);

@@ -82,6 +82,9 @@ pub(super) fn read(text: &str, machines: u32) -> Result<Tuned, DimemasConfigErro
     Ok(tuned)
 }
 
+/// Flight times between so many machines are filled up with zeros.
+const MOST_FILLED: u32 = 256;
+
 /// Seconds from one machine to each.
 fn read_flight_times(record: &Record, machines: u32, all: &mut Vec<Vec<Time>>) -> Result<(), DimemasConfigError> {
     let Some((machine, times)) = record.fields.split_first().filter(|(_, times)| times.len() == machines as usize)
@@ -92,8 +95,9 @@ fn read_flight_times(record: &Record, machines: u32, all: &mut Vec<Vec<Time>>) -
             expected: format!("a machine and its flight times to {machines} machines"),
         });
     };
-    // Rows that are not given stay empty: no file describes more than it has.
-    all.resize(machines as usize, Vec::new());
+    // Of very many machines, rows that are not given stay empty: no file takes the square of a number in it.
+    let width = if machines <= MOST_FILLED { machines as usize } else { 0 };
+    all.resize(machines as usize, vec![Time::ZERO; width]);
     for (to, time) in times.iter().enumerate() {
         let one = Record { fields: vec![machine, time], ..*record };
         let mut fields = one.fields(&FLIGHT_TIME)?;

@@ -204,7 +204,7 @@ impl ValidatePattern {
     }
 
     fn provenance(&self, header: &Header, network: &Network) -> std::collections::BTreeMap<String, String> {
-        let mut all = provenance::of_this_measurement();
+        let mut all = provenance::of_this_run();
         all.insert("lab".into(), header.lab.to_toml());
         all.insert("over".into(), header.over().to_owned());
         all.insert("seed".into(), self.seed.to_string());
