@@ -58,7 +58,7 @@ impl RouteNumbers {
 }
 
 /// The number of each message's route, as [`RouteNumbers`] counts them. Empty if all messages go to other nodes of the same
-/// site from nodes of one group.
+/// site from nodes of one group, and overheads do not depend on the size: then one route has the costs of all.
 pub fn route_of_messages(
     program: &Program,
     network: &Network,
@@ -70,7 +70,8 @@ pub fn route_of_messages(
         let problem = "found more than 32,767 routes (groups of nodes, times sites, and connections)";
         return Err(SimulateError::Placement(problem.to_owned()));
     }
-    if placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages() {
+    let is_one = placement.groups().len() == 1 && !placement.is_shared() && !program.has_self_messages();
+    if is_one && network.overheads.is_empty() {
         return Ok(Vec::new());
     }
     let mut routes = vec![0; program.messages() as usize];

@@ -178,6 +178,7 @@ fn groups(what_ifs: &[WhatIf], costs: &[Costs]) -> Vec<Vec<usize>> {
             what_ifs[first].is_limited == what_ifs[index].is_limited
                 && what_ifs[first].placement.places_like(&what_ifs[index].placement)
                 && costs[first].waits_like(&costs[index])
+                && costs[first].class_of_slot.is_empty() == costs[index].class_of_slot.is_empty()
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.push(index),

@@ -540,7 +540,8 @@ where
         (class, slot): (u32, u32),
         (path, cost): (&'a LanePath<W>, &'a LaneClass<W>),
     ) -> Step {
-        let (call, start, end) = state.begin_send(path.sending(class), self.busy(cost));
+        let overhead = if MANY_ROUTES { path.sending(class) } else { &path.send_overhead };
+        let (call, start, end) = state.begin_send(overhead, self.busy(cost));
         if T::SHARED && self.transit.carries(slot, self.is_between_nodes(slot)) {
             self.observer.sent(
                 rank,
@@ -593,7 +594,7 @@ where
             return Step::Wait;
         };
         let arrival = self.arrivals.take(slot, known);
-        let after = self.costs.received_after(path, slot);
+        let after = if MANY_ROUTES { self.costs.received_after(path, slot) } else { &path.recv_after };
         let call = state.time[0];
         let before = call + path.recv_before[0];
         let taken = later(arrival(0), before);
