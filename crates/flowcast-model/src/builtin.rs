@@ -12,7 +12,7 @@ macro_rules! files {
 }
 
 /// Name and file of each built-in network, in the order in which they are listed.
-pub const NETWORKS: [(&str, &str); 31] = files![
+pub const NETWORKS: [(&str, &str); 32] = files![
     "gige-lam",
     "gige-mpich",
     "myrinet-mx",
@@ -44,6 +44,7 @@ pub const NETWORKS: [(&str, &str); 31] = files![
     "shared-memory",
     "aws-efa",
     "azure-hbv3",
+    "gcp-n1",
 ];
 
 /// The text of a built-in network's file.
