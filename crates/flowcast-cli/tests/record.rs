@@ -254,9 +254,13 @@ fn a_panic_of_the_recorder_ends_the_recording_and_not_the_program(mpi: Mpi) {
         let asked = ["env".to_owned(), format!("FLOWCAST_RECORD_TEST_PANIC={place}"), program.clone()];
         let output = bench.record(&trace, &[], &[&asked[0], &asked[1], &asked[2], "lu"]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{place}: {told}");
-        assert_eq!(told.matches("the recorder has failed; the recording ends here").count(), 4, "{place}: {told}");
-        assert_eq!(summary(&output)["ended"], 0, "{place}");
+        // The program came to its end; that its recording did not is a finding.
+        assert_eq!(output.status.code(), Some(1), "{place}: {told}");
+        assert!(told.contains("ranks were not recorded to their end"), "{place}: {told}");
+        // A rank at the border of the grid neither sends nor receives in some loops: it goes on being recorded.
+        let failed = told.matches("the recorder has failed; the recording ends here").count();
+        assert!((3..=4).contains(&failed), "{place}: {told}");
+        assert_eq!(summary(&output)["ended"], 4 - failed, "{place}");
         let refused = bench.flowcast(&["predict", &trace, "--network", "gige-tcp"]);
         assert_eq!(refused.status.code(), Some(2), "{place}: {}", String::from_utf8_lossy(&refused.stderr));
     }

@@ -2,7 +2,7 @@
 //!
 //! What is pleasant to use stands in `python/flowcast`; this module has what must be fast or has to be the same as in the
 //! command. Work is done without Python's lock, on a thread of its own, so that an interrupt ends the wait at once
-//! ([`work`]). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks ([`errors`]).
+//! (`work`). Errors are `flowcast.InputError`, or `flowcast.MissingError` for what the machine lacks (`errors`).
 
 mod arrow;
 mod errors;
