@@ -79,7 +79,7 @@ unsafe fn free<T>(object: *mut T) {
     }
 }
 
-/// The version.
+/// The version of the library as text that ends in a zero byte; it is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn flowcast_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

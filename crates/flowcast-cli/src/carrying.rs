@@ -1,14 +1,77 @@
 //! Sends the flows of a pattern over a real network: by TCP between the nodes of a testbed or of other hosts, or by MPI
 //! ranks. A pattern of several steps starts each step when the last flow of the one before has ended.
 
-use anyhow::Result;
-use flowcast::model::cluster::flow::Flow;
-use flowcast_lab::{Carried, Carrier, Lab, LabError, PatternOptions, PatternRun, TcpCarrier, repeat};
+use std::net::IpAddr;
 
-use crate::commands::lab::explained;
+use anyhow::{Result, bail};
+use clap::Args;
+use flowcast::model::cluster::flow::Flow;
+use flowcast_lab::{Carried, Carrier, Lab, LabError, LabSpec, NodeOf, PatternOptions, PatternRun, TcpCarrier, repeat};
+
+use crate::commands::lab::{explained, load};
 use crate::mpi_session::MpiSession;
 use crate::repeating::Over;
 use crate::tcp_session::TcpSession;
+use crate::token::TokenArgs;
+
+/// Where messages are carried: between the nodes of a lab, or between the hosts of a launcher.
+#[derive(Debug, Args)]
+pub(crate) struct WhereArgs {
+    /// Built-in profile or lab file
+    #[arg(
+        long,
+        value_name = "PROFILE|FILE",
+        default_value = "asymmetric",
+        conflicts_with = "launcher",
+        help_heading = "Where"
+    )]
+    pub lab: String,
+    /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher", help_heading = "Where")]
+    lab_set: Vec<String>,
+    /// What carries the messages [default: tcp in a lab, mpi with --launcher]
+    #[arg(long, value_enum, help_heading = "Where")]
+    over: Option<Over>,
+    /// No lab: ranks on other machines, started by these words and this program's name behind them
+    #[arg(long, value_name = "WORDS", help_heading = "Where")]
+    pub launcher: Option<String>,
+    /// With --launcher: each rank is a node, also where a host has several
+    #[arg(long, requires = "launcher", help_heading = "Where")]
+    node_per_rank: bool,
+    /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
+    #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
+    via: Option<IpAddr>,
+    #[command(flatten)]
+    token: TokenArgs,
+}
+
+impl WhereArgs {
+    /// The lab to build.
+    pub(crate) fn spec(&self) -> Result<LabSpec> {
+        load(&self.lab, &self.lab_set)
+    }
+
+    /// What carries between the hosts of a launcher, and these.
+    pub(crate) fn between_hosts(&self, launcher: &str) -> Result<(Means<'static>, Vec<String>)> {
+        let words: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
+        let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
+        if self.over() == Over::Tcp {
+            let session = TcpSession::with_launcher(&words, nodes, self.via, &self.token)?;
+            let hosts = session.names();
+            return Ok((Means::Hosts(Box::new(session)), hosts));
+        }
+        if self.via.is_some() {
+            bail!("--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that");
+        }
+        let (session, hosts) = MpiSession::with_launcher(&words, nodes)?;
+        Ok((Means::Mpi(Box::new(session)), hosts))
+    }
+
+    /// What carries the messages.
+    pub(crate) fn over(&self) -> Over {
+        self.over.unwrap_or(if self.launcher.is_some() { Over::Mpi } else { Over::Tcp })
+    }
+}
 
 /// The transport of the flows.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ pub trait Reader {
     fn bytes(&mut self, path: &Path) -> io::Result<SharedBytes>;
 }
 
-/// Reads files whole.
+/// A reader that reads files whole into memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Whole;
 

@@ -15,7 +15,7 @@ use crate::{EnvironmentLacks, Reader, rank_files};
 /// What an input holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holding {
-    /// Concurrent communications.
+    /// Concurrent communications, one flow or chain a line.
     Pattern,
     /// A program's trace or schedule.
     Trace,

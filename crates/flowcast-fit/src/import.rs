@@ -39,7 +39,7 @@ pub enum ImportError {
         /// Which of its tests would do.
         expected: &'static str,
     },
-    /// Bandwidths alone.
+    /// A size has a bandwidth and no latency, so that its round trip is not known.
     #[error("osu_bw: found no osu_latency of {size}, expected it beside the bandwidths")]
     NoLatency {
         /// A size of which there is only a bandwidth.

@@ -89,7 +89,7 @@ pub fn read<const N: usize>(
 pub struct Table {
     /// Names of the columns.
     names: Vec<String>,
-    /// The header's line.
+    /// Number of the line with the columns' names, from 1.
     line: usize,
     /// The line of each row and its fields, as many as there are names.
     rows: Vec<(usize, Vec<String>)>,

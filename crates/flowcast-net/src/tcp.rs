@@ -155,7 +155,7 @@ pub fn introduce(mut stream: &TcpStream, token: &[u8; TOKEN]) -> io::Result<()> 
 pub struct Entrance<'a> {
     listener: &'a TcpListener,
     token: [u8; TOKEN],
-    /// The oldest first.
+    /// Connections that have not shown a token yet, the oldest first.
     arriving: VecDeque<Arriving>,
 }
 

@@ -80,7 +80,7 @@ impl Network {
         values.iter().map(|value| self.text_of(key, value)).collect()
     }
 
-    /// Short name.
+    /// The network's name, as its file has it.
     #[getter]
     fn name(&self) -> &str {
         &self.network.name
@@ -112,7 +112,7 @@ impl Network {
 }
 
 impl Network {
-    /// Without warnings.
+    /// Of a network whose file had nothing to warn of.
     pub(crate) fn of(network: Arc<flowcast::model::network::Network>) -> Network {
         Network { network, warnings: Vec::new() }
     }

@@ -110,7 +110,7 @@ impl Prediction {
         self.prediction.outcome.makespan().as_seconds()
     }
 
-    /// Number of messages.
+    /// Number of point-to-point messages that were replayed.
     #[getter]
     fn messages(&self) -> u64 {
         self.prediction.outcome.messages
@@ -128,13 +128,13 @@ impl Prediction {
         self.asked.network.as_ref().map(|network| network.network.name.as_str())
     }
 
-    /// The model's name.
+    /// Name of the model that predicted.
     #[getter]
     fn model(&self) -> &'static str {
         self.prediction.model.name()
     }
 
-    /// Why this model.
+    /// Why this model, in words of the first line.
     #[getter]
     fn model_reason(&self) -> &str {
         &self.prediction.model.reason
@@ -152,7 +152,7 @@ impl Prediction {
         self.prediction.model.is_uncontended
     }
 
-    /// What was assumed.
+    /// What was assumed that no file says.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.prediction.notes.clone()
@@ -225,7 +225,7 @@ impl Prediction {
         beside(py, move || asked.table(tables::pairs))
     }
 
-    /// The report page.
+    /// The report as one HTML page.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let asked = self.asked.clone();
         beside(py, move || asked.page())
@@ -309,13 +309,13 @@ impl PatternPrediction {
         self.last().prediction.makespan().as_seconds()
     }
 
-    /// The network's name.
+    /// Name of the network that was predicted on.
     #[getter]
     fn network(&self) -> &str {
         &self.network.network.name
     }
 
-    /// The model's name.
+    /// Name of the model that predicted.
     #[getter]
     fn model(&self) -> &'static str {
         self.last().model.name()

@@ -68,7 +68,7 @@ impl Values {
         floats().map_or_else(|| Values::texts(cells.iter().copied()), Values::Floats)
     }
 
-    /// Of texts.
+    /// A column of texts.
     pub(crate) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Values {
         let mut all = Texts { offsets: vec![0], bytes: Vec::new() };
         for text in texts {
@@ -78,7 +78,7 @@ impl Values {
         Values::Texts(all)
     }
 
-    /// Number of values.
+    /// Number of values in the column.
     pub(crate) fn len(&self) -> usize {
         match self {
             Values::Integers(values) => values.len(),
@@ -295,7 +295,7 @@ impl Column {
 
 #[pymethods]
 impl Column {
-    /// Its name.
+    /// The name of the column.
     #[getter]
     fn name(&self) -> &str {
         &self.columns.names[self.index]

@@ -49,7 +49,7 @@ impl Trace {
         })
     }
 
-    /// The trace's name.
+    /// The name that the trace has of itself.
     #[getter]
     fn name(&self) -> &str {
         self.trace.name()
@@ -61,7 +61,7 @@ impl Trace {
         &self.file_name
     }
 
-    /// Number of ranks.
+    /// Number of ranks of the program.
     #[getter]
     fn ranks(&self) -> usize {
         self.trace.ranks()
@@ -86,7 +86,7 @@ impl Trace {
         program.ignored().iter().map(|ignored| (ignored.kind.clone(), ignored.count)).collect()
     }
 
-    /// The compiled form.
+    /// The bytes of the compiled form (`.fct`).
     fn compiled<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let trace = self.trace.clone();
         let bytes = beside(py, move || compiled_bytes(&trace))?;

@@ -113,7 +113,7 @@ pub enum Progress {
     Held {
         /// Its slot.
         slot: u32,
-        /// Since when.
+        /// Since when the sender has been held.
         since: Time,
     },
     /// Its last byte has arrived.

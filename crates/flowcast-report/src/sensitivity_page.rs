@@ -11,7 +11,7 @@ th,td{padding:3px 9px;text-align:right;white-space:nowrap}th{font-weight:600;fon
 /// What a page shows.
 #[derive(Debug, Clone, Copy)]
 pub struct SensitivityPage<'a> {
-    /// Its headline.
+    /// The headline, with trace and parameter; escaped here.
     pub title: &'a str,
     /// The answer in words, a paragraph each.
     pub summary: &'a [String],

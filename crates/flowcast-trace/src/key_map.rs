@@ -11,7 +11,7 @@ const FEW: usize = 8;
 /// Numbers distinct keys 0, 1, 2, ...
 #[derive(Debug, Clone)]
 pub struct KeyMap<K> {
-    /// By number.
+    /// The keys by their numbers, in the order in which they came.
     keys: Vec<K>,
     /// Number of the key by its hash, by open addressing, at most half full; empty up to [`FEW`] keys.
     places: Vec<u32>,

@@ -14,7 +14,7 @@ pub struct Change {
     pub field: String,
     /// Its value on the network as it is.
     pub from: Quantity,
-    /// Its other value.
+    /// Its value after the change, in the same unit.
     pub to: Quantity,
     /// The predicted time with it.
     pub makespan: Time,

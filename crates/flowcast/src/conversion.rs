@@ -16,11 +16,11 @@ use crate::Collectives;
 /// A form that a trace can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceForm {
-    /// Dimemas' text.
+    /// Dimemas' text (`.dim`), read by Dimemas itself.
     Dim,
-    /// LogGOPSim's text.
+    /// LogGOPSim's schedules as text (GOAL).
     Goal,
-    /// LogGOPSim's binary form.
+    /// LogGOPSim's schedules in its binary form.
     GoalBinary,
     /// SimGrid's time-independent actions, a file for each rank.
     TimeIndependent,
@@ -31,7 +31,7 @@ pub enum TraceForm {
 /// How a trace is written for another tool.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The form.
+    /// The form of the file or files.
     pub form: TraceForm,
     /// Dimemas' own words only, without those that Flowcast adds.
     pub strict: bool,

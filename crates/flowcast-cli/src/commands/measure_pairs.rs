@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,20 +13,17 @@ use flowcast::model::cluster::flow::Flow;
 use flowcast::model::cluster::tournament::rounds;
 use flowcast::report::pairs_page::{PairMap, html};
 use flowcast::units::{Bytes, Node, Rounded, Time};
-use flowcast_lab::{Lab, NodeOf, PatternOptions};
+use flowcast_lab::{Lab, PatternOptions};
 use serde::Serialize;
 
-use crate::carrying::Means;
-use crate::commands::lab::{explained, load, self_tested};
+use crate::carrying::{Means, WhereArgs};
+use crate::commands::lab::{explained, self_tested};
 use crate::exit::Finding;
 use crate::files::{Batch, Output, declare, read_text};
-use crate::mpi_session::MpiSession;
 use crate::output::{Format, Seconds, Shown, println_out, show};
 use crate::provenance;
-use crate::repeating::{Carrying, Over, Repeating};
+use crate::repeating::{Carrying, Repeating};
 use crate::tables::table;
-use crate::tcp_session::TcpSession;
-use crate::token::TokenArgs;
 
 /// Measure messages between all pairs of nodes, and name the slow node or link
 ///
@@ -48,32 +44,8 @@ pub(crate) struct MeasurePairs {
     /// Measure nothing and look at times that were measured before
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["output", "lab", "launcher", "sizes"], help_heading = "Where")]
     again: Option<PathBuf>,
-    /// Built-in profile or lab file
-    #[arg(
-        long,
-        value_name = "PROFILE|FILE",
-        default_value = "asymmetric",
-        conflicts_with = "launcher",
-        help_heading = "Where"
-    )]
-    lab: String,
-    /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher", help_heading = "Where")]
-    lab_set: Vec<String>,
-    /// What carries the messages [default: tcp in a lab, mpi with --launcher]
-    #[arg(long, value_enum, help_heading = "Where")]
-    over: Option<Over>,
-    /// No lab: ranks on other machines, started by these words and this program's name behind them
-    #[arg(long, value_name = "WORDS", help_heading = "Where")]
-    launcher: Option<String>,
-    /// With --launcher: each rank is a node, also where a host has several
-    #[arg(long, requires = "launcher", help_heading = "Where")]
-    node_per_rank: bool,
-    /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
-    #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
-    via: Option<IpAddr>,
     #[command(flatten)]
-    token: TokenArgs,
+    place: WhereArgs,
     /// Sizes of messages: a small one shows latency, a large one bandwidth
     #[arg(long, value_delimiter = ',', value_name = "SIZES", default_value = "1B,256KiB")]
     sizes: Vec<Bytes>,
@@ -97,7 +69,7 @@ impl MeasurePairs {
     pub(crate) fn run(self) -> Result<()> {
         let outputs = self.output.iter().map(|path| Output::new("-o", path));
         let pages = self.report.iter().map(|path| Output::new("--report", path));
-        declare(self.again.iter().map(PathBuf::as_path).chain([Path::new(&self.lab)]), outputs.chain(pages))?;
+        declare(self.again.iter().map(PathBuf::as_path).chain([Path::new(&self.place.lab)]), outputs.chain(pages))?;
         if !(self.level > 0.0 && self.level < 1.0 && self.least >= 0.0) {
             bail!(
                 "--level and --least: found {} and {}, expected a share between 0 and 1 and one from 0 on",
@@ -131,7 +103,7 @@ impl MeasurePairs {
         let mut samples = PairSamples::default();
         samples.provenance.extend(provenance::of_this_measurement());
         samples.provenance.insert("repetitions".into(), self.repeating.describe());
-        match &self.launcher {
+        match &self.place.launcher {
             Some(words) => self.with_launcher(words, &mut samples, &options)?,
             None => self.in_lab(&mut samples, &options)?,
         }
@@ -139,27 +111,18 @@ impl MeasurePairs {
     }
 
     fn in_lab(&self, samples: &mut PairSamples, options: &PatternOptions) -> Result<()> {
-        let spec = load(&self.lab, &self.lab_set)?;
+        let spec = self.place.spec()?;
         samples.provenance.insert("lab".into(), serde_json::to_string(&spec)?);
         let lab = Lab::up(&spec).map_err(explained)?;
         if !self.no_self_test {
             self_tested(&lab)?;
         }
         let nodes: Vec<Node> = spec.nodes().collect();
-        self.carry(&mut Means::in_lab(&lab, self.over.unwrap_or(Over::Tcp))?, &nodes, samples, options)
+        self.carry(&mut Means::in_lab(&lab, self.place.over())?, &nodes, samples, options)
     }
 
     fn with_launcher(&self, words: &str, samples: &mut PairSamples, options: &PatternOptions) -> Result<()> {
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
-        let (mut means, hosts) = if self.over == Some(Over::Tcp) {
-            let session = TcpSession::with_launcher(&words, nodes, self.via, &self.token)?;
-            let hosts = session.names();
-            (Means::Hosts(Box::new(session)), hosts)
-        } else {
-            let (session, hosts) = MpiSession::with_launcher(&words, nodes)?;
-            (Means::Mpi(Box::new(session)), hosts)
-        };
+        let (mut means, hosts) = self.place.between_hosts(words)?;
         samples.provenance.insert("hosts".into(), hosts.join(" "));
         let nodes: Vec<Node> = (0..hosts.len() as u32).map(Node).collect();
         self.carry(&mut means, &nodes, samples, options)

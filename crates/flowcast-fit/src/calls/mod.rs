@@ -26,7 +26,7 @@ const NEIGHBOURS: usize = 59;
 /// The time of one call as a function of size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallFit {
-    /// Nanoseconds over bytes.
+    /// The median time in nanoseconds over the size in bytes, 0 or more.
     pub curve: PiecewiseLine,
     /// How far the curve and simpler functions miss sizes that are left out.
     pub errors: CallErrors,
@@ -38,7 +38,7 @@ pub struct CallFit {
 /// Medians of `|predicted / measured - 1|` over the sizes, each predicted by a fit without it and every fifth other one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallErrors {
-    /// Of the curve.
+    /// Of the curve that was fitted, knees and all.
     pub pieces: f64,
     /// Of interpolating between the sizes below and above, a line between two points: what noise leaves.
     pub neighbours: f64,
@@ -78,7 +78,7 @@ pub enum CallError {
     /// The sizes of a call make no function.
     #[error("{name}: {source}")]
     Fit {
-        /// The call.
+        /// The call whose sizes were to be fitted.
         name: Box<CallName>,
         /// What its sizes lack.
         source: StatsError,

@@ -96,7 +96,7 @@ impl Calls<'_> {
         Overheads { send: pieces(&self.send.curve), receive }
     }
 
-    /// `L` and `G`.
+    /// Latency `L` and time per byte `G` that remain of half round trips without the overheads.
     fn beneath(&self, overheads: &Overheads) -> Result<(Time, TimePerByte), CallError> {
         let [send, receive] = self.round_trip;
         let both = send.times.iter().filter_map(|(size, time)| Some((*size, *time + *receive.times.get(size)?)));

@@ -18,7 +18,7 @@ use crate::samples::whole_from_zero;
 /// What a series of sizes was measured of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallName {
-    /// The machine.
+    /// The machine that was measured, as the file names it.
     pub cluster: String,
     /// What was done: `PingPong`, `Isend` (the sender alone), `Recv` (of a message that has arrived), or anything else.
     pub experiment: String,

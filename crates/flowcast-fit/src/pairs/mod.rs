@@ -49,7 +49,7 @@ impl Default for PairOptions {
     }
 }
 
-/// What is slow.
+/// Which node or link takes longer than its kind usually does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slow {
     /// All that a node sends.
@@ -65,7 +65,7 @@ pub enum Slow {
 /// Something slow, by how much, and how likely a healthy network shows it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Finding {
-    /// Node or link.
+    /// The node or the link that stands out.
     pub slow: Slow,
     /// How many times as long as usual it takes, above 1.
     pub times: f64,

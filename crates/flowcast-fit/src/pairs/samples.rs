@@ -27,7 +27,7 @@ const COLUMNS: [&str; 5] = ["from", "to", "size_B", "company", "time_us"];
 /// What else was in flight between the two nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Company {
-    /// Nothing.
+    /// Nothing else: the message had both nodes to itself.
     Alone,
     /// A message of the same size in the other direction.
     Both,

@@ -1,4 +1,4 @@
-//! C3: set-up, latency and packets of a fixed size (Hambrusch and Khokhar, 1994; as Lichei, section 2.2.3, tells it). Packets
+//! C3: set-up, latency and packets of a fixed size (Hambrusch and Khokhar, 1994; as Lichei has it in section 2.2.3). Packets
 //! follow each other through the network (wormhole routing); those of several senders meet at the receiver's port.
 
 use flowcast_units::{Bytes, Time};

@@ -35,7 +35,7 @@ pub struct CompareOptions {
 pub struct Compared {
     /// Name of the model.
     pub model: &'static str,
-    /// Paper and section.
+    /// Paper, year and section that the model is taken from.
     pub source: &'static str,
     /// What was chosen of its sizes, such as a threshold.
     pub choice: String,
@@ -54,7 +54,7 @@ pub struct Compared {
 /// A parameter as it was fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedParameter {
-    /// Symbol and unit.
+    /// The parameter's symbol, as the paper has it, and its unit.
     pub parameter: Parameter,
     /// Its value in that unit, 0 or more.
     pub value: f64,

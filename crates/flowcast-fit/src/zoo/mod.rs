@@ -142,9 +142,9 @@ pub struct Parameter {
 /// The unit of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
+    /// A time, in nanoseconds.
     Time,
-    /// Nanoseconds per byte.
+    /// A time per byte, in nanoseconds for each byte.
     TimePerByte,
 }
 
@@ -163,16 +163,16 @@ pub struct Instance {
     pub choice: String,
     /// As many as the forms have coefficients.
     pub parameters: Vec<Parameter>,
-    /// The model's equations.
+    /// The model's equations, linear in the parameters.
     pub cost: Box<dyn MessageCost>,
 }
 
 /// Points with the medians that stand for them, in nanoseconds; as many of both.
 #[derive(Debug, Clone, Copy)]
 pub struct Medians<'a> {
-    /// What was measured.
+    /// Message count, delay and size of each round trip that was measured.
     pub points: &'a [PrttPoint],
-    /// Each above 0.
+    /// The median time of each point in nanoseconds, above 0.
     pub times: &'a [f64],
 }
 
@@ -196,7 +196,7 @@ pub type Procedure = fn(Medians<'_>) -> Option<(Instance, Vec<f64>)>;
 
 /// One model of the zoo.
 pub struct Model {
-    /// Name in lists.
+    /// The model's name, as `--models` takes it.
     pub name: &'static str,
     /// Paper, year and section.
     pub source: &'static str,

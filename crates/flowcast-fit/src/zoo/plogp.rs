@@ -22,7 +22,7 @@ pub const MODEL: Model = Model {
 };
 
 struct PLogP {
-    /// Ascending.
+    /// Sizes at which the tables have entries, ascending.
     places: Vec<Bytes>,
 }
 

@@ -7,7 +7,7 @@ use flowcast_units::Time;
 pub struct Tangent {
     /// Value of the parameter, in its unit.
     pub at: f64,
-    /// The makespan there.
+    /// The makespan at that value of the parameter.
     pub makespan: Time,
     /// How many nanoseconds it grows by for each unit of the parameter; at a breakpoint any number between the slopes to
     /// both sides.

@@ -76,7 +76,7 @@ impl<'a> Text<'a> {
         self.number(number.unsigned_abs())
     }
 
-    /// A finite number with the fewest digits that tell it from all others, and without an exponent.
+    /// A finite number with the fewest digits that differ from those of all others, and without an exponent.
     pub(super) fn decimal(&mut self, number: f64) -> &mut Self {
         let mut buffer = zmij::Buffer::new();
         let shortest = buffer.format(number);

@@ -23,9 +23,9 @@ pub enum GridError {
     Wrong {
         /// The option and its text, such as `--grid latency=5us..1us:2`; the option alone if all its texts are meant.
         option: String,
-        /// What was found.
+        /// What was found in the text, as given.
         found: String,
-        /// What is possible.
+        /// What the option takes instead.
         expected: String,
     },
     /// A value that the network does not take.
@@ -132,7 +132,7 @@ impl Axis {
         Ok(Some(Axis { text, key: key.to_owned(), column: key.to_owned(), varies, values }))
     }
 
-    /// How many values.
+    /// How many values the axis has, at least 1.
     #[allow(clippy::len_without_is_empty, reason = "a field has a value at least")]
     pub fn len(&self) -> usize {
         self.values.len()
@@ -272,13 +272,13 @@ impl Grid {
         }
     }
 
-    /// How many combinations.
+    /// How many combinations there are, at most 10 million.
     #[allow(clippy::len_without_is_empty, reason = "there is a set at least")]
     pub fn len(&self) -> usize {
         self.sets
     }
 
-    /// The fields.
+    /// What is varied, in the order of the columns.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }

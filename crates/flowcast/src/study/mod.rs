@@ -126,7 +126,7 @@ impl Study {
         &self.grid
     }
 
-    /// What is replayed.
+    /// The program that is replayed, its collectives carried out.
     pub fn program(&self) -> &Program {
         &self.program
     }

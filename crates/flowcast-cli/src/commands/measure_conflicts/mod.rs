@@ -4,7 +4,6 @@ mod journal;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,21 +13,18 @@ use flowcast::calibrate::conflict_samples::{ConflictSamples, Measured};
 use flowcast::model::cluster::conflicts::{Conflict, ConflictPlan, Kind};
 use flowcast::model::cluster::racks::Racks;
 use flowcast::units::{Bytes, Node};
-use flowcast_lab::{Lab, LabSpec, NodeOf, PatternOptions};
+use flowcast_lab::{Lab, LabSpec, PatternOptions};
 
 use self::journal::Journal;
 use self::summary::Summary;
-use crate::carrying::Means;
-use crate::commands::lab::{explained, load, self_tested};
+use crate::carrying::{Means, WhereArgs};
+use crate::commands::lab::{explained, self_tested};
 use crate::commands::validate::racks_of;
 use crate::exit::Finding;
 use crate::files::{Output, declare};
-use crate::mpi_session::MpiSession;
 use crate::output::{Format, show};
 use crate::provenance;
 use crate::repeating::{Carrying, Going, Over, Repeating};
-use crate::tcp_session::TcpSession;
-use crate::token::TokenArgs;
 
 /// Measure how messages in flight at the same time slow each other down
 ///
@@ -45,32 +41,8 @@ pub(crate) struct MeasureConflicts {
     /// Write the durations here
     #[arg(short, long, value_name = "FILE.csv", help_heading = "Output")]
     output: PathBuf,
-    /// Built-in profile or lab file
-    #[arg(
-        long,
-        value_name = "PROFILE|FILE",
-        default_value = "asymmetric",
-        conflicts_with = "launcher",
-        help_heading = "Where"
-    )]
-    lab: String,
-    /// Replace a field of the lab, such as tcp.window=32KiB (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "launcher", help_heading = "Where")]
-    lab_set: Vec<String>,
-    /// What carries the messages [default: tcp in a lab, mpi with --launcher]
-    #[arg(long, value_enum, help_heading = "Where")]
-    over: Option<Over>,
-    /// No lab: ranks on other machines, started by these words and this program's name behind them
-    #[arg(long, value_name = "WORDS", help_heading = "Where")]
-    launcher: Option<String>,
-    /// With --launcher: each rank is a node, also where a host has several
-    #[arg(long, requires = "launcher", help_heading = "Where")]
-    node_per_rank: bool,
-    /// With --launcher and --over tcp: messages use the network of this address and not that of the hosts' names
-    #[arg(long, value_name = "ADDR", requires = "launcher", help_heading = "Where")]
-    via: Option<IpAddr>,
     #[command(flatten)]
-    token: TokenArgs,
+    place: WhereArgs,
     /// With --launcher: racks, to which the hosts are dealt in blocks
     #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "launcher")]
     racks: u32,
@@ -106,18 +78,18 @@ impl MeasureConflicts {
     /// Carries what is missing and writes the file.
     pub(crate) fn run(self) -> Result<()> {
         let options = self.repeating.options()?;
-        declare([Path::new(&self.lab)], [Output::new("-o", &self.output)])?;
+        declare([Path::new(&self.place.lab)], [Output::new("-o", &self.output)])?;
         if self.size == Bytes(0) || self.most == 0 {
             bail!("--size and --most: found 0, expected a number above 0");
         }
-        match &self.launcher {
+        match &self.place.launcher {
             Some(words) => self.with_launcher(words, &options),
             None => self.in_lab(&options),
         }
     }
 
     fn in_lab(&self, options: &PatternOptions) -> Result<()> {
-        let spec = load(&self.lab, &self.lab_set)?;
+        let spec = self.place.spec()?;
         let plan = self.plan(spec.nodes().collect(), racks_of(&spec))?;
         let mut provenance = self.provenance(&format!("{} between nodes of the lab {}", self.name(), spec.name));
         provenance.insert("lab".into(), serde_json::to_string(&spec)?);
@@ -133,12 +105,11 @@ impl MeasureConflicts {
         if !self.going.no_self_test {
             self_tested(&lab)?;
         }
-        run.carry(&mut Means::in_lab(&lab, self.over())?, options, self.going.max_time)
+        run.carry(&mut Means::in_lab(&lab, self.place.over())?, options, self.going.max_time)
     }
 
     fn with_launcher(&self, words: &str, options: &PatternOptions) -> Result<()> {
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let (mut means, hosts) = self.means(&words)?;
+        let (mut means, hosts) = self.place.between_hosts(words)?;
         let (nodes, racks) = (hosts.len() as u32, self.racks.max(1));
         let mut places = Racks::default();
         for node in (0..nodes).filter(|_| racks > 1) {
@@ -146,7 +117,7 @@ impl MeasureConflicts {
             places.place(Node(node), Node(node), &rack.to_string())?;
         }
         let plan = self.plan((0..nodes).map(Node).collect(), places)?;
-        let mut provenance = self.provenance(&format!("{}, {}", self.name(), words.join(" ")));
+        let mut provenance = self.provenance(&format!("{}, {}", self.name(), words));
         provenance.insert("hosts".into(), hosts.join(" "));
         provenance.insert("racks".into(), racks.to_string());
         let mut run = self.open(plan, provenance)?;
@@ -154,32 +125,13 @@ impl MeasureConflicts {
         run.deliver(self.going.format)
     }
 
-    /// What carries between the hosts of a launcher, and these.
-    fn means(&self, words: &[String]) -> Result<(Means<'static>, Vec<String>)> {
-        let nodes = if self.node_per_rank { NodeOf::Rank } else { NodeOf::Host };
-        if self.over() == Over::Tcp {
-            let session = TcpSession::with_launcher(words, nodes, self.via, &self.token)?;
-            let hosts = session.names();
-            return Ok((Means::Hosts(Box::new(session)), hosts));
-        }
-        if self.via.is_some() {
-            bail!("--via: found --over mpi, expected --over tcp: MPI libraries have options of their own for that");
-        }
-        let (session, hosts) = MpiSession::with_launcher(words, nodes)?;
-        Ok((Means::Mpi(Box::new(session)), hosts))
-    }
-
-    fn over(&self) -> Over {
-        self.over.unwrap_or(if self.launcher.is_some() { Over::Mpi } else { Over::Tcp })
-    }
-
     fn name(&self) -> &'static str {
-        if self.over() == Over::Mpi { "mpi" } else { "tcp" }
+        if self.place.over() == Over::Mpi { "mpi" } else { "tcp" }
     }
 
     fn plan(&self, nodes: Vec<Node>, racks: Racks) -> Result<ConflictPlan> {
         if nodes.len() < 2 {
-            let several = if self.launcher.is_some() { "hosts, or --node-per-rank" } else { "nodes" };
+            let several = if self.place.launcher.is_some() { "hosts, or --node-per-rank" } else { "nodes" };
             bail!("found {} node, expected at least two {several}", nodes.len());
         }
         Ok(ConflictPlan { nodes, racks, size: self.size, most: self.most })
