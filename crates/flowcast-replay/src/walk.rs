@@ -9,129 +9,31 @@ mod accesses;
 mod blocks;
 mod collectives;
 mod lanes;
+mod rank_state;
 mod rendezvous;
+mod replay;
 mod ring;
 mod slots;
 
 use self::accesses::Accesses;
-use self::collectives::{Collectives, Entry};
+use self::collectives::Collectives;
 pub(super) use self::lanes::LaneCosts;
-use self::lanes::{LaneClass, LanePath, Times, later, plus};
+use self::lanes::{LaneClass, LanePath, Times, later};
+pub(super) use self::rank_state::RankState;
 use self::rendezvous::Handshakes;
+pub use self::replay::Replay;
 pub(super) use self::slots::awaited_sends;
 use self::slots::{Known, Slots};
 use super::SimulateError;
-use super::costs::{Costs, Rendezvous};
 use super::deadlock_report::{DeadlockReport, Stand};
-use super::observer::{Gathered, Observer, Received, Sent, Unobserved};
-use super::outcome::{Outcome, RankOutcome};
+use super::observer::{Observer, Received, Sent};
 use super::placement::Placement;
 use super::prefetch::{prefetch, prefetch_at};
-use super::routes::{route, route_of_messages};
-use super::transit::{Delivery, Departure, Progress, Transit, Undisturbed};
-use flowcast_model::network::Network;
+use super::transit::{Delivery, Departure, Progress, Transit};
 use flowcast_trace::opcodes::{self, Op};
-use flowcast_trace::program::{CollectiveMode, Program};
+use flowcast_trace::program::Program;
 use flowcast_units::{Rank, Time};
 use std::ops::Range;
-
-/// A program on a network, ready to run.
-pub struct Replay<'a> {
-    pub(super) program: &'a Program,
-    pub(super) placement: Placement,
-    pub(super) costs: Costs,
-    /// The number of each message's route; empty if all messages take the same.
-    pub(super) route_of: Vec<u16>,
-    threads: usize,
-}
-
-impl<'a> Replay<'a> {
-    /// Computes the costs of all messages.
-    ///
-    /// # Errors
-    /// [`SimulateError::Placement`] if the network has more kinds of nodes than routes can be numbered.
-    pub fn new(
-        program: &'a Program,
-        network: &Network,
-        placement: Placement,
-        rendezvous: Rendezvous,
-    ) -> Result<Replay<'a>, SimulateError> {
-        let costs = Costs::new(program, network, &placement, rendezvous);
-        let route_of = route_of_messages(program, network, &placement)?;
-        Ok(Replay { program, placement, costs, route_of, threads: 1 })
-    }
-
-    /// The same; [`Replay::run`] may use so many threads where they make it faster. The result does not depend on it.
-    #[must_use]
-    pub fn on_threads(self, threads: usize) -> Replay<'a> {
-        Replay { threads, ..self }
-    }
-
-    /// Runs to the end.
-    ///
-    /// # Errors
-    /// [`SimulateError::Deadlock`].
-    pub fn run(&self) -> Result<Outcome, SimulateError> {
-        if self.threads > 1 && self.program.messages() >= blocks::MANY_MESSAGES {
-            return self.divided(self.threads);
-        }
-        self.observed(&mut Unobserved)
-    }
-
-    /// Whether several threads can run it: no sender waits for its receiver, and ranks do nothing together but exchange
-    /// messages.
-    pub fn is_divisible(&self) -> bool {
-        self.program.calls().is_empty() && self.program.accesses().is_empty() && !self.costs.has_rendezvous()
-    }
-
-    /// Runs to the end on so many threads, however short it is; on one if it is not divisible.
-    ///
-    /// # Errors
-    /// [`SimulateError::Deadlock`].
-    pub fn divided(&self, threads: usize) -> Result<Outcome, SimulateError> {
-        let costs = LaneCosts::<1>::new(&[&self.costs]);
-        if self.is_divisible()
-            && let Some(ranks) = blocks::run(&self.walk(&costs), threads)
-        {
-            return Ok(Outcome::of(self.program, ranks.into_iter()));
-        }
-        // Why ranks wait for ever is seen where all of them are.
-        self.observed(&mut Unobserved)
-    }
-
-    /// The costs in use.
-    pub fn costs(&self) -> &Costs {
-        &self.costs
-    }
-
-    /// Runs and tells an observer what happens.
-    ///
-    /// # Errors
-    /// As [`Replay::run`].
-    pub fn observed<O: Observer>(&self, observer: &mut O) -> Result<Outcome, SimulateError> {
-        self.through(observer, &mut Undisturbed)
-    }
-
-    /// Runs through a network and tells an observer what happens.
-    ///
-    /// # Errors
-    /// As [`Replay::run`], and those of the network's model.
-    pub(super) fn through<O: Observer, T: Transit>(
-        &self,
-        observer: &mut O,
-        transit: &mut T,
-    ) -> Result<Outcome, SimulateError> {
-        let costs = LaneCosts::<1>::new(&[&self.costs]);
-        let walk = self.walk(&costs);
-        let ranks = walk.run(observer, transit)?;
-        Ok(Outcome::of(self.program, ranks.iter().map(RankState::outcome)))
-    }
-
-    fn walk<'b>(&'b self, costs: &'b LaneCosts<'b, 1>) -> Walk<'b, 1> {
-        let Replay { program, placement, route_of, .. } = self;
-        Walk { program, placement, costs, route_of, awaited: &[] }
-    }
-}
 
 /// So far behind the instruction at which a rank goes on those are prefetched that it will come to when it next does:
 /// mostly an iteration of the program later.
@@ -177,80 +79,6 @@ impl<'a, const W: usize> Walk<'a, W> {
             false => self.program.messages(),
         };
         first(ranks.start)..first(ranks.end)
-    }
-}
-
-/// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RankState<'a, const W: usize> {
-    words: &'a [u32],
-    /// The next instruction.
-    at: usize,
-    first_slot: u32,
-    /// The slot of the next receive to post.
-    next_slot: u32,
-    /// Whether the instruction was begun and waits for others.
-    entered: bool,
-    done: bool,
-    pub time: Times<W>,
-    pub compute: Times<W>,
-    /// When the sending interface may start the next message.
-    interface_free: Times<W>,
-    /// On the first network, when it last left a call in which it polled for messages.
-    polled: Time,
-    /// On the first network.
-    pub overhead: Time,
-}
-
-impl<'a, const W: usize> RankState<'a, W> {
-    fn new(program: &'a Program, rank: Rank) -> RankState<'a, W> {
-        let first_slot = program.first_slot(rank);
-        let none = [Time::ZERO; W];
-        RankState {
-            words: program.words(rank),
-            at: 0,
-            first_slot,
-            next_slot: first_slot,
-            entered: false,
-            done: false,
-            time: none,
-            compute: none,
-            interface_free: none,
-            polled: Time::ZERO,
-            overhead: Time::ZERO,
-        }
-    }
-
-    /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
-    #[inline(always)]
-    fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (Time, Time, Time) {
-        let call = self.time[0];
-        let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
-        for lane in 0..W {
-            let mut start = self.time[lane];
-            if let Some(busy) = busy {
-                start = later(self.interface_free[lane], start);
-                self.interface_free[lane] = start + busy[lane];
-            }
-            self.time[lane] = start + overhead[lane];
-        }
-        self.overhead += overhead[0];
-        (call, start, self.time[0])
-    }
-
-    #[inline(always)]
-    fn compute(&mut self, takes: impl Fn(usize) -> Time) {
-        for lane in 0..W {
-            let takes = takes(lane);
-            self.time[lane] += takes;
-            self.compute[lane] += takes;
-        }
-    }
-}
-
-impl RankState<'_, 1> {
-    fn outcome(&self) -> RankOutcome {
-        RankOutcome::new(self.time[0], self.compute[0], self.overhead)
     }
 }
 
@@ -627,79 +455,6 @@ where
         !MANY_ROUTES || self.route_of[slot as usize].is_multiple_of(2)
     }
 
-    fn collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
-        let made = &self.program.calls()[call as usize];
-        let startup = match made.mode {
-            CollectiveMode::Blocking => [Time::ZERO; W],
-            _ => self.collectives.costs.startup(made.communicator, rank).of_call,
-        };
-        let came = plus(&state.time, &startup);
-        let own_end = self.own_end(rank, call, &came);
-        if !state.entered {
-            state.entered = true;
-            self.collectives.enter(instance, &Entry { rank, call, came, own_end }, &mut self.ready);
-        }
-        let own = (came[0], rank);
-        let (end, last) = match made.mode {
-            CollectiveMode::NonBlocking => (came, own),
-            CollectiveMode::RootSynchronous if !made.is_root => (own_end, own),
-            _ => match self.collectives.finish(instance) {
-                Some((end, last)) => (*end, last),
-                None => {
-                    self.collectives.wait(instance, rank);
-                    return Step::Wait;
-                }
-            },
-        };
-        state.entered = false;
-        state.overhead += startup[0];
-        if made.mode != CollectiveMode::NonBlocking {
-            self.collectives.leave(instance);
-        }
-        self.leave_collective(rank, state, instance, Left { came, end, last });
-        Step::GoOn
-    }
-
-    /// When a rank's own data has reached the root of a root-synchronous collective.
-    fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
-        let made = &self.program.calls()[call as usize];
-        if made.mode != CollectiveMode::RootSynchronous || made.is_root {
-            return *came;
-        }
-        let root = made.root.unwrap_or(rank);
-        let nodes = (self.placement.node(rank), self.placement.node(root));
-        std::array::from_fn(|lane| {
-            let costs = self.costs.networks[lane];
-            let route = route(costs.network(), self.placement, nodes, (0, made.send));
-            let (bytes, flight) = costs.to_root(route, rank, made.send);
-            came[lane] + (bytes + flight)
-        })
-    }
-
-    fn wait_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32) -> Step {
-        let communicator = self.program.instances()[instance as usize];
-        let startup = self.collectives.costs.startup(communicator, rank).of_wait;
-        let came = plus(&state.time, &startup);
-        let Some((end, last)) = self.collectives.finish(instance) else {
-            self.collectives.wait(instance, rank);
-            return Step::Wait;
-        };
-        let left = Left { came, end: *end, last };
-        self.collectives.leave(instance);
-        state.overhead += startup[0];
-        self.leave_collective(rank, state, instance, left);
-        Step::GoOn
-    }
-
-    fn leave_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
-        let Left { came, end, last: (last, last_rank) } = left;
-        let call = state.time[0];
-        state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
-        let (came, end) = (came[0], state.time[0]);
-        self.observer.gathered(rank, Gathered { instance, call, processor: Time::ZERO, came, last, last_rank, end });
-        state.polled = end;
-    }
-
     fn explain_stop(&self, ranks: &[RankState<'a, W>]) -> SimulateError {
         let stand = |(rank, state): (usize, &RankState<'a, W>)| {
             let send = match opcodes::decode(state.words, state.at) {
@@ -711,14 +466,4 @@ where
         };
         DeadlockReport { program: self.program, ranks: ranks.iter().enumerate().map(stand).collect() }.explain()
     }
-}
-
-/// A collective as a rank leaves it.
-struct Left<const W: usize> {
-    /// When the rank came.
-    came: Times<W>,
-    /// When the collective was done.
-    end: Times<W>,
-    /// Who decided that on the first network, by coming when.
-    last: (Time, Rank),
 }

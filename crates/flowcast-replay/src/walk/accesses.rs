@@ -13,11 +13,11 @@
 //! request is served, or the message that arrives before it. No earlier one can come after it, because whatever else a
 //! rank waits for follows from a later request or arrival. Where messages share the network, transfers share it with them.
 
-use super::{Engine, RankState, Step, route};
+use super::{Engine, RankState, Step};
 use crate::accesses::{Done, Memory, Requests, Transfers};
 use crate::costs::{ClassCost, Costs, PathCosts};
 use crate::observer::{Accessed, Observer};
-use crate::routes::RouteNumbers;
+use crate::routes::{RouteNumbers, route};
 use crate::slab::Slab;
 use crate::transit::{Delivery, Departure, Transit};
 use flowcast_trace::access::{Access, TransferKind};

@@ -1,9 +1,13 @@
-//! Who has come to which collective, and when it is done. Who is last, and so whose bytes decide, may differ between
-//! networks.
+//! What a rank does at a collective: who has come to which, and when it is done. Who is last, and so whose bytes decide, may
+//! differ between networks.
 
-use super::lanes::{CollectiveCosts, Times, later};
+use super::lanes::{CollectiveCosts, Times, later, plus};
+use super::{Engine, RankState, Step};
 use crate::costs::Costs;
+use crate::observer::{Gathered, Observer};
+use crate::routes::route;
 use crate::slab::Slab;
+use crate::transit::Transit;
 use flowcast_trace::program::{CollectiveMode, Program};
 use flowcast_units::{Rank, Time};
 
@@ -199,4 +203,94 @@ impl<const W: usize> Last<W> {
             self.call[lane] = if is_later { entry.call } else { self.call[lane] };
         }
     }
+}
+
+impl<'a, const W: usize, O, T, const RENDEZVOUS: bool, const MANY_ROUTES: bool>
+    Engine<'a, W, O, T, RENDEZVOUS, MANY_ROUTES>
+where
+    O: Observer,
+    T: Transit,
+{
+    pub(super) fn collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, call: u32, instance: u32) -> Step {
+        let made = &self.program.calls()[call as usize];
+        let startup = match made.mode {
+            CollectiveMode::Blocking => [Time::ZERO; W],
+            _ => self.collectives.costs.startup(made.communicator, rank).of_call,
+        };
+        let came = plus(&state.time, &startup);
+        let own_end = self.own_end(rank, call, &came);
+        if !state.entered {
+            state.entered = true;
+            self.collectives.enter(instance, &Entry { rank, call, came, own_end }, &mut self.ready);
+        }
+        let own = (came[0], rank);
+        let (end, last) = match made.mode {
+            CollectiveMode::NonBlocking => (came, own),
+            CollectiveMode::RootSynchronous if !made.is_root => (own_end, own),
+            _ => match self.collectives.finish(instance) {
+                Some((end, last)) => (*end, last),
+                None => {
+                    self.collectives.wait(instance, rank);
+                    return Step::Wait;
+                }
+            },
+        };
+        state.entered = false;
+        state.overhead += startup[0];
+        if made.mode != CollectiveMode::NonBlocking {
+            self.collectives.leave(instance);
+        }
+        self.leave_collective(rank, state, instance, Left { came, end, last });
+        Step::GoOn
+    }
+
+    /// When a rank's own data has reached the root of a root-synchronous collective.
+    fn own_end(&self, rank: Rank, call: u32, came: &Times<W>) -> Times<W> {
+        let made = &self.program.calls()[call as usize];
+        if made.mode != CollectiveMode::RootSynchronous || made.is_root {
+            return *came;
+        }
+        let root = made.root.unwrap_or(rank);
+        let nodes = (self.placement.node(rank), self.placement.node(root));
+        std::array::from_fn(|lane| {
+            let costs = self.costs.networks[lane];
+            let route = route(costs.network(), self.placement, nodes, (0, made.send));
+            let (bytes, flight) = costs.to_root(route, rank, made.send);
+            came[lane] + (bytes + flight)
+        })
+    }
+
+    pub(super) fn wait_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32) -> Step {
+        let communicator = self.program.instances()[instance as usize];
+        let startup = self.collectives.costs.startup(communicator, rank).of_wait;
+        let came = plus(&state.time, &startup);
+        let Some((end, last)) = self.collectives.finish(instance) else {
+            self.collectives.wait(instance, rank);
+            return Step::Wait;
+        };
+        let left = Left { came, end: *end, last };
+        self.collectives.leave(instance);
+        state.overhead += startup[0];
+        self.leave_collective(rank, state, instance, left);
+        Step::GoOn
+    }
+
+    fn leave_collective(&mut self, rank: Rank, state: &mut RankState<'a, W>, instance: u32, left: Left<W>) {
+        let Left { came, end, last: (last, last_rank) } = left;
+        let call = state.time[0];
+        state.time = std::array::from_fn(|lane| later(end[lane], came[lane]));
+        let (came, end) = (came[0], state.time[0]);
+        self.observer.gathered(rank, Gathered { instance, call, processor: Time::ZERO, came, last, last_rank, end });
+        state.polled = end;
+    }
+}
+
+/// A collective as a rank leaves it.
+struct Left<const W: usize> {
+    /// When the rank came.
+    came: Times<W>,
+    /// When the collective was done.
+    end: Times<W>,
+    /// Who decided that on the first network, by coming when.
+    last: (Time, Rank),
 }

@@ -1,0 +1,80 @@
+//! How far a rank has come, and its times on each of the networks.
+
+use super::lanes::{Times, later};
+use crate::outcome::RankOutcome;
+use flowcast_trace::program::Program;
+use flowcast_units::{Rank, Time};
+
+/// Where a rank is. The order in which ranks run does not depend on times, so only these differ between networks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RankState<'a, const W: usize> {
+    pub(super) words: &'a [u32],
+    /// The next instruction.
+    pub(super) at: usize,
+    pub(super) first_slot: u32,
+    /// The slot of the next receive to post.
+    pub(super) next_slot: u32,
+    /// Whether the instruction was begun and waits for others.
+    pub(super) entered: bool,
+    pub(super) done: bool,
+    pub time: Times<W>,
+    pub compute: Times<W>,
+    /// When the sending interface may start the next message.
+    pub(super) interface_free: Times<W>,
+    /// On the first network, when it last left a call in which it polled for messages.
+    pub(super) polled: Time,
+    /// On the first network.
+    pub overhead: Time,
+}
+
+impl<'a, const W: usize> RankState<'a, W> {
+    pub(super) fn new(program: &'a Program, rank: Rank) -> RankState<'a, W> {
+        let first_slot = program.first_slot(rank);
+        let none = [Time::ZERO; W];
+        RankState {
+            words: program.words(rank),
+            at: 0,
+            first_slot,
+            next_slot: first_slot,
+            entered: false,
+            done: false,
+            time: none,
+            compute: none,
+            interface_free: none,
+            polled: Time::ZERO,
+            overhead: Time::ZERO,
+        }
+    }
+
+    /// The processor's part of a send, once the interface is free: when it was called, begun and done on the first network.
+    #[inline(always)]
+    pub(super) fn begin_send(&mut self, overhead: &Times<W>, busy: Option<&Times<W>>) -> (Time, Time, Time) {
+        let call = self.time[0];
+        let start = if busy.is_some() { later(self.interface_free[0], call) } else { call };
+        for lane in 0..W {
+            let mut start = self.time[lane];
+            if let Some(busy) = busy {
+                start = later(self.interface_free[lane], start);
+                self.interface_free[lane] = start + busy[lane];
+            }
+            self.time[lane] = start + overhead[lane];
+        }
+        self.overhead += overhead[0];
+        (call, start, self.time[0])
+    }
+
+    #[inline(always)]
+    pub(super) fn compute(&mut self, takes: impl Fn(usize) -> Time) {
+        for lane in 0..W {
+            let takes = takes(lane);
+            self.time[lane] += takes;
+            self.compute[lane] += takes;
+        }
+    }
+}
+
+impl RankState<'_, 1> {
+    pub(super) fn outcome(&self) -> RankOutcome {
+        RankOutcome::new(self.time[0], self.compute[0], self.overhead)
+    }
+}
