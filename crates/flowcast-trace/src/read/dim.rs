@@ -3,16 +3,20 @@
 //! The header's byte offsets are not needed and not trusted: where a task's records begin is found by bisection, and
 //! each line must then belong to the task whose section it stands in. Each thread of a task is a rank of the program.
 
+mod accesses;
+mod kinds;
 mod peers;
+mod sections;
 
 use std::sync::Arc;
 
+use self::kinds::{NO_COMMUNICATOR, RECEIVE_TYPES, format_of, ignored_kind, parallel_events};
 use self::peers::Peers;
+use self::sections::{Prefix, find_sections, is_record_of};
 use super::cursor::{Cursor, leading_digits};
 use super::fault::Fault;
 use super::known_lines::{KnownLines, Repeat};
 use super::scan::{Input, bytes_of, check_members, seconds_as_nanos, shown};
-use crate::access::{Access, FileKind, LockKind, TransferKind};
 use crate::build::{CallRecord, Channel, RankBuilder, RecordFault};
 use crate::link::{Parts, link};
 use crate::opcodes::Record;
@@ -147,122 +151,6 @@ struct Section {
     end: usize,
     builder: RankBuilder,
     error: Option<Box<TraceError>>,
-}
-
-/// Splits the body by task and thread. Records must be grouped by them in ascending order.
-fn find_sections(input: Input<'_>, body: usize, header: &Header) -> Result<Vec<Section>, TraceError> {
-    let end = records_end(input.text, body);
-    let mut sections = Vec::new();
-    let mut at = body;
-    for (task, threads) in header.threads.iter().enumerate() {
-        for thread in 0..*threads {
-            let start = at;
-            // Behind the last thread the next task begins, whatever threads the lines name.
-            let last = if thread + 1 == *threads { i64::MAX } else { i64::from(thread) };
-            at = first_line_past(input.text, at..end, (task as i64, last));
-            let builder = RankBuilder::default();
-            sections.push(Section { task: task as u32, thread, start, end: at, builder, error: None });
-        }
-    }
-    if at < end {
-        let found = input.shown(at);
-        let expected = format!("records of tasks 0 to {}, grouped by task", header.tasks() - 1);
-        return Err(input.fault(at, found, expected));
-    }
-    Ok(sections)
-}
-
-/// Where the footer (`s:` lines) begins.
-fn records_end(text: &[u8], body: usize) -> usize {
-    let mut end = text.len();
-    while end > body {
-        let line_end = if text[end - 1] == b'\n' { end - 1 } else { end };
-        let start = memchr::memrchr(b'\n', &text[..line_end]).map_or(0, |at| at + 1).max(body);
-        let line = &text[start..line_end];
-        if !line.starts_with(b"s:") && !line.iter().all(u8::is_ascii_whitespace) {
-            break;
-        }
-        end = start;
-    }
-    end
-}
-
-/// The first line in `range` whose task and thread are beyond `last`, by galloping and bisection over line starts.
-fn first_line_past(text: &[u8], range: std::ops::Range<usize>, last: (i64, i64)) -> usize {
-    let next_line = |at: usize| {
-        let rest = &text[at..range.end];
-        memchr::memchr(b'\n', rest).map_or(range.end, |length| at + length + 1)
-    };
-    let past = |at: usize| place_of(&text[at..range.end]).is_some_and(|found| found > last);
-    let mut low = range.start;
-    if low >= range.end || past(low) {
-        return low;
-    }
-    // Invariant: the line at `low` is not past; `high` is a line start that is, or the end.
-    let mut step = 1 << 10;
-    let mut high = range.end;
-    while low + step < range.end {
-        let probe = next_line(low + step);
-        if probe < range.end && !past(probe) {
-            low = probe;
-            step *= 2;
-        } else {
-            high = probe;
-            break;
-        }
-    }
-    while next_line(low) < high {
-        let middle = low + (high - low) / 2;
-        let probe = next_line(middle);
-        let probe = if probe >= high { next_line(low) } else { probe };
-        if past(probe) {
-            high = probe;
-        } else {
-            low = probe;
-        }
-    }
-    high
-}
-
-/// The second and third fields of the line that begins here.
-fn place_of(line: &[u8]) -> Option<(i64, i64)> {
-    let mut cursor = Cursor { text: line, at: 0 };
-    cursor.integer()?;
-    let task = if cursor.eat(b':') { cursor.integer()? } else { return None };
-    let thread = if cursor.eat(b':') { cursor.integer() } else { None };
-    Some((task, thread.unwrap_or(0)))
-}
-
-fn is_record_of(line: &[u8], task: Rank) -> bool {
-    place_of(line).is_some_and(|(found, _)| found == i64::from(task.0))
-}
-
-/// What each line of a rank has behind its number: `:task:thread:`.
-struct Prefix {
-    bytes: Vec<u8>,
-    /// The same as a number, and which of its bytes count, unless it is longer.
-    word: u128,
-    mask: u128,
-}
-
-impl Prefix {
-    fn new(task: u32, thread: u32) -> Prefix {
-        let bytes = format!(":{task}:{thread}:").into_bytes();
-        let value = |index: usize| bytes.get(index).copied();
-        let word = u128::from_le_bytes(std::array::from_fn(|index| value(index).unwrap_or(0)));
-        let mask = u128::from_le_bytes(std::array::from_fn(|index| if value(index).is_some() { 0xFF } else { 0 }));
-        Prefix { bytes, word, mask }
-    }
-
-    /// Moves over it if it is next.
-    #[inline(always)]
-    fn eat(&self, cursor: &mut Cursor<'_>) -> bool {
-        let block = cursor.text.get(cursor.at..).and_then(|rest| rest.first_chunk());
-        let Some(block) = block.filter(|_| self.bytes.len() <= 16) else { return cursor.eat_all(&self.bytes) };
-        let next = (u128::from_le_bytes(*block) ^ self.word) & self.mask == 0;
-        cursor.at += if next { self.bytes.len() } else { 0 };
-        next
-    }
 }
 
 impl Section {
@@ -482,72 +370,6 @@ impl Section {
     }
 }
 
-/// Records of ours, which Dimemas does not know: one-sided communication (30), files (31), waits for sends (32).
-impl Section {
-    fn read_one_sided(&mut self, cursor: &mut Cursor<'_>, peers: &Peers) -> Result<(), Fault> {
-        let [operation, window, target, bytes] = cursor.integers().ok_or_else(|| Fault::malformed(format_of(30)))?;
-        let (window, size) = (small(window, "a communicator")?, size(bytes)?);
-        let tasks = peers.tasks();
-        let task = u32::try_from(target).ok().filter(|task| *task < tasks);
-        let rank = task.map(|task| peers.rank(task, 0));
-        let wrong = || Fault::value(format!("target {target}"), format!("a task from 0 to {}", tasks - 1));
-        let target = || rank.ok_or_else(wrong);
-        let access = match operation {
-            0 => Access::Transfer { kind: TransferKind::Put, window, target: target()?, size },
-            1 => Access::Transfer { kind: TransferKind::Get, window, target: target()?, size },
-            2 => Access::Transfer { kind: TransferKind::Accumulate, window, target: target()?, size },
-            3 => Access::Flush { window, target: None },
-            4 => Access::Lock { window, target: target()?, kind: LockKind::Shared },
-            5 => Access::Lock { window, target: target()?, kind: LockKind::Exclusive },
-            6 => Access::Unlock { window, target: target()? },
-            7 => Access::Flush { window, target: rank },
-            other => {
-                return Err(Fault::value(format!("operation {other}"), "a one-sided operation, 0 to 7"));
-            }
-        };
-        self.builder.access(access, Record::Begins)?;
-        if operation == 3 {
-            self.meet(window)?;
-        }
-        Ok(())
-    }
-
-    fn read_file(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
-        let [operation, file, communicator, bytes] =
-            cursor.integers().ok_or_else(|| Fault::malformed(format_of(31)))?;
-        let kind = match operation {
-            0 => FileKind::Open,
-            1 => FileKind::Close,
-            2 => FileKind::Read,
-            3 => FileKind::Write,
-            other => {
-                return Err(Fault::value(format!("operation {other}"), "a file operation, 0 to 3"));
-            }
-        };
-        let file = Access::File { kind, file: small(file, "a file")?, size: size(bytes)? };
-        if communicator <= 0 {
-            return Ok(self.builder.access(file, Record::Begins)?);
-        }
-        self.builder.nothing();
-        self.meet(small(communicator, "a communicator")?)?;
-        Ok(self.builder.access(file, Record::Continues)?)
-    }
-
-    /// All ranks of a communicator wait for each other, as a further part of the record.
-    fn meet(&mut self, communicator: i32) -> Result<(), Fault> {
-        let call = CallRecord {
-            op: CollectiveOp::Barrier,
-            communicator,
-            mode: CollectiveMode::Blocking,
-            is_root: false,
-            root: None,
-            send: Bytes(0),
-            recv: Bytes(0),
-        };
-        Ok(self.builder.further_collective(call, Record::Continues)?)
-    }
-}
-
 /// What sends and receives have in common.
 struct Message {
     peer: u32,
@@ -617,51 +439,4 @@ fn size(bytes: i64) -> Result<Bytes, Fault> {
 #[inline]
 fn small(value: i64, what: &str) -> Result<i32, Fault> {
     i32::try_from(value).map_err(|_| Fault::value(format!("{what} of {value}"), "a number of 32 bits"))
-}
-
-const RECEIVE_TYPES: u32 = 1_000_000;
-const NO_COMMUNICATOR: u32 = 2_000_000;
-const OPENMP_EVENTS: u32 = 3_000_000;
-const CUDA_EVENTS: u32 = 3_000_001;
-const OPENCL_EVENTS: u32 = 3_000_002;
-
-/// The kind of a parallel runtime's events.
-fn parallel_events(kind: i64) -> Option<u32> {
-    match kind {
-        60_000_001..=60_000_100 => Some(OPENMP_EVENTS),
-        63_000_001..=63_299_999 => Some(CUDA_EVENTS),
-        64_000_000..=64_299_999 => Some(OPENCL_EVENTS),
-        _ => None,
-    }
-}
-
-fn ignored_kind(number: u32) -> String {
-    match number {
-        OPENMP_EVENTS => "OpenMP events; the threads are replayed as recorded, without the runtime's rules".to_owned(),
-        CUDA_EVENTS => {
-            "CUDA events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
-        }
-        OPENCL_EVENTS => {
-            "OpenCL events; bursts and transfers are replayed as recorded, without the runtime's rules".to_owned()
-        }
-        NO_COMMUNICATOR => "collectives without a communicator".to_owned(),
-        RECEIVE_TYPES.. => format!("receives of type {}", number - RECEIVE_TYPES),
-        other => format!("records of type {other}"),
-    }
-}
-
-fn format_of(kind: i64) -> &'static str {
-    match kind {
-        0 => "0:task:thread",
-        1 => "1:task:thread:seconds",
-        2 => "2:task:thread:destination:thread:size:tag:communicator:sync",
-        3 => "3:task:thread:source:thread:size:tag:communicator:type",
-        10 => "10:task:thread:operation:communicator:root:thread:send bytes:receive bytes[:sync]",
-        11 => "11:task:thread:seconds",
-        20 => "20:task:thread:type:value",
-        30 => "30:task:thread:operation:communicator:target:bytes",
-        31 => "31:task:thread:operation:file:communicator:bytes",
-        32 => "32:task:thread:sends since",
-        _ => "number:task:thread:...",
-    }
 }
