@@ -53,7 +53,7 @@ impl FitCalls<'_> {
         let (predictions, network) = self.destinations()?;
         let outputs = [predictions, network].into_iter().flatten().map(|path| Output::new("-o", path));
         declare([Some(self.calls), self.args.predict.as_deref()].into_iter().flatten(), outputs)?;
-        let fits = self.fits().with_context(|| self.calls.display().to_string())?;
+        let fits = self.fits()?;
         let mut batch = Batch::new();
         if let (Some(cases), Some(to)) = (&self.args.predict, predictions) {
             let text = predictions_of(cases, &fits)?;
@@ -82,14 +82,15 @@ impl FitCalls<'_> {
     }
 
     fn fits(&self) -> Result<BTreeMap<CallName, CallFit>> {
-        let mut times = CallTimes::from_csv(&read_text(self.calls)?)?;
+        let place = || self.calls.display().to_string();
+        let mut times = CallTimes::from_csv(&read_text(self.calls)?).with_context(place)?;
         if let Some(cluster) = &self.args.cluster {
             times = times.of_cluster(cluster);
             if times.calls.is_empty() {
                 bail!("--cluster: found no row of `{cluster}`, expected some");
             }
         }
-        Ok(fit_calls(&times, usize::from(self.args.pieces))?)
+        fit_calls(&times, usize::from(self.args.pieces)).with_context(place)
     }
 
     fn network(&self, fits: &BTreeMap<CallName, CallFit>, to: &Path) -> Result<Network> {
