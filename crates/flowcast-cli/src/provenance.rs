@@ -12,7 +12,7 @@ pub(crate) fn of_this_run() -> BTreeMap<String, String> {
         ("flowcast".into(), env!("FLOWCAST_VERSION").into()),
         ("host".into(), host()),
         ("kernel".into(), read("/proc/sys/kernel/osrelease")),
-        ("command".into(), std::env::args().collect::<Vec<_>>().join(" ")),
+        ("command".into(), without_secrets(std::env::args())),
         ("date".into(), utc_now()),
     ])
 }
@@ -22,6 +22,23 @@ pub(crate) fn of_this_measurement() -> BTreeMap<String, String> {
     let mut all = of_this_run();
     all.extend(disturbances().map(|found| ("disturbed_by".into(), found)));
     all
+}
+
+/// The words of a command line, but for a token: what is written stays longer than a session.
+fn without_secrets(words: impl Iterator<Item = String>) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    for word in words {
+        let is_secret = shown.last().is_some_and(|before| before == "--token");
+        let is_both = word.starts_with("--token=");
+        shown.push(if is_secret {
+            "...".into()
+        } else if is_both {
+            "--token=...".into()
+        } else {
+            word
+        });
+    }
+    shown.join(" ")
 }
 
 /// This machine's name.
@@ -66,7 +83,14 @@ fn civil_date(mut days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::civil_date;
+    use super::{civil_date, without_secrets};
+
+    #[test]
+    fn a_token_is_written_nowhere() {
+        let shown = |text: &str| without_secrets(text.split(' ').map(str::to_owned));
+        assert_eq!(shown("flowcast rails bench --token 00ff --json"), "flowcast rails bench --token ... --json");
+        assert_eq!(shown("flowcast rails bench --token=00ff"), "flowcast rails bench --token=...");
+    }
 
     #[test]
     fn days_become_dates() {

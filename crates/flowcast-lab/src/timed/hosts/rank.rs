@@ -15,7 +15,7 @@ use crate::timed::tcp::{BLOCK, Message, receive_all, send_all};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who a rank is.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Introduction {
     /// Number of the rank, counted from 0.
     pub rank: u32,
